@@ -1,0 +1,40 @@
+# `make sweep` sets everything up and runs the main job; `make test` runs the checks and the whole test suite.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STUDY ?= gss_grid
+ARGS ?=
+
+.PHONY: sweep test check format bench clean
+
+sweep: $(VENV)/ready
+	$(BIN)/python sweep.py $(STUDY) $(ARGS)
+
+test: check
+	$(BIN)/python -m pytest
+
+check: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-cache
+
+format: $(VENV)/ready
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/ready
+	$(BIN)/python -m benchmarks.loss
+	$(BIN)/python -m benchmarks.spectrum
+	$(BIN)/python -m benchmarks.scheduling
+	$(BIN)/python -m benchmarks.store
+
+# torch first and by its pin: without one, pip takes a build with gigabytes of GPU libraries.
+$(VENV)/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
