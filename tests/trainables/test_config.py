@@ -1,0 +1,69 @@
+"""A trial is its content: what changes its identity, and what does not."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from trainables.config import CorpusConfig, GssConfig, TrialConfig
+
+KNOWN_ID = "99db738066f267cd9b097b5e2e22fe1c43d77aafc746559fe480d277fb16e9f2"
+CORPUS = CorpusConfig(name="ptb", sha256="ab" * 32)
+
+Content = tuple[int, float, float]
+CONTENT = st.tuples(st.integers(0, 9), st.floats(-2, 2), st.floats(1, 3))
+
+
+def trial(seed: int = 141, c: float = -1.5, k: float = 2.5) -> TrialConfig:
+    return TrialConfig(seed=seed, corpus=CORPUS, output_layer=GssConfig(c=c, k=k))
+
+
+def test_the_identity_of_a_known_config_never_changes() -> None:
+    """Results are filed under it: where this fails, SCHEMA_VERSION must go up, and old results stay what they were."""
+    assert trial().trial_id == KNOWN_ID
+
+
+def test_every_default_is_written_out() -> None:
+    content = json.loads(trial().canonical_json())
+    assert content["model"]["dropconnect"] == 0.5
+    assert content["training"]["averaging"] == {"name": "et_asgd", "switch_epoch": 200}
+    assert content["evaluation"]["valid_tokens"] is None
+    assert content["schema_version"] == 1
+
+
+def test_writing_a_default_out_or_spelling_a_number_otherwise_is_the_same_trial() -> None:
+    spelled = TrialConfig.model_validate(json.loads(trial(c=0, k=2).canonical_json()))
+    assert spelled == trial(c=-0.0, k=2.0)
+    assert spelled.trial_id == trial(c=-0.0, k=2.0).trial_id
+
+
+@given(st.integers(0, 2**62), st.floats(-5, 5), st.floats(0.1, 5))
+def test_a_config_survives_json_with_its_identity(seed: int, c: float, k: float) -> None:
+    config = trial(seed, c, k)
+    assert TrialConfig.model_validate_json(config.canonical_json()).trial_id == config.trial_id
+
+
+@given(CONTENT, CONTENT)
+def test_trials_have_one_identity_exactly_if_they_are_equal(a: Content, b: Content) -> None:
+    assert (trial(*a).trial_id == trial(*b).trial_id) == (trial(*a) == trial(*b))
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"seed": -1},
+        {"training": {"batch_size": 0}},
+        {"training": {"learning_rate": float("nan")}},
+        {"model": {"dropout_hidden": 1.0}},
+        {"output_layer": {"name": "gss", "c": 0.0, "k": float("inf")}},
+        {"output_layer": {"name": "unheard_of"}},
+        {"unheard_of": 1},
+    ],
+)
+def test_nonsense_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        TrialConfig.model_validate(json.loads(trial().canonical_json()) | wrong)

@@ -1,0 +1,20 @@
+"""Where and how a trial runs. Nothing here can change its outcome, so nothing here is part of its identity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class Runtime:
+    """Folders, device and threads of one worker."""
+
+    data_dir: Path | None = None
+    """Where corpora lie; None: `data/` in the current directory."""
+    device: str = "cpu"
+    """`cpu` or `cuda`."""
+    threads: int = 1
+    """Threads of one trial on a CPU."""
+    checkpoint_every_s: float = 30.0
+    """At most so much work is lost when a process dies."""
