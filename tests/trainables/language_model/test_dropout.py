@@ -1,0 +1,120 @@
+"""Every dropout really acts: its rate, what it shares a mask over, and which gradients it stops."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from trainables.config import LanguageModelConfig, SoftmaxConfig
+from trainables.language_model.awd_lstm import AwdLstm
+from trainables.language_model.dropout import drop_connect, locked_dropout, word_dropout
+
+NO_DROPOUT = {
+    "dropout_embedding_matrix": 0.0,
+    "dropout_embedding": 0.0,
+    "dropout_hidden": 0.0,
+    "dropout_output": 0.0,
+    "dropconnect": 0.0,
+}
+
+
+def generator(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def model_with(**rates: float) -> AwdLstm:
+    config = LanguageModelConfig(embedding_width=6, hidden_width=10, context_width=6, **(NO_DROPOUT | rates))
+    model = AwdLstm(config, SoftmaxConfig(), 30)
+    model.initialise(generator(1))
+    return model.train()
+
+
+def assert_rate(zero: torch.Tensor, rate: float) -> None:
+    """The share of zeros is the rate, within four standard deviations of a binomial."""
+    share, deviation = zero.float().mean().item(), (rate * (1 - rate) / zero.numel()) ** 0.5
+    assert abs(share - rate) < 4 * deviation
+
+
+@pytest.mark.parametrize("rate", [0.1, 0.4, 0.65])
+def test_locked_dropout_has_its_rate_its_scale_and_one_mask_for_all_time_steps(rate: float) -> None:
+    dropped = locked_dropout(torch.ones(9, 50, 40), rate, generator())
+    assert_rate(dropped[0] == 0, rate)
+    assert (dropped == dropped[0]).all()
+    assert dropped[dropped != 0].unique().item() == pytest.approx(1 / (1 - rate))
+    assert not (locked_dropout(torch.ones(9, 50, 40), rate, generator(1)) == dropped).all()
+
+
+def test_word_dropout_takes_whole_rows() -> None:
+    dropped = word_dropout(torch.ones(5000, 3), 0.1, generator())
+    assert_rate(dropped[:, 0] == 0, 0.1)
+    assert (dropped == dropped[:, :1]).all()
+    assert dropped.max().item() == pytest.approx(1 / 0.9)
+
+
+def test_drop_connect_drops_single_weights_and_stops_their_gradient() -> None:
+    weight = torch.ones(60, 50, requires_grad=True)
+    dropped = drop_connect(weight, 0.5, generator())
+    assert_rate(dropped == 0, 0.5)
+    dropped.sum().backward()
+    assert weight.grad is not None
+    assert ((weight.grad == 0) == (dropped == 0)).all()
+
+
+def test_without_a_generator_nothing_is_dropped() -> None:
+    ones = torch.ones(3, 4, 5)
+    assert locked_dropout(ones, 0.5, None) is ones
+
+
+def recurrent_gradient(model: AwdLstm, tokens: torch.Tensor, seed: int) -> list[torch.Tensor]:
+    model.zero_grad()
+    contexts = model.contexts(tokens, model.zero_state(tokens.shape[1]), generator(seed))
+    contexts.h3_TBC.square().sum().backward()
+    return [p.grad.clone() for name, p in model.named_parameters() if name.endswith("weight_hh") and p.grad is not None]
+
+
+def test_drop_connect_changes_the_recurrence_and_its_gradient_in_every_layer_of_the_model() -> None:
+    tokens = torch.randint(30, (12, 4), generator=generator())
+    plain, dropping = model_with(), model_with(dropconnect=0.5)
+    with torch.no_grad():
+        without = plain.contexts(tokens, plain.zero_state(4), generator()).h3_TBC
+        with_drops = dropping.contexts(tokens, dropping.zero_state(4), generator()).h3_TBC
+    assert not torch.allclose(without, with_drops)
+    for gradient in recurrent_gradient(plain, tokens, 7):
+        assert (gradient != 0).all()
+    for gradient in recurrent_gradient(dropping, tokens, 7):
+        assert 0.3 < (gradient == 0).float().mean().item() < 0.7
+
+
+def test_drop_connect_uses_one_mask_for_the_whole_window() -> None:
+    """The state after two steps is that of an LSTM whose weights were dropped once: the gradient shows no other use."""
+    tokens = torch.randint(30, (40, 3), generator=generator())
+    gradients = recurrent_gradient(model_with(dropconnect=0.5), tokens, 3)
+    assert all((gradient == 0).any() for gradient in gradients)
+
+
+@pytest.mark.parametrize(
+    "rate", ["dropout_embedding_matrix", "dropout_embedding", "dropout_hidden", "dropout_output", "dropconnect"]
+)
+def test_each_rate_of_the_config_changes_training_but_not_evaluation(rate: str) -> None:
+    tokens = torch.randint(30, (12, 4), generator=generator())
+    plain, dropping = model_with(), model_with(**{rate: 0.5})
+    one, other = (m.contexts(tokens, m.zero_state(4), generator()).dropped_TBC for m in (plain, dropping))
+    assert not torch.allclose(one, other)
+    plain.eval()
+    dropping.eval()
+    one, other = (m.contexts(tokens, m.zero_state(4)).dropped_TBC for m in (plain, dropping))
+    assert torch.equal(one, other)
+
+
+def test_only_the_output_dropout_separates_h3_from_what_the_output_layer_sees() -> None:
+    tokens = torch.randint(30, (12, 40), generator=generator())
+    contexts = (model := model_with(dropout_output=0.4)).contexts(tokens, model.zero_state(40), generator())
+    assert_rate(contexts.dropped_TBC[0] == 0, 0.4)
+    kept = contexts.dropped_TBC != 0
+    torch.testing.assert_close(contexts.dropped_TBC[kept] * 0.6, contexts.h3_TBC[kept])
+
+
+def test_training_without_a_generator_is_an_error() -> None:
+    model = model_with()
+    with pytest.raises(ValueError, match="generator"):
+        model.contexts(torch.zeros(2, 1, dtype=torch.long), model.zero_state(1))

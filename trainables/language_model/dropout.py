@@ -1,0 +1,37 @@
+"""The dropouts of AWD-LSTM: every mask is drawn from the trial's own generator, so that a run can be repeated.
+
+Without a generator (outside training) each of them returns its input as it is.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def keep_mask(shape: tuple[int, ...], rate: float, like: Tensor, generator: torch.Generator) -> Tensor:
+    """0 with probability `rate`, else 1 / (1 - rate), in the dtype and on the device of `like`."""
+    mask = torch.empty(shape, dtype=like.dtype, device=like.device)
+    return mask.bernoulli_(1 - rate, generator=generator) / (1 - rate)
+
+
+def locked_dropout(states_TBD: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
+    """Dropout with one mask for all time steps (Gal and Ghahramani 2016)."""
+    if generator is None or rate == 0:
+        return states_TBD
+    _, batch, width = states_TBD.shape
+    return states_TBD * keep_mask((1, batch, width), rate, states_TBD, generator)
+
+
+def word_dropout(embedding_VD: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
+    """Dropout of whole rows of the embedding matrix: a word is missing everywhere in the batch."""
+    if generator is None or rate == 0:
+        return embedding_VD
+    return embedding_VD * keep_mask((len(embedding_VD), 1), rate, embedding_VD, generator)
+
+
+def drop_connect(weight: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
+    """Dropout of single weights (Wan et al. 2013); a dropped weight gets no gradient."""
+    if generator is None or rate == 0:
+        return weight
+    return weight * keep_mask(tuple(weight.shape), rate, weight, generator)
