@@ -1,0 +1,61 @@
+"""Train and measure one trial without Ray: `python -m trainables CONFIG.json`."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from trainables.config import TrialConfig
+from trainables.errors import UserError
+from trainables.outcome import EpochMetrics, TrialOutcome
+from trainables.runtime import Runtime
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one trial; the outcome goes to standard output as JSON. 0 done, 1 diverged, 2 bad input."""
+    parser = argparse.ArgumentParser(prog="python -m trainables", description=__doc__)
+    parser.add_argument("config", type=Path, help="a trial's config as JSON, as `sweep.py STUDY --dry-run` prints it")
+    parser.add_argument("--directory", type=Path, help="the trial's folder; default: results/trials/<id>")
+    parser.add_argument("--data-dir", type=Path, help="where corpora lie; default: data/")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--threads", type=int, default=1, help="threads on a CPU; default: 1")
+    options = parser.parse_args(arguments)
+    try:
+        outcome = _run(options)
+    except UserError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    print(outcome.model_dump_json(indent=1))
+    return 0 if outcome.state == "done" else 1
+
+
+def _run(options: argparse.Namespace) -> TrialOutcome:
+    try:
+        config = TrialConfig.model_validate_json(options.config.read_bytes())
+    except OSError as error:
+        raise UserError(f"cannot read {options.config}: {error.strerror}; name a trial's config file") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the file"
+        raise UserError(f"{options.config} is not a trial's config: {place}: {first['msg']}") from error
+    # Imported late, so that a wrong config is answered at once.
+    from trainables.trial import run_trial, trial_directory
+
+    runtime = Runtime(data_dir=options.data_dir, device=options.device, threads=options.threads)
+    directory = options.directory or trial_directory(Path("results"), config.trial_id)
+    return run_trial(config, directory=directory, runtime=runtime, on_epoch=_print_epoch)
+
+
+def _print_epoch(metrics: EpochMetrics) -> None:
+    print(
+        f"epoch {metrics.epoch}: train {metrics.train_loss:.4f}, valid {metrics.valid_loss:.4f} nats per token, "
+        f"{metrics.seconds:.1f} s",
+        file=sys.stderr,
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

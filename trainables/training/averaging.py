@@ -1,0 +1,60 @@
+"""Averaged SGD: when to start it, and the running mean of the weights.
+
+Sources: Merity et al. 2018 (NT-ASGD), Takase et al. 2018 and the AAAI-2021 paper (ET-ASGD).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig
+
+
+def should_switch(config: AveragingConfig, *, epoch: int, valid_loss: float, earlier_losses: Sequence[float]) -> bool:
+    """Whether to switch to averaged SGD after this epoch (1 for the first).
+
+    NT-ASGD: the validation loss exceeds the minimum of all but the last n losses before it. ET-ASGD: after a fixed
+    epoch.
+    """
+    match config:
+        case EtAsgdConfig(switch_epoch=switch_epoch):
+            return epoch >= switch_epoch
+        case NtAsgdConfig(nonmonotone_interval=n):
+            return len(earlier_losses) > n and valid_loss > min(earlier_losses[:-n])
+
+
+class WeightAverage:
+    """The mean of a model's parameters over all steps since the average was started."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.steps = 0
+        self.tensors: dict[str, Tensor] = {name: p.detach().clone() for name, p in model.named_parameters()}
+
+    @torch.no_grad()
+    def update(self, model: nn.Module) -> None:
+        """Take in the parameters after one more step."""
+        self.steps += 1
+        parameters: list[Tensor] = [p for _, p in model.named_parameters()]
+        torch._foreach_lerp_(list(self.tensors.values()), parameters, 1.0 / self.steps)
+
+
+@contextmanager
+def weights_swapped(model: nn.Module, average: WeightAverage | None) -> Iterator[None]:
+    """Inside, the model has the averaged weights; afterwards its own again. Without an average, nothing changes."""
+    if average is None:
+        yield
+        return
+    _swap(model, average)
+    try:
+        yield
+    finally:
+        _swap(model, average)
+
+
+def _swap(model: nn.Module, average: WeightAverage) -> None:
+    for name, parameter in model.named_parameters():
+        parameter.data, average.tensors[name] = average.tensors[name], parameter.data

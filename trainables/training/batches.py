@@ -1,0 +1,47 @@
+"""Cutting a stream of tokens into parallel streams and windows. Shapes: T time, B batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trainables.errors import UserError
+
+MIN_WINDOW = 5
+MAX_EXTRA = 40
+SHORT_PROBABILITY = 0.05
+
+
+def parallel_streams(tokens: NDArray[np.int64], batch: int, device: str, *, what: str) -> Tensor:
+    """The stream cut into `batch` equal parts side by side, T x B; what does not fill a row is left out.
+
+    Raises UserError where the text is too short to give every part at least 3 tokens.
+    """
+    length = len(tokens) // batch
+    if length < 3:
+        raise UserError(
+            f"a batch of {batch} needs at least {3 * batch} tokens, but the {what} text has {len(tokens)}; "
+            f"use a longer corpus or a smaller batch size"
+        )
+    streams = torch.from_numpy(np.ascontiguousarray(tokens[: length * batch])).view(batch, length)
+    return streams.t().contiguous().to(device)
+
+
+def draw_window(bptt: int, generator: torch.Generator) -> int:
+    """A random window length: Normal(bptt or, rarely, bptt / 2; 5), at least 5 and at most bptt + 40."""
+    short = torch.rand((), generator=generator).item() < SHORT_PROBABILITY
+    mean = bptt / 2 if short else float(bptt)
+    length = int(mean + 5 * torch.randn((), generator=generator).item())
+    return min(max(MIN_WINDOW, length), bptt + MAX_EXTRA)
+
+
+def windows(streams_TB: Tensor, window: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """Consecutive (inputs, targets) of `window` steps; the last one may be shorter. Targets are flat, T * B."""
+    last = len(streams_TB) - 1
+    for start in range(0, last, window):
+        end = min(start + window, last)
+        yield streams_TB[start:end], streams_TB[start + 1 : end + 1].reshape(-1)

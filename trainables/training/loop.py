@@ -1,0 +1,208 @@
+"""The training loop: SGD with a switch to averaged SGD, stoppable after any step and bit for bit the same after it.
+
+Everything that the next step depends on is in `Progress`, the model, the average, the kept weights, the carried hidden
+state and the two random generators; `Trainer.snapshot` writes these and `Trainer.restore` reads them.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from pydantic import BaseModel
+from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
+
+from trainables.config import TrialConfig
+from trainables.corpora import Corpus
+from trainables.language_model.awd_lstm import AwdLstm, LstmState
+from trainables.measurements.perplexity import mean_loss
+from trainables.outcome import EpochMetrics
+from trainables.runtime import Runtime
+from trainables.training.averaging import WeightAverage, should_switch, weights_swapped
+from trainables.training.batches import draw_window, parallel_streams
+from trainables.training.checkpoint import Checkpoints
+
+MAX_LOSS = 100.0
+"""Nats per token beyond which a run counts as diverged: e^100 is no perplexity."""
+STEPS_PER_LOOK = 50
+"""How often the loss is fetched from the device to see whether the run has diverged."""
+
+
+class DivergedError(Exception):
+    """Training left the finite numbers; the text says where."""
+
+
+class Progress(BaseModel):
+    """How far training has come: the part of the state that is no tensor."""
+
+    step: int = 0
+    position: int = 0
+    """Time step of the train streams at which the next window starts."""
+    epoch_tokens: int = 0
+    """Tokens of the running epoch so far."""
+    tokens: int = 0
+    epoch_seconds: float = 0.0
+    epochs: list[EpochMetrics] = []
+    averaging_steps: int | None = None
+    """Steps in the average; None before the switch."""
+    kept_epoch: int | None = None
+
+
+class Trainer:
+    """One model on its way through one corpus."""
+
+    def __init__(self, config: TrialConfig, corpus: Corpus, runtime: Runtime) -> None:
+        self.config = config
+        self.runtime = runtime
+        training, evaluation = config.training, config.evaluation
+        self.draws = torch.Generator().manual_seed(config.seed)
+        self.model = AwdLstm(config.model, config.output_layer, len(corpus.vocabulary))
+        self.model.initialise(self.draws)
+        self.model.to(runtime.device)
+        self.masks = torch.Generator(runtime.device).manual_seed(config.seed)
+        self.optimizer = torch.optim.SGD(
+            self.model.parameters(), lr=training.learning_rate, weight_decay=training.weight_decay
+        )
+        self.streams_TB = parallel_streams(corpus.train, training.batch_size, runtime.device, what="train")
+        self.valid = corpus.valid[: evaluation.valid_tokens]
+        self.state: list[LstmState] = self.model.zero_state(training.batch_size)
+        self.epoch_loss = torch.zeros((), dtype=torch.float64, device=runtime.device)
+        self.progress = Progress()
+        self.average: WeightAverage | None = None
+        self.kept: dict[str, Tensor] = {}
+
+    def train(self, checkpoints: Checkpoints, on_epoch: Callable[[EpochMetrics], None]) -> None:
+        """Train from where the progress stands to the last epoch. Raises DivergedError."""
+        progress = self.progress
+        saved_at = time.monotonic()
+        while len(progress.epochs) < self.config.training.epochs:
+            started = time.monotonic()
+            self._step()
+            progress.epoch_seconds += time.monotonic() - started
+            if self._epoch_is_over():
+                on_epoch(self._end_epoch())
+            if time.monotonic() - saved_at >= self.runtime.checkpoint_every_s:
+                checkpoints.save(progress.step, *self.snapshot())
+                saved_at = time.monotonic()
+
+    def _step(self) -> None:
+        training, progress, model = self.config.training, self.progress, self.model
+        model.train()
+        start = progress.position
+        end = min(start + draw_window(training.bptt, self.draws), len(self.streams_TB) - 1)
+        targets_N = self.streams_TB[start + 1 : end + 1].reshape(-1)
+
+        contexts = model.contexts(self.streams_TB[start:end], self.state, self.masks)
+        self.state = contexts.state
+        loss = model.output.loss(contexts.dropped_TBC.flatten(0, 1), model.embedding_VD, targets_N)
+        activation = contexts.dropped_TBC.square().mean()
+        change = (contexts.h3_TBC[1:] - contexts.h3_TBC[:-1]).square().mean()
+        objective = (
+            loss
+            + training.activation_regularisation * activation
+            + training.temporal_activation_regularisation * change
+        )
+        self.optimizer.zero_grad()
+        objective.backward()
+        clip_grad_norm_(model.parameters(), training.gradient_clip_norm)
+        self.optimizer.param_groups[0]["lr"] = training.learning_rate * (end - start) / training.bptt
+        self.optimizer.step()
+        if self.average is not None:
+            self.average.update(model)
+
+        self.epoch_loss += loss.detach().double() * len(targets_N)
+        progress.step += 1
+        progress.tokens += len(targets_N)
+        progress.epoch_tokens += len(targets_N)
+        progress.position = end
+        if progress.step % STEPS_PER_LOOK == 0:
+            self._raise_if_diverged(self.epoch_loss.item() / progress.epoch_tokens, "train")
+
+    def _epoch_is_over(self) -> bool:
+        """At the end of the stream, or after `epoch_tokens`. A window needs two steps: one to read, one to predict."""
+        limit, progress = self.config.training.epoch_tokens, self.progress
+        at_end = progress.position >= len(self.streams_TB) - 2
+        over = at_end if limit is None else progress.epoch_tokens >= limit
+        if at_end:
+            progress.position = 0
+            self.state = self.model.zero_state(self.config.training.batch_size)
+        return over
+
+    def _end_epoch(self) -> EpochMetrics:
+        """Validate, keep the weights if they are the best so far, see whether to start averaging."""
+        progress, evaluation = self.progress, self.config.evaluation
+        train_loss = self.epoch_loss.item() / progress.epoch_tokens
+        self._raise_if_diverged(train_loss, "train")
+        with weights_swapped(self.model, self.average):
+            valid_loss = mean_loss(
+                self.model,
+                self.valid,
+                batch=evaluation.valid_batch_size,
+                window=evaluation.window,
+                what="valid",
+            )
+            self._raise_if_diverged(valid_loss, "validation")
+            earlier_losses = [epoch.valid_loss for epoch in progress.epochs]
+            number = len(progress.epochs) + 1
+            if valid_loss < min(earlier_losses, default=math.inf):
+                self.kept = {name: p.detach().clone() for name, p in self.model.named_parameters()}
+                progress.kept_epoch = number
+        metrics = EpochMetrics(
+            epoch=number,
+            tokens=progress.tokens,
+            train_loss=train_loss,
+            valid_loss=valid_loss,
+            averaging=self.average is not None,
+            seconds=progress.epoch_seconds,
+        )
+        if self.average is None and should_switch(
+            self.config.training.averaging, epoch=number, valid_loss=valid_loss, earlier_losses=earlier_losses
+        ):
+            self.average = WeightAverage(self.model)
+        progress.epochs.append(metrics)
+        progress.epoch_tokens, progress.epoch_seconds = 0, 0.0
+        self.epoch_loss.zero_()
+        return metrics
+
+    def _raise_if_diverged(self, loss: float, what: str) -> None:
+        if not loss <= MAX_LOSS:
+            epoch, step = len(self.progress.epochs) + 1, self.progress.step
+            raise DivergedError(f"the {what} loss became {loss:.3g} nats per token in epoch {epoch}, step {step}")
+
+    def snapshot(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Everything the next step depends on, as tensors and as JSON data."""
+        tensors: dict[str, Tensor] = {f"model.{name}": p for name, p in self.model.named_parameters()}
+        tensors |= {f"kept.{name}": tensor for name, tensor in self.kept.items()}
+        if self.average is not None:
+            tensors |= {f"average.{name}": tensor for name, tensor in self.average.tensors.items()}
+            self.progress.averaging_steps = self.average.steps
+        for index, (h, c) in enumerate(self.state):
+            # Cloned: before the first step h and c are one tensor, which the file format refuses.
+            tensors |= {f"state.{index}.h": h.clone(), f"state.{index}.c": c.clone()}
+        tensors["epoch_loss"] = self.epoch_loss
+        tensors |= {"random.draws": self.draws.get_state(), "random.masks": self.masks.get_state()}
+        return tensors, {"progress": self.progress.model_dump(mode="json")}
+
+    def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
+        """Go back to what `snapshot` wrote."""
+        self.progress = Progress.model_validate(state["progress"])
+        with torch.no_grad():
+            for name, parameter in self.model.named_parameters():
+                parameter.copy_(tensors[f"model.{name}"])
+        self.kept = _with_prefix(tensors, "kept.")
+        if self.progress.averaging_steps is not None:
+            self.average = WeightAverage(self.model)
+            self.average.steps = self.progress.averaging_steps
+            self.average.tensors = _with_prefix(tensors, "average.")
+        self.state = [(tensors[f"state.{i}.h"], tensors[f"state.{i}.c"]) for i in range(len(self.state))]
+        self.epoch_loss = tensors["epoch_loss"]
+        self.draws.set_state(tensors["random.draws"].cpu())
+        self.masks.set_state(tensors["random.masks"].cpu())
+
+
+def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,141 @@
+"""One trial from start to end: train, measure, and leave the result as a file before anyone is told.
+
+A trial has a folder of its own. While it runs, the folder holds a lock and the last two checkpoints; afterwards
+`result.json`, `spectrum.npy` and `kept.safetensors` (the weights of the best validation loss, for later measurements).
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import math
+import resource
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from trainables.config import TrialConfig
+from trainables.corpora import load
+from trainables.environment import describe
+from trainables.measurements.registry import measure
+from trainables.outcome import EpochMetrics, Metric, TrialOutcome
+from trainables.runtime import Runtime
+from trainables.training.checkpoint import Checkpoints, save_tensors, write_file
+from trainables.training.loop import DivergedError, Trainer
+
+DEFAULT_MEASUREMENTS = ("perplexity@1", "spectrum@1")
+
+
+def trial_directory(storage: Path, trial_id: str) -> Path:
+    """The folder of a trial below the storage root."""
+    return storage / "trials" / trial_id[:2] / trial_id
+
+
+def run_trial(
+    config: TrialConfig,
+    *,
+    directory: Path,
+    runtime: Runtime,
+    measurements: Sequence[str] = DEFAULT_MEASUREMENTS,
+    on_epoch: Callable[[EpochMetrics], None] | None = None,
+) -> TrialOutcome:
+    """Train and measure one trial, or return the result that its folder already holds.
+
+    Goes on from a checkpoint where there is one. The outcome is `done` or `diverged`, and is on disk before it is
+    returned; any other trouble is an exception. Only one process at a time works in a folder: a second one waits.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    with _locked(directory):
+        earlier = read_outcome(directory, config.trial_id)
+        if earlier is not None:
+            return earlier
+        torch.set_num_threads(runtime.threads)
+        corpus = load(config.corpus, data_dir=runtime.data_dir)
+        trainer = Trainer(config, corpus, runtime)
+        checkpoints = Checkpoints(directory, config.trial_id)
+        found = checkpoints.latest(runtime.device)
+        if found is not None:
+            trainer.restore(*found)
+        environment = describe(runtime.device, runtime.threads)
+        try:
+            trainer.train(checkpoints, on_epoch or _ignore)
+        except DivergedError as error:
+            outcome = TrialOutcome(
+                trial_id=config.trial_id,
+                state="diverged",
+                cause=str(error),
+                epochs=tuple(trainer.progress.epochs),
+                environment=environment,
+            )
+            _write_outcome(directory, outcome, None)
+            return outcome
+        with torch.no_grad():
+            for name, parameter in trainer.model.named_parameters():
+                parameter.copy_(trainer.kept[name])
+        metrics, singular_values = measure(measurements, trainer.model, corpus, config)
+        outcome = TrialOutcome(
+            trial_id=config.trial_id,
+            state="done",
+            epochs=tuple(trainer.progress.epochs),
+            measurements={"training@1": _training_metrics(trainer, runtime), **metrics},
+            environment=environment,
+        )
+        save_tensors(directory / "kept.safetensors", trainer.kept, {"trial_id": config.trial_id})
+        _write_outcome(directory, outcome, singular_values)
+        checkpoints.clear()
+        return outcome
+
+
+def read_outcome(directory: Path, trial_id: str) -> TrialOutcome | None:
+    """The outcome that the folder holds, or None where there is none, it is damaged, or another trial's."""
+    try:
+        outcome = TrialOutcome.model_validate_json((directory / "result.json").read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
+    return outcome if outcome.trial_id == trial_id else None
+
+
+def _ignore(metrics: EpochMetrics) -> None:
+    """For a caller that does not follow the epochs."""
+
+
+def _write_outcome(directory: Path, outcome: TrialOutcome, singular_values: NDArray[np.float64] | None) -> None:
+    """The spectrum goes first: where there is a result.json, everything it speaks of is there."""
+    if singular_values is not None:
+        buffer = io.BytesIO()
+        np.save(buffer, singular_values, allow_pickle=False)
+        write_file(directory / "spectrum.npy", buffer.getvalue())
+    write_file(directory / "result.json", outcome.model_dump_json(indent=1).encode())
+
+
+def _training_metrics(trainer: Trainer, runtime: Runtime) -> dict[str, Metric]:
+    progress = trainer.progress
+    kept = next(epoch for epoch in progress.epochs if epoch.epoch == progress.kept_epoch)
+    seconds = sum(epoch.seconds for epoch in progress.epochs)
+    if runtime.device == "cuda":
+        peak_bytes = torch.cuda.max_memory_allocated()
+    else:
+        peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    return {
+        "train_perplexity": math.exp(kept.train_loss),
+        "valid_perplexity": math.exp(kept.valid_loss),
+        "kept_epoch": kept.epoch,
+        "epochs": len(progress.epochs),
+        "parameters": sum(parameter.numel() for parameter in trainer.model.parameters()),
+        "seconds": seconds,
+        "seconds_per_epoch": seconds / len(progress.epochs),
+        "tokens_per_second": progress.tokens / seconds,
+        "peak_memory_mib": peak_bytes / 2**20,
+    }
+
+
+@contextmanager
+def _locked(directory: Path) -> Iterator[None]:
+    with (directory / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
