@@ -1,0 +1,75 @@
+"""Token ids: decoding gives the text back, the content is that of the plan, a process encodes once."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.trainables.corpora.support import REAL_DATA, write_corpus
+from trainables.config import CorpusConfig
+from trainables.corpora import identity, load
+from trainables.errors import UserError
+
+
+def config_of(name: str, data_dir: Path | None, limit: int | None = None) -> CorpusConfig:
+    sha256 = identity(name, data_dir=data_dir).sha256
+    return CorpusConfig(name=name, sha256=sha256, vocabulary_limit=limit)
+
+
+def test_ids_follow_first_appearance_over_the_splits(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "mine", train="b a\nb\n", valid="c b\n", test="d\n")
+    corpus = load(config_of("mine", tmp_path), data_dir=tmp_path)
+    assert corpus.vocabulary == ("b", "a", "<eos>", "c", "d")
+    assert corpus.train.tolist() == [0, 1, 2, 0, 2]
+    assert corpus.valid.tolist() == [3, 0, 2]
+    assert corpus.test.tolist() == [4, 2]
+    assert {split.dtype for split in (corpus.train, corpus.valid, corpus.test)} == {np.dtype(np.int64)}
+
+
+@pytest.mark.parametrize("limit", [None, 500, 100_000])
+def test_the_plan_knows_the_sizes_of_what_is_loaded(limit: int | None) -> None:
+    planned = identity("pydocs", data_dir=None)
+    corpus = load(config_of("pydocs", None, limit), data_dir=None)
+    assert len(corpus.vocabulary) == planned.limited_vocabulary_size(limit)
+    assert (len(corpus.train), len(corpus.valid), len(corpus.test)) == (
+        planned.train_tokens,
+        planned.valid_tokens,
+        planned.test_tokens,
+    )
+    assert set(np.concatenate([corpus.train, corpus.valid, corpus.test])) == set(range(len(corpus.vocabulary)))
+
+
+def test_a_process_encodes_a_corpus_once_and_nobody_can_change_it() -> None:
+    config = config_of("pydocs", None, 300)
+    corpus = load(config, data_dir=None)
+    assert load(config, data_dir=None) is corpus
+    with pytest.raises(ValueError, match="read-only"):
+        corpus.train[0] = 1
+
+
+def test_files_that_changed_since_the_plan_are_refused(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "mine", train="a b\n", valid="a\n", test="a\n")
+    config = config_of("mine", tmp_path)
+    write_corpus(tmp_path / "mine", train="a c\n")
+    with pytest.raises(UserError, match=rf"plan says {config.sha256}: the files in .*mine have changed"):
+        load(config, data_dir=tmp_path)
+
+
+def test_documentation_of_another_python_is_refused() -> None:
+    with pytest.raises(UserError, match="run every worker on the Python that made the plan"):
+        load(CorpusConfig(name="pydocs", sha256="0" * 64), data_dir=None)
+
+
+@pytest.mark.skipif(not REAL_DATA.is_dir(), reason="the real corpora are not beside this repository")
+def test_wikitext_2_is_encoded_in_seconds_and_decodes_to_its_text() -> None:
+    config = config_of("wikitext-2", REAL_DATA)
+    started = time.perf_counter()
+    corpus = load(config, data_dir=REAL_DATA)
+    assert time.perf_counter() - started < 10  # about 1 s on an idle core; ten times that where tests share it
+    assert len(corpus.vocabulary) == 33_278
+    lines = (REAL_DATA / "wikitext-2" / "test.txt").read_text(encoding="utf-8").split("\n")[:-1]
+    decoded = " ".join(corpus.vocabulary[index] for index in corpus.test)
+    assert decoded == " ".join(" ".join([*line.split(), "<eos>"]) for line in lines)

@@ -1,0 +1,76 @@
+"""Tokenising and numbering, against brute-force versions that follow the protocol word by word."""
+
+from __future__ import annotations
+
+import io
+from itertools import chain
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from trainables.corpora.text import number, tokenise
+from trainables.errors import UserError
+
+WORDS = st.sampled_from(["a", "b", "c", "d", "e", "f", "<unk>", "<eos>"])
+SPLIT = st.lists(WORDS, max_size=30).map(lambda words: [*words, "<eos>"])
+TEXT = st.text(alphabet=st.sampled_from("ab \t\n\r\x0b\u00a0\u00e9"), max_size=40)
+
+
+def protocol_tokens(text: str) -> list[str]:
+    lines = io.StringIO(text, newline=None)
+    return [token for line in lines for token in [*line.split(), "<eos>"]]
+
+
+def brute_force(splits: list[list[str]], limit: int | None) -> tuple[list[str], list[list[int]]]:
+    order: list[str] = []
+    for token in chain.from_iterable(splits):
+        if token not in order:
+            order.append(token)
+    kept = order
+    if limit is not None and limit < len(order):
+        others = [token for token in order if token not in ("<eos>", "<unk>")]
+        ranked = sorted(others, key=lambda token: (-splits[0].count(token), order.index(token)))
+        kept = ["<eos>", "<unk>", *ranked[: limit - 2]]
+    rewritten = [[token if token in kept else "<unk>" for token in split] for split in splits]
+    vocabulary: list[str] = []
+    for token in chain.from_iterable(rewritten):
+        if token not in vocabulary:
+            vocabulary.append(token)
+    return vocabulary, [[vocabulary.index(token) for token in split] for split in rewritten]
+
+
+@given(TEXT)
+def test_tokens_are_the_words_of_each_line_and_an_end_of_sentence(text: str) -> None:
+    assert tokenise(text) == protocol_tokens(text)
+
+
+def test_a_blank_line_is_an_end_of_sentence_alone() -> None:
+    assert tokenise("a b\n\n c \n") == ["a", "b", "<eos>", "<eos>", "c", "<eos>"]
+
+
+@given(st.lists(SPLIT, min_size=3, max_size=3), st.none() | st.integers(3, 12))
+def test_numbering_agrees_with_brute_force(splits: list[list[str]], limit: int | None) -> None:
+    vocabulary, ids = brute_force(splits, limit)
+    numbered = number(splits, limit=limit)
+    assert list(numbered.types) == vocabulary
+    assert [[numbered.ids[token] for token in split] for split in splits] == ids
+
+
+@given(st.lists(SPLIT, min_size=3, max_size=3), st.integers(3, 12))
+def test_the_limit_is_met_exactly_or_nothing_is_cut(splits: list[list[str]], limit: int) -> None:
+    everything = number(splits, limit=None).types
+    limited = number(splits, limit=limit).types
+    assert len(limited) == min(limit, len(everything))
+    if limit < len(everything):
+        assert {"<eos>", "<unk>"} <= set(limited)
+
+
+def test_frequency_counts_in_the_train_split_only() -> None:
+    train, valid = ["rare", "often", "often", "<eos>"], ["rare"] * 9 + ["new"]
+    assert number([train, valid, valid], limit=3).types == ("<unk>", "often", "<eos>")
+
+
+def test_a_limit_without_room_is_refused() -> None:
+    with pytest.raises(UserError, match=r"at least 3.*got 2.*all 4 types"):
+        number([["a", "b", "c", "<eos>"], [], []], limit=2)

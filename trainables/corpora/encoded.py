@@ -1,0 +1,68 @@
+"""Token ids of a corpus, ready for training."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainables.config import CorpusConfig
+from trainables.corpora.folders import DEFAULT_DATA_DIR
+from trainables.corpora.known import PYDOCS
+from trainables.corpora.source import corpus_sha256, read_source
+from trainables.corpora.text import SPLITS, Vocabulary, number, tokenise
+from trainables.errors import UserError
+
+TokenIds = NDArray[np.int64]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Corpus:
+    """A corpus as token ids. Every split is a one-dimensional, read-only int64 array with one `<eos>` a line."""
+
+    name: str
+    train: TokenIds
+    valid: TokenIds
+    test: TokenIds
+    vocabulary: tuple[str, ...]
+    """The type of each id."""
+
+
+def load(config: CorpusConfig, *, data_dir: Path | None) -> Corpus:
+    """Load, verify and encode a corpus. A process encodes each one once: later calls return the same object.
+
+    Raises:
+        UserError: The files are not those of `config.sha256`, or cannot be used (missing, empty, not UTF-8); the
+            vocabulary limit is below 3.
+    """
+    return _load(config, (data_dir or DEFAULT_DATA_DIR).resolve())
+
+
+@functools.lru_cache(maxsize=4)
+def _load(config: CorpusConfig, data_dir: Path) -> Corpus:
+    source = read_source(config.name, data_dir=data_dir)
+    got = corpus_sha256(source.digests)
+    if got != config.sha256:
+        cause = (
+            "this Python's documentation is of another version: run every worker on the Python that made the plan"
+            if config.name == PYDOCS
+            else f"the files in {source.folder} have changed: plan the study again, or put the earlier files back"
+        )
+        raise UserError(
+            f"a trial trains on the corpus it was planned for; {config.name!r} has SHA-256 {got}, the plan says "
+            f"{config.sha256}: {cause}"
+        )
+    splits = [tokenise(source.texts[split]) for split in SPLITS]
+    vocabulary = number(splits, limit=config.vocabulary_limit)
+    train, valid, test = (_encode(tokens, vocabulary) for tokens in splits)
+    return Corpus(name=config.name, train=train, valid=valid, test=test, vocabulary=vocabulary.types)
+
+
+def _encode(tokens: Sequence[str], vocabulary: Vocabulary) -> TokenIds:
+    ids = np.fromiter(map(vocabulary.ids.__getitem__, tokens), dtype=np.int64, count=len(tokens))
+    ids.setflags(write=False)  # the cache hands the same arrays to every trial of a pack
+    return ids

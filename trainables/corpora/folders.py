@@ -1,0 +1,89 @@
+"""Where the files of a corpus are: names, paths and the errors of getting them wrong."""
+
+from __future__ import annotations
+
+import difflib
+import shlex
+from pathlib import Path
+
+from trainables.corpora.known import KNOWN, PYDOCS
+from trainables.corpora.text import SPLITS
+from trainables.errors import UserError
+
+DEFAULT_DATA_DIR = Path("data")
+FILES = tuple(f"{split}.txt" for split in SPLITS)
+
+
+def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | None]:
+    """Turn what the user typed after `--corpus` into a corpus name and the absolute data folder it lies in.
+
+    A name is `pydocs`, a known corpus, or a folder of `data_dir` (default `data`). Anything with a slash is the path of
+    a folder: its last part is the name and its parent the data folder, whatever `data_dir` says. The data folder of
+    `pydocs` is returned as None, as it has no files.
+
+    Raises:
+        UserError: No such corpus (with the nearest names), or no folder at that path.
+    """
+    if corpus == PYDOCS:
+        return PYDOCS, None
+    if "/" not in corpus and corpus not in (".", ".."):
+        return corpus, locate(corpus, data_dir).parent
+    folder = Path(corpus).resolve()
+    if not _is_folder(folder):
+        raise UserError(f"a corpus given by path is a folder with {', '.join(FILES)}; there is no folder {corpus}")
+    if folder.name in (PYDOCS, ""):
+        raise UserError(f"the folder {corpus} cannot be a corpus, because {PYDOCS} is built in: rename the folder")
+    return folder.name, folder.parent
+
+
+def locate(name: str, data_dir: Path | None) -> Path:
+    """Return the absolute folder of the corpus `name`: `data_dir`/`name`. That of a known corpus need not exist yet.
+
+    Raises:
+        UserError: `name` is neither a known corpus nor a folder of `data_dir`; or it is `pydocs`, which has no folder.
+    """
+    if name == PYDOCS:
+        raise UserError(f"the corpus {PYDOCS} is built in and has no folder: leave --data-dir away")
+    data = (data_dir or DEFAULT_DATA_DIR).resolve()
+    is_folder_name = name not in ("", ".", "..") and "/" not in name
+    if is_folder_name and (name in KNOWN or _is_folder(data / name)):
+        return data / name
+    raise UserError(_unknown(name, data))
+
+
+def fetch_command(name: str, data_dir: Path | None) -> str:
+    """Return the command that downloads the known corpus `name`, to be shown to the user."""
+    place = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
+    return f"python sweep.py corpus fetch {name}{place}"
+
+
+def missing_file(name: str, data_dir: Path | None, path: Path) -> UserError:
+    """Return the error for a corpus that lacks the file `path`: which one, and what to do."""
+    cure = f"get it with: {fetch_command(name, data_dir)}" if name in KNOWN else "add it, or choose another corpus"
+    return UserError(f"the corpus {name!r} needs the files {', '.join(FILES)}; {path} is missing: {cure}")
+
+
+def names_in(folder: Path) -> frozenset[str]:
+    """Return what lies in `folder`: nothing where there is no such folder, or where it may not be listed."""
+    try:
+        return frozenset(entry.name for entry in folder.iterdir())
+    except OSError:
+        return frozenset()
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a name too long, or a parent that may not be searched
+        return False
+
+
+def _unknown(name: str, data: Path) -> str:
+    choices = [PYDOCS, *KNOWN]
+    choices += sorted(entry for entry in names_in(data) - set(choices) if FILES[0] in names_in(data / entry))
+    nearest = difflib.get_close_matches(name, choices, n=2, cutoff=0.5)
+    hint = f"did you mean {' or '.join(nearest)}? " if nearest else ""
+    return (
+        f"unknown corpus {name!r}: {hint}Choose from {', '.join(choices)}, or give the path of a folder with "
+        f"{', '.join(FILES)}, for example ./{name.rsplit('/', 1)[-1] or 'mycorpus'}"
+    )

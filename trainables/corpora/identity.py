@@ -1,0 +1,66 @@
+"""What a plan must know of a corpus: its content hash and its sizes. Answers without numpy or torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainables.corpora.known import KNOWN, KnownCorpus
+from trainables.corpora.source import Source, corpus_sha256, read_source
+from trainables.corpora.text import SPLITS, number, tokenise
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorpusIdentity:
+    """A corpus' content and sizes. Tokens count one `<eos>` a line; the vocabulary includes `<eos>`."""
+
+    name: str
+    sha256: str
+    """See `trainables.corpora.source.corpus_sha256`."""
+    train_tokens: int
+    valid_tokens: int
+    test_tokens: int
+    vocabulary_size: int
+
+    def limited_vocabulary_size(self, limit: int | None) -> int:
+        """Return the size of the vocabulary under `CorpusConfig.vocabulary_limit`: exactly what `load` will give."""
+        return self.vocabulary_size if limit is None else min(limit, self.vocabulary_size)
+
+
+def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
+    """Return the identity of the corpus `name`.
+
+    Known corpora are constants and need no data; `pydocs` and folders of `data_dir` (default `data`) are read.
+
+    Raises:
+        UserError: Unknown corpus, or a file that is missing, empty or not UTF-8.
+    """
+    if name in KNOWN:
+        return published_identity(name, KNOWN[name])
+    return measured_identity(name, read_source(name, data_dir=data_dir))
+
+
+def published_identity(name: str, known: KnownCorpus) -> CorpusIdentity:
+    """Return the identity that a known corpus has by its published constants."""
+    return CorpusIdentity(
+        name=name,
+        sha256=corpus_sha256({split: file.sha256 for split, file in known.files.items()}),
+        train_tokens=known.files["train"].tokens,
+        valid_tokens=known.files["valid"].tokens,
+        test_tokens=known.files["test"].tokens,
+        vocabulary_size=known.vocabulary_size,
+    )
+
+
+def measured_identity(name: str, source: Source) -> CorpusIdentity:
+    """Return the identity that the texts themselves have."""
+    splits = [tokenise(source.texts[split]) for split in SPLITS]
+    train, valid, test = splits
+    return CorpusIdentity(
+        name=name,
+        sha256=corpus_sha256(source.digests),
+        train_tokens=len(train),
+        valid_tokens=len(valid),
+        test_tokens=len(test),
+        vocabulary_size=len(number(splits, limit=None).types),
+    )

@@ -1,0 +1,105 @@
+"""The corpus that needs no download: the English of Python's own language reference.
+
+CPython ships the reference as plain text for `help()` (`pydoc_data.topics`). The running text is kept; code, grammars,
+tables, headings and signatures are dropped, and so is every paragraph that already occurred, because topics contain one
+another and a repeated paragraph would carry train text into the test split. The rest is lower-cased and cut into words
+and punctuation, numbers become `N` (as in the Penn Treebank corpus), and each sentence is a line. The text, and so the
+SHA-256 of the corpus, differs between minor versions of Python.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator
+
+from trainables.corpora.text import SPLITS
+from trainables.errors import UserError
+
+Sentence = list[str]
+Paragraph = list[Sentence]
+
+BLOCK_TOKENS = 400
+"""Paragraphs are dealt to the splits in contiguous blocks of at least so many tokens."""
+
+DEAL = ("train", "train", "train", "train", "valid", "train", "train", "train", "train", "test")
+"""The splits of ten consecutive blocks: 80/10/10, interleaved, so that all three have the same subjects."""
+
+_TOKEN = re.compile(r"[^\W\d]\w*(?:['-]\w+)*|\d[\w.]*(?<!\.)|\(\)|\.\.\.|[=!<>]=|//|[^\w\s]")
+_SENTENCE_END = re.compile(r"(?<=[.!?;])\s+(?=[\"'(]?[A-Z_])")
+_BULLET = re.compile(r"^(?:[*-]|\d+\.|\[\d+\])\s+")
+_FOOTNOTE_MARK = re.compile(r"\s\[\d+\]")
+_MARKUP = re.compile(r"[\"*`]")
+_HYPHENATED_BREAK = re.compile(r"(?<=[a-z])-\n\s*(?=[a-z])")
+_CODE = re.compile(r">>>|::=|^\s*#|\s{2}#", re.MULTILINE)
+_UNDERLINE = re.compile(r"\n\s*([*=\-^~])\1{2,}\s*$")
+_PLAIN_PUNCTUATION = str.maketrans(
+    {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"', "\u2013": "-", "\u2014": "-", "\u2026": "..."}
+)
+
+# Words that English needs and that are no keywords of Python: they tell prose from code.
+_ENGLISH = re.compile(
+    r"a|all|also|an|are|at|be|been|but|by|can|does|has|have|how|into|it|its|may|more|no|of|on|only|same|see|some|such"
+    r"|than|that|the|then|there|these|they|this|to|use|used|was|were|when|where|which|will"
+)
+_PROSE_SHARE = 0.06
+_SHORTEST_PROSE = 4
+
+
+@functools.cache
+def split_texts() -> dict[str, str]:
+    """Return the texts of the splits `train`, `valid` and `test`, tokens separated by spaces, one sentence a line.
+
+    Raises:
+        UserError: This Python was installed without `pydoc_data`.
+    """
+    try:
+        from pydoc_data.topics import topics
+    except ImportError as error:
+        raise UserError(
+            "the corpus 'pydocs' is made from Python's own documentation, and this Python was installed without it "
+            "(no module pydoc_data): use --corpus ptb or --corpus wikitext-2, or install a complete Python"
+        ) from error
+    return deal(paragraphs(topics[key] for key in sorted(topics)))
+
+
+def deal(paragraphs_in_order: Iterable[Paragraph]) -> dict[str, str]:
+    """Deal paragraphs to the splits, block by block."""
+    lines: dict[str, list[str]] = {split: [] for split in SPLITS}
+    block, in_block = 0, 0
+    for paragraph in paragraphs_in_order:
+        lines[DEAL[block % len(DEAL)]].extend(" ".join(sentence) for sentence in paragraph)
+        in_block += sum(len(sentence) for sentence in paragraph)
+        if in_block >= BLOCK_TOKENS:
+            block, in_block = block + 1, 0
+    return {split: "".join(line + "\n" for line in lines[split]) for split in SPLITS}
+
+
+def paragraphs(texts: Iterable[str]) -> Iterator[Paragraph]:
+    """Yield the tokenised sentences of every paragraph of prose, each paragraph once, in order of appearance."""
+    seen: set[tuple[str, ...]] = set()
+    for text in texts:
+        for raw in re.split(r"\n\s*\n", text):
+            sentences = prose_sentences(raw)
+            key = tuple(token for sentence in sentences for token in sentence)
+            if sentences and key not in seen:
+                seen.add(key)
+                yield sentences
+
+
+def prose_sentences(paragraph: str) -> list[Sentence]:
+    """Return the tokens of each sentence of a paragraph, or nothing where the paragraph is not running text."""
+    if _CODE.search(paragraph) or _UNDERLINE.search(paragraph):
+        return []
+    joined = " ".join(_HYPHENATED_BREAK.sub("-", paragraph.translate(_PLAIN_PUNCTUATION).strip()).split())
+    joined = _FOOTNOTE_MARK.sub("", _BULLET.sub("", joined))
+    words = joined.lower().split()
+    english = sum(_ENGLISH.fullmatch(word.strip(".,;:()")) is not None for word in words)
+    if len(words) < _SHORTEST_PROSE or joined[0] in "|+" or english < _PROSE_SHARE * len(words):
+        return []
+    return [tokens for sentence in _SENTENCE_END.split(joined) if (tokens := _tokens(sentence))]
+
+
+def _tokens(sentence: str) -> Sentence:
+    found = _TOKEN.findall(_MARKUP.sub("", sentence).lower())
+    return ["N" if token[0].isdigit() else token for token in found]
