@@ -21,7 +21,7 @@ ROWS_PER_CHUNK = 1024
 def context_vectors(model: AwdLstm, tokens: NDArray[np.int64], *, window: int) -> Tensor:
     """What the output layer sees after each token, N x C: read as one stream, the hidden state carried over."""
     model.eval()
-    stream_TB = torch.from_numpy(np.ascontiguousarray(tokens)).unsqueeze(1).to(model.embedding_VD.device)
+    stream_TB = torch.tensor(tokens, device=model.embedding_VD.device).unsqueeze(1)
     state = model.zero_state(1)
     parts = []
     for window_TB in stream_TB.split(window):

@@ -38,8 +38,9 @@ class WeightAverage:
     def update(self, model: nn.Module) -> None:
         """Take in the parameters after one more step."""
         self.steps += 1
-        parameters: list[Tensor] = [p for _, p in model.named_parameters()]
-        torch._foreach_lerp_(list(self.tensors.values()), parameters, 1.0 / self.steps)
+        parameters: dict[str, Tensor] = dict(model.named_parameters())
+        averages = [self.tensors[name] for name in parameters]
+        torch._foreach_lerp_(averages, list(parameters.values()), 1.0 / self.steps)
 
 
 @contextmanager

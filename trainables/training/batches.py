@@ -27,7 +27,7 @@ def parallel_streams(tokens: NDArray[np.int64], batch: int, device: str, *, what
             f"a batch of {batch} needs at least {3 * batch} tokens, but the {what} text has {len(tokens)}; "
             f"use a longer corpus or a smaller batch size"
         )
-    streams = torch.from_numpy(np.ascontiguousarray(tokens[: length * batch])).view(batch, length)
+    streams = torch.tensor(tokens[: length * batch]).view(batch, length)
     return streams.t().contiguous().to(device)
 
 

@@ -1,0 +1,214 @@
+"""Training against an independent float64 implementation of the protocol, written here from its text.
+
+It shares nothing with the package but the starting weights and the random generator's state: its LSTM is a loop of
+equations, its loss the materialised softmax, its optimiser a list of subtractions.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from tests.trainables.training import tiny
+from trainables.config import EtAsgdConfig, GssConfig, NtAsgdConfig, OutputLayerConfig, SigSoftmaxConfig, SoftmaxConfig
+from trainables.runtime import Runtime
+from trainables.training.averaging import should_switch
+from trainables.training.checkpoint import Checkpoints
+from trainables.training.loop import DivergedError, Trainer
+
+STEPS = 50
+LAYERS: list[OutputLayerConfig] = [SoftmaxConfig(), SigSoftmaxConfig(), GssConfig(c=-1.5, k=2.5)]
+
+
+def lstm(x: Tensor, weights: list[Tensor], state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    w_ih, w_hh, b_ih, b_hh = weights
+    h, c = state
+    outputs = []
+    for step in x:
+        i, f, g, o = (step @ w_ih.T + b_ih + h @ w_hh.T + b_hh).chunk(4, dim=1)
+        c = torch.sigmoid(f) * c + torch.sigmoid(i) * torch.tanh(g)
+        h = torch.sigmoid(o) * torch.tanh(c)
+        outputs.append(h)
+    return torch.stack(outputs), (h.detach(), c.detach())
+
+
+def log_p(layer: OutputLayerConfig, x: Tensor) -> Tensor:
+    match layer:
+        case SigSoftmaxConfig():
+            x = 2 * x - torch.log1p(torch.exp(x))
+        case GssConfig(c=c, k=k):
+            x = k * (x - c) + c - (k - 1) * torch.log1p(torch.exp(x - c))
+    return x - torch.logsumexp(x, dim=1, keepdim=True)
+
+
+class Reference:
+    """The protocol in float64: one object, one `step`."""
+
+    def __init__(self, trainer: Trainer, tokens: np.ndarray) -> None:
+        self.config = trainer.config
+        self.weights = [p.detach().double().clone().requires_grad_() for p in trainer.model.parameters()]
+        names = [name for name, _ in trainer.model.named_parameters()]
+        self.at = dict(zip(names, self.weights, strict=True))
+        self.random = torch.Generator()
+        self.random.set_state(trainer.draws.get_state())
+        batch = self.config.training.batch_size
+        length = len(tokens) // batch
+        self.streams = [tokens[b * length : (b + 1) * length] for b in range(batch)]
+        self.position = 0
+        model = self.config.model
+        sizes = (model.hidden_width, model.hidden_width, model.context_width)
+        self.zero = [(torch.zeros(batch, s).double(), torch.zeros(batch, s).double()) for s in sizes]
+        self.state = list(self.zero)
+        self.averages: list[list[Tensor]] = []
+
+    def step(self, average: bool) -> float:
+        t = self.config.training
+        length = len(self.streams[0])
+        mean = t.bptt / 2 if torch.rand((), generator=self.random) < 0.05 else t.bptt
+        seq_len = max(5, int(mean + 5 * torch.randn((), generator=self.random).item()))
+        seq_len = min(seq_len, t.bptt + 40, length - 1 - self.position)
+        window = np.stack([s[self.position : self.position + seq_len + 1] for s in self.streams], axis=1)
+        tokens = torch.from_numpy(window)
+
+        h = self.at["embedding_VD"][tokens[:-1]]
+        for index in range(3):
+            keys = [f"layers.{index}.{n}" for n in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
+            h, self.state[index] = lstm(h, [self.at[key] for key in keys], self.state[index])
+        logits = h.reshape(-1, h.shape[-1]) @ self.at["embedding_VD"].T + self.at["output.bias_V"]
+        targets = tokens[1:].reshape(-1)
+        loss = -log_p(self.config.output_layer, logits)[torch.arange(len(targets)), targets].mean()
+        total = loss + t.activation_regularisation * (h**2).mean()
+        total = total + t.temporal_activation_regularisation * ((h[1:] - h[:-1]) ** 2).mean()
+        gradients = torch.autograd.grad(total, self.weights)
+        norm = math.sqrt(sum(float((g**2).sum()) for g in gradients))
+        scale = min(1.0, t.gradient_clip_norm / (norm + 1e-6))
+        rate = t.learning_rate * seq_len / t.bptt
+        with torch.no_grad():
+            for weight, gradient in zip(self.weights, gradients, strict=True):
+                weight -= rate * (gradient * scale + t.weight_decay * weight)
+        if average:
+            self.averages.append([weight.detach().clone() for weight in self.weights])
+        self.position += seq_len
+        if self.position >= length - 2:
+            self.position, self.state = 0, list(self.zero)
+        return loss.item()
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
+def test_fifty_steps_agree_with_the_float64_protocol(layer: OutputLayerConfig) -> None:
+    corpus = tiny.corpus()
+    trainer = Trainer(tiny.trial(output_layer=layer, dropout=False), corpus, Runtime())
+    reference = Reference(trainer, corpus.train)
+    for _ in range(STEPS):
+        trainer._step()
+        found = trainer.epoch_loss.item() / trainer.progress.epoch_tokens
+        trainer.epoch_loss.zero_()
+        trainer.progress.epoch_tokens = 0
+        trainer._epoch_is_over()
+        assert found == pytest.approx(reference.step(average=False), rel=1e-4)
+    assert trainer.progress.position == reference.position
+
+
+def test_validation_uses_the_mean_of_all_weights_since_the_switch() -> None:
+    corpus = tiny.corpus(train_tokens=600)
+    config = tiny.trial(dropout=False, averaging=EtAsgdConfig(switch_epoch=1), epochs=3)
+    trainer = Trainer(config, corpus, Runtime())
+    reference = Reference(trainer, corpus.train)
+    epochs = 0
+    while epochs < 3:
+        trainer._step()
+        reference.step(average=epochs >= 1)
+        if trainer._epoch_is_over():
+            trainer._end_epoch()
+            epochs += 1
+    assert trainer.average is not None
+    assert [epoch.averaging for epoch in trainer.progress.epochs] == [False, True, True]
+    for found, *history in zip(trainer.average.tensors.values(), *reference.averages, strict=True):
+        torch.testing.assert_close(found.double(), torch.stack(history).mean(0), rtol=0, atol=2e-5)
+
+
+def test_an_epoch_of_a_token_budget_goes_on_where_the_last_one_ended() -> None:
+    corpus = tiny.corpus(train_tokens=2000)
+    config = tiny.trial(epochs=5, epoch_tokens=700)
+    whole = Trainer(tiny.trial(epochs=2), corpus, Runtime())
+    budget = Trainer(config, corpus, Runtime())
+    losses = []
+    for trainer in (whole, budget):
+        seen: list[float] = []
+        while trainer.progress.step < 40:
+            before = trainer.epoch_loss.item()
+            trainer._step()
+            seen.append(trainer.epoch_loss.item() - before)
+            if trainer._epoch_is_over():
+                trainer.progress.epoch_tokens = 0
+                trainer.epoch_loss.zero_()
+        losses.append(seen)
+    assert losses[0] == pytest.approx(losses[1], rel=1e-9)
+
+
+def test_the_kept_model_is_the_one_of_the_best_validation_loss() -> None:
+    corpus = tiny.corpus()
+    trainer = Trainer(tiny.trial(epochs=8, averaging=NtAsgdConfig(nonmonotone_interval=2)), corpus, Runtime())
+    kept_after: dict[int, dict[str, Tensor]] = {}
+    while len(trainer.progress.epochs) < 8:
+        trainer._step()
+        if trainer._epoch_is_over():
+            number = trainer._end_epoch().epoch
+            source = trainer.average.tensors if trainer.average and trainer.progress.epochs[-1].averaging else None
+            weights = source or dict(trainer.model.named_parameters())
+            kept_after[number] = {name: w.detach().clone() for name, w in weights.items()}
+    losses = [epoch.valid_loss for epoch in trainer.progress.epochs]
+    best = int(np.argmin(losses)) + 1
+    assert trainer.progress.kept_epoch == best
+    for name, tensor in trainer.kept.items():
+        assert torch.equal(tensor, kept_after[best][name])
+
+
+@pytest.mark.parametrize(
+    ("losses", "switches_after"),
+    [
+        ([5, 4, 3, 2, 1, 0.5, 0.4, 0.3], None),
+        ([5, 4, 3, 2, 1, 1, 1, 6], 8),  # above min of all but the last five: min(5, 4) = 4
+        ([5, 4, 3, 2, 1, 5.5], 6),  # epoch 6: history of 5 has nothing before its last 5, so not yet ...
+    ],
+)
+def test_nt_asgd_switches_by_the_rule(losses: list[float], switches_after: int | None) -> None:
+    config = NtAsgdConfig(nonmonotone_interval=5)
+    switched = [
+        number
+        for number, loss in enumerate(losses, 1)
+        if should_switch(config, epoch=number, valid_loss=loss, earlier_losses=losses[: number - 1])
+    ]
+    if switches_after == 6:
+        assert switched == []
+    else:
+        assert (switched[0] if switched else None) == switches_after
+
+
+def test_et_asgd_switches_after_its_epoch() -> None:
+    config = EtAsgdConfig(switch_epoch=200)
+    switched = [e for e in range(190, 210) if should_switch(config, epoch=e, valid_loss=1.0, earlier_losses=[])]
+    assert switched[0] == 200
+
+
+def test_a_run_that_leaves_the_finite_numbers_says_so(tmp_path_factory: pytest.TempPathFactory) -> None:
+    trainer = Trainer(tiny.trial(learning_rate=1e9, epochs=3), tiny.corpus(), Runtime())
+    with pytest.raises(DivergedError, match=r"loss became .* in epoch 1"):
+        trainer.train(Checkpoints(tmp_path_factory.mktemp("trial"), "x"), lambda _: None)
+
+
+def test_training_learns_what_there_is_to_learn() -> None:
+    trainer = Trainer(tiny.trial(dropout=False, epochs=25, learning_rate=10.0), tiny.corpus(), Runtime())
+    while len(trainer.progress.epochs) < 25:
+        trainer._step()
+        if trainer._epoch_is_over():
+            trainer._end_epoch()
+    best = min(epoch.valid_loss for epoch in trainer.progress.epochs)
+    # The entropy of the text: mostly the next of the cycle, else uniform.
+    follow = 0.7 + 0.3 / tiny.VOCABULARY
+    entropy = -follow * math.log(follow) - (1 - follow) * math.log(0.3 / tiny.VOCABULARY)
+    assert entropy - 0.1 < best < 0.75 * math.log(tiny.VOCABULARY)

@@ -1,0 +1,54 @@
+"""A tiny corpus and config that the training tests share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from trainables.config import (
+    AveragingConfig,
+    CorpusConfig,
+    EtAsgdConfig,
+    GssConfig,
+    LanguageModelConfig,
+    OutputLayerConfig,
+    TrainingConfig,
+    TrialConfig,
+)
+from trainables.corpora import Corpus
+
+VOCABULARY = 40
+
+
+def corpus(train_tokens: int = 3000) -> Corpus:
+    """Text with something to learn: each word is mostly followed by the next one of a cycle."""
+    numbers = np.random.default_rng(0)
+
+    def text(length: int) -> np.ndarray:
+        jumps = numbers.integers(VOCABULARY, size=length) * (numbers.random(length) < 0.3)
+        return (np.arange(length) * 7 + np.cumsum(jumps)) % VOCABULARY
+
+    words = tuple(f"w{i}" for i in range(VOCABULARY))
+    return Corpus(name="tiny", train=text(train_tokens), valid=text(600), test=text(400), vocabulary=words)
+
+
+def trial(
+    *,
+    output_layer: OutputLayerConfig | None = None,
+    averaging: AveragingConfig | None = None,
+    dropout: bool = True,
+    **training: Any,
+) -> TrialConfig:
+    """A trial of seconds; `dropout=False` turns every dropout off."""
+    off = {} if dropout else dict.fromkeys(
+        ("dropout_embedding_matrix", "dropout_embedding", "dropout_hidden", "dropout_output", "dropconnect"), 0.0
+    )  # fmt: skip
+    settings = {"batch_size": 4, "bptt": 12, "learning_rate": 5.0, "epochs": 6} | training
+    return TrialConfig(
+        seed=7,
+        corpus=CorpusConfig(name="tiny", sha256="0" * 64),
+        model=LanguageModelConfig(embedding_width=8, hidden_width=12, context_width=8, **off),
+        output_layer=output_layer or GssConfig(c=-1.5, k=2.5),
+        training=TrainingConfig(averaging=averaging or EtAsgdConfig(switch_epoch=3), **settings),
+    )
