@@ -1,0 +1,1 @@
+"""Plan, schedule, record, analyse and report the trials of a study."""

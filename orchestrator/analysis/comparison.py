@@ -1,0 +1,111 @@
+"""A correlation that a study asks for, over all its cells and inside a window, beside what the paper printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from orchestrator.analysis.correlation import Coefficient, Interval, fisher_interval, pearson, spearman
+from search_spaces.study import Correlation, PublishedCorrelation
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """The trials whose y lies in [low, high]."""
+
+    low: float
+    high: float
+    origin: Literal["published", "better half"]
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedValue:
+    """A paper's coefficient for one corpus."""
+
+    corpus: str
+    value: float
+    interval: Interval | None
+    """Fisher's from the paper's number of cells; papers print none. None where that number is not printed either."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedCorrelation:
+    """One line of the correlation table: ours over some cells, and the published values for the same cells."""
+
+    x: str
+    y: str
+    window: Window | None
+    """None: all cells."""
+    pearson: Coefficient
+    spearman: Coefficient
+    published: tuple[PublishedValue, ...]
+    missing: str = ""
+    """In words, which planned trials have no value here."""
+
+
+def correlate(frame: pd.DataFrame, request: Correlation, *, corpus: str, scale: str) -> tuple[ComparedCorrelation, ...]:
+    """The correlation over all done trials of `frame`, then over those inside the window (where there are any)."""
+    if not {request.x, request.y} <= set(frame.columns):
+        done = frame.iloc[:0].assign(**{request.x: 0.0, request.y: 0.0})
+    else:
+        done = frame[frame["state"] == "done"].dropna(subset=[request.x, request.y])
+    missing = describe_missing(list(frame["state"]), usable=len(done))
+    lines = [_compare(done, request, window=None, missing=missing)]
+    if len(done):
+        window = choose_window(list(done[request.y]), request.windows.get(corpus) if scale == "paper" else None)
+        inside = done[done[request.y].between(window.low, window.high)]
+        lines.append(_compare(inside, request, window=window, missing=missing))
+    return tuple(lines)
+
+
+def choose_window(values: Sequence[float], published: tuple[float, float] | None) -> Window:
+    """The published window, or else the better half: from the least of `values` up to their median."""
+    if published is not None:
+        return Window(low=published[0], high=published[1], origin="published")
+    ordered = sorted(values)
+    middle = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
+    return Window(low=ordered[0], high=middle, origin="better half")
+
+
+def describe_missing(states: Sequence[str], *, usable: int) -> str:
+    """For example "2 of 72 trials have failed, 1 of 72 has diverged"; empty where every trial can be used."""
+    if usable == len(states):
+        return ""
+    words = {"failed": "failed", "diverged": "diverged", "pruned": "been pruned"}
+    parts = [_count(states.count(state), len(states), f"have {word}") for state, word in words.items()]
+    unfinished = states.count("planned") + states.count("running")
+    parts.append(_count(unfinished, len(states), "are not finished"))
+    parts.append(_count(states.count("done") - usable, len(states), "have no value of both metrics"))
+    return ", ".join(part for part in parts if part)
+
+
+def _count(count: int, total: int, what: str) -> str:
+    if count == 1:
+        what = what.replace("have ", "has ").replace("are ", "is ")
+    return f"{count} of {total} trials {what}" if count else ""
+
+
+def _compare(cells: pd.DataFrame, request: Correlation, *, window: Window | None, missing: str) -> ComparedCorrelation:
+    x_n, y_n = cells[request.x].to_numpy(dtype=float), cells[request.y].to_numpy(dtype=float)
+    return ComparedCorrelation(
+        x=request.x,
+        y=request.y,
+        window=window,
+        pearson=pearson(x_n, y_n, names=(request.x, request.y)),
+        spearman=spearman(x_n, y_n, names=(request.x, request.y)),
+        published=tuple(_published(corpus, value, window) for corpus, value in request.published.items()),
+        missing=missing,
+    )
+
+
+def _published(corpus: str, value: PublishedCorrelation, window: Window | None) -> PublishedValue:
+    if window is not None:
+        return PublishedValue(corpus=corpus, value=value.windowed, interval=None)
+    return PublishedValue(corpus=corpus, value=value.all_cells, interval=fisher_interval(value.all_cells, value.cells))

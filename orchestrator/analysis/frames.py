@@ -1,0 +1,97 @@
+"""Results of the store as flat records and as a data frame: one row a trial, one column a config value or metric."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEADING = ("trial_id", "name", "state", "attempt", "cause")
+METRICS = (
+    "train_perplexity",
+    "valid_perplexity",
+    "test_perplexity",
+    "press_rank",
+    "press_tolerance",
+    "press_eps",
+    "effective_rank_1e-3",
+    "effective_rank_1e-4",
+    "effective_rank_1e-5",
+    "entropy_rank",
+    "stable_rank",
+    "sigma_max",
+    "rank_rows",
+    "rank_columns",
+    "rank_method",
+    "kept_epoch",
+    "epochs",
+    "parameters",
+    "seconds",
+    "seconds_per_epoch",
+    "peak_memory_mib",
+)
+"""The well-known metrics in reading order. A measurement that is not among them gets a column behind."""
+CONFIG_NOT_SHOWN = ("schema_version", "kind")
+
+Row = Mapping[str, Any]
+"""A trial as `Store.results` gives it: trial_id, name, state, attempt, cause, config (nested), metrics (flat)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlatResults:
+    """All trials as flat dicts with the same keys in the same order; None where a trial has no value."""
+
+    records: tuple[dict[str, Any], ...]
+    config_columns: tuple[str, ...]
+    """Dotted paths ("output_layer.c") in the configs' own order."""
+    metric_columns: tuple[str, ...]
+    """In the order of `METRICS`, other ones behind by name: the same whatever order the trials finished in."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Every column from left to right."""
+        return LEADING + self.config_columns + self.metric_columns
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """The config columns that differ between trials, which is what the study is about."""
+        return tuple(
+            name for name in self.config_columns if len({json.dumps(record[name]) for record in self.records}) > 1
+        )
+
+    def frame(self) -> pd.DataFrame:
+        """The records as a data frame; a missing number is NaN in a column of floats."""
+        import pandas as pd
+
+        return pd.DataFrame(list(self.records), columns=list(self.columns))
+
+
+def flatten(rows: Sequence[Row]) -> FlatResults:
+    """The trials of `Store.results`, one flat record each, in their order."""
+    configs = [_flatten(row["config"]) for row in rows]
+    config_columns = tuple(dict.fromkeys(key for config in configs for key in config))
+    present = {key for row in rows for key in row["metrics"]}
+    metric_columns = (*(name for name in METRICS if name in present), *sorted(present - set(METRICS)))
+    clash = set(config_columns) & present
+    assert not clash, f"metrics and config values share the names {sorted(clash)}"
+    records = tuple(
+        {key: row[key] for key in LEADING}
+        | {key: config.get(key) for key in config_columns}
+        | {key: row["metrics"].get(key) for key in metric_columns}
+        for row, config in zip(rows, configs, strict=True)
+    )
+    return FlatResults(records=records, config_columns=config_columns, metric_columns=metric_columns)
+
+
+def _flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            flat |= _flatten(value, f"{prefix}{key}.")
+        elif prefix or key not in CONFIG_NOT_SHOWN:
+            flat[prefix + key] = value
+    return flat

@@ -1,0 +1,79 @@
+"""A metric laid out over two config values."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+BAD_STATES = ("failed", "diverged", "pruned", "running", "planned")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridCell:
+    """The trials at one pair of config values."""
+
+    value: float | None
+    """Mean of the metric over the cell's done trials; None where there is none."""
+    state: str
+    """"done" where every trial of the cell is, "none" where the study has no such trial, else the worst state."""
+    trials: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Grid:
+    """`cells[i][j]` belongs to `rows[i]` and `columns[j]`, both ascending."""
+
+    row: str
+    column: str
+    metric: str
+    rows: tuple[Any, ...]
+    columns: tuple[Any, ...]
+    cells: tuple[tuple[GridCell, ...], ...]
+
+    @property
+    def name(self) -> str:
+        """For files and figures: "press_rank_over_c_k"."""
+        row, column = (path.rpartition(".")[2] for path in (self.row, self.column))
+        return f"{self.metric}_over_{row}_{column}"
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        """Every value there is."""
+        return tuple(cell.value for row in self.cells for cell in row if cell.value is not None)
+
+
+def lay_out(frame: pd.DataFrame, *, row: str, column: str, metric: str) -> Grid:
+    """Arrange `metric` over the config columns `row` and `column`; trials that lack one of the two are left out."""
+    gridded = frame.dropna(subset=[row, column])
+    by_cell: dict[tuple[Any, Any], list[tuple[str, float]]] = {}
+    measured = gridded[metric] if metric in gridded.columns else [math.nan] * len(gridded)
+    for at_row, at_column, state, value in zip(gridded[row], gridded[column], gridded["state"], measured, strict=True):
+        by_cell.setdefault((at_row, at_column), []).append((state, value))
+    rows, columns = (
+        tuple(sorted({place[axis] for place in by_cell}, key=lambda value: (isinstance(value, str), value)))
+        for axis in (0, 1)
+    )
+    return Grid(
+        row=row,
+        column=column,
+        metric=metric,
+        rows=rows,
+        columns=columns,
+        cells=tuple(tuple(_cell(by_cell.get((i, j), [])) for j in columns) for i in rows),
+    )
+
+
+def _cell(trials: list[tuple[str, float]]) -> GridCell:
+    if not trials:
+        return GridCell(value=None, state="none", trials=0)
+    states = {state for state, _ in trials}
+    values = [value for state, value in trials if state == "done" and not math.isnan(value)]
+    return GridCell(
+        value=math.fsum(values) / len(values) if values else None,
+        state=next((state for state in BAD_STATES if state in states), "done"),
+        trials=len(trials),
+    )

@@ -1,0 +1,120 @@
+"""Everything that a study's results say in numbers: what the terminal prints and the report explains."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, get_args
+
+from orchestrator.analysis.comparison import ComparedCorrelation, correlate
+from orchestrator.analysis.frames import FlatResults
+from orchestrator.analysis.grid import Grid, lay_out
+from orchestrator.store.records import StudyKey, TrialState
+from search_spaces.study import Correlation, GridMap, Study
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extremes:
+    """The least and the greatest value of a metric over the done trials, and whose they are."""
+
+    metric: str
+    least: float
+    least_name: str
+    greatest: float
+    greatest_name: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trouble:
+    """A trial without a result, and why."""
+
+    name: str
+    state: TrialState
+    cause: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudySummaryNumbers:
+    """The numbers of one study variant."""
+
+    key: StudyKey
+    counts: dict[TrialState, int]
+    """Trials in each state, states without a trial left out."""
+    seeds: tuple[int, ...]
+    """The different seeds of the trials."""
+    trials_per_setting: int
+    """How many trials share all of their config but the seed, at least."""
+    correlations: tuple[ComparedCorrelation, ...]
+    grids: tuple[Grid, ...]
+    extremes: tuple[Extremes, ...]
+    """Of each metric that the study's analyses are about."""
+    trouble: tuple[Trouble, ...]
+
+    @property
+    def trials(self) -> int:
+        """All trials of the plan."""
+        return sum(self.counts.values())
+
+    @property
+    def done(self) -> int:
+        """Trials with a result."""
+        return self.counts.get("done", 0)
+
+
+def summarise(study: Study, key: StudyKey, results: FlatResults, frame: pd.DataFrame) -> StudySummaryNumbers:
+    """Run the study's analyses over `frame`, the data frame of `results`."""
+    correlations = [request for request in study.analyses if isinstance(request, Correlation)]
+    maps = [request for request in study.analyses if isinstance(request, GridMap)]
+    metrics = dict.fromkeys(
+        [name for request in correlations for name in (request.x, request.y)]
+        + [name for request in maps for name in request.values]
+    )
+    states = list(frame["state"])
+    return StudySummaryNumbers(
+        key=key,
+        counts={state: states.count(state) for state in get_args(TrialState) if state in states},
+        seeds=tuple(sorted(set(frame["seed"]))) if "seed" in frame.columns else (),
+        trials_per_setting=_trials_per_setting(results),
+        correlations=tuple(
+            line for request in correlations for line in correlate(frame, request, corpus=key.corpus, scale=key.scale)
+        ),
+        grids=tuple(
+            lay_out(frame, row=request.row, column=request.column, metric=metric)
+            for request in maps
+            if {request.row, request.column} <= set(frame.columns)
+            for metric in request.values
+        ),
+        extremes=tuple(found for metric in metrics if (found := _extremes(frame, metric)) is not None),
+        trouble=tuple(
+            Trouble(name=record["name"], state=record["state"], cause=record["cause"] or "no cause recorded")
+            for record in results.records
+            if record["state"] in ("failed", "diverged")
+        ),
+    )
+
+
+def _trials_per_setting(results: FlatResults) -> int:
+    settings: dict[str, int] = {}
+    for record in results.records:
+        setting = repr([record[name] for name in results.config_columns if name != "seed"])
+        settings[setting] = settings.get(setting, 0) + 1
+    return min(settings.values(), default=0)
+
+
+def _extremes(frame: pd.DataFrame, metric: str) -> Extremes | None:
+    if metric not in frame.columns:
+        return None
+    done = frame[frame["state"] == "done"].dropna(subset=[metric])
+    if done.empty:
+        return None
+    values, names = list(done[metric]), list(done["name"])
+    least, greatest = min(values), max(values)
+    return Extremes(
+        metric=metric,
+        least=float(least),
+        least_name=str(names[values.index(least)]),
+        greatest=float(greatest),
+        greatest_name=str(names[values.index(greatest)]),
+    )

@@ -1,0 +1,108 @@
+"""How quantities are named and numbers written, the same in the terminal, the figures and the page."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from orchestrator.analysis.comparison import PublishedValue, Window
+from orchestrator.analysis.correlation import Coefficient, Interval
+
+TITLES = {
+    "train_perplexity": "train perplexity",
+    "valid_perplexity": "validation perplexity",
+    "test_perplexity": "test perplexity",
+    "press_rank": "Press rank",
+    "press_tolerance": "Press tolerance",
+    "press_eps": "Press eps",
+    "effective_rank_1e-3": "effective rank (1e-3)",
+    "effective_rank_1e-4": "effective rank (1e-4)",
+    "effective_rank_1e-5": "effective rank (1e-5)",
+    "peak_memory_mib": "peak memory (MiB)",
+    "seconds_per_epoch": "seconds per epoch",
+    "kept_epoch": "kept epoch",
+    "sigma_max": "largest singular value",
+    "rank_rows": "rows of log P",
+    "rank_columns": "columns of log P",
+}
+CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}
+MINUS = "\N{MINUS SIGN}"
+
+
+def title(name: str) -> str:
+    """What a column of the results is called in a text: "output_layer.c" -> "c"."""
+    return TITLES.get(name) or name.rpartition(".")[2].replace("_", " ")
+
+
+def capital(text: str) -> str:
+    """`text` with a capital first letter, the rest as it is."""
+    return text[:1].upper() + text[1:]
+
+
+def corpus_title(name: str) -> str:
+    """The corpus' name as papers write it."""
+    return CORPORA.get(name, name)
+
+
+def number(value: Any, *, digits: int = 5) -> str:
+    """`digits` significant digits, thousands separated; whole numbers whole; a dash where there is no value."""
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "\N{EN DASH}"
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return str(value)
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{int(value):,}".replace("-", MINUS)
+    if 1e-3 <= abs(value) < 10**digits:
+        decimals = digits - 1 - math.floor(math.log10(abs(value)))
+        return f"{value:,.{max(decimals, 0)}f}".replace("-", MINUS)
+    return f"{value:,.{digits - 1}g}".replace("-", MINUS)
+
+
+def setting(value: Any) -> str:
+    """A config value as one would type it, without trailing zeros or thousands: "-1.5"."""
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return text.replace("-", MINUS) if isinstance(value, (int, float)) else text
+
+
+def cell(metric: str, value: float | None) -> str:
+    """A metric's value in a cell of a table: ranks whole, perplexities to one or two decimals."""
+    if value is not None and metric.endswith("perplexity"):
+        return f"{value:.2f}" if value < 100 else f"{value:,.1f}"
+    return number(value, digits=4)
+
+
+def coefficient(value: float) -> str:
+    """A correlation with two decimals and its sign: "+0.48"."""
+    return f"{value:+.2f}".replace("-", MINUS)
+
+
+def interval(bounds: Interval) -> str:
+    """Low and high in brackets, as in [+0.28, +0.64]."""
+    return f"[{coefficient(bounds.low)}, {coefficient(bounds.high)}]"
+
+
+def with_interval(found: Coefficient) -> str:
+    """The coefficient with its interval, or as much of both as there is."""
+    if found.value is None:
+        return "\N{EN DASH}"
+    return coefficient(found.value) + (f" {interval(found.interval)}" if found.interval else " (no interval)")
+
+
+def p_value(value: float | None) -> str:
+    """Three decimals, or two significant digits below 0.001."""
+    if value is None:
+        return "\N{EN DASH}"
+    return f"{value:.3f}" if value >= 0.001 else ("< 1e-15" if value < 1e-15 else f"{value:.1e}")
+
+
+def published(value: PublishedValue) -> str:
+    """A paper's coefficient with its interval, as in +0.48 [+0.28, +0.64]."""
+    return coefficient(value.value) + (f" {interval(value.interval)}" if value.interval else "")
+
+
+def window(cells: Window | None, metric: str) -> str:
+    """Which cells a correlation is over."""
+    if cells is None:
+        return "all cells"
+    kind = "the published window" if cells.origin == "published" else "the better half"
+    return f"{kind}, {title(metric)} {cell(metric, cells.low)} to {cell(metric, cells.high)}"

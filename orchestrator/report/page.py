@@ -1,0 +1,116 @@
+"""One HTML page that needs nothing but itself: no network, no fonts, no other file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+
+from orchestrator.analysis.frames import FlatResults
+from orchestrator.analysis.summary import StudySummaryNumbers
+from orchestrator.report import formats, sentences, tables
+from orchestrator.report.figures import DrawnFigure
+from orchestrator.report.tables import TextTable
+from search_spaces.study import Study
+
+TEMPLATES = Path(__file__).parent / "templates"
+SEEDS_SHOWN = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Page:
+    """Everything on the page, in words and ready tables; the template only places it."""
+
+    title: str
+    variant: str
+    source: str
+    question: str
+    findings: Sequence[str]
+    cautions: Sequence[str]
+    run: Sequence[tuple[str, str]]
+    """Name and value: scale, corpus, seeds, hardware, versions."""
+    paper_command: str
+    """What to type for the paper's scale; empty where this is it."""
+    trouble: TextTable
+    correlations: TextTable
+    comparisons: Sequence[str]
+    figures: Sequence[DrawnFigure]
+    trials: TextTable
+    trials_file: str
+    deviations: Sequence[str]
+
+
+def compose(
+    study: Study,
+    summary: StudySummaryNumbers,
+    results: FlatResults,
+    *,
+    figures: Sequence[DrawnFigure],
+    environment: Mapping[str, str],
+    trials_file: str,
+) -> Page:
+    """Put the page of a study variant together."""
+    key = summary.key
+    corpus = formats.corpus_title(key.corpus)
+    return Page(
+        title=study.title or study.name,
+        variant=f"Study {key.study}, scale {key.scale}, corpus {corpus}"
+        + ("" if key.scale == "paper" else ": not the paper's models"),
+        source=study.source,
+        question=study.question,
+        findings=sentences.findings(summary),
+        cautions=sentences.cautions(study, summary),
+        run=_run(summary, environment),
+        paper_command=_paper_command(study, summary),
+        trouble=tables.trouble_table(summary),
+        correlations=tables.correlations_table(summary),
+        comparisons=sentences.comparisons(summary),
+        figures=figures,
+        trials=tables.trials_table(results),
+        trials_file=trials_file,
+        deviations=study.deviations,
+    )
+
+
+def render(page: Page) -> str:
+    """The page as HTML. Every text is escaped; only the figures' SVG and the page's own style and script are not."""
+    html: str = _template().render(
+        page=page,
+        style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
+        script=(TEMPLATES / "sort.js").read_text(encoding="utf-8"),
+    )
+    return html
+
+
+@cache
+def _template() -> Template:
+    environment = Environment(
+        loader=FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2")
+
+
+def _run(summary: StudySummaryNumbers, environment: Mapping[str, str]) -> list[tuple[str, str]]:
+    key = summary.key
+    shown = ", ".join(str(seed) for seed in summary.seeds[:SEEDS_SHOWN])
+    seeds = shown + (f" and {len(summary.seeds) - SEEDS_SHOWN} more" if len(summary.seeds) > SEEDS_SHOWN else "")
+    counts = ", ".join(f"{count} {state}" for state, count in summary.counts.items())
+    lines = [("scale", key.scale), ("corpus", formats.corpus_title(key.corpus)), ("trials", counts), ("seeds", seeds)]
+    if key.overrides != "{}":
+        lines.append(("settings", key.overrides))
+    return [(name, value) for name, value in (*lines, *environment.items()) if value]
+
+
+def _paper_command(study: Study, summary: StudySummaryNumbers) -> str:
+    key = summary.key
+    if key.scale == "paper" and (key.corpus in study.corpora or not study.corpora):
+        return ""
+    corpus = key.corpus if key.corpus in study.corpora or not study.corpora else study.corpora[0]
+    return f"python sweep.py {key.study} --scale paper --corpus {corpus}"

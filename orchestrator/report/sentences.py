@@ -1,0 +1,137 @@
+"""What the numbers say, in sentences, and no more than they say."""
+
+from __future__ import annotations
+
+from orchestrator.analysis.comparison import ComparedCorrelation, PublishedValue
+from orchestrator.analysis.summary import Extremes, StudySummaryNumbers
+from orchestrator.report import formats
+from search_spaces.study import Study
+
+
+def findings(summary: StudySummaryNumbers) -> list[str]:
+    """The answer to the study's question as far as the data allow: coverage, ranges, correlations."""
+    return [
+        coverage(summary),
+        *(_range(extremes) for extremes in summary.extremes),
+        *(correlation(line) for line in summary.correlations),
+    ]
+
+
+def coverage(summary: StudySummaryNumbers) -> str:
+    """How many trials there are results of, and what became of the others."""
+    if summary.done == summary.trials:
+        return f"All {summary.trials} trials are done." if summary.trials > 1 else "The one trial is done."
+    others = ", ".join(f"{count} {state}" for state, count in summary.counts.items() if state != "done")
+    return f"{summary.done} of {summary.trials} trials are done ({others}); everything below is over the done ones."
+
+
+def _range(extremes: Extremes) -> str:
+    name = formats.capital(formats.title(extremes.metric))
+    least, greatest = (formats.cell(extremes.metric, value) for value in (extremes.least, extremes.greatest))
+    if extremes.least == extremes.greatest:
+        return f"{name} is {least} in every trial."
+    spread = f"{name} runs from {least} ({extremes.least_name}) to {greatest} ({extremes.greatest_name})"
+    return f"{spread}, a factor of {extremes.greatest / extremes.least:.2g}." if extremes.least > 0 else f"{spread}."
+
+
+def correlation(line: ComparedCorrelation) -> str:
+    """One correlation, what its sign and interval allow to say, or what is missing."""
+    found, where = line.pearson, _where(line)
+    x, y = formats.title(line.x), formats.title(line.y)
+    if found.value is None:
+        return f"{where}, there is no correlation to report: {_spelled(found.missing, line)}."
+    text = f"{where}, {x} and {y} have Pearson r = {formats.coefficient(found.value)}"
+    if found.interval is None:
+        return f"{text}, without an interval: {_spelled(found.missing, line)}."
+    text += f", 95% interval {formats.interval(found.interval)}, p {_equals(formats.p_value(found.p_value))}"
+    if 0.0 in found.interval:
+        return f"{text}: the interval includes zero, so these trials leave open whether there is one and its sign."
+    direction = "higher" if found.value > 0 else "lower"
+    share = f"{found.value**2:.0%}"
+    return f"{text}: a higher {x} went with a {direction} {y}; a straight line accounts for {share} of the variance."
+
+
+def comparison(line: ComparedCorrelation, published: PublishedValue) -> str:
+    """Where a published value lies beside our interval. Compatible is not equal, and says so."""
+    name = f"The published {formats.coefficient(published.value)} ({formats.corpus_title(published.corpus)})"
+    if line.pearson.interval is None:
+        return f"{name} has no interval of ours to be held against."
+    ours = formats.interval(line.pearson.interval)
+    if published.value in line.pearson.interval:
+        return f"{name} lies inside our interval {ours}: compatible, which does not show that the two are equal."
+    side = "below" if published.value < line.pearson.interval.low else "above"
+    return f"{name} lies {side} our interval {ours}."
+
+
+def comparisons(summary: StudySummaryNumbers) -> list[str]:
+    """A sentence for each published value: those of this corpus, or all of them where the paper did not use it.
+
+    Nothing about a window that is not the published one: it selects other cells.
+    """
+    sentences = []
+    for line in summary.correlations:
+        if line.window is not None and line.window.origin != "published":
+            continue
+        own = [value for value in line.published if value.corpus == summary.key.corpus]
+        for value in own or line.published:
+            sentences.append(f"{_where(line)}: {_decapital(comparison(line, value))}")
+    return sentences
+
+
+def cautions(study: Study, summary: StudySummaryNumbers) -> list[str]:
+    """What keeps the numbers from saying more."""
+    return [*_not_the_paper(study, summary), *_limits(summary)]
+
+
+def _not_the_paper(study: Study, summary: StudySummaryNumbers) -> list[str]:
+    key, published = summary.key, any(line.published for line in summary.correlations)
+    sentences = []
+    if key.scale != "paper":
+        sentences.append(
+            f"Scale {key.scale} trains other, smaller models on less text than the paper"
+            + (": its numbers neither confirm nor contradict the published ones." if published else ".")
+        )
+    if study.corpora and key.corpus not in study.corpora:
+        used = " and ".join(formats.corpus_title(corpus) for corpus in study.corpora)
+        sentences.append(f"The corpus is {formats.corpus_title(key.corpus)}; the paper used {used}.")
+    if key.overrides != "{}":
+        sentences.append(f"Settings were changed on the command line: {key.overrides}.")
+    return sentences
+
+
+def _limits(summary: StudySummaryNumbers) -> list[str]:
+    sentences = []
+    if summary.trials_per_setting == 1 and summary.trials > 1:
+        sentences.append("Each setting was trained once: how much a number moves with the seed is not measured here.")
+    windows = [line.window for line in summary.correlations if line.window is not None]
+    if windows:
+        sentences.append("A window on one of two quantities narrows its range, which by itself weakens a correlation.")
+    if any(window.origin == "better half" for window in windows) and any(
+        line.published for line in summary.correlations
+    ):
+        sentences.append(
+            "The published window holds for the paper's models; here it is the better half of the trials, up to the "
+            "median."
+        )
+    return sentences
+
+
+def _where(line: ComparedCorrelation) -> str:
+    if line.window is None:
+        return f"Over all {line.pearson.n} trials with a result"
+    inside = formats.window(line.window, line.y)
+    return f"Inside {inside} ({line.pearson.n} trials)"
+
+
+def _spelled(missing: str, line: ComparedCorrelation) -> str:
+    for name in (line.x, line.y):
+        missing = missing.replace(name, formats.title(name))
+    return missing
+
+
+def _equals(p_value: str) -> str:
+    return p_value if p_value.startswith("<") else f"= {p_value}"
+
+
+def _decapital(text: str) -> str:
+    return text[:1].lower() + text[1:]

@@ -1,0 +1,110 @@
+"""The singular values of every trial's log-P matrix in one figure (Fig. 7 of the paper)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection
+from matplotlib.colors import LogNorm, Normalize
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from orchestrator.report.figures import COLOURS, STYLE, new_figure
+
+SHOWN_POINTS = 160
+LINEAR_SHARE, LINEAR_MOST, LINEAR_TOP = 0.05, 500, 0.2
+"""What Fig. 7 shows: the first 500 of PTB's 10,000 indices, normalised values up to 0.2."""
+WIDE_SPREAD = 10
+"""Greatest over least rank from which colours go by the logarithm."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spectrum:
+    """One trial's singular values, descending, with what is needed to draw them."""
+
+    values: NDArray[np.float64]
+    press_rank: float
+    relative_tolerance: float | None
+    """The Press tolerance over the largest singular value."""
+
+
+def shown_indices(length: int, *, points: int = SHOWN_POINTS) -> NDArray[np.int64]:
+    """At most 2 `points` of the indices 0 .. length - 1, close together at the start and never far apart: every curve
+    keeps its shape on a linear and on a logarithmic axis, and the page stays small."""
+    if length <= points:
+        return np.arange(length)
+    log_spaced = np.geomspace(1, length, points) - 1
+    even = np.linspace(0, length - 1, points)
+    return np.unique(np.round(np.concatenate([log_spaced, even])).astype(np.int64))
+
+
+def draw_spectra(spectra: Sequence[Spectrum], *, logarithmic: bool) -> Figure:
+    """Normalised singular values over their index, a line a trial, coloured by Press rank.
+
+    The logarithmic one has the Press tolerance as a dashed line; on the linear one it would lie on the axis."""
+    with mpl.rc_context(STYLE):
+        figure, axes = new_figure(left_in=0.95, top_in=0.15)
+        ranks = np.array([spectrum.press_rank for spectrum in spectra])
+        norm = _colour_scale(ranks)
+        lines = LineCollection(
+            [_curve(spectrum, last=None if logarithmic else _linear_end(spectra)) for spectrum in spectra],
+            array=ranks, cmap=COLOURS, norm=norm, linewidths=0.9, alpha=0.85,
+        )  # fmt: skip
+        axes.add_collection(lines)
+        _limits(axes, spectra, logarithmic=logarithmic)
+        if logarithmic:
+            _draw_tolerances(axes, spectra)
+        axes.set_xlabel("index of the singular value")
+        axes.set_ylabel("singular value / largest one")
+        bar = figure.colorbar(ScalarMappable(norm, COLOURS), ax=axes, pad=0.02, label="Press rank")
+        bar.ax.minorticks_off()
+        return figure
+
+
+def _colour_scale(ranks: NDArray[np.float64]) -> Normalize:
+    low, high = float(ranks.min()), float(ranks.max())
+    if low > 0 and high / low >= WIDE_SPREAD:
+        return LogNorm(low, high)
+    return Normalize(low, high if high > low else low + 1)
+
+
+def _curve(spectrum: Spectrum, *, last: int | None) -> NDArray[np.float64]:
+    values = spectrum.values[:last]
+    indices = shown_indices(len(values))
+    curve: NDArray[np.float64] = np.column_stack([indices + 1, values[indices] / spectrum.values[0]])
+    return curve
+
+
+def _linear_end(spectra: Sequence[Spectrum]) -> int:
+    longest = max(len(spectrum.values) for spectrum in spectra)
+    return min(longest, LINEAR_MOST, max(50, round(LINEAR_SHARE * longest)))
+
+
+def _draw_tolerances(axes: Axes, spectra: Sequence[Spectrum]) -> None:
+    tolerances = sorted({spectrum.relative_tolerance for spectrum in spectra if spectrum.relative_tolerance})
+    for i, tolerance in enumerate(tolerances):
+        axes.axhline(tolerance, color="#b00020", linestyle="--", linewidth=1.2, label=None if i else "Press tolerance")
+    if tolerances:
+        axes.legend(loc="upper right", frameon=True, edgecolor="0.8")
+
+
+def _limits(axes: Axes, spectra: Sequence[Spectrum], *, logarithmic: bool) -> None:
+    if not logarithmic:
+        axes.set_xlim(0, _linear_end(spectra))
+        axes.set_ylim(0, LINEAR_TOP)
+        return
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.yaxis.set_major_formatter("{x:g}")
+    tolerances = [spectrum.relative_tolerance for spectrum in spectra if spectrum.relative_tolerance]
+    least = min(float(spectrum.values[-1] / spectrum.values[0]) for spectrum in spectra)
+    # Beyond a hundredth of the tolerance there is only the rounding noise of the measurement.
+    floor = min(tolerances) / 100 if tolerances else max(least, 1e-9)
+    axes.set_xlim(1, max(len(spectrum.values) for spectrum in spectra))
+    axes.set_ylim(max(floor, least / 2) if least > 0 else floor, 1.5)

@@ -1,0 +1,67 @@
+"""The plain data that goes into the store and comes out of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Literal
+
+TrialState = Literal["planned", "running", "done", "diverged", "failed", "pruned"]
+STATES: tuple[TrialState, ...] = ("planned", "running", "done", "diverged", "failed", "pruned")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyKey:
+    """One variant of a study: the same study at another scale, corpus or with other overrides is another one."""
+
+    study: str
+    scale: str
+    corpus: str
+    overrides: str = "{}"
+    """The `--set` options as canonical JSON."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlannedTrial:
+    """A trial as the plan knows it."""
+
+    trial_id: str
+    name: str
+    """Short and meaningful to a reader, for example "gss c=-1.5 k=2.5"."""
+    config: dict[str, Any]
+    """The complete resolved config as JSON data."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialRow:
+    """A trial as the store knows it."""
+
+    trial_id: str
+    name: str
+    config: dict[str, Any]
+    state: TrialState
+    attempt: int
+    """How often it was claimed; 0 for a trial that never started."""
+    owner: str | None
+    lease_until: datetime | None
+    cause: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudySummary:
+    """A study variant and how many of its trials are in which state."""
+
+    key: StudyKey
+    planned_at: datetime
+    counts: dict[TrialState, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRecord:
+    """One run of the command: what code and machine the results of that run come from."""
+
+    code_version: str
+    packages: dict[str, str]
+    host: str
+    device: str
+    corpus_sha256: str

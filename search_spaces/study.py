@@ -1,0 +1,88 @@
+"""What a study is: its trials at paper scale, the question behind them, and the analyses that answer it.
+
+A study file makes one `Study`; everything but its name and its trials has a default. A new study in full:
+
+    from search_spaces.study import Study
+    from trainables.config import CorpusConfig, GssConfig, TrialConfig
+
+    def trials(corpus: CorpusConfig):
+        for k in (1.0, 2.0, 3.0):
+            yield TrialConfig(seed=1, corpus=corpus, output_layer=GssConfig(c=0.0, k=k))
+
+    STUDY = Study(name="slopes", trials=trials)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from trainables.config import CorpusConfig, TrialConfig
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedCorrelation:
+    """Pearson correlations that a paper printed for one corpus."""
+
+    all_cells: float
+    windowed: float
+    """Inside the perplexity window only."""
+    cells: int
+    """How many trials `all_cells` is over. Papers rarely print how many are in the window."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correlation:
+    """Ask for the correlation of two metrics over the trials, all of them and inside a window of `y`."""
+
+    x: str = "press_rank"
+    y: str = "test_perplexity"
+    windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Corpus -> the published window (low, high) of `y`, both ends inside. Used at paper scale only: a perplexity
+    window means nothing for other models. Elsewhere the window is the better half of the trials."""
+    published: Mapping[str, PublishedCorrelation] = field(default_factory=dict)
+    """Corpus -> what the paper printed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridMap:
+    """Ask for tables and heat maps of metrics over two config values, named by their dotted paths."""
+
+    row: str
+    column: str
+    values: tuple[str, ...] = ("press_rank", "test_perplexity")
+
+
+Analysis = Correlation | GridMap
+
+
+def describe(config: TrialConfig) -> str:
+    """The output layer with its parameters, and the seed: "gss c=-1.5 k=2.5 seed=1111"."""
+    layer = config.output_layer.model_dump(mode="json")
+    name = layer.pop("name")
+    return " ".join([name, *(f"{key}={value:g}" for key, value in layer.items()), f"seed={config.seed}"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Study:
+    """A set of trials with a question."""
+
+    name: str
+    """What is typed after `python sweep.py`."""
+    trials: Callable[[CorpusConfig], Iterable[TrialConfig]]
+    """The trials on a corpus, at paper scale; scales map each config down afterwards."""
+    title: str = ""
+    question: str = ""
+    """One sentence ending in a question mark; the report opens with it."""
+    source: str = ""
+    """Paper and figure or table that the study reproduces."""
+    label: Callable[[TrialConfig], str] = describe
+    """A short name for a trial, different for each of the study's trials."""
+    corpora: tuple[str, ...] = ()
+    """The corpora of the paper; empty where there is none."""
+    measurements: tuple[str, ...] = ("perplexity@1", "spectrum@1")
+    analyses: tuple[Analysis, ...] = (Correlation(),)
+    deviations: tuple[str, ...] = ()
+    """Where the study knowingly differs from its source, a sentence each."""
+    corner: Callable[[Sequence[TrialConfig]], Sequence[TrialConfig]] | None = None
+    """Picks the few trials that scale `smoke` runs; None takes the first four."""

@@ -1,0 +1,87 @@
+"""From nested rows to flat columns, grids and a summary."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from orchestrator.analysis.frames import flatten
+from orchestrator.analysis.grid import lay_out
+from orchestrator.analysis.summary import summarise
+from tests.orchestrator.report.synthetic import C_VALUES, K_VALUES, KEY, STUDY, fail, make_results
+
+
+def make_row(name: str, config: dict[str, Any], metrics: dict[str, Any], *, state: str = "done") -> dict[str, Any]:
+    return {
+        "trial_id": name * 8,
+        "name": name,
+        "state": state,
+        "attempt": 1,
+        "cause": None,
+        "config": config,
+        "metrics": metrics,
+    }
+
+
+def test_columns_are_leading_then_dotted_config_then_metrics_in_reading_order() -> None:
+    rows = [
+        make_row("a", {"seed": 1, "layer": {"name": "gss", "k": 2.0}}, {"zeta": 1, "press_rank": 5}),
+        make_row("b", {"seed": 1, "layer": {"name": "softmax"}}, {"test_perplexity": 9.5}),
+    ]
+    results = flatten(rows)
+    assert results.columns == (
+        *("trial_id", "name", "state", "attempt", "cause"),
+        *("seed", "layer.name", "layer.k"),
+        *("test_perplexity", "press_rank", "zeta"),
+    )
+    assert results.varying == ("layer.name", "layer.k")
+    assert results.records[1]["layer.k"] is None and results.records[1]["press_rank"] is None
+    assert all(list(record) == list(results.columns) for record in results.records)
+
+
+def test_no_trials_make_an_empty_frame() -> None:
+    assert list(flatten([]).frame().columns) == ["trial_id", "name", "state", "attempt", "cause"]
+
+
+def test_a_grid_holds_means_and_the_worst_state() -> None:
+    rows = [
+        make_row("a", {"l": {"c": -1.0, "k": 2.0}}, {"m": 10.0}),
+        make_row("b", {"l": {"c": -1.0, "k": 2.0}}, {"m": 20.0}),
+        make_row("c", {"l": {"c": 0.5, "k": 2.0}}, {}, state="diverged"),
+        make_row("d", {"l": {"c": -1.0, "k": 1.0}}, {"m": 7.0}),
+    ]
+    grid = lay_out(flatten(rows).frame(), row="l.c", column="l.k", metric="m")
+    assert (grid.rows, grid.columns) == ((-1.0, 0.5), (1.0, 2.0))
+    shown = [[(cell.value, cell.state, cell.trials) for cell in row] for row in grid.cells]
+    assert shown == [[(7.0, "done", 1), (15.0, "done", 2)], [(None, "none", 0), (None, "diverged", 1)]]
+    assert grid.name == "m_over_c_k"
+
+
+def test_the_summary_of_a_whole_grid() -> None:
+    rows, _ = make_results()
+    rows[3] = fail(rows[3], state="failed", cause="ValueError: no")
+    results = flatten(rows)
+    summary = summarise(STUDY, KEY, results, results.frame())
+    assert (summary.trials, summary.done, summary.counts) == (72, 71, {"done": 71, "failed": 1})
+    assert [trial.cause for trial in summary.trouble] == ["ValueError: no"]
+    assert [grid.metric for grid in summary.grids] == ["press_rank", "test_perplexity"]
+    assert summary.grids[0].rows == tuple(C_VALUES) and summary.grids[0].columns == tuple(K_VALUES)
+    assert summary.grids[0].cells[0][0].value == rows[0]["metrics"]["press_rank"]
+    ranks = {row["name"]: row["metrics"]["press_rank"] for row in rows if row["metrics"]}
+    assert summary.extremes[0].greatest == max(ranks.values())
+    assert ranks[summary.extremes[0].greatest_name] == max(ranks.values())
+    assert summary.trials_per_setting == 1 and summary.seeds == (1111,)
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_metric_columns_do_not_depend_on_who_finished_first(order: int) -> None:
+    rows = [make_row("a", {}, {"beta": 1, "alpha": 2}), make_row("b", {}, {"gamma": 3, "epochs": 4})]
+    assert flatten(rows[::order]).metric_columns == ("epochs", "alpha", "beta", "gamma")
+
+
+def test_records_are_json_data() -> None:
+    rows, _ = make_results(columns=50)
+    records = flatten(rows).records
+    assert json.loads(json.dumps(records, allow_nan=False)) == [dict(record) for record in records]

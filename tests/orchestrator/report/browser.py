@@ -1,0 +1,122 @@
+"""A real Chromium without a window, spoken to over its DevTools pipe: what it loads, complains about and lays out."""
+
+from __future__ import annotations
+
+import base64
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any, Self
+
+EXECUTABLE = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+FLAGS = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--hide-scrollbars",
+    "--remote-debugging-pipe",
+)
+
+
+class Browser:
+    """One page in one Chromium; `events` collects whatever DevTools reports about it."""
+
+    def __init__(self, profile: Path) -> None:
+        assert EXECUTABLE is not None
+        to_browser, self._write = os.pipe()
+        self._read, from_browser = os.pipe()
+
+        def take_the_pipes() -> None:
+            # Copies above 9 first: 3 and 4 may be among the pipes' own numbers.
+            spare = [os.dup2(to_browser, 10), os.dup2(from_browser, 11)]
+            os.dup2(spare[0], 3)
+            os.dup2(spare[1], 4)
+
+        self._process = subprocess.Popen(
+            [EXECUTABLE, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
+            close_fds=False,
+            preexec_fn=take_the_pipes,
+            stderr=subprocess.DEVNULL,
+        )
+        os.close(to_browser)
+        os.close(from_browser)
+        self._buffer = b""
+        self._count = 0
+        self._session: str | None = None
+        self.events: list[dict[str, Any]] = []
+
+    def __enter__(self) -> Self:
+        target = self.call("Target.createTarget", url="about:blank")["targetId"]
+        self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        for domain in ("Page", "Runtime", "Log", "Network"):
+            self.call(f"{domain}.enable")
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._process.kill()
+        self._process.wait(timeout=20)
+        os.close(self._write)
+        os.close(self._read)
+
+    def call(self, method: str, **parameters: Any) -> dict[str, Any]:
+        """Send a command and wait for its answer; events that come before it are kept."""
+        self._count += 1
+        message: dict[str, Any] = {"id": self._count, "method": method, "params": parameters}
+        if self._session:
+            message["sessionId"] = self._session
+        os.write(self._write, json.dumps(message).encode() + b"\0")
+        while True:
+            answer = self._receive()
+            if answer.get("id") == self._count:
+                assert "error" not in answer, answer["error"]
+                result: dict[str, Any] = answer["result"]
+                return result
+            self.events.append(answer)
+
+    def open(self, url: str, *, width: int, height: int = 900, dark: bool = False) -> None:
+        """Load a page at that size and wait until it is loaded."""
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.events.clear()
+        self.call("Page.navigate", url=url)
+        while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
+            self.events.append(self._receive())
+
+    def evaluate(self, expression: str) -> Any:
+        """The JSON value of a JavaScript expression on the page."""
+        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
+        return answer["result"].get("value")
+
+    def screenshot(self, path: Path) -> None:
+        """The whole page as a PNG file."""
+        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True)
+        path.write_bytes(base64.b64decode(shot["data"]))
+
+    def complaints(self) -> list[str]:
+        """Console messages, uncaught exceptions and log entries (blocked content is one) since the page was opened."""
+        kinds = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
+        return [json.dumps(event["params"]) for event in self.events if event.get("method") in kinds]
+
+    def requests(self) -> list[str]:
+        """The address of everything that the page asked for."""
+        sent = [event for event in self.events if event.get("method") == "Network.requestWillBeSent"]
+        return [event["params"]["request"]["url"] for event in sent]
+
+    def _receive(self) -> dict[str, Any]:
+        while b"\0" not in self._buffer:
+            block = os.read(self._read, 1 << 20)
+            assert block, "the browser closed its pipe"
+            self._buffer += block
+        message, _, self._buffer = self._buffer.partition(b"\0")
+        answer: dict[str, Any] = json.loads(message)
+        return answer

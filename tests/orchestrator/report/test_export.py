@@ -1,0 +1,89 @@
+"""The four formats hold the same results."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+from rich.console import Console
+
+from orchestrator.analysis.frames import FlatResults, flatten
+from orchestrator.analysis.summary import summarise
+from orchestrator.report.export import write_parquet, write_results
+from orchestrator.report.terminal import summary_group
+from tests.orchestrator.report.synthetic import KEY, STUDY, fail, make_results
+from trainables.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def results() -> FlatResults:
+    rows, _ = make_results(columns=100)
+    rows[5] = fail(rows[5], state="failed", cause='ValueError: "a", b\nand [bold]c')
+    return flatten(rows)
+
+
+def test_json_is_one_array_of_all_trials(results: FlatResults) -> None:
+    stream = io.StringIO()
+    write_results(results, "json", stream)
+    assert json.loads(stream.getvalue()) == [dict(record) for record in results.records]
+
+
+def test_csv_reads_back_with_its_columns_in_order(results: FlatResults) -> None:
+    stream = io.StringIO()
+    write_results(results, "csv", stream)
+    head, *lines = csv.reader(io.StringIO(stream.getvalue()))
+    assert tuple(head) == results.columns and len(lines) == 72
+    assert lines[5][head.index("cause")] == results.records[5]["cause"]
+    assert lines[5][head.index("test_perplexity")] == ""
+    assert float(lines[7][head.index("test_perplexity")]) == results.records[7]["test_perplexity"]
+
+
+def test_parquet_keeps_types_and_missing_values(results: FlatResults, tmp_path: Path) -> None:
+    write_parquet(results, tmp_path / "results.parquet")
+    assert pyarrow.parquet.read_table(tmp_path / "results.parquet").to_pylist() == [
+        dict(record) for record in results.records
+    ]
+
+
+def test_the_table_names_every_trial(results: FlatResults) -> None:
+    stream = io.StringIO()
+    write_results(results, "table", stream)
+    lines = stream.getvalue()
+    assert all(str(record["name"]) in lines for record in results.records)
+    assert "[bold]c" in lines
+
+
+def test_parquet_is_no_text(results: FlatResults) -> None:
+    with pytest.raises(UserError, match="binary"):
+        write_results(results, "parquet", io.StringIO())
+
+
+def test_an_unknown_format_is_answered_with_the_known_ones(results: FlatResults) -> None:
+    with pytest.raises(UserError, match="table, csv, json, parquet, got 'xml'"):
+        write_results(results, "xml", io.StringIO())  # type: ignore[arg-type]
+
+
+def test_csv_needs_neither_pandas_nor_matplotlib() -> None:
+    code = "import sys, orchestrator.report.export as e, orchestrator.analysis.frames as f\n"
+    code += "e.write_results(f.flatten([]), 'csv', sys.stderr)\n"
+    code += "print([m for m in ('pandas', 'matplotlib', 'torch', 'ray') if m in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
+
+
+def test_the_terminal_shows_rank_and_perplexity_in_each_cell(results: FlatResults) -> None:
+    summary = summarise(STUDY, KEY, results, results.frame())
+    console = Console(file=io.StringIO(), width=160, record=True)
+    console.print(summary_group(summary))
+    text = console.export_text()
+    first = results.records[0]
+    assert f"{first['press_rank']} / {first['test_perplexity']:.1f}" in text
+    assert "failed" in text and "[bold]c" in text
+    assert "+0.48 [+0.28, +0.64]" in text and "+0.53 [+0.24, +0.73]" in text
+    assert "+0.24" in text and "+0.21" in text

@@ -1,0 +1,234 @@
+"""The report as files: a page that needs nothing else, figures, tables."""
+
+from __future__ import annotations
+
+import csv
+import re
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from orchestrator.analysis.frames import flatten
+from orchestrator.report.build import ReportResult, build_report
+from orchestrator.report.figures import heat_map
+from orchestrator.report.spectra import shown_indices
+from orchestrator.report.svg import inline_svg
+from search_spaces.study import Study
+from tests.orchestrator.report.synthetic import KEY, STUDY, fail, grid_trials, make_results
+from trainables.errors import UserError
+
+INJECTION = '<script>alert("1")</script>'
+LOADING = ("src", "href", "srcset", "data", "action", "poster", "xlink:href")
+
+
+class PageReader(HTMLParser):
+    """Collects tags with their attributes, and the text of each table row."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> ReportResult:
+    rows, spectra = make_results()
+    rows[10] = fail(rows[10], state="failed", cause=f"RuntimeError: {INJECTION}") | {"name": f"gss {INJECTION}"}
+    rows[40] = fail(rows[40], state="diverged", cause="the loss became infinite in epoch 3")
+    return build_report(
+        STUDY,
+        KEY,
+        rows,
+        spectra=spectra,
+        environment={"device": "cpu", "torch": "2.13.0", "host": "<b>box</b>"},
+        out=tmp_path_factory.mktemp("report"),
+    )
+
+
+@pytest.fixture(scope="module")
+def html(report: ReportResult) -> str:
+    return report.path.read_text(encoding="utf-8")
+
+
+def test_nothing_is_loaded_from_anywhere(html: str) -> None:
+    loaded = [
+        value
+        for tag, attributes in PageReader(html).tags
+        for name, value in attributes.items()
+        if name in LOADING and tag != "a" and value and not value.startswith(("data:", "#"))
+    ]
+    assert loaded == []
+    assert not re.search(r"@import|url\((?!#)", html)
+    assert "https://" not in html and "http://" not in html
+
+
+def test_links_lead_to_files_beside_the_page(report: ReportResult, html: str) -> None:
+    links = {attributes["href"] for tag, attributes in PageReader(html).tags if tag == "a"}
+    assert len(links) == 5 * 3 + 1
+    assert all(link and (report.path.parent / link).stat().st_size > 0 for link in links)
+
+
+def test_every_trial_is_named_and_texts_are_escaped(html: str) -> None:
+    page = PageReader(html)
+    text = "".join(page.text)
+    rows, _ = make_results(columns=50)
+    assert all(row["name"] in text for i, row in enumerate(rows) if i != 10)
+    assert f"gss {INJECTION}" in text and f"RuntimeError: {INJECTION}" in text and "<b>box</b>" in text
+    assert INJECTION not in html
+    assert sum(tag == "script" for tag, _ in page.tags) == 1
+
+
+def test_no_two_elements_share_an_id_and_references_resolve(html: str) -> None:
+    page = PageReader(html)
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    referred = set(re.findall(r'url\(#([^)]+)\)|href="#([^"]+)"', html))
+    assert referred and {a or b for a, b in referred} <= set(ids)
+
+
+def test_the_page_opens_with_question_findings_and_what_run_it_is(html: str) -> None:
+    text = " ".join("".join(PageReader(html).text).split())
+    places = [
+        text.index(words)
+        for words in (
+            "scale quick, corpus pydocs: not the paper's models",
+            "Is the rank of log P correlated with test perplexity?",
+            "70 of 72 trials are done (1 diverged, 1 failed)",
+            "neither confirm nor contradict",
+            "2.13.0",
+            "python sweep.py made_up --scale paper --corpus ptb",
+            "+0.48 [+0.28, +0.64]",
+            "The text is made up.",
+        )
+    ]
+    assert places == sorted(places)
+
+
+def test_the_csv_files_hold_the_numbers(report: ReportResult) -> None:
+    folder, line = report.path.parent, report.summary.correlations[0]
+    with (folder / "correlations.csv").open(newline="") as stream:
+        first = next(csv.DictReader(stream))
+    assert float(first["pearson"]) == line.pearson.value and int(first["n"]) == 70
+    assert (first["published_ptb"], first["published_wikitext-2"]) == ("0.48", "0.53")
+    with (folder / "press_rank_over_c_k.csv").open(newline="") as stream:
+        lines = list(csv.reader(stream))
+    assert [len(row) for row in lines] == [9] * 10
+    assert sum(value == "" for row in lines[1:] for value in row) == 2
+
+
+def test_the_page_stays_small(report: ReportResult) -> None:
+    assert report.path.stat().st_size < 1_000_000
+
+
+def test_cells_without_a_result_say_so_in_the_heat_map(report: ReportResult) -> None:
+    texts = [text.get_text() for text in heat_map(report.summary.grids[0]).axes[0].texts]
+    assert sorted(text for text in texts if text.isalpha()) == ["diverged", "failed"]
+    assert len(texts) == 72
+
+
+def luminance(colour: NDArray[np.float64]) -> float:
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+    return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+
+def test_numbers_in_the_heat_map_can_be_read(report: ReportResult) -> None:
+    axes = heat_map(report.summary.grids[1]).axes[0]
+    mesh = axes.collections[0]
+    mesh.update_scalarmappable()
+    filled = [cell.value is not None for row in report.summary.grids[1].cells for cell in row]
+    faces = np.asarray(mesh.get_facecolor(), dtype=float)
+    for text, face, has_value in zip(axes.texts, faces, filled, strict=True):
+        if has_value:
+            ink = {"black": 0.0, "white": 1.0}[str(text.get_color())]
+            bright, dark = sorted((luminance(face), ink), reverse=True)
+            assert (bright + 0.05) / (dark + 0.05) >= 4.5
+
+
+@pytest.mark.parametrize("length", [1, 5, 160, 161, 2000, 33_278])
+def test_thinned_indices_keep_both_ends_and_every_step_short(length: int) -> None:
+    indices = shown_indices(length)
+    assert indices[0] == 0 and indices[-1] == length - 1 and len(indices) <= 320
+    assert (np.diff(indices) >= 1).all()
+    assert np.diff(indices).max(initial=0) <= max(1, -(-length // 159))
+
+
+def test_inlined_figures_do_not_share_ids() -> None:
+    document = '<?xml?><svg xmlns="x"><clipPath id="a"/>'
+    document += '<path d="M 1.23456 2.5" clip-path="url(#a)"/><text>1.23456</text></svg>'
+    svg = inline_svg(document, prefix="one", label='rank "and" <ppl>')
+    assert 'id="one-a"' in svg and "url(#one-a)" in svg
+    assert 'd="M 1.23 2.5"' in svg and "<text>1.23456</text>" in svg
+    assert 'aria-label="rank &quot;and&quot; &lt;ppl&gt;"' in svg
+
+
+def rows_in_state(state: str) -> list[dict[str, Any]]:
+    return [fail(row, state=state, cause="why") for row in make_results(columns=50)[0]]
+
+
+@pytest.mark.parametrize("rows", [[], rows_in_state("failed"), rows_in_state("planned")])
+def test_a_report_without_a_single_result_says_so(rows: list[dict[str, Any]], tmp_path: Path) -> None:
+    result = build_report(STUDY, KEY, rows, spectra={}, environment={}, out=tmp_path)
+    text = "".join(PageReader(result.path.read_text(encoding="utf-8")).text)
+    assert "a correlation needs at least 3 trials, there is none" in text
+    assert "nan" not in text.lower().split()
+
+
+def test_a_study_with_defaults_only_has_a_report(tmp_path: Path) -> None:
+    study = Study(name="mine", trials=grid_trials)
+    rows, _ = make_results(study, columns=50)
+    result = build_report(study, replace(KEY, study="mine"), rows[:4], spectra={}, environment={}, out=tmp_path)
+    assert "gss c=-2 k=1.25 seed=1111" in result.path.read_text(encoding="utf-8")
+    assert result.summary.grids == ()
+
+
+def test_the_same_results_make_the_same_page(tmp_path: Path) -> None:
+    rows, spectra = make_results(columns=50)
+    pages = [
+        build_report(STUDY, KEY, rows, spectra=spectra, environment={}, out=tmp_path / name).path.read_bytes()
+        for name in ("one", "two")
+    ]
+    assert pages[0] == pages[1]
+
+
+def test_figures_are_drawn_again_where_something_changed(tmp_path: Path) -> None:
+    rows, spectra = make_results(columns=50)
+
+    def build() -> dict[str, int]:
+        build_report(STUDY, KEY, rows, spectra=spectra, environment={}, out=tmp_path)
+        return {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.p[nd][gf]")}
+
+    first, unchanged = build(), build()
+    assert first == unchanged and len(first) == 10
+    rows[0]["metrics"]["test_perplexity"] *= 1.5
+    redrawn = {name for name, time in build().items() if time != first[name]}
+    assert {name.partition(".")[0] for name in redrawn} == {
+        "test_perplexity_against_press_rank",
+        "test_perplexity_over_c_k",
+    }
+    (tmp_path / "press_rank_over_c_k.pdf").unlink()
+    assert set(build()) == set(first)
+
+
+def test_a_folder_that_is_a_file_is_one_clear_sentence(tmp_path: Path) -> None:
+    (tmp_path / "taken").write_text("")
+    with pytest.raises(UserError, match=r"taken cannot .*--out"):
+        build_report(STUDY, KEY, [], spectra={}, environment={}, out=tmp_path / "taken")
+
+
+def test_rows_flatten_once_for_page_and_file(report: ReportResult) -> None:
+    rows, _ = make_results(columns=50)
+    with (report.path.parent / "trials.csv").open(newline="") as stream:
+        head = next(csv.reader(stream))
+    assert tuple(head) == flatten(rows).columns
