@@ -12,7 +12,8 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
-from pathlib import Path
+
+from trainables.memory import PeakMemory, status_mib
 
 Prepare = Callable[[], Callable[[], object]]
 
@@ -59,24 +60,16 @@ def compare(variants: Mapping[str, Prepare], *, rounds: int = 5, warmup: int = 1
     }
 
 
-def _status_mib(field: str) -> float:
-    """A line of /proc/self/status in MiB: VmRSS is what is resident now, VmHWM the most since it was last reset."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(field + ":"):
-            return int(line.split()[1]) / 1024
-    raise RuntimeError(f"/proc/self/status has no {field}: peak memory is measured on Linux only")
-
-
 def _serve(prepare: Prepare, pipe: Connection) -> None:
     run = prepare()
-    Path("/proc/self/clear_refs").write_text("5")  # forget the peak of importing and preparing
-    before_mib = _status_mib("VmRSS")
+    peak = PeakMemory()  # from here on: the peak of importing and preparing is forgotten
+    before_mib = status_mib("VmRSS") or 0.0
     pipe.send("ready")
     while pipe.recv() == "run":
         start = time.perf_counter()
         run()
         pipe.send(time.perf_counter() - start)
-    pipe.send(_status_mib("VmHWM") - before_mib)
+    pipe.send(peak.peak_mib() - before_mib)
 
 
 def print_table(title: str, timings: Mapping[str, Timing], *, reference: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fcntl
 import io
 import math
-import resource
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,6 +23,7 @@ from trainables.config import TrialConfig
 from trainables.corpora import load
 from trainables.environment import describe
 from trainables.measurements.registry import measure
+from trainables.memory import PeakMemory
 from trainables.outcome import EpochMetrics, Metric, TrialOutcome
 from trainables.runtime import Runtime
 from trainables.training.checkpoint import Checkpoints, save_tensors, write_file
@@ -55,6 +56,7 @@ def run_trial(
         if earlier is not None:
             return earlier
         torch.set_num_threads(runtime.threads)
+        memory = PeakMemory(runtime.device)
         corpus = load(config.corpus, data_dir=runtime.data_dir)
         trainer = Trainer(config, corpus, runtime)
         checkpoints = Checkpoints(directory, config.trial_id)
@@ -77,12 +79,13 @@ def run_trial(
         with torch.no_grad():
             for name, parameter in trainer.model.named_parameters():
                 parameter.copy_(trainer.kept[name])
+        trained_at = time.monotonic()
         metrics, singular_values = measure(measurements, trainer.model, corpus, config)
         outcome = TrialOutcome(
             trial_id=config.trial_id,
             state="done",
             epochs=tuple(trainer.progress.epochs),
-            measurements={"training@1": _training_metrics(trainer, runtime), **metrics},
+            measurements={"training@1": _training_metrics(trainer, memory, time.monotonic() - trained_at), **metrics},
             environment=environment,
         )
         save_tensors(directory / "kept.safetensors", trainer.kept, {"trial_id": config.trial_id})
@@ -113,14 +116,10 @@ def _write_outcome(directory: Path, outcome: TrialOutcome, singular_values: NDAr
     write_file(directory / "result.json", outcome.model_dump_json(indent=1).encode())
 
 
-def _training_metrics(trainer: Trainer, runtime: Runtime) -> dict[str, Metric]:
+def _training_metrics(trainer: Trainer, memory: PeakMemory, measured_s: float) -> dict[str, Metric]:
     progress = trainer.progress
     kept = next(epoch for epoch in progress.epochs if epoch.epoch == progress.kept_epoch)
     seconds = sum(epoch.seconds for epoch in progress.epochs)
-    if runtime.device == "cuda":
-        peak_bytes = torch.cuda.max_memory_allocated()
-    else:
-        peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return {
         "train_perplexity": math.exp(kept.train_loss),
         "valid_perplexity": math.exp(kept.valid_loss),
@@ -130,7 +129,8 @@ def _training_metrics(trainer: Trainer, runtime: Runtime) -> dict[str, Metric]:
         "seconds": seconds,
         "seconds_per_epoch": seconds / len(progress.epochs),
         "tokens_per_second": progress.tokens / seconds,
-        "peak_memory_mib": peak_bytes / 2**20,
+        "wall_seconds": progress.wall_seconds + measured_s,
+        "peak_memory_mib": memory.peak_mib(),
     }
 
 

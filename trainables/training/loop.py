@@ -46,6 +46,8 @@ class Progress(BaseModel):
     """Tokens of the running epoch so far."""
     tokens: int = 0
     epoch_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    """Spent in all, validation included."""
     epochs: list[EpochMetrics] = []
     averaging_steps: int | None = None
     """Steps in the average; None before the switch."""
@@ -85,6 +87,7 @@ class Trainer:
             progress.epoch_seconds += time.monotonic() - started
             if self._epoch_is_over():
                 on_epoch(self._end_epoch())
+            progress.wall_seconds += time.monotonic() - started
             if time.monotonic() - saved_at >= self.runtime.checkpoint_every_s:
                 checkpoints.save(progress.step, *self.snapshot())
                 saved_at = time.monotonic()

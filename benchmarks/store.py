@@ -1,0 +1,141 @@
+"""How fast a results store with 10,000 done trials answers. Run: python -m benchmarks.store [STORE_URL]
+
+Without a URL: a SQLite store in a temporary folder. A PostgreSQL store has to be an empty database. Each step is timed
+in a new process, from its start to its end (Python, imports and opening the store included), as a command would be;
+"inside" is the part spent in the store's own methods.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from orchestrator.store.interface import Store
+from orchestrator.store.opening import open_store
+from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
+from trainables.config import CorpusConfig, GssConfig, TrialConfig
+from trainables.outcome import EpochMetrics, TrialOutcome
+
+TRIALS = 10_000
+EPOCHS = 5
+SINGULAR_VALUES = 500
+KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs")
+BOUND_S = 2.0
+"""What `status` and planning again may take."""
+
+
+def plan() -> list[PlannedTrial]:
+    """A study of `TRIALS` trials that differ in their seeds."""
+    corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
+    configs = (TrialConfig(seed=seed, corpus=corpus, output_layer=GssConfig(c=-1.5, k=2.5)) for seed in range(TRIALS))
+    return [
+        PlannedTrial(trial_id=config.trial_id, name=f"seed {config.seed}", config=config.model_dump(mode="json"))
+        for config in configs
+    ]
+
+
+def fill(store: Store) -> None:
+    """Record every trial as a driver does, one transaction each, and print what one costs."""
+    trials = plan()
+    start = time.perf_counter()
+    store.register(KEY, trials)
+    print(f"register {TRIALS:,} new trials: {time.perf_counter() - start:.2f} s")
+    run_id = store.begin_run(
+        RunRecord(code_version="0", packages={}, host="benchmark", device="cpu", corpus_sha256="0" * 64)
+    )
+    start = time.perf_counter()
+    store.claim([trial.trial_id for trial in trials], owner="benchmark", lease_s=3600)
+    print(f"claim {TRIALS:,} trials: {time.perf_counter() - start:.2f} s")
+    spectrum = np.linspace(1e4, 0.0, SINGULAR_VALUES)
+    start = time.perf_counter()
+    for trial in trials:
+        store.record(_outcome(trial.trial_id), run_id=run_id, spectrum=spectrum)
+    print(f"record one outcome: {(time.perf_counter() - start) / TRIALS * 1e3:.2f} ms")
+
+
+def _outcome(trial_id: str) -> TrialOutcome:
+    epochs = tuple(
+        EpochMetrics(epoch=number, tokens=number, train_loss=5.0, valid_loss=5.0, averaging=False, seconds=1.0)
+        for number in range(1, EPOCHS + 1)
+    )
+    measurements = {
+        "perplexity@1": {f"perplexity_{number}": 1 / 3 for number in range(5)},
+        "spectrum@1": {f"rank_{number}": 402 for number in range(10)},
+    }
+    return TrialOutcome(trial_id=trial_id, state="done", epochs=epochs, measurements=measurements)
+
+
+def status(url: str) -> float:
+    """Count the states of every study; returns the seconds inside the store."""
+    start = time.perf_counter()
+    with open_store(url) as store:
+        (summary,) = store.studies()
+    assert summary.counts["done"] == TRIALS
+    return time.perf_counter() - start
+
+
+def replan(url: str) -> float:
+    """Plan the study again and ask what is done; returns the seconds inside the store."""
+    trials = plan()
+    start = time.perf_counter()
+    with open_store(url) as store:
+        store.register(KEY, trials)
+        states = store.states([trial.trial_id for trial in trials])
+    assert set(states.values()) == {"done"}
+    return time.perf_counter() - start
+
+
+def results(url: str) -> float:
+    """Read all results; returns the seconds inside the store."""
+    start = time.perf_counter()
+    with open_store(url) as store:
+        rows = store.results(KEY)
+    assert len(rows[-1]["metrics"]) == 15
+    return time.perf_counter() - start
+
+
+STEPS: dict[str, Callable[[str], float]] = {"status": status, "replan": replan, "results": results}
+
+
+def measure(url: str, *, rounds: int = 5) -> None:
+    """Fill the store at `url` and print the median seconds of each step."""
+    with open_store(url) as store:
+        fill(store)
+    print(f"{'step':<10}{'process s':>12}{'inside s':>12}{'bound s':>10}")
+    for step in STEPS:
+        whole, inside = [], []
+        for _ in range(rounds):
+            start = time.perf_counter()
+            command = [sys.executable, "-m", "benchmarks.store", "--step", step, url]
+            ended = subprocess.run(command, check=True, capture_output=True, text=True)
+            whole.append(time.perf_counter() - start)
+            inside.append(float(ended.stdout))
+        bound = "" if step == "results" else f"{BOUND_S:.1f}"
+        print(f"{step:<10}{statistics.median(whole):>12.2f}{statistics.median(inside):>12.2f}{bound:>10}")
+
+
+def main() -> None:
+    """Read the command line and run the benchmark, or one step of it."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("url", nargs="?")
+    parser.add_argument("--step", choices=STEPS, help="one timed step in this process; prints its seconds")
+    options = parser.parse_args()
+    if options.step is not None:
+        print(STEPS[options.step](options.url))
+    elif options.url is not None:
+        measure(options.url)
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            measure(str(Path(folder) / "results.db"))
+
+
+if __name__ == "__main__":
+    main()

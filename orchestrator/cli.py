@@ -1,0 +1,283 @@
+"""The command line: options in, exit status out. What the commands do stands in `sweep` and `listing`."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+from rich.console import Console
+
+from trainables.errors import UserError
+
+if TYPE_CHECKING:
+    from orchestrator.plan import Plan
+    from orchestrator.sweep import RunOptions
+
+HELP = """Sweeps of recurrent language models, and what their numbers mean.
+
+`python sweep.py STUDY` plans the trials of a study, runs those that are missing, and reports. Typed again, it goes on.
+"""
+app = typer.Typer(
+    help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+)
+corpus_app = typer.Typer(help="Get corpora and verify them.", no_args_is_help=True)
+store_app = typer.Typer(help="Keep the results store in order.", no_args_is_help=True)
+app.add_typer(corpus_app, name="corpus")
+app.add_typer(store_app, name="store")
+
+COMMANDS = ("run", "studies", "status", "results", "report", "retry", "corpus", "store", "rank")
+STORAGE = Path("results")
+
+Scale = Annotated[str, typer.Option("--scale", help="smoke, quick, small or paper.")]
+AnyScale = Annotated[Optional[str], typer.Option("--scale", help="Only this scale.")]  # noqa: UP045
+Corpus = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--corpus", help="pydocs, ptb, wikitext-2 or a folder; may be repeated."),
+]
+AnyCorpus = Annotated[Optional[str], typer.Option("--corpus", help="Only this corpus.")]  # noqa: UP045
+DataDir = Annotated[Optional[Path], typer.Option("--data-dir", help="Where corpora lie. [default: data]")]  # noqa: UP045
+StoreUrl = Annotated[
+    Optional[str],  # noqa: UP045
+    typer.Option("--store", help="sqlite:///FILE or postgresql+psycopg://... [default: results.db in the storage]"),
+]
+Storage = Annotated[Path, typer.Option("--storage", help="Folder of checkpoints, result files and reports.")]
+Format = Annotated[str, typer.Option("--format", help="table, csv or json.")]
+Settings = Annotated[
+    Optional[list[str]],  # noqa: UP045
+    typer.Option("--set", help="Replace a value of every trial's config, e.g. training.epochs=3; may be repeated."),
+]
+Address = Annotated[Optional[str], typer.Option("--address", help="A running Ray cluster. [default: start Ray]")]  # noqa: UP045
+Gpus = Annotated[
+    Optional[float],  # noqa: UP045
+    typer.Option("--gpus-per-trial", help="0, a fraction or a number. [default: 1 at scales small and paper, else 0]"),
+]
+MaxConcurrent = Annotated[
+    Optional[int],  # noqa: UP045
+    typer.Option("--max-concurrent", min=1, help="At most so many trials at the same time."),
+]
+StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, or a Python file.")]
+
+
+def _console(*, stderr: bool = False) -> Console:
+    # Without a terminal, lines are as long as they are: a log file has no width.
+    wide = None if (sys.stderr if stderr else sys.stdout).isatty() else 200
+    return Console(stderr=stderr, width=wide)
+
+
+def _store_url(store: str | None, storage: Path) -> str:
+    return store or os.fspath(storage.resolve() / "results.db")
+
+
+@app.command("run")
+def run(
+    study: StudyArgument,
+    scale: Scale = "quick",
+    corpus: Corpus = None,
+    data_dir: DataDir = None,
+    store: StoreUrl = None,
+    storage: Storage = STORAGE,
+    address: Address = None,
+    gpus_per_trial: Gpus = None,
+    max_concurrent: MaxConcurrent = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
+    form: Format = "table",
+    settings: Settings = None,
+) -> None:
+    """Run what is missing of a study and report. `run` itself may be left away: sweep.py STUDY."""
+    plans = _plans(study, scale, corpus, data_dir, settings)
+    if dry_run:
+        from orchestrator.listing import print_plans
+
+        print_plans(plans, form, _console())
+        return
+    _run_all(plans, _options(store, storage, address, gpus_per_trial, scale, max_concurrent), again=False)
+
+
+def _plans(
+    study: str, scale: str, corpora: list[str] | None, data_dir: Path | None, settings: list[str] | None
+) -> list[Plan]:
+    from orchestrator.plan import default_corpora, make_plan, parse_overrides, scale_named
+    from search_spaces.catalog import load_study
+
+    chosen, size, overrides = load_study(study), scale_named(scale), parse_overrides(settings or [])
+    return [make_plan(chosen, size, name, data_dir, overrides) for name in corpora or default_corpora(chosen, size)]
+
+
+def _options(
+    store: str | None, storage: Path, address: str | None, gpus: float | None, scale: str, max_concurrent: int | None
+) -> RunOptions:
+    from orchestrator.sweep import RunOptions
+
+    return RunOptions(
+        storage=storage.resolve(),
+        store_url=_store_url(store, storage),
+        address=address,
+        gpus_per_trial=gpus if gpus is not None else 1.0 if scale in ("small", "paper") else 0.0,
+        max_concurrent=max_concurrent,
+    )
+
+
+def _run_all(plans: Sequence[Plan], options: RunOptions, *, again: bool) -> None:
+    from orchestrator.sweep import INTERRUPTED, run_study
+
+    statuses = []
+    for plan in plans:
+        statuses.append(run_study(plan, options, _console(), only=("failed", "diverged") if again else ()))
+        if statuses[-1] == INTERRUPTED:
+            break
+    raise typer.Exit(max(statuses))
+
+
+@app.command("studies")
+def studies(form: Format = "table") -> None:
+    """List the studies, what each reproduces and how many trials it has at paper scale."""
+    from orchestrator.listing import print_studies
+
+    print_studies(form, _console())
+
+
+@app.command("status")
+def status(
+    study: Annotated[Optional[str], typer.Argument(metavar="[STUDY]", help="Only this study.")] = None,  # noqa: UP045
+    store: StoreUrl = None,
+    storage: Storage = STORAGE,
+    form: Format = "table",
+) -> None:
+    """Show how far each study has come."""
+    from orchestrator.listing import print_status
+
+    print_status(study, _store_url(store, storage), form, _console())
+
+
+@app.command("results")
+def results(
+    study: StudyArgument,
+    scale: AnyScale = None,
+    corpus: AnyCorpus = None,
+    store: StoreUrl = None,
+    storage: Storage = STORAGE,
+    form: Annotated[str, typer.Option("--format", help="table, csv, json or parquet.")] = "table",
+) -> None:
+    """Print all trials of a study with their configs and metrics."""
+    from orchestrator.listing import print_results
+
+    print_results(study, scale, corpus, _store_url(store, storage), form)
+
+
+@app.command("report")
+def report(
+    study: StudyArgument,
+    scale: AnyScale = None,
+    corpus: AnyCorpus = None,
+    store: StoreUrl = None,
+    storage: Storage = STORAGE,
+    out: Annotated[Optional[Path], typer.Option("--out", help="The folder to write to.")] = None,  # noqa: UP045
+) -> None:
+    """Write the report of what the store holds, trials missing or not."""
+    from orchestrator.listing import choose_variant
+    from orchestrator.report.terminal import summary_group
+    from orchestrator.store.opening import open_store
+    from orchestrator.sweep import default_report_folder, write_report
+    from search_spaces.catalog import load_study
+
+    console = _console()
+    chosen = load_study(study)
+    with open_store(_store_url(store, storage), create=False) as opened:
+        key = choose_variant(opened, chosen.name, scale, corpus)
+        folder = out or default_report_folder(storage.resolve(), key)
+        result = write_report(opened, chosen, key, folder.resolve())
+    console.print(summary_group(result.summary))
+    console.print(f"Report: {result.path}", highlight=False, soft_wrap=True)
+
+
+@app.command("retry")
+def retry(
+    study: StudyArgument,
+    scale: Scale = "quick",
+    corpus: Corpus = None,
+    data_dir: DataDir = None,
+    store: StoreUrl = None,
+    storage: Storage = STORAGE,
+    address: Address = None,
+    gpus_per_trial: Gpus = None,
+    max_concurrent: MaxConcurrent = None,
+    settings: Settings = None,
+) -> None:
+    """Run the trials of a study again that failed or diverged, and those that are missing."""
+    plans = _plans(study, scale, corpus, data_dir, settings)
+    _run_all(plans, _options(store, storage, address, gpus_per_trial, scale, max_concurrent), again=True)
+
+
+@corpus_app.command("fetch")
+def corpus_fetch(name: Annotated[str, typer.Argument(metavar="NAME")], data_dir: DataDir = None) -> None:
+    """Download a corpus, going on from what an earlier attempt left, and verify it."""
+    from orchestrator.sweep import download_lines
+    from trainables.corpora import fetch
+
+    console = _console()
+    fetch(name, data_dir=data_dir, on_progress=download_lines(console))
+    console.print(f"{name} is complete and verified.", highlight=False)
+
+
+@corpus_app.command("check")
+def corpus_check(name: Annotated[str, typer.Argument(metavar="NAME")], data_dir: DataDir = None) -> None:
+    """Verify a corpus: files, hashes, token counts."""
+    from orchestrator.listing import print_corpus
+
+    print_corpus(name, data_dir, _console())
+
+
+@store_app.command("upgrade")
+def store_upgrade(store: StoreUrl = None, storage: Storage = STORAGE) -> None:
+    """Bring a store made by an older version up to this one."""
+    from orchestrator.store.opening import upgrade
+
+    _console().print(upgrade(_store_url(store, storage)), highlight=False, soft_wrap=True)
+
+
+@store_app.command("check")
+def store_check(store: StoreUrl = None, storage: Storage = STORAGE) -> None:
+    """Check a store for damage; exit status 1 where there is some."""
+    from orchestrator.store.integrity import check
+
+    problems = check(_store_url(store, storage))
+    for problem in problems:
+        _console().print(problem, markup=False, highlight=False, soft_wrap=True)
+    if not problems:
+        _console().print("The store is sound.")
+    raise typer.Exit(1 if problems else 0)
+
+
+@app.command("rank")
+def rank(
+    file: Annotated[Path, typer.Argument(metavar="FILE.npy")],
+    method: Annotated[str, typer.Option("--method", help="gram (fast) or qr (resolves smaller values).")] = "gram",
+    eps: Annotated[str, typer.Option("--eps", help="float32 (as published) or float64.")] = "float32",
+    form: Format = "table",
+) -> None:
+    """Measure the ranks of any saved matrix."""
+    from orchestrator.listing import print_rank
+
+    print_rank(file, method, eps, form, _console())
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; returns the exit status: 0 done, 1 some trials failed, 2 bad input, 130 interrupted."""
+    arguments = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments and arguments[0] not in COMMANDS and arguments[0] not in ("--help", "-h"):
+        arguments.insert(0, "run")
+    try:
+        app(args=arguments, prog_name="sweep.py")
+    except SystemExit as ending:
+        return ending.code if isinstance(ending.code, int) else 0
+    except UserError as error:
+        _console(stderr=True).print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
+        return 2
+    except KeyboardInterrupt:
+        _console(stderr=True).print("Interrupted; what was done is kept. Type the same command again to go on.")
+        return 130
+    return 0

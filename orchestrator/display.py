@@ -1,0 +1,164 @@
+"""What the terminal shows while a sweep runs: a live picture, or plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from orchestrator.progress import Listener
+from trainables.outcome import EpochMetrics, TrialOutcome
+
+SHOWN_RUNNING = 12
+SHOWN_FAILURES = 5
+
+
+def duration(seconds: float) -> str:
+    """About so long, in words for a person: "40 s", "12 min", "3.5 h", "1,160 h"."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 100 * 60:
+        return f"{seconds / 60:.0f} min"
+    hours = seconds / 3600
+    return f"{hours:.1f} h" if hours < 10 else f"{hours:,.0f} h"
+
+
+@dataclass
+class _Running:
+    name: str
+    started_s: float
+    latest: EpochMetrics | None = None
+
+    def describe(self) -> str:
+        """Epoch and perplexity so far."""
+        if self.latest is None:
+            return "first epoch"
+        return f"epoch {self.latest.epoch}, validation perplexity {math.exp(self.latest.valid_loss):.1f}"
+
+
+def _result(outcome: TrialOutcome) -> str:
+    if outcome.state != "done":
+        return f"{outcome.state}: {outcome.cause}"
+    metrics = {name: value for measured in outcome.measurements.values() for name, value in measured.items()}
+    parts = []
+    if "test_perplexity" in metrics:
+        parts.append(f"test perplexity {metrics['test_perplexity']:.2f}")
+    if "press_rank" in metrics:
+        parts.append(f"Press rank {metrics['press_rank']}")
+    return ", ".join(parts) or "done"
+
+
+class _Watching:
+    """What both displays keep track of."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        self.console = console
+        self.total = total
+        self.finished_trials = 0
+        self.failures: list[str] = []
+        self.running: dict[str, _Running] = {}
+        self.started_s = time.monotonic()
+
+    def started(self, trial_id: str, name: str) -> None:
+        """A worker took the trial up."""
+        self.running[trial_id] = _Running(name, time.monotonic())
+
+    def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
+        """An epoch of it ended."""
+        if trial_id in self.running:
+            self.running[trial_id].latest = metrics
+
+    def _end(self, trial_id: str, outcome: TrialOutcome) -> str:
+        """Count it; returns its line."""
+        running = self.running.pop(trial_id, None)
+        name = running.name if running else trial_id[:12]
+        self.finished_trials += 1
+        line = f"{name}: {_result(outcome)}"
+        if outcome.state != "done":
+            self.failures.append(line)
+        return line
+
+    def remaining_s(self) -> float | None:
+        """Extrapolated from the trials that have ended; None before the first."""
+        if not self.finished_trials:
+            return None
+        each_s = (time.monotonic() - self.started_s) / self.finished_trials
+        return each_s * (self.total - self.finished_trials)
+
+
+class PlainLines(_Watching):
+    """A line for each trial that ends: for log files and pipes."""
+
+    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
+        """Print its result, and how far the sweep has come."""
+        line = self._end(trial_id, outcome)
+        remaining = self.remaining_s()
+        left = f" (about {duration(remaining)} left)" if remaining else ""
+        self.note(f"[{self.finished_trials}/{self.total}] {line}{left}")
+
+    def note(self, text: str) -> None:
+        """Print a sentence."""
+        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+
+
+class LivePicture(_Watching):
+    """A bar, the running trials and the failures, redrawn in place."""
+
+    def __init__(self, console: Console, total: int) -> None:
+        super().__init__(console, total)
+        self._bar = Progress(
+            TextColumn("Trials"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TextColumn("elapsed"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=console,
+            expand=True,
+        )
+        self._task = self._bar.add_task("trials", total=total, left="")
+
+    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
+        """Move the bar on."""
+        self._end(trial_id, outcome)
+        remaining = self.remaining_s()
+        self._bar.update(
+            self._task,
+            completed=self.finished_trials,
+            left=f"about {duration(remaining)} left" if remaining else "",
+        )
+
+    def note(self, text: str) -> None:
+        """Print a sentence above the picture."""
+        self.console.print(text, markup=False, highlight=False)
+
+    def __rich__(self) -> Group:
+        """The picture as it is now."""
+        running = Table.grid(padding=(0, 2))
+        for trial in list(self.running.values())[:SHOWN_RUNNING]:
+            seconds = time.monotonic() - trial.started_s
+            running.add_row(f"  {escape(trial.name)}", trial.describe(), f"{duration(seconds)}")
+        if len(self.running) > SHOWN_RUNNING:
+            running.add_row(f"  and {len(self.running) - SHOWN_RUNNING} more")
+        failed = [f"[red]  {escape(line)}[/red]" for line in self.failures[-SHOWN_FAILURES:]]
+        heading = [f"[red]{len(self.failures)} without a result:[/red]"] if failed else []
+        return Group(self._bar, running, *heading, *failed)
+
+
+@contextmanager
+def watching(console: Console, total: int) -> Iterator[Listener]:
+    """A listener that shows the sweep on `console` for as long as the context lasts."""
+    if not console.is_terminal:
+        yield PlainLines(console, total)
+        return
+    picture = LivePicture(console, total)
+    with Live(picture, console=console, refresh_per_second=4, transient=True):
+        yield picture

@@ -1,0 +1,219 @@
+"""The commands that only show something: plans, studies, how far they are, results, corpora, ranks."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from trainables.errors import UserError
+
+if TYPE_CHECKING:
+    from orchestrator.plan import Plan
+    from orchestrator.store.interface import Store
+    from orchestrator.store.records import StudyKey
+
+FORMATS = ("table", "csv", "json")
+Record = Mapping[str, Any]
+
+
+def check_format(form: str, formats: Sequence[str] = FORMATS) -> None:
+    """Raise UserError for a format that there is not."""
+    if form not in formats:
+        raise UserError(f"--format is one of {', '.join(formats)}; got {form!r}")
+
+
+def print_records(records: Sequence[Record], columns: Mapping[str, str], form: str, console: Console) -> None:
+    """Print records; `columns` maps keys to the headings of the table form, csv and json keep the keys."""
+    check_format(form)
+    if form == "json":
+        print(json.dumps([dict(record) for record in records], indent=1))
+    elif form == "csv":
+        writer = csv.DictWriter(sys.stdout, list(columns), lineterminator="\n", extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(records)
+    else:
+        table = Table()
+        for key, heading in columns.items():
+            numeric = bool(records) and all(isinstance(record[key], (int, float)) for record in records)
+            table.add_column(heading, justify="right" if numeric else "left")
+        for record in records:
+            table.add_row(*(Text(_shown(record[key])) for key in columns))
+        console.print(table)
+
+
+def _shown(value: Any) -> str:
+    return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def print_plans(plans: Sequence[Plan], form: str, console: Console) -> None:
+    """The trials of plans: in json one object a trial with its full config; as a table, with totals and their basis."""
+    from orchestrator.display import duration
+    from orchestrator.estimates import CORE_BASIS, V100_BASIS
+    from trainables.parameters import in_millions
+
+    records = [
+        {
+            "study": plan.study.name,
+            "scale": plan.scale.name,
+            "corpus": plan.corpus.name,
+            "name": trial.name,
+            "trial_id": trial.trial_id,
+            "parameters": trial.parameters,
+            "estimated_gpu_hours": round(trial.estimate.gpu_hours, 6),
+            "estimated_core_hours": round(trial.estimate.core_hours, 6),
+            "estimate_basis": f"GPU: {V100_BASIS}. Core: {CORE_BASIS}.",
+            "config": trial.config.model_dump(mode="json"),
+        }
+        for plan in plans
+        for trial in plan.trials
+    ]
+    if form != "table":
+        columns = {key: key for key in records[0] if key not in ("config", "estimate_basis")}
+        print_records(records, columns, form, console)
+        return
+    shown = [
+        {
+            **record,
+            "id": record["trial_id"][:12],
+            "millions": in_millions(record["parameters"]) + "M",
+            "hours": f"{record['estimated_gpu_hours']:.4g}",
+        }
+        for record in records
+    ]
+    headings = {"corpus": "corpus", "name": "trial", "id": "id", "millions": "parameters", "hours": "GPU-hours"}
+    print_records(shown, headings, "table", console)
+    for plan in plans:
+        gpu_hours = sum(trial.estimate.gpu_hours for trial in plan.trials)
+        cores = duration(3600 * sum(trial.estimate.core_hours for trial in plan.trials))
+        console.print(
+            f"{plan.study.name}, scale {plan.scale.name}, corpus {plan.corpus.name}: {len(plan.trials)} trials, "
+            f"estimated {gpu_hours:,.4g} GPU-hours, or {cores} of one core.",
+            highlight=False,
+            soft_wrap=True,
+        )
+    console.print(f"GPU-hours: {V100_BASIS}. Core: {CORE_BASIS}.", highlight=False, soft_wrap=True)
+
+
+def print_studies(form: str, console: Console) -> None:
+    """Every built-in study with its source and its number of trials at paper scale."""
+    from orchestrator.plan import make_plan, scale_named
+    from search_spaces.catalog import NAMES, load_study
+
+    records = []
+    for name in NAMES:
+        study = load_study(name)
+        counts = [
+            f"{len(make_plan(study, scale_named('paper'), corpus, None, {}).trials)} on {corpus}"
+            for corpus in study.corpora
+        ]
+        records.append({"study": name, "trials": ", ".join(counts), "question": study.question, "source": study.source})
+    headings = {"study": "study", "trials": "trials at paper scale", "question": "question", "source": "source"}
+    print_records(records, headings, form, console)
+
+
+def print_status(study: str | None, store_url: str, form: str, console: Console) -> None:
+    """The trials of each study variant by state."""
+    from orchestrator.store.opening import open_store
+
+    check_format(form)
+    with open_store(store_url, create=False) as store:
+        summaries = [s for s in store.studies() if study in (None, s.key.study)]
+    if study is not None and not summaries:
+        raise UserError(f"the store knows no study {study!r}: plan it first with python sweep.py {study}")
+    records = [
+        {
+            "study": s.key.study,
+            "scale": s.key.scale,
+            "corpus": s.key.corpus,
+            "overrides": "" if s.key.overrides == "{}" else s.key.overrides,
+            "trials": sum(s.counts.values()),
+            **s.counts,
+        }
+        for s in summaries
+    ]
+    keys = ("study", "scale", "corpus", "overrides", "trials")
+    states = ("done", "running", "planned", "diverged", "failed", "pruned")
+    print_records(records, {key: key for key in (*keys, *states)}, form, console)
+
+
+def choose_variant(store: Store, study: str, scale: str | None, corpus: str | None) -> StudyKey:
+    """The variant of a study that is meant: of several that fit, the one planned last, and that is said."""
+    fitting = [
+        s.key
+        for s in store.studies()
+        if s.key.study == study and scale in (None, s.key.scale) and corpus in (None, s.key.corpus)
+    ]
+    if not fitting:
+        wanted = " ".join(["study", repr(study), *(f"at {x!r}" for x in (scale, corpus) if x)])
+        raise UserError(f"the store has no {wanted}: see what it has with python sweep.py status")
+    if len(fitting) > 1:
+        chosen = fitting[-1]
+        print(
+            f"Of {len(fitting)} variants of {study}, the one planned last: scale {chosen.scale}, corpus "
+            f"{chosen.corpus}; name another with --scale and --corpus.",
+            file=sys.stderr,
+        )
+    return fitting[-1]
+
+
+def print_results(study: str, scale: str | None, corpus: str | None, store_url: str, form: str) -> None:
+    """All trials of a study variant, to standard output, in one of four formats."""
+    from orchestrator.analysis.frames import flatten
+    from orchestrator.report.export import FORMATS as RESULT_FORMATS
+    from orchestrator.report.export import write_parquet, write_results
+    from orchestrator.store.opening import open_store
+    from search_spaces.catalog import load_study
+
+    check_format(form, RESULT_FORMATS)
+    if form == "parquet" and sys.stdout.isatty():
+        raise UserError("parquet is a binary format: send it to a file, for example with > results.parquet")
+    with open_store(store_url, create=False) as store:
+        results = flatten(store.results(choose_variant(store, load_study(study).name, scale, corpus)))
+    if form == "parquet":
+        write_parquet(results, sys.stdout.buffer)
+    else:
+        write_results(results, form, sys.stdout)  # type: ignore[arg-type]
+
+
+def print_corpus(name: str, data_dir: Path | None, console: Console) -> None:
+    """What a verified corpus consists of."""
+    from trainables.corpora import check, resolve_argument
+
+    name, data_dir = resolve_argument(name, data_dir)
+    report = check(name, data_dir=data_dir)
+    about = report.identity
+    for file in report.files:
+        console.print(f"{file.name}: {file.size_bytes:,} bytes, SHA-256 {file.sha256}", highlight=False)
+    console.print(
+        f"{name} is in order: train {about.train_tokens:,}, valid {about.valid_tokens:,}, test {about.test_tokens:,} "
+        f"tokens; vocabulary {about.vocabulary_size:,}.",
+        highlight=False,
+    )
+
+
+def print_rank(file: Path, method: str, eps: str, form: str, console: Console) -> None:
+    """The ranks of a saved matrix."""
+    from trainables.measurements.matrix_file import EpsName, rank_of_file
+    from trainables.measurements.spectrum import Method
+
+    check_format(form)
+    for option, value, choices in (("--method", method, get_args(Method)), ("--eps", eps, get_args(EpsName))):
+        if value not in choices:
+            raise UserError(f"{option} is one of {', '.join(choices)}; got {value!r}")
+    report = rank_of_file(file, method=method, eps=eps)  # type: ignore[arg-type]
+    if form == "json":
+        print(json.dumps(report, indent=1))
+        return
+    records = [
+        {"measure": name, "value": value if isinstance(value, str) else f"{value:.8g}"}
+        for name, value in report.items()
+    ]
+    print_records(records, {"measure": "measure", "value": "value"}, form, console)

@@ -1,0 +1,167 @@
+"""From a study, a scale and a corpus to the list of trials, each with its identity. Imports neither torch nor Ray."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from orchestrator.estimates import Estimate, estimate
+from orchestrator.store.records import PlannedTrial, StudyKey
+from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
+from search_spaces.study import Study
+from trainables.config import CorpusConfig, TrialConfig
+from trainables.corpora import CorpusIdentity, identity, resolve_argument
+from trainables.errors import UserError
+from trainables.parameters import parameter_count
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrialPlan:
+    """One trial with what can be said of it before it runs."""
+
+    name: str
+    config: TrialConfig
+    trial_id: str
+    parameters: int
+    estimate: Estimate
+
+    def planned(self) -> PlannedTrial:
+        """The trial as the store takes it."""
+        return PlannedTrial(trial_id=self.trial_id, name=self.name, config=self.config.model_dump(mode="json"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """All trials of one variant of a study."""
+
+    study: Study
+    scale: Scale
+    corpus: CorpusIdentity
+    data_dir: Path | None
+    key: StudyKey
+    trials: tuple[TrialPlan, ...]
+
+
+def scale_named(name: str) -> Scale:
+    """The scale of that name. Raises UserError with the valid ones."""
+    if name not in SCALES:
+        near = difflib.get_close_matches(name, SCALES, n=1, cutoff=0.4)
+        hint = f"did you mean {near[0]}? " if near else ""
+        raise UserError(f"unknown scale {name!r}: {hint}Choose from {', '.join(SCALES)}")
+    return SCALES[name]
+
+
+def default_corpora(study: Study, scale: Scale) -> tuple[str, ...]:
+    """Where none is named: the built-in text for the small machines' scales, else all corpora of the paper."""
+    return ("pydocs",) if scale.name in ("smoke", "quick") else study.corpora or ("ptb",)
+
+
+def make_plan(study: Study, scale: Scale, corpus: str, data_dir: Path | None, overrides: Mapping[str, Any]) -> Plan:
+    """Resolve every trial of the study. Raises UserError for a study, corpus or override that makes no sense."""
+    name, data_dir = resolve_argument(corpus, data_dir)
+    known = identity(name, data_dir=data_dir)
+    configs = _trials_of(study, CorpusConfig(name=known.name, sha256=known.sha256))
+    if scale.name == "smoke":
+        configs = list((study.corner or smoke_corner)(configs))
+    resolved = [apply_overrides(apply_scale(scale, config), overrides) for config in configs]
+    trials = tuple(_trial_plan(study, config, known) for config in resolved)
+    _refuse_duplicates(study, trials)
+    key = StudyKey(
+        study=study.name,
+        scale=scale.name,
+        corpus=known.name,
+        overrides=json.dumps(overrides, sort_keys=True, separators=(",", ":")),
+    )
+    return Plan(study=study, scale=scale, corpus=known, data_dir=data_dir, key=key, trials=trials)
+
+
+def parse_overrides(settings: Sequence[str]) -> dict[str, Any]:
+    """`key=value` texts as a dictionary; values are read as JSON where they are JSON, else as text."""
+    overrides: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or not key:
+            raise UserError(f"--set takes key=value, for example --set training.epochs=3; got {setting!r}")
+        try:
+            overrides[key] = json.loads(text)
+        except json.JSONDecodeError:
+            overrides[key] = text
+    return overrides
+
+
+def apply_overrides(config: TrialConfig, overrides: Mapping[str, Any]) -> TrialConfig:
+    """The config with dotted keys replaced. Raises UserError for an unknown key or a value that it cannot have."""
+    if not overrides:
+        return config
+    content = config.model_dump(mode="json")
+    keys = _dotted(content)
+    for key, value in overrides.items():
+        if key not in keys:
+            near = difflib.get_close_matches(key, keys, n=3, cutoff=0.5)
+            hint = f"did you mean {' or '.join(near)}? " if near else ""
+            raise UserError(f"--set knows no key {key!r}: {hint}Keys are those of the config, as --dry-run prints it")
+        *parents, last = key.split(".")
+        place = content
+        for parent in parents:
+            place = place[parent]
+        place[last] = value
+    try:
+        return TrialConfig.model_validate(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        # A union's error names the member that was tried, which is no part of the key.
+        key = ".".join(str(part) for part in first["loc"])
+        raise UserError(f"--set cannot give {key} the value {first['input']!r}: {first['msg']}") from error
+
+
+def _dotted(content: Mapping[str, Any], prefix: str = "") -> list[str]:
+    keys = []
+    for key, value in content.items():
+        keys += _dotted(value, f"{prefix}{key}.") if isinstance(value, dict) else [prefix + key]
+    return keys
+
+
+def _trials_of(study: Study, corpus: CorpusConfig) -> list[TrialConfig]:
+    try:
+        configs = list(study.trials(corpus))
+    except Exception as error:
+        # A study file is the user's code: whatever it raises is said as a fault of that file.
+        raise UserError(
+            f"the study {study.name} cannot make its trials: {type(error).__name__}: {error}; mend its trials function"
+        ) from error
+    if not configs:
+        raise UserError(f"a study needs at least one trial; {study.name} has none for the corpus {corpus.name}")
+    wrong = next((config for config in configs if not isinstance(config, TrialConfig)), None)
+    if wrong is not None:
+        raise UserError(
+            f"the trials of a study are TrialConfig objects; {study.name} yields a {type(wrong).__name__}: mend it"
+        )
+    return configs
+
+
+def _trial_plan(study: Study, config: TrialConfig, corpus: CorpusIdentity) -> TrialPlan:
+    vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
+    return TrialPlan(
+        name=study.label(config),
+        config=config,
+        trial_id=config.trial_id,
+        parameters=parameter_count(config, vocabulary),
+        estimate=estimate(config, corpus),
+    )
+
+
+def _refuse_duplicates(study: Study, trials: Sequence[TrialPlan]) -> None:
+    names: dict[str, str] = {}
+    for trial in trials:
+        if trial.trial_id in names:
+            raise UserError(
+                f"every trial of a study is different; {study.name} plans {trial.name!r} and "
+                f"{names[trial.trial_id]!r}, which are the same: drop one, or the --set that made them equal"
+            )
+        names[trial.trial_id] = trial.name

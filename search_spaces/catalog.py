@@ -1,0 +1,53 @@
+"""Finding a study by its name, or in a file of the user's own."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from search_spaces.study import Study
+from trainables.errors import UserError
+
+NAMES = ("gss_grid",)
+"""Every built-in study: the module of that name in this package."""
+
+
+def load_study(name: str) -> Study:
+    """The study called `name`, or the one in the Python file `name`. Raises UserError where there is none."""
+    if name.endswith(".py") or "/" in name:
+        return _study_in(_import_file(Path(name)), name)
+    if name not in NAMES:
+        near = difflib.get_close_matches(name, NAMES, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        raise UserError(
+            f"unknown study {name!r}: {hint}Choose from {', '.join(NAMES)}, or give a Python file that defines STUDY"
+        )
+    return _study_in(importlib.import_module(f"search_spaces.{name}"), name)
+
+
+def _study_in(module: ModuleType, name: str) -> Study:
+    study = getattr(module, "STUDY", None)
+    if not isinstance(study, Study):
+        raise UserError(
+            f"the study file {name} must define STUDY, a search_spaces.study.Study; "
+            f"it defines {'none' if study is None else type(study).__name__}"
+        )
+    return study
+
+
+def _import_file(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(f"user_study_{path.stem}", path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise UserError(f"a study given by path is a Python file; there is no {path}: check the path")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        # Whatever a user's file raises is a fault in that file, and said as such.
+        raise UserError(f"the study file {path} cannot be read: {type(error).__name__}: {error}; mend it") from error
+    return module

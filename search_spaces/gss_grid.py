@@ -1,0 +1,56 @@
+"""Rank against perplexity over a grid of Generalized SigSoftmax (AAAI 2021, Fig. 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from search_spaces.awd_lstm import awd_lstm
+from search_spaces.study import Correlation, GridMap, PublishedCorrelation, Study
+from trainables.config import CorpusConfig, GssConfig, TrialConfig
+
+C_VALUES = (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
+K_VALUES = (1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0)
+WIKITEXT_2_K_VALUES = (1.5, 2.0, 2.5, 3.0)
+
+
+def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
+    """The cross product of c and k: 72 trials, on WikiText-2 36."""
+    for c in C_VALUES:
+        for k in WIKITEXT_2_K_VALUES if corpus.name == "wikitext-2" else K_VALUES:
+            yield awd_lstm(corpus, GssConfig(c=c, k=k))
+
+
+def label(config: TrialConfig) -> str:
+    """ "gss c=-1.5 k=2.5": the cell of the grid."""
+    layer = config.output_layer
+    assert isinstance(layer, GssConfig)
+    return f"gss c={layer.c:g} k={layer.k:g}"
+
+
+def corner(trials: Sequence[TrialConfig]) -> list[TrialConfig]:
+    """The four extreme cells, for scale smoke."""
+    layers = [layer for trial in trials if isinstance(layer := trial.output_layer, GssConfig)]
+    ends_c, ends_k = ({f(values) for f in (min, max)} for values in zip(*((x.c, x.k) for x in layers), strict=True))
+    return [trial for trial, x in zip(trials, layers, strict=True) if x.c in ends_c and x.k in ends_k]
+
+
+STUDY = Study(
+    name="gss_grid",
+    title="Rank and perplexity over the family of Generalized SigSoftmax",
+    question="Is the rank of the log-P matrix correlated with the perplexity on the test set?",
+    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Fig. 2",
+    trials=trials,
+    label=label,
+    corner=corner,
+    corpora=("ptb", "wikitext-2"),
+    analyses=(
+        Correlation(
+            windows={"ptb": (56.6, 57.6), "wikitext-2": (64.0, 65.0)},
+            published={
+                "ptb": PublishedCorrelation(all_cells=0.48, windowed=0.24, cells=72),
+                "wikitext-2": PublishedCorrelation(all_cells=0.53, windowed=0.21, cells=36),
+            },
+        ),
+        GridMap(row="output_layer.c", column="output_layer.k"),
+    ),
+)

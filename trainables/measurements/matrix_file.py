@@ -1,0 +1,82 @@
+"""The ranks of any matrix saved as a .npy file, read through a memory map and never loaded as a whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainables.errors import UserError
+from trainables.measurements.ranks import FLOAT32_EPS, rank_report, require_resolved
+from trainables.measurements.spectrum import (
+    BLOCK_BYTES,
+    FLOAT64_EPS,
+    Method,
+    is_float,
+    largest_magnitude,
+    spectrum_stream,
+)
+
+EpsName = Literal["float32", "float64"]
+EPS: dict[EpsName, float] = {"float32": FLOAT32_EPS, "float64": FLOAT64_EPS}
+
+
+def rank_of_file(path: Path, *, method: Method = "gram", eps: EpsName = "float32") -> dict[str, int | float | str]:
+    """The rank report (see `rank_report`) of the 2-D float16, float32 or float64 matrix in a .npy file.
+
+    Works on the narrower side, so that memory is bounded by the square of min(rows, columns) in float64.
+
+    Raises:
+        UserError: no such file or not a .npy file; not a 2-D matrix of floats; no rows or columns; a NaN or infinity
+            (with its row); a matrix too large for the memory; an eps finer than the method resolves.
+    """
+    matrix_NV = open_matrix(path)
+    rows, columns = matrix_NV.shape
+    require_resolved(method, rows=rows, columns=min(rows, columns), eps=EPS[eps])
+    stream = spectrum_stream(method, min(rows, columns))
+    if columns <= rows:
+        stream.update(matrix_NV)
+    else:
+        _require_finite(matrix_NV)
+        stream.update(matrix_NV.T)
+    report = rank_report(stream.finish(), eps=EPS[eps])
+    return {**report, "rank_rows": rows, "rank_columns": columns}
+
+
+def open_matrix(path: Path) -> NDArray[np.floating[Any]]:
+    """A read-only memory map of the matrix in a .npy file; raises UserError as `rank_of_file` does, but for NaN."""
+    try:
+        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
+    except OSError as error:
+        raise UserError(
+            f"A matrix is read from a .npy file, and {path} cannot be opened ({error.strerror}): check the path."
+        ) from error
+    except (ValueError, EOFError, OverflowError) as error:
+        raise UserError(
+            f"A matrix is read from a whole .npy file of floats, and {path} is not one: "
+            "write it with numpy.save(path, matrix)."
+        ) from error
+    if not isinstance(matrix, np.ndarray):
+        matrix.close()
+        raise UserError(f"A matrix is read from a .npy file, and {path} is an archive: save the one matrix by itself.")
+    if not is_float(matrix.dtype):
+        raise UserError(
+            f"The matrix must be float16, float32 or float64, and {path} holds {matrix.dtype}: "
+            "convert it with matrix.astype('float32') and save it again."
+        )
+    if matrix.ndim != 2 or matrix.size == 0:
+        raise UserError(
+            f"The matrix must have two dimensions and at least one value, and {path} holds shape {matrix.shape}: "
+            "reshape it to (contexts, vocabulary) and save it again."
+        )
+    return matrix
+
+
+def _require_finite(matrix_NV: NDArray[np.floating[Any]]) -> None:
+    """Check by rows, since the stream of a transposed matrix would count columns."""
+    rows, columns = matrix_NV.shape
+    step = max(1, BLOCK_BYTES // (8 * columns))
+    for start in range(0, rows, step):
+        largest_magnitude(matrix_NV[start : start + step], first_row=start)

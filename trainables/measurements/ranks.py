@@ -1,0 +1,105 @@
+"""Ranks of a matrix from its singular values: pure functions.
+
+`sigma` stands for the singular values: float64, descending, not negative. A matrix of zeros has rank 0 by all of them.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainables.errors import UserError
+from trainables.measurements.spectrum import FLOAT64_EPS, Method, Spectrum, resolution
+
+FLOAT32_EPS = float(np.finfo(np.float32).eps)
+EFFECTIVE_RANK_EPSILONS = ("1e-3", "1e-4", "1e-5")
+"""Of the published effective ranks, in the spelling of the metrics' names."""
+
+
+def press_tolerance(sigma: NDArray[np.float64], *, rows: int, columns: int, eps: float = FLOAT32_EPS) -> float:
+    """0.5 sqrt(m + n + 1) sigma_max eps of an m x n matrix: the rounding that an SVD of precision eps leaves in a zero.
+
+    Source: Press et al. (2007), Numerical Recipes, 3rd edition, section 2.6; the papers take eps of float32.
+    """
+    return _press_ratio(rows, columns, eps) * float(sigma[0])
+
+
+def press_rank(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> int:
+    """How many singular values exceed the Press tolerance.
+
+    Raises UserError where the tolerance is below the resolution of the method that gave the spectrum.
+    """
+    require_resolved(spectrum.method, rows=spectrum.rows, columns=spectrum.columns, eps=eps)
+    sigma = spectrum.singular_values
+    return int(np.count_nonzero(sigma > press_tolerance(sigma, rows=spectrum.rows, columns=spectrum.columns, eps=eps)))
+
+
+def require_resolved(method: Method, *, rows: int, columns: int, eps: float) -> None:
+    """Raise UserError unless `method` tells singular values at the Press tolerance from zero."""
+    ratio = _press_ratio(rows, columns, eps)
+    finest = resolution(method, rows=rows, columns=columns)
+    # The QR's resolution is the tolerance of float64, so equality must pass whatever the last bit.
+    if ratio >= finest * (1 - 1e-9):
+        return
+    sizes = f"{ratio:.3g} of the largest, and the method {method} resolves {finest:.3g} for {rows} x {columns}"
+    if method == "gram":
+        raise UserError(f"The rank counts singular values down to {sizes}: use the streamed QR (--method qr).")
+    raise UserError(f"The rank counts singular values down to {sizes}: use an eps of {FLOAT64_EPS:.3g} or more.")
+
+
+def effective_rank(sigma: NDArray[np.float64], epsilon: float) -> int:
+    """The smallest k with sum_{i<=k} sigma_i^2 >= (1 - epsilon) sum sigma_i^2; epsilon in [0, 1)."""
+    if not 0 <= epsilon < 1:
+        raise ValueError(f"epsilon must be at least 0 and below 1, got {epsilon}.")
+    if sigma[0] == 0:
+        return 0
+    energy = np.cumsum((sigma / sigma[0]) ** 2)
+    return int(np.searchsorted(energy, (1 - epsilon) * energy[-1])) + 1
+
+
+def entropy_rank(sigma: NDArray[np.float64]) -> float:
+    """exp(-sum p_i ln p_i) with p_i = sigma_i / sum sigma: singular values, not their squares, made to sum to one.
+
+    Source: Roy and Vetterli (2007), The effective rank: a measure of effective dimensionality, EUSIPCO.
+    """
+    positive = sigma[sigma > 0]
+    if len(positive) == 0:
+        return 0.0
+    shares = positive / positive[0]
+    shares /= shares.sum()
+    # A share can still underflow to zero, whose p ln p is zero.
+    shares = shares[shares > 0]
+    return float(np.exp(-np.sum(shares * np.log(shares))))
+
+
+def stable_rank(sigma: NDArray[np.float64]) -> float:
+    """||A||_F^2 / ||A||_2^2 = sum sigma_i^2 / sigma_max^2 (Rudelson and Vershynin 2007)."""
+    return float(np.sum((sigma / sigma[0]) ** 2)) if sigma[0] > 0 else 0.0
+
+
+def rank_report(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> dict[str, int | float | str]:
+    """All ranks of a spectrum under the names they have in the results store.
+
+    `press_tolerance` and `sigma_max` are in the matrix' own units (nats for log P); `press_eps` is the eps used.
+    Raises UserError where the Press tolerance is below the spectrum's resolution.
+    """
+    sigma = spectrum.singular_values
+    shape = {"rows": spectrum.rows, "columns": spectrum.columns}
+    return {
+        "press_rank": press_rank(spectrum, eps=eps),
+        "press_eps": eps,
+        "press_tolerance": press_tolerance(sigma, eps=eps, **shape),
+        **{f"effective_rank_{name}": effective_rank(sigma, float(name)) for name in EFFECTIVE_RANK_EPSILONS},
+        "entropy_rank": entropy_rank(sigma),
+        "stable_rank": stable_rank(sigma),
+        "sigma_max": float(sigma[0]),
+        "rank_rows": spectrum.rows,
+        "rank_columns": spectrum.columns,
+        "rank_method": spectrum.method,
+    }
+
+
+def _press_ratio(rows: int, columns: int, eps: float) -> float:
+    return 0.5 * math.sqrt(rows + columns + 1) * eps

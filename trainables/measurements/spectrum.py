@@ -1,0 +1,226 @@
+"""Singular values of a matrix that arrives in blocks of rows and is never held as a whole.
+
+Two methods, both in float64 with memory for one V x V matrix and one block of rows. Legend: N rows (contexts),
+V columns (vocabulary).
+
+- `GramSpectrum` adds up A^T A and takes the roots of its eigenvalues. Fast, but squaring costs half of the digits.
+- `QrSpectrum` keeps the triangle R of A = Q R and takes R's singular values. Every digit, some three times the work.
+
+How small a singular value each can tell from zero is `resolution`; see there.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack, svd
+
+from trainables.errors import UserError
+
+Method = Literal["gram", "qr"]
+FLOAT64_EPS = float(np.finfo(np.float64).eps)
+SQUARE_SAFE = (1e-140, 1e140)
+"""Largest absolute values whose squares, summed over any matrix that fits a disk, stay inside float64's range."""
+BLOCK_BYTES = 64 * 2**20
+QR_PANEL = 64
+"""Columns that LAPACK's blocked QR treats together; 32 to 128 differ by less than a tenth."""
+
+
+@dataclass(frozen=True, eq=False)
+class Spectrum:
+    """All min(N, V) singular values of an N x V matrix, descending, float64, and how far down they mean something."""
+
+    singular_values: NDArray[np.float64]
+    rows: int
+    columns: int
+    method: Method
+    resolution: float
+    """Smallest ratio to the largest singular value that `method` tells from zero."""
+
+
+def resolution(method: Method, *, rows: int, columns: int) -> float:
+    """The smallest sigma / sigma_max that a method tells from zero, for a `rows` x `columns` matrix; eps is float64's.
+
+    gram: 5 sqrt(eps) V^(1/4). Rounding moves the eigenvalues sigma^2 by less than eps sqrt(V) sigma_max^2 (by 2 to 3
+    eps where it was measured, V from 10 to 2,000), so a zero comes out below a fifth of the resolution, a value at the
+    resolution is off by less than eps sqrt(V) / (2 * 25 eps sqrt(V)) = 2%, and one r times larger by 2% / r^2. The
+    Press tolerance of float32 is above the resolution for every shape.
+
+    qr: 0.5 sqrt(N + V + 1) eps, which is the Press tolerance of float64 itself: the rounding that Press et al. (2007,
+    section 2.6) expect of a singular value decomposition. Zeros came out below two thirds of it from 10 x 10 upwards.
+    """
+    if method == "gram":
+        return 5 * math.sqrt(FLOAT64_EPS * math.sqrt(columns))
+    return 0.5 * math.sqrt(rows + columns + 1) * FLOAT64_EPS
+
+
+class SpectrumStream(ABC):
+    """Takes an N x V matrix in blocks of rows, in any number of `update` calls, then `finish` gives its spectrum.
+
+    How the rows are cut into calls changes nothing but rounding. Raises UserError where one V x V matrix of float64
+    does not fit the memory, ValueError for less than one column.
+    """
+
+    method: ClassVar[Method]
+
+    def __init__(self, columns: int) -> None:
+        if columns < 1:
+            raise ValueError(f"A matrix must have at least one column, got {columns}.")
+        self.columns = columns
+        self.rows = 0
+        self._largest = 0.0
+        self._finished: Spectrum | None = None
+        try:
+            self._square_VV = np.zeros((columns, columns), order="F")
+        except MemoryError as error:
+            raise UserError(
+                f"The spectrum of {columns:,} columns needs {8e-9 * columns**2:,.1f} GB of memory, more than there is: "
+                "keep fewer columns."
+            ) from error
+
+    def update(self, rows_NV: NDArray[np.floating[Any]]) -> None:
+        """Add rows: float16, float32 or float64, in any byte order and memory layout, memory-mapped or not.
+
+        Raises:
+            UserError: a row has a NaN or an infinity; the message counts rows from 0, over all calls.
+            ValueError: not a matrix of floats with the promised number of columns.
+        """
+        assert self._finished is None, "the matrix was given up for the spectrum"
+        if rows_NV.ndim != 2 or rows_NV.shape[1] != self.columns or not is_float(rows_NV.dtype):
+            raise ValueError(
+                f"Rows must be float16, float32 or float64 of shape (any, {self.columns}), "
+                f"got {rows_NV.dtype} of shape {rows_NV.shape}."
+            )
+        step = max(1, BLOCK_BYTES // (8 * self.columns))
+        for start in range(0, len(rows_NV), step):
+            block_NV = rows_NV[start : start + step]
+            self._largest = max(self._largest, largest_magnitude(block_NV, first_row=self.rows))
+            self._absorb(block_NV)
+            self.rows += len(block_NV)
+
+    def finish(self) -> Spectrum:
+        """The spectrum of all rows so far. Uses up the V x V matrix: no rows can follow.
+
+        Raises UserError where there was no row, or a value too large or too small for the method.
+        """
+        if self._finished is None:
+            if self.rows == 0:
+                raise UserError("The matrix has no rows, so no singular values: give it at least one context.")
+            values = self._values()[: min(self.rows, self.columns)]
+            self._square_VV = np.empty((0, 0))
+            self._finished = Spectrum(
+                singular_values=values,
+                rows=self.rows,
+                columns=self.columns,
+                method=self.method,
+                resolution=resolution(self.method, rows=self.rows, columns=self.columns),
+            )
+        return self._finished
+
+    def singular_values(self) -> NDArray[np.float64]:
+        """`finish().singular_values`: min(N, V) values, descending."""
+        return self.finish().singular_values
+
+    @abstractmethod
+    def _absorb(self, block_NV: NDArray[np.floating[Any]]) -> None:
+        """Add a block of finite rows to the V x V matrix, without changing the block."""
+
+    @abstractmethod
+    def _values(self) -> NDArray[np.float64]:
+        """The V singular values, descending; may overwrite the V x V matrix."""
+
+
+class GramSpectrum(SpectrumStream):
+    """Streamed Gram matrix: symmetric rank-k updates, then the eigenvalues of A^T A without its eigenvectors."""
+
+    method: ClassVar[Method] = "gram"
+
+    def _absorb(self, block_NV: NDArray[np.floating[Any]]) -> None:
+        double_NV = np.ascontiguousarray(block_NV, dtype=np.float64)
+        # The transpose of rows in C order is in the order that BLAS reads, so neither operand is copied.
+        self._square_VV = blas.dsyrk(1.0, double_NV.T, beta=1.0, c=self._square_VV, lower=1, overwrite_c=1)
+
+    def _values(self) -> NDArray[np.float64]:
+        low, high = SQUARE_SAFE
+        if self._largest and not low < self._largest < high:
+            raise UserError(
+                f"The Gram matrix squares the values, so the largest must be within {low:g} and {high:g}, and it is "
+                f"{self._largest:g}: rescale the matrix, or use the streamed QR (--method qr)."
+            )
+        diagonal, off_diagonal = _tridiagonal(self._square_VV)
+        eigenvalues, info = lapack.dsterf(diagonal, off_diagonal) if len(off_diagonal) else (diagonal, 0)
+        assert info == 0, f"dsterf returned {info}"
+        return np.sqrt(np.maximum(eigenvalues[::-1], 0.0))
+
+
+class QrSpectrum(SpectrumStream):
+    """Streamed QR: each block of rows is folded into the triangle R by Householder reflections."""
+
+    method: ClassVar[Method] = "qr"
+
+    def _absorb(self, block_NV: NDArray[np.floating[Any]]) -> None:
+        # A copy even where the order is right already, since LAPACK leaves its reflectors in the block.
+        scratch_NV = np.array(block_NV, dtype=np.float64, order="F", copy=True)
+        self._square_VV, _, _, info = lapack.dtpqrt(
+            0, min(QR_PANEL, self.columns), self._square_VV, scratch_NV, overwrite_a=1, overwrite_b=1
+        )
+        assert info == 0, f"dtpqrt returned {info}"
+
+    def _values(self) -> NDArray[np.float64]:
+        values: NDArray[np.float64] = svd(self._square_VV, compute_uv=False, overwrite_a=True, check_finite=False)
+        return values
+
+
+def spectrum_stream(method: Method, columns: int) -> SpectrumStream:
+    """An empty stream of the method of that name."""
+    return GramSpectrum(columns) if method == "gram" else QrSpectrum(columns)
+
+
+def log_p_spectrum(
+    log_p_chunks: Iterable[NDArray[np.floating[Any]]], *, columns: int, method: Method = "gram"
+) -> Spectrum:
+    """The spectrum of a log-P matrix that comes in chunks of rows (contexts); `columns` is the vocabulary's size."""
+    stream = spectrum_stream(method, columns)
+    for chunk_NV in log_p_chunks:
+        stream.update(chunk_NV)
+    return stream.finish()
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether float64 holds every value of the type: float16, float32 and float64 of either byte order."""
+    return dtype.kind == "f" and dtype.itemsize <= 8
+
+
+def largest_magnitude(block_NV: NDArray[np.floating[Any]], *, first_row: int) -> float:
+    """The largest absolute value of a block with at least one row and column.
+
+    Raises UserError with the number of the first row that has a NaN or an infinity; the block's own first row counts
+    as `first_row`.
+    """
+    # Two reductions without a temporary; a NaN anywhere makes both of them NaN.
+    largest = max(-float(block_NV.min()), float(block_NV.max()))
+    if not math.isfinite(largest):
+        bad_row = int(np.argmin(np.isfinite(block_NV).all(axis=1)))
+        raise UserError(
+            f"Every value of the matrix must be finite, and row {first_row + bad_row} (counted from 0) has a NaN or an "
+            "infinity: remove that row, or compute it again."
+        )
+    return largest
+
+
+def _tridiagonal(symmetric_VV: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Diagonal and off-diagonal of a similar tridiagonal matrix; reads and overwrites the lower triangle."""
+    columns = len(symmetric_VV)
+    if columns == 1:
+        return symmetric_VV[0].copy(), np.empty(0)
+    workspace, info = lapack.dsytrd_lwork(columns, lower=1)
+    assert info == 0, f"dsytrd_lwork returned {info}"
+    _, diagonal, off_diagonal, _, info = lapack.dsytrd(symmetric_VV, lower=1, lwork=int(workspace), overwrite_a=1)
+    assert info == 0, f"dsytrd returned {info}"
+    return diagonal, off_diagonal
