@@ -1,0 +1,43 @@
+"""What a user types for a store: a path, or a database URL."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from trainables.errors import UserError
+
+FORMS = "a path such as results/results.db, sqlite:///PATH, or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
+
+
+def parse(address: str) -> URL:
+    """The URL of a store; relative paths are taken from the current folder, now and for good.
+
+    Raises UserError for anything but the forms in `FORMS`.
+    """
+    scheme, separator, _ = address.partition("://")
+    if not separator:
+        return _sqlite(address)
+    try:
+        url = make_url(address)
+    except (ArgumentError, ValueError):
+        # What was typed is not repeated: it may hold a password.
+        raise UserError(f"The {scheme} URL given as the results store cannot be read: a store is {FORMS}.") from None
+    if url.drivername == "sqlite":
+        return _sqlite(url.database or "")
+    if url.drivername in ("postgresql", "postgresql+psycopg"):
+        return url.set(drivername="postgresql+psycopg")
+    raise UserError(f"A results store cannot be of the kind {scheme}: it is {FORMS}.")
+
+
+def shown(url: URL) -> str:
+    """The store's address as it may be printed: a path, or a URL with the password hidden."""
+    return url.database or "" if url.drivername == "sqlite" else url.render_as_string(hide_password=True)
+
+
+def _sqlite(database: str) -> URL:
+    if database in ("", ":memory:"):
+        raise UserError(f"A results store has to outlive the command, a database in memory does not: it is {FORMS}.")
+    return URL.create("sqlite", database=str(Path(database).expanduser().absolute()))

@@ -1,0 +1,111 @@
+"""Connections and transactions: all that differs between SQLite and PostgreSQL."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import Connection, Engine, Table, create_engine, event, text
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import URL
+
+from orchestrator.store.address import shown
+from orchestrator.store.failures import user_errors
+
+BUSY_TIMEOUT_S = 30.0
+CONNECT_TIMEOUT_S = 10
+IDS_A_STATEMENT = 5_000
+"""Ids bound to one statement; SQLite allows 32,766 parameters, PostgreSQL 65,535."""
+
+
+class Database:
+    """A database with read and write transactions; trouble that a user can cure comes out as UserError."""
+
+    def __init__(self, url: URL) -> None:
+        self.url = url
+        self.address = shown(url)
+        """Safe to print: without the password."""
+        self._reader: Engine
+        self._writer: Engine
+        if url.drivername == "sqlite":
+            self._engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})
+            event.listen(self._engine, "connect", _set_up_sqlite)
+            event.listen(self._engine, "begin", _begin_sqlite)
+            self._writer = self._engine.execution_options(sqlite_begin="IMMEDIATE")
+            self._reader = self._engine
+        else:
+            self._engine = create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": CONNECT_TIMEOUT_S})
+            self._writer = self._engine
+            self._reader = self._engine.execution_options(isolation_level="REPEATABLE READ")
+
+    @contextmanager
+    def read(self) -> Iterator[Connection]:
+        """A transaction that sees one moment of the database."""
+        with user_errors(self.address), self._reader.begin() as connection:
+            yield connection
+
+    @contextmanager
+    def write(self) -> Iterator[Connection]:
+        """A transaction that may write; an exception inside undoes all of it."""
+        with user_errors(self.address), self._writer.begin() as connection:
+            yield connection
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
+
+
+def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None  # the driver begins no transactions by itself, `_begin_sqlite` does
+    cursor = connection.cursor()
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    # In WAL mode NORMAL may forget the last transactions at a power cut; FULL syncs the log at each commit, and a
+    # few milliseconds are nothing beside the training that a lost result would cost.
+    cursor.execute("PRAGMA synchronous = FULL")
+    cursor.close()
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    # A transaction that reads first and writes later fails at once, without waiting, when another one wrote between;
+    # IMMEDIATE takes the write lock at the start and waits for it.
+    connection.exec_driver_sql("BEGIN " + connection.get_execution_options().get("sqlite_begin", "DEFERRED"))
+
+
+def now(connection: Connection) -> datetime:
+    """The time by the one clock that all users of this database share: the server's, or this machine's."""
+    if connection.dialect.name == "postgresql":
+        moment = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
+        assert isinstance(moment, datetime)
+        return moment.astimezone(UTC)
+    return datetime.now(UTC)
+
+
+_INSERTS: dict[str, Callable[[Table], Any]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}
+
+
+def insert_new(connection: Connection, table: Table, rows: Collection[dict[str, Any]]) -> None:
+    """Insert those rows whose key, or other unique columns, the table does not have yet."""
+    if rows:
+        connection.execute(_INSERTS[connection.dialect.name](table).on_conflict_do_nothing(), list(rows))
+
+
+def upsert(connection: Connection, table: Table, rows: Collection[dict[str, Any]]) -> None:
+    """Insert rows; those whose primary key the table has already replace what is there."""
+    if not rows:
+        return
+    insert = _INSERTS[connection.dialect.name](table)
+    keys = list(table.primary_key.columns)
+    values = {column.name: insert.excluded[column.name] for column in table.columns if column not in keys}
+    connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=values), list(rows))
+
+
+def chunks(ids: Collection[str]) -> Iterator[list[str]]:
+    """The ids in order, as many at a time as a statement may bind."""
+    rest = iter(ids)
+    while chunk := list(islice(rest, IDS_A_STATEMENT)):
+        yield chunk

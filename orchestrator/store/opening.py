@@ -1,0 +1,139 @@
+"""Open, create and upgrade a store.
+
+Alembic is imported only to create or upgrade one; opening an existing store compares its version by a plain SELECT.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, inspect, text
+
+from orchestrator.store.address import parse
+from orchestrator.store.database import Database
+from orchestrator.store.interface import Store
+from orchestrator.store.schema import REVISIONS
+from orchestrator.store.sql_store import SqlStore
+from trainables.errors import UserError
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+_UPGRADE_LOCK = 0x5357_4545_50  # any number no one else uses: PostgreSQL's advisory locks are named by numbers
+
+
+def open_store(url: str, *, create: bool = True) -> Store:
+    """The store at `url`: a path, `sqlite:///PATH` or `postgresql+psycopg://USER:PASSWORD@HOST/DATABASE`.
+
+    A SQLite store is for the processes of one machine (its log is shared through memory); drivers on several machines
+    share a PostgreSQL one. With `create`, a store that does not exist is made, its folder included.
+
+    Raises UserError for an address of another kind, a store of another version, a file or database that is something
+    else, and where it cannot be reached.
+    """
+    return SqlStore(open_database(url, create=create))
+
+
+def open_database(url: str, *, create: bool) -> Database:
+    """The database behind `open_store`, at the newest schema version."""
+    database = _reach(url, create=create)
+    try:
+        version = _version(database)
+        if version is None and create:
+            _migrate(database)
+        elif version is None:
+            raise _missing(database.address)
+        elif version != REVISIONS[-1]:
+            raise UserError(
+                f"The results store {database.address} is at schema version {version}, this program needs "
+                f"{REVISIONS[-1]}: run `python sweep.py store upgrade` on it."
+            )
+    except BaseException:
+        database.close()
+        raise
+    return database
+
+
+def upgrade(url: str) -> str:
+    """Bring an existing store to the newest schema version; returns a sentence that says what was done.
+
+    Raises UserError as `open_store` does; a failed upgrade leaves the store as it was.
+    """
+    database = _reach(url, create=False)
+    try:
+        version = _version(database)
+        if version is None:
+            raise _missing(database.address)
+        if version == REVISIONS[-1]:
+            return f"The results store {database.address} is at the newest schema version, {version}, already."
+        _migrate(database)
+        return f"The results store {database.address} went from schema version {version} to {REVISIONS[-1]}."
+    finally:
+        database.close()
+
+
+def alembic_config(connection: Connection) -> Config:
+    """Alembic's settings for running the store's migrations on an open connection."""
+    from alembic.config import Config
+
+    config = Config()
+    config.set_main_option("script_location", "orchestrator.store:migrations")
+    config.set_main_option("path_separator", "os")
+    config.attributes["connection"] = connection
+    return config
+
+
+def _reach(url: str, *, create: bool) -> Database:
+    parsed = parse(url)
+    if parsed.drivername == "sqlite":
+        path = Path(parsed.database or "")
+        if create:
+            _make_folder(path)
+        elif not path.exists():
+            raise _missing(str(path))
+    return Database(parsed)
+
+
+def _make_folder(path: Path) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(
+            f"The folder of the results store {path} cannot be made ({error.strerror}): "
+            "name a file in a folder you may write to with --store."
+        ) from error
+
+
+def _missing(address: str) -> UserError:
+    return UserError(f"There is no results store {address} yet: run a study first, or name another one with --store.")
+
+
+def _version(database: Database) -> str | None:
+    """The schema version; None for a database without tables. Raises UserError for any that is not our own."""
+    with database.read() as connection:
+        tables = set(inspect(connection).get_table_names())
+        if not tables:
+            return None
+        if not {"alembic_version", "study_trial"} <= tables:
+            raise UserError(
+                f"The database {database.address} holds something else than a results store "
+                f"(the table {min(tables)}): name another one with --store."
+            )
+        version = str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
+    if version not in REVISIONS:
+        raise UserError(
+            f"The results store {database.address} was made by a newer version of this program (schema version "
+            f"{version}, this one knows up to {REVISIONS[-1]}): update the program, or name another one with --store."
+        )
+    return version
+
+
+def _migrate(database: Database) -> None:
+    from alembic import command
+
+    with database.write() as connection:
+        # Two processes may create the same store; on SQLite the write transaction itself makes one wait.
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _UPGRADE_LOCK})
+        command.upgrade(alembic_config(connection), "head")

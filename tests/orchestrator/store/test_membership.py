@@ -1,0 +1,114 @@
+"""Which trials a study has: `register`, `studies`, `trials`, `states`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from orchestrator.store.interface import Store
+from orchestrator.store.records import STATES
+from tests.orchestrator.store.support import KEY, RUN, ids, outcome, plan, planned
+
+
+def test_a_new_store_is_empty(store: Store) -> None:
+    assert store.studies() == []
+    assert store.trials(KEY) == []
+    assert store.states(["f" * 64]) == {}
+    assert store.results(KEY) == []
+    assert store.owners() == []
+
+
+def test_registered_trials_come_back_in_plan_order(store: Store) -> None:
+    trials = plan(20)[::-1]
+    store.register(KEY, trials)
+    rows = store.trials(KEY)
+    assert [(row.trial_id, row.name, row.config) for row in rows] == [
+        (trial.trial_id, trial.name, trial.config) for trial in trials
+    ]
+    assert {(row.state, row.attempt, row.owner, row.lease_until, row.cause) for row in rows} == {
+        ("planned", 0, None, None, None)
+    }
+
+
+def test_registering_again_sets_the_membership_exactly_and_forgets_no_trial(store: Store) -> None:
+    first, second, third = plan(3)
+    store.register(KEY, [first, second])
+    renamed = replace(third, name="another name")
+    store.register(KEY, [renamed, first])
+    assert [(row.trial_id, row.name) for row in store.trials(KEY)] == [
+        (third.trial_id, "another name"),
+        (first.trial_id, first.name),
+    ]
+    assert store.states([second.trial_id]) == {second.trial_id: "planned"}
+    store.register(KEY, [])
+    assert store.trials(KEY) == []
+
+
+def test_studies_share_trials_and_variants_are_studies_of_their_own(store: Store) -> None:
+    trials = plan(3)
+    variants = [
+        KEY,
+        replace(KEY, scale="paper"),
+        replace(KEY, corpus="ptb"),
+        replace(KEY, study="seeds"),
+        replace(KEY, overrides='{"training.epochs":5}'),
+    ]
+    for variant in variants:
+        store.register(variant, trials)
+    store.record(outcome(trials[1].trial_id), run_id=store.begin_run(RUN), spectrum=None)
+    store.fail(trials[2].trial_id, cause="out of memory", run_id=store.begin_run(RUN))
+    summaries = store.studies()
+    assert [summary.key for summary in summaries] == variants
+    for summary in summaries:
+        assert summary.counts == {state: int(state in ("planned", "done", "failed")) for state in STATES}
+
+
+def test_the_study_planned_last_comes_last(store: Store) -> None:
+    other = replace(KEY, study="seeds")
+    before = datetime.now(UTC)
+    for key in (KEY, other, KEY):
+        store.register(key, plan(2))
+    summaries = store.studies()
+    assert [summary.key for summary in summaries] == [other, KEY]
+    # The server's clock and ours are the same machine's.
+    assert before - timedelta(seconds=1) <= summaries[0].planned_at <= summaries[1].planned_at <= datetime.now(UTC)
+
+
+def test_an_empty_study_is_a_study(store: Store) -> None:
+    store.register(KEY, [])
+    (summary,) = store.studies()
+    assert summary.counts == dict.fromkeys(STATES, 0)
+
+
+def test_planning_again_leaves_states_alone(store: Store) -> None:
+    trials = plan(3)
+    store.register(KEY, trials)
+    store.record(outcome(trials[0].trial_id), run_id=store.begin_run(RUN), spectrum=None)
+    store.claim([trials[1].trial_id], owner="a driver", lease_s=60)
+    store.register(KEY, trials)
+    assert [(row.state, row.attempt) for row in store.trials(KEY)] == [("done", 0), ("running", 1), ("planned", 0)]
+
+
+def test_another_config_for_a_known_id_is_refused_and_nothing_is_written(store: Store) -> None:
+    known = planned(1)
+    store.register(KEY, [known])
+    forged = replace(known, config={**known.config, "seed": 2})
+    with pytest.raises(AssertionError, match="another config"):
+        store.register(KEY, [planned(2), forged])
+    assert [row.config for row in store.trials(KEY)] == [known.config]
+    assert store.states(ids([planned(2)])) == {}
+
+
+def test_a_trial_planned_twice_is_refused(store: Store) -> None:
+    with pytest.raises(AssertionError, match="twice"):
+        store.register(KEY, [planned(1), planned(1)])
+
+
+def test_ten_thousand_trials_at_once(store: Store) -> None:
+    trials = plan(10_000)
+    store.register(KEY, trials)
+    assert store.states(ids(trials)) == dict.fromkeys(ids(trials), "planned")
+    assert store.claim(ids(trials), owner="a driver", lease_s=60) == ids(trials)
+    assert store.release(ids(trials), owner="a driver") == 10_000

@@ -1,0 +1,274 @@
+"""Opening, creating and upgrading a store, and one sentence for whatever is wrong with it."""
+
+from __future__ import annotations
+
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, create_engine, event, text
+
+import orchestrator
+from orchestrator.store.opening import open_database, open_store, upgrade
+from orchestrator.store.schema import REVISIONS
+from tests.orchestrator.store.conftest import PASSWORD, PostgresServer
+from tests.orchestrator.store.support import KEY, RUN, ids, outcome, plan
+from trainables.errors import UserError
+
+REPOSITORY = Path(orchestrator.__file__).parents[1]
+
+
+def execute(url: str, *statements: str) -> None:
+    """Change a database behind the store's back."""
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement))
+    engine.dispose()
+
+
+def refusal(call: Callable[[], object]) -> str:
+    """The sentence with which the call is refused."""
+    with pytest.raises(UserError) as caught:
+        call()
+    sentence = str(caught.value)
+    assert sentence.endswith(".")
+    assert "\n" not in sentence
+    return sentence
+
+
+def test_what_is_written_is_there_when_the_store_is_opened_again(url: str) -> None:
+    with open_store(url) as store:
+        store.register(KEY, plan(3))
+        store.record(outcome(ids(plan(3))[0]), run_id=store.begin_run(RUN), spectrum=None)
+        before = store.results(KEY)
+    with open_store(url, create=False) as store:
+        assert store.results(KEY) == before
+
+
+def test_a_plain_path_is_a_sqlite_store_and_its_folder_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    with open_store("results/deep/results.db") as store:
+        monkeypatch.chdir("/")  # Ray's workers and users move about: the store stays where it was
+        store.register(KEY, plan(1))
+    for same in (str(tmp_path / "results/deep/results.db"), f"sqlite:///{tmp_path}/results/deep/results.db"):
+        with open_store(same, create=False) as store:
+            assert len(store.trials(KEY)) == 1
+
+
+def test_a_store_that_does_not_exist_is_not_made_unasked(url: str, tmp_path: Path) -> None:
+    for call in (lambda: open_store(url, create=False), lambda: upgrade(url)):
+        assert "run a study first" in refusal(call)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "address", ["mysql://user:secret@host/db", "redis://host", "postgresql+pg8000://u:secret@host/db", "sqlite+x:///a"]
+)
+def test_another_kind_of_database_is_refused_with_the_choices(address: str) -> None:
+    sentence = refusal(lambda: open_store(address))
+    assert address.partition("://")[0] in sentence
+    assert "sqlite:///PATH" in sentence
+    assert "postgresql+psycopg://" in sentence
+    assert "secret" not in sentence
+
+
+@pytest.mark.parametrize("address", ["", "sqlite://", "sqlite:///:memory:", ":memory:"])
+def test_a_store_in_memory_is_refused(address: str) -> None:
+    assert "in memory" in refusal(lambda: open_store(address))
+
+
+def test_a_url_that_cannot_be_read_is_refused_without_repeating_its_password() -> None:
+    assert "secret" not in refusal(lambda: open_store("postgresql+psycopg://user:secret@host:port/db"))
+
+
+def test_a_store_of_a_newer_version_is_refused(url: str) -> None:
+    open_store(url).close()
+    execute(url, "UPDATE alembic_version SET version_num = '9999'")
+    for call in (lambda: open_store(url), lambda: upgrade(url)):
+        sentence = refusal(call)
+        assert "made by a newer version" in sentence
+        assert "9999" in sentence
+
+
+def test_a_store_of_an_older_version_says_how_to_upgrade(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    open_store(url).close()
+    # There is only one version so far: let the program believe that it has grown another one.
+    monkeypatch.setattr("orchestrator.store.opening.REVISIONS", (*REVISIONS, "0002"))
+    assert "`python sweep.py store upgrade`" in refusal(lambda: open_store(url))
+
+
+def test_upgrading_the_newest_version_changes_nothing(url: str) -> None:
+    with open_store(url) as store:
+        store.register(KEY, plan(2))
+        before = store.trials(KEY)
+    assert "already" in upgrade(url)
+    with open_store(url) as store:
+        assert store.trials(KEY) == before
+
+
+def test_a_database_of_something_else_is_refused_and_left_alone(url: str) -> None:
+    if url.startswith("sqlite"):
+        Path(url.removeprefix("sqlite:///")).parent.mkdir()
+    execute(url, "CREATE TABLE groceries (id INTEGER)")
+    assert "groceries" in refusal(lambda: open_store(url))
+    execute(url, "INSERT INTO groceries VALUES (1)")
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "results.csv"
+    content = "rank,perplexity\n" * 500
+    path.write_text(content)
+    assert "is no SQLite database" in refusal(lambda: open_store(str(path)))
+    assert path.read_text() == content
+
+
+def test_a_folder_in_the_place_of_the_store_is_refused(tmp_path: Path) -> None:
+    assert "cannot be opened or created" in refusal(lambda: open_store(str(tmp_path)))
+
+
+def test_a_file_in_the_place_of_the_stores_folder_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "results").write_text("not a folder")
+    assert "folder" in refusal(lambda: open_store(str(tmp_path / "results" / "results.db")))
+
+
+@contextmanager
+def at_most_pages(pages: int) -> Iterator[None]:
+    """Let SQLite find the disk full once a database has so many pages of 4,096 bytes."""
+
+    def limit(connection: sqlite3.Connection, _record: object) -> None:
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+
+    event.listen(Engine, "connect", limit)
+    try:
+        yield
+    finally:
+        event.remove(Engine, "connect", limit)
+
+
+def test_a_full_disk_is_told_and_what_was_recorded_is_kept(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    trials = plan(5_000)
+    with open_store(str(path)) as store:
+        store.register(KEY, trials[:10])
+    with at_most_pages(100), open_store(str(path)) as store:
+        assert "the disk is full" in refusal(lambda: store.register(KEY, trials))
+        assert len(store.trials(KEY)) == 10
+    with open_store(str(path)) as store:
+        store.register(KEY, trials)
+
+
+def test_a_disk_that_refuses_to_grow_the_file_is_told(tmp_path: Path) -> None:
+    program = (
+        "import resource\n"
+        "from orchestrator.store.opening import open_store\n"
+        "from tests.orchestrator.store.support import KEY, plan\n"
+        f"store = open_store({str(tmp_path / 'results.db')!r})\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n"
+        "store.register(KEY, plan(5_000))\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True)
+    last = ended.stderr.strip().splitlines()[-1]
+    assert last.startswith("trainables.errors.UserError: The results store")
+    assert "check its space" in last
+
+
+def test_a_read_only_store_is_told(tmp_path: Path) -> None:
+    def forbid(connection: sqlite3.Connection, _record: object) -> None:
+        connection.execute("PRAGMA query_only = ON")
+
+    path = tmp_path / "results.db"
+    open_store(str(path)).close()
+    event.listen(Engine, "connect", forbid)
+    try:
+        with open_store(str(path)) as store:
+            assert "read-only" in refusal(lambda: store.register(KEY, plan(1)))
+    finally:
+        event.remove(Engine, "connect", forbid)
+
+
+def test_a_damaged_file_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with open_store(str(path)) as store:
+        store.register(KEY, plan(2_000))
+    with path.open("r+b") as file:
+        for page in range(20, path.stat().st_size // 4096, 2):
+            file.seek(page * 4096)
+            file.write(b"\xff" * 4096)
+    with open_store(str(path)) as store:
+        assert "damaged" in refusal(lambda: store.trials(KEY))
+
+
+def test_sqlite_keeps_its_promises(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    open_store(str(path)).close()
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    database = open_database(str(path), create=False)
+    with database.read() as connection:
+        names = ("foreign_keys", "synchronous", "busy_timeout")
+        settings = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in names}
+    database.close()
+    # 2 is FULL: SQLite syncs its log at every commit.
+    assert settings == {"foreign_keys": 1, "synchronous": 2, "busy_timeout": 30_000}
+
+
+def test_a_server_that_does_not_answer_is_told_without_the_password() -> None:
+    sentence = refusal(lambda: open_store("postgresql+psycopg://sweep:secret@127.0.0.1:1/results"))
+    assert "127.0.0.1" in sentence
+    assert "check that the server runs" in sentence
+    assert "secret" not in sentence
+
+
+def test_a_wrong_password_is_told_without_it(postgres_server: PostgresServer) -> None:
+    sentence = refusal(lambda: open_store(postgres_server.url("postgres", password="secret")))
+    assert "password authentication failed" in sentence
+    assert "secret" not in sentence
+    assert PASSWORD not in sentence
+
+
+def test_a_database_that_does_not_exist_is_told(postgres_server: PostgresServer) -> None:
+    assert '"nowhere" does not exist' in refusal(lambda: open_store(postgres_server.url("nowhere")))
+
+
+def test_a_user_without_rights_is_told(postgres_server: PostgresServer) -> None:
+    name = postgres_server.create_database()
+    postgres_server.execute("CREATE ROLE guest LOGIN PASSWORD 'guest'")
+    assert "grant it" in refusal(lambda: open_store(postgres_server.url(name, user="guest", password="guest")))
+
+
+def test_a_read_only_server_is_told(postgres_server: PostgresServer) -> None:
+    name = postgres_server.create_database()
+    url = postgres_server.url(name)
+    with open_store(url) as store:
+        store.register(KEY, plan(1))
+    postgres_server.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+    with open_store(url) as store:
+        assert len(store.trials(KEY)) == 1
+        assert "read-only" in refusal(lambda: store.claim(ids(plan(1)), owner="a", lease_s=60))
+
+
+def test_a_connection_lost_between_two_calls_is_opened_again(postgres_server: PostgresServer) -> None:
+    url = postgres_server.url(postgres_server.create_database())
+    with open_store(url) as store:
+        store.register(KEY, plan(1))
+        postgres_server.execute("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname LIKE 'test%'")
+        # The pool finds the connection dead before it gives it out: a server that was restarted ends no sweep.
+        assert len(store.trials(KEY)) == 1
+
+
+def test_opening_an_existing_store_imports_nothing_heavy(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    open_store(str(path)).close()
+    program = (
+        "import sys\n"
+        "from orchestrator.store.opening import open_store\n"
+        f"open_store({str(path)!r}).studies()\n"
+        "print(sorted({'torch', 'ray', 'pandas', 'alembic', 'psycopg', 'scipy'} & set(sys.modules)))\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    assert ended.stdout == "[]\n"

@@ -1,0 +1,208 @@
+"""What trials measured: `record`, `record_epochs`, `add_measurement`, `fail`, and what comes back."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from orchestrator.store.interface import Store
+from tests.orchestrator.store.support import KEY, RUN, SPECTRUM, epoch, ids, outcome, plan
+from trainables.outcome import EpochMetrics, TrialOutcome
+
+
+@pytest.fixture
+def trial_id(store: Store) -> str:
+    """A running trial."""
+    trials = plan(2)
+    store.register(KEY, trials)
+    store.claim(ids(trials)[:1], owner="a", lease_s=600)
+    return ids(trials)[0]
+
+
+@pytest.fixture
+def run_id(store: Store) -> int:
+    """A run."""
+    return store.begin_run(RUN)
+
+
+def everything(store: Store, trial_id: str) -> tuple[object, ...]:
+    """All that the store says about a trial."""
+    spectrum = store.spectrum(trial_id)
+    return (
+        [row for row in store.trials(KEY) if row.trial_id == trial_id],
+        [row for row in store.results(KEY) if row["trial_id"] == trial_id],
+        store.epochs(trial_id),
+        None if spectrum is None else spectrum.tobytes(),
+        store.environment(trial_id),
+    )
+
+
+def test_a_recorded_outcome_comes_back_bit_for_bit(store: Store, trial_id: str, run_id: int) -> None:
+    recorded = outcome(trial_id)
+    assert store.record(recorded, run_id=run_id, spectrum=SPECTRUM) is True
+    done, other = store.results(KEY)
+    assert done == {
+        "trial_id": trial_id,
+        "name": "trial 0",
+        "state": "done",
+        "attempt": 1,
+        "cause": None,
+        "config": plan(1)[0].config,
+        "metrics": recorded.measurements["perplexity@1"] | recorded.measurements["spectrum@1"],
+    }
+    assert (other["state"], other["metrics"]) == ("planned", {})
+    assert store.epochs(trial_id) == list(recorded.epochs)
+    assert store.environment(trial_id) == recorded.environment
+    spectrum = store.spectrum(trial_id)
+    assert spectrum is not None
+    assert spectrum.dtype == np.float64
+    np.testing.assert_array_equal(spectrum, SPECTRUM)
+    assert type(done["metrics"]["full"]) is bool
+    assert type(done["metrics"]["press_rank"]) is int
+
+
+def test_a_float32_spectrum_is_stored_in_float64(store: Store, trial_id: str, run_id: int) -> None:
+    values = np.array([3.0, 1 / 3], dtype=np.float32)
+    store.record(outcome(trial_id), run_id=run_id, spectrum=values)
+    np.testing.assert_array_equal(store.spectrum(trial_id), values.astype(np.float64))
+
+
+def test_a_done_trial_never_changes(store: Store, trial_id: str, run_id: int) -> None:
+    store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM)
+    before = everything(store, trial_id)
+    assert store.record(outcome(trial_id, epochs=1, environment={}), run_id=run_id, spectrum=None) is False
+    assert store.record(outcome(trial_id, state="diverged"), run_id=run_id, spectrum=None) is False
+    assert store.fail(trial_id, cause="late news", run_id=run_id) is False
+    store.record_epoch(trial_id, epoch(2, valid_loss=9.0))
+    assert store.add_measurement(trial_id, "spectrum@1", {"press_rank": 1}, run_id=run_id) is False
+    assert store.claim([trial_id], owner="a", lease_s=1) == []
+    assert store.release([trial_id], owner="a") == 0
+    assert store.expire("a") == 0
+    assert store.reset([trial_id]) == []
+    assert everything(store, trial_id) == before
+
+
+@pytest.mark.parametrize("state", ["diverged", "failed"])
+def test_other_ends_have_a_cause_and_give_way_to_done(store: Store, trial_id: str, run_id: int, state: str) -> None:
+    ended = outcome(trial_id, state=state, measurements={})  # type: ignore[arg-type]
+    assert store.record(ended, run_id=run_id, spectrum=None) is True
+    row = store.trials(KEY)[0]
+    assert (row.state, row.cause, row.owner, row.lease_until) == (state, "the loss is not finite", None, None)
+    assert store.record(outcome(trial_id), run_id=run_id, spectrum=None) is True
+    assert (store.trials(KEY)[0].state, store.trials(KEY)[0].cause) == ("done", None)
+
+
+def test_a_failed_trial_names_its_cause_and_keeps_its_epochs(store: Store, trial_id: str, run_id: int) -> None:
+    store.record_epoch(trial_id, epoch(1))
+    assert store.fail(trial_id, cause="the worker died", run_id=run_id) is True
+    row = store.trials(KEY)[0]
+    assert (row.state, row.cause, row.owner) == ("failed", "the worker died", None)
+    assert store.epochs(trial_id) == [epoch(1)]
+
+
+def test_epochs_repeated_after_a_resume_replace_the_first_ones(store: Store, trial_id: str) -> None:
+    for number in (1, 2, 3):
+        store.record_epoch(trial_id, epoch(number))
+    store.record_epochs({trial_id: [epoch(2, valid_loss=4.5), epoch(3)], ids(plan(2))[1]: [epoch(1)]})
+    assert store.epochs(trial_id) == [epoch(1), epoch(2, valid_loss=4.5), epoch(3)]
+    assert store.epochs(ids(plan(2))[1]) == [epoch(1)]
+
+
+def test_the_outcomes_epochs_replace_what_an_earlier_attempt_left(store: Store, trial_id: str, run_id: int) -> None:
+    store.record_epochs({trial_id: [epoch(number) for number in range(1, 9)]})
+    store.record(outcome(trial_id, epochs=2), run_id=run_id, spectrum=None)
+    assert store.epochs(trial_id) == [epoch(1), epoch(2)]
+
+
+NOT_FINITE = [math.nan, math.inf, -math.inf]
+
+
+@pytest.mark.parametrize("value", NOT_FINITE)
+def test_values_that_are_not_finite_are_refused_and_nothing_is_written(
+    store: Store, trial_id: str, run_id: int, value: float
+) -> None:
+    # model_construct leaves out pydantic's own check, as a subclass or a later version might.
+    bad_epoch = EpochMetrics.model_construct(**{**epoch(1).model_dump(), "valid_loss": value})
+    bad_metric = {"perplexity@1": {"test_perplexity": value}}
+    before = everything(store, trial_id)
+    for bad in (
+        TrialOutcome.model_construct(**{**dict(outcome(trial_id)), "measurements": bad_metric}),
+        TrialOutcome.model_construct(**{**dict(outcome(trial_id)), "epochs": (epoch(2), bad_epoch)}),
+    ):
+        with pytest.raises(ValueError, match="finite"):
+            store.record(bad, run_id=run_id, spectrum=SPECTRUM)
+    with pytest.raises(ValueError, match="finite"):
+        store.record(outcome(trial_id), run_id=run_id, spectrum=np.array([1.0, value]))
+    with pytest.raises(ValueError, match="finite"):
+        store.record_epochs({trial_id: [epoch(2), bad_epoch]})
+    assert everything(store, trial_id) == before
+
+
+def test_a_spectrum_is_one_dimensional(store: Store, trial_id: str, run_id: int) -> None:
+    with pytest.raises(ValueError, match="one-dimensional"):
+        store.record(outcome(trial_id), run_id=run_id, spectrum=np.ones((2, 2)))
+    assert store.trials(KEY)[0].state == "running"
+
+
+@pytest.mark.parametrize("name", ["spectrum", "spectrum@", "@1", "spectrum@one", "spectrum@-1"])
+def test_a_measurement_is_called_name_at_version(store: Store, trial_id: str, run_id: int, name: str) -> None:
+    with pytest.raises(ValueError, match="name@version"):
+        store.record(outcome(trial_id, measurements={name: {"rank": 1}}), run_id=run_id, spectrum=None)
+
+
+def test_two_measurements_cannot_have_a_metric_of_one_name(store: Store, trial_id: str, run_id: int) -> None:
+    clash = {"spectrum@1": {"rank": 1}, "other@1": {"rank": 2}}
+    with pytest.raises(ValueError, match="rank is in two measurements"):
+        store.record(outcome(trial_id, measurements=clash), run_id=run_id, spectrum=None)
+    store.record(outcome(trial_id), run_id=run_id, spectrum=None)
+    with pytest.raises(ValueError, match="press_rank is in two measurements"):
+        store.add_measurement(trial_id, "other@1", {"press_rank": 2}, run_id=run_id)
+
+
+def test_a_measurement_is_added_to_a_done_trial_once(store: Store, trial_id: str, run_id: int) -> None:
+    store.record(outcome(trial_id), run_id=run_id, spectrum=None)
+    before = store.results(KEY)[0]["metrics"]
+    assert store.add_measurement(trial_id, "top@1", {"hits": 3}, run_id=run_id, spectrum=SPECTRUM) is True
+    assert store.add_measurement(trial_id, "top@1", {"hits": 4}, run_id=run_id) is False
+    assert store.results(KEY)[0]["metrics"] == before | {"hits": 3}
+    np.testing.assert_array_equal(store.spectrum(trial_id), SPECTRUM)
+    assert store.add_measurement(trial_id, "spectrum@10", {"press_rank": 403}, run_id=run_id, spectrum=SPECTRUM)
+    assert store.add_measurement(trial_id, "spectrum@9", {"press_rank": 404}, run_id=run_id)
+    assert store.results(KEY)[0]["metrics"]["press_rank"] == 403, "the latest version has the last word"
+
+
+def test_a_measurement_cannot_replace_the_spectrum(store: Store, trial_id: str, run_id: int) -> None:
+    store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM)
+    with pytest.raises(ValueError, match="another spectrum"):
+        store.add_measurement(trial_id, "spectrum@2", {"press_rank": 9}, run_id=run_id, spectrum=SPECTRUM[1:])
+    assert store.results(KEY)[0]["metrics"]["press_rank"] == 402, "all or nothing"
+
+
+def test_a_measurement_of_a_trial_that_is_not_done_is_refused(store: Store, trial_id: str, run_id: int) -> None:
+    with pytest.raises(ValueError, match="running"):
+        store.add_measurement(trial_id, "top@1", {"hits": 3}, run_id=run_id)
+
+
+def test_an_unknown_trial_is_a_key_error(store: Store, run_id: int) -> None:
+    unknown = "f" * 64
+    for call in (
+        lambda: store.record(outcome(unknown), run_id=run_id, spectrum=None),
+        lambda: store.fail(unknown, cause="lost", run_id=run_id),
+        lambda: store.record_epoch(unknown, epoch(1)),
+        lambda: store.add_measurement(unknown, "top@1", {}, run_id=run_id),
+        lambda: store.epochs(unknown),
+        lambda: store.spectrum(unknown),
+        lambda: store.environment(unknown),
+    ):
+        with pytest.raises(KeyError, match=unknown):
+            call()
+
+
+def test_runs_begin_and_end(store: Store) -> None:
+    first, second = store.begin_run(RUN), store.begin_run(RUN)
+    assert first != second
+    store.end_run(first)
+    with pytest.raises(KeyError):
+        store.end_run(second + 1)

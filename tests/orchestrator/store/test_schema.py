@@ -1,0 +1,94 @@
+"""The tables that the program believes in are those that the migrations make."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import CheckConstraint, create_engine, inspect
+from sqlalchemy.exc import IntegrityError
+
+from orchestrator.store.integrity import check
+from orchestrator.store.opening import alembic_config, open_store, upgrade
+from orchestrator.store.records import TrialState
+from orchestrator.store.schema import REVISIONS, metadata, study_trial, trial
+from tests.orchestrator.store.support import KEY, SPECTRUM, epoch, ids, outcome, plan
+
+ASSETS = Path(__file__).parents[2] / "assets"
+
+
+def test_the_migrations_make_exactly_the_tables_of_the_schema(url: str) -> None:
+    open_store(url).close()
+    engine = create_engine(url)
+    with engine.connect() as connection:
+        migrations = MigrationContext.configure(connection, opts={"compare_type": True})
+        assert compare_metadata(migrations, metadata) == []
+        # Alembic compares no CHECK constraints.
+        for table in metadata.sorted_tables:
+            made = {constraint["name"] for constraint in inspect(connection).get_check_constraints(table.name)}
+            declared = {each.name for each in table.constraints if isinstance(each, CheckConstraint)}
+            assert made == declared
+    engine.dispose()
+
+
+def test_the_list_of_versions_is_that_of_the_migrations() -> None:
+    engine = create_engine("sqlite://")
+    with engine.connect() as connection:
+        scripts = ScriptDirectory.from_config(alembic_config(connection)).walk_revisions()
+        assert tuple(script.revision for script in scripts)[::-1] == REVISIONS
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"state": "finished"},
+        {"state": "running"},
+        {"owner": "nobody runs it"},
+        {"attempt": -1},
+    ],
+)
+def test_the_database_itself_refuses_a_state_that_makes_no_sense(url: str, change: dict[str, object]) -> None:
+    with open_store(url) as store:
+        store.register(KEY, plan(1))
+    engine = create_engine(url)
+    with pytest.raises(IntegrityError), engine.begin() as connection:
+        connection.execute(trial.update().values(change))
+    engine.dispose()
+
+
+def test_the_database_itself_refuses_a_member_that_is_no_trial(url: str) -> None:
+    with open_store(url) as store:
+        store.register(KEY, plan(1))
+    engine = create_engine(url)
+    with pytest.raises(IntegrityError), engine.begin() as connection:
+        if url.startswith("sqlite"):
+            connection.exec_driver_sql("PRAGMA foreign_keys = ON")
+        connection.execute(study_trial.update().values(trial_id="f" * 64))
+    engine.dispose()
+
+
+def test_a_store_that_version_1_wrote_opens_upgrades_and_reads_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((ASSETS / "store_v1.sql").read_text())
+    upgrade(str(path))
+    expected: list[TrialState] = ["done", "diverged", "failed", "running", "planned"]
+    with open_store(str(path)) as store:
+        assert [row.state for row in store.trials(KEY)] == expected
+        done, diverged, *_ = ids(plan(5))
+        assert store.trials(KEY)[1].cause == "the loss is not finite"
+        assert store.trials(KEY)[3].owner == "a driver"
+        measured = outcome(done).measurements
+        assert store.results(KEY)[0]["metrics"] == measured["perplexity@1"] | measured["spectrum@1"]
+        np.testing.assert_array_equal(store.spectrum(done), SPECTRUM)
+        assert store.epochs(done) == [epoch(1), epoch(2), epoch(3)]
+        assert store.environment(done) == outcome(done).environment
+        assert store.spectrum(diverged) is None
+    assert check(str(path)) == []

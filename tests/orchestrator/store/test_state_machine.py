@@ -1,0 +1,132 @@
+"""Any sequence of calls leaves each trial in the state that a plain dictionary says it should be in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import count
+
+import hypothesis.strategies as st
+from hypothesis import HealthCheck, settings
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+
+from orchestrator.store.interface import Store
+from tests.orchestrator.store.support import KEY, RUN, ids, outcome, plan
+
+TRIALS = 3
+subset = st.lists(st.integers(0, TRIALS - 1), unique=True)
+one = st.integers(0, TRIALS - 1)
+who = st.sampled_from(["a", "b"])
+
+
+@dataclass
+class Expected:
+    """What the dictionary knows of a trial."""
+
+    state: str = "planned"
+    attempt: int = 0
+    owner: str | None = None
+    expired: bool = False
+
+
+class StoreMachine(RuleBasedStateMachine):
+    """The store beside a list of `Expected`, driven through the same calls."""
+
+    groups = count()
+
+    def __init__(self, store: Store) -> None:
+        super().__init__()
+        self.store = store
+        # Trials and owners of its own: all examples share one database.
+        self.group = f"example {next(self.groups)}"
+        self.trials = plan(TRIALS, group=self.group)
+        self.ids = ids(self.trials)
+        self.run_id = store.begin_run(RUN)
+        store.register(KEY, self.trials)
+        self.expected = [Expected() for _ in self.trials]
+
+    def owner(self, name: str) -> str:
+        return f"{name} of {self.group}"
+
+    @rule(wanted=subset, name=who, expired=st.booleans())
+    def claim(self, wanted: list[int], name: str, expired: bool) -> None:
+        free = [
+            number
+            for number in wanted
+            if (trial := self.expected[number]).state == "planned"
+            or (trial.state == "running" and (trial.expired or trial.owner == name))
+        ]
+        got = self.store.claim(
+            [self.ids[number] for number in wanted], owner=self.owner(name), lease_s=-1 if expired else 600
+        )
+        assert got == [self.ids[number] for number in free]
+        for number in free:
+            self.expected[number] = Expected("running", self.expected[number].attempt + 1, name, expired)
+
+    @rule(name=who)
+    def renew(self, name: str) -> None:
+        self.store.renew(self.owner(name), 600)
+        for trial in self.expected:
+            trial.expired = trial.expired and trial.owner != name
+
+    @rule(wanted=subset, name=who)
+    def release(self, wanted: list[int], name: str) -> None:
+        self.store.release([self.ids[number] for number in wanted], owner=self.owner(name))
+        self._idle([number for number in wanted if self.expected[number].owner == name])
+
+    @rule(name=who)
+    def expire(self, name: str) -> None:
+        self.store.expire(self.owner(name))
+        self._idle([number for number in range(TRIALS) if self.expected[number].owner == name])
+
+    @rule(number=one, state=st.sampled_from(["done", "diverged", "failed"]))
+    def record(self, number: int, state: str) -> None:
+        recorded = outcome(self.ids[number], state=state)  # type: ignore[arg-type]
+        was_done = self.expected[number].state == "done"
+        assert self.store.record(recorded, run_id=self.run_id, spectrum=None) is not was_done
+        self._end(number, state)
+
+    @rule(number=one)
+    def fail(self, number: int) -> None:
+        self.store.fail(self.ids[number], cause="the worker died", run_id=self.run_id)
+        self._end(number, "failed")
+
+    @rule(wanted=subset)
+    def reset(self, wanted: list[int]) -> None:
+        changed = [number for number in wanted if self.expected[number].state in ("failed", "diverged")]
+        assert self.store.reset([self.ids[number] for number in wanted]) == [self.ids[number] for number in changed]
+        self._idle(changed)
+
+    @rule()
+    def register(self) -> None:
+        self.store.register(KEY, self.trials)
+
+    @invariant()
+    def agrees(self) -> None:
+        rows = self.store.trials(KEY)
+        owners = [None if trial.owner is None else self.owner(trial.owner) for trial in self.expected]
+        assert [(row.state, row.attempt, row.owner) for row in rows] == [
+            (trial.state, trial.attempt, owner) for trial, owner in zip(self.expected, owners, strict=True)
+        ]
+        mine = {owner for owner in self.store.owners() if owner.endswith(self.group)}
+        assert mine == {owner for owner in owners if owner is not None}
+
+    def teardown(self) -> None:
+        self.expire("a")
+        self.expire("b")
+
+    def _idle(self, numbers: list[int]) -> None:
+        for number in numbers:
+            self.expected[number] = Expected("planned", self.expected[number].attempt)
+
+    def _end(self, number: int, state: str) -> None:
+        if self.expected[number].state != "done":
+            self.expected[number] = Expected(state, self.expected[number].attempt)
+
+
+def test_every_sequence_of_calls_leads_to_the_states_it_should(store: Store) -> None:
+    run_state_machine_as_test(
+        lambda: StoreMachine(store),  # type: ignore[arg-type]  # Hypothesis calls it, whatever its annotation says
+        settings=settings(
+            max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+        ),
+    )
