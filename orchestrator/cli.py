@@ -6,10 +6,11 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 from rich.console import Console
+from typer.core import TyperGroup
 
 from trainables.errors import UserError
 
@@ -21,8 +22,27 @@ HELP = """Sweeps of recurrent language models, and what their numbers mean.
 
 `python sweep.py STUDY` plans the trials of a study, runs those that are missing, and reports. Typed again, it goes on.
 """
+
+
+class _Interruptible(TyperGroup):
+    """Ctrl-C outside a running sweep: a sentence and exit status 130, where the framework would say "Aborted" and 1."""
+
+    def invoke(self, ctx: Any) -> object:
+        """Run the command that was typed."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            _console(stderr=True).print("Interrupted; what was done is kept. Type the same command again to go on.")
+            raise typer.Exit(130) from error
+
+
 app = typer.Typer(
-    help=HELP, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+    cls=_Interruptible,
+    help=HELP,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
 )
 corpus_app = typer.Typer(help="Get corpora and verify them.", no_args_is_help=True)
 store_app = typer.Typer(help="Keep the results store in order.", no_args_is_help=True)
@@ -277,7 +297,4 @@ def main(arguments: list[str] | None = None) -> int:
     except UserError as error:
         _console(stderr=True).print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
         return 2
-    except KeyboardInterrupt:
-        _console(stderr=True).print("Interrupted; what was done is kept. Type the same command again to go on.")
-        return 130
     return 0

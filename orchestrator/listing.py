@@ -59,7 +59,7 @@ def print_plans(plans: Sequence[Plan], form: str, console: Console) -> None:
     from orchestrator.estimates import CORE_BASIS, V100_BASIS
     from trainables.parameters import in_millions
 
-    records = [
+    records: list[dict[str, Any]] = [
         {
             "study": plan.study.name,
             "scale": plan.scale.name,
@@ -67,8 +67,8 @@ def print_plans(plans: Sequence[Plan], form: str, console: Console) -> None:
             "name": trial.name,
             "trial_id": trial.trial_id,
             "parameters": trial.parameters,
-            "estimated_gpu_hours": round(trial.estimate.gpu_hours, 6),
-            "estimated_core_hours": round(trial.estimate.core_hours, 6),
+            "estimated_gpu_hours": float(f"{trial.estimate.gpu_hours:.6g}"),
+            "estimated_core_hours": float(f"{trial.estimate.core_hours:.6g}"),
             "estimate_basis": f"GPU: {V100_BASIS}. Core: {CORE_BASIS}.",
             "config": trial.config.model_dump(mode="json"),
         }
@@ -84,7 +84,7 @@ def print_plans(plans: Sequence[Plan], form: str, console: Console) -> None:
             **record,
             "id": record["trial_id"][:12],
             "millions": in_millions(record["parameters"]) + "M",
-            "hours": f"{record['estimated_gpu_hours']:.4g}",
+            "hours": f"{record['estimated_gpu_hours']:.3g}",
         }
         for record in records
     ]

@@ -15,7 +15,7 @@ from orchestrator.estimates import Estimate, estimate
 from orchestrator.store.records import PlannedTrial, StudyKey
 from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
 from search_spaces.study import Study
-from trainables.config import CorpusConfig, TrialConfig
+from trainables.config import MIN_STREAM, CorpusConfig, TrialConfig
 from trainables.corpora import CorpusIdentity, identity, resolve_argument
 from trainables.errors import UserError
 from trainables.parameters import parameter_count
@@ -70,6 +70,8 @@ def make_plan(study: Study, scale: Scale, corpus: str, data_dir: Path | None, ov
     if scale.name == "smoke":
         configs = list((study.corner or smoke_corner)(configs))
     resolved = [apply_overrides(apply_scale(scale, config), overrides) for config in configs]
+    for config in resolved:
+        _require_text(config, known)
     trials = tuple(_trial_plan(study, config, known) for config in resolved)
     _refuse_duplicates(study, trials)
     key = StudyKey(
@@ -154,6 +156,25 @@ def _trial_plan(study: Study, config: TrialConfig, corpus: CorpusIdentity) -> Tr
         parameters=parameter_count(config, vocabulary),
         estimate=estimate(config, corpus),
     )
+
+
+def _require_text(config: TrialConfig, corpus: CorpusIdentity) -> None:
+    """Raise UserError where a split is too short for its batch: each parallel stream needs MIN_STREAM tokens."""
+    evaluation = config.evaluation
+    for split, tokens, batch in (
+        ("train", corpus.train_tokens, config.training.batch_size),
+        (
+            "valid",
+            min(corpus.valid_tokens, evaluation.valid_tokens or corpus.valid_tokens),
+            evaluation.valid_batch_size,
+        ),
+        ("test", min(corpus.test_tokens, evaluation.test_tokens or corpus.test_tokens), evaluation.test_batch_size),
+    ):
+        if tokens < MIN_STREAM * batch:
+            raise UserError(
+                f"a batch of {batch} needs at least {MIN_STREAM * batch} tokens, but the {split} text of "
+                f"{corpus.name} has {tokens}; use a longer corpus or a smaller batch size"
+            )
 
 
 def _refuse_duplicates(study: Study, trials: Sequence[TrialPlan]) -> None:

@@ -15,6 +15,7 @@ from orchestrator.plan import Plan
 from orchestrator.store.records import RunRecord, StudyKey, TrialState
 from trainables.environment import code_version, describe, package_versions
 from trainables.errors import UserError
+from trainables.runtime import Runtime, trial_directory
 
 if TYPE_CHECKING:
     from orchestrator.execution import RunSummary
@@ -93,7 +94,6 @@ def _run_missing(plan: Plan, options: RunOptions, store: Store, console: Console
         from orchestrator.execution import ScheduleOptions
         from orchestrator.lease import this_owner
         from orchestrator.schedule import run_trials
-        from trainables.runtime import Runtime
 
         schedule = ScheduleOptions(
             storage=options.storage,
@@ -198,8 +198,6 @@ def download_lines(console: Console):  # type: ignore[no-untyped-def]
 
 def _forget(store: Store, ids: Sequence[str], states: Sequence[TrialState], storage: Path) -> None:
     """Plan failed and diverged trials again; a diverged one starts anew, a failed one from its checkpoint."""
-    from orchestrator.record import trial_directory
-
     before = store.states(ids)
     for trial_id in store.reset(ids, states=states):
         folder = trial_directory(storage, trial_id)

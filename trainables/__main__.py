@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from trainables.config import TrialConfig
 from trainables.errors import UserError
 from trainables.outcome import EpochMetrics, TrialOutcome
-from trainables.runtime import Runtime
+from trainables.runtime import Runtime, trial_directory
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -42,7 +42,7 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
         place = ".".join(str(part) for part in first["loc"]) or "the file"
         raise UserError(f"{options.config} is not a trial's config: {place}: {first['msg']}") from error
     # Imported late, so that a wrong config is answered at once.
-    from trainables.trial import run_trial, trial_directory
+    from trainables.trial import run_trial
 
     runtime = Runtime(data_dir=options.data_dir, device=options.device, threads=options.threads)
     directory = options.directory or trial_directory(Path("results"), config.trial_id)

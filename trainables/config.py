@@ -14,6 +14,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator
 
 SCHEMA_VERSION: Literal[1] = 1
+MIN_STREAM = 3
+"""Tokens that each of a batch's parallel streams needs: two to read, and one more to predict."""
 
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]

@@ -18,3 +18,8 @@ class Runtime:
     """Threads of one trial on a CPU."""
     checkpoint_every_s: float = 30.0
     """At most so much work is lost when a process dies."""
+
+
+def trial_directory(storage: Path, trial_id: str) -> Path:
+    """The folder of a trial below the storage root: its checkpoints, and in the end its result."""
+    return storage / "trials" / trial_id[:2] / trial_id

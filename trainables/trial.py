@@ -32,11 +32,6 @@ from trainables.training.loop import DivergedError, Trainer
 DEFAULT_MEASUREMENTS = ("perplexity@1", "spectrum@1")
 
 
-def trial_directory(storage: Path, trial_id: str) -> Path:
-    """The folder of a trial below the storage root."""
-    return storage / "trials" / trial_id[:2] / trial_id
-
-
 def run_trial(
     config: TrialConfig,
     *,

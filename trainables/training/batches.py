@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainables.errors import UserError
+from trainables.config import MIN_STREAM
 
 MIN_WINDOW = 5
 MAX_EXTRA = 40
@@ -19,14 +19,11 @@ SHORT_PROBABILITY = 0.05
 def parallel_streams(tokens: NDArray[np.int64], batch: int, device: str, *, what: str) -> Tensor:
     """The stream cut into `batch` equal parts side by side, T x B; what does not fill a row is left out.
 
-    Raises UserError where the text is too short to give every part at least 3 tokens.
+    Raises ValueError where the text is too short to give every part MIN_STREAM tokens; a plan refuses such a trial.
     """
     length = len(tokens) // batch
-    if length < 3:
-        raise UserError(
-            f"a batch of {batch} needs at least {3 * batch} tokens, but the {what} text has {len(tokens)}; "
-            f"use a longer corpus or a smaller batch size"
-        )
+    if length < MIN_STREAM:
+        raise ValueError(f"a batch of {batch} needs {MIN_STREAM * batch} tokens; the {what} text has {len(tokens)}")
     streams = torch.tensor(tokens[: length * batch]).view(batch, length)
     return streams.t().contiguous().to(device)
 

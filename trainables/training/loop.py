@@ -83,16 +83,17 @@ class Trainer:
         saved_at = time.monotonic()
         while len(progress.epochs) < self.config.training.epochs:
             started = time.monotonic()
-            self._step()
+            self.step()
             progress.epoch_seconds += time.monotonic() - started
-            if self._epoch_is_over():
-                on_epoch(self._end_epoch())
+            if self.epoch_is_over():
+                on_epoch(self.end_epoch())
             progress.wall_seconds += time.monotonic() - started
             if time.monotonic() - saved_at >= self.runtime.checkpoint_every_s:
                 checkpoints.save(progress.step, *self.snapshot())
                 saved_at = time.monotonic()
 
-    def _step(self) -> None:
+    def step(self) -> None:
+        """One window: forward, backward, one update."""
         training, progress, model = self.config.training, self.progress, self.model
         model.train()
         start = progress.position
@@ -125,8 +126,9 @@ class Trainer:
         if progress.step % STEPS_PER_LOOK == 0:
             self._raise_if_diverged(self.epoch_loss.item() / progress.epoch_tokens, "train")
 
-    def _epoch_is_over(self) -> bool:
-        """At the end of the stream, or after `epoch_tokens`. A window needs two steps: one to read, one to predict."""
+    def epoch_is_over(self) -> bool:
+        """Whether the epoch ends here: at the end of the stream, or after `epoch_tokens`. At the end of the stream, go
+        back to its start. A window needs two steps: one to read, one to predict."""
         limit, progress = self.config.training.epoch_tokens, self.progress
         at_end = progress.position >= len(self.streams_TB) - 2
         over = at_end if limit is None else progress.epoch_tokens >= limit
@@ -135,7 +137,7 @@ class Trainer:
             self.state = self.model.zero_state(self.config.training.batch_size)
         return over
 
-    def _end_epoch(self) -> EpochMetrics:
+    def end_epoch(self) -> EpochMetrics:
         """Validate, keep the weights if they are the best so far, see whether to start averaging."""
         progress, evaluation = self.progress, self.config.evaluation
         train_loss = self.epoch_loss.item() / progress.epoch_tokens

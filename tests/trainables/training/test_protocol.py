@@ -104,11 +104,11 @@ def test_fifty_steps_agree_with_the_float64_protocol(layer: OutputLayerConfig) -
     trainer = Trainer(tiny.trial(output_layer=layer, dropout=False), corpus, Runtime())
     reference = Reference(trainer, corpus.train)
     for _ in range(STEPS):
-        trainer._step()
+        trainer.step()
         found = trainer.epoch_loss.item() / trainer.progress.epoch_tokens
         trainer.epoch_loss.zero_()
         trainer.progress.epoch_tokens = 0
-        trainer._epoch_is_over()
+        trainer.epoch_is_over()
         assert found == pytest.approx(reference.step(average=False), rel=1e-4)
     assert trainer.progress.position == reference.position
 
@@ -120,10 +120,10 @@ def test_validation_uses_the_mean_of_all_weights_since_the_switch() -> None:
     reference = Reference(trainer, corpus.train)
     epochs = 0
     while epochs < 3:
-        trainer._step()
+        trainer.step()
         reference.step(average=epochs >= 1)
-        if trainer._epoch_is_over():
-            trainer._end_epoch()
+        if trainer.epoch_is_over():
+            trainer.end_epoch()
             epochs += 1
     assert trainer.average is not None
     assert [epoch.averaging for epoch in trainer.progress.epochs] == [False, True, True]
@@ -141,9 +141,9 @@ def test_an_epoch_of_a_token_budget_goes_on_where_the_last_one_ended() -> None:
         seen: list[float] = []
         while trainer.progress.step < 40:
             before = trainer.epoch_loss.item()
-            trainer._step()
+            trainer.step()
             seen.append(trainer.epoch_loss.item() - before)
-            if trainer._epoch_is_over():
+            if trainer.epoch_is_over():
                 trainer.progress.epoch_tokens = 0
                 trainer.epoch_loss.zero_()
         losses.append(seen)
@@ -155,9 +155,9 @@ def test_the_kept_model_is_the_one_of_the_best_validation_loss() -> None:
     trainer = Trainer(tiny.trial(epochs=8, averaging=NtAsgdConfig(nonmonotone_interval=2)), corpus, Runtime())
     kept_after: dict[int, dict[str, Tensor]] = {}
     while len(trainer.progress.epochs) < 8:
-        trainer._step()
-        if trainer._epoch_is_over():
-            number = trainer._end_epoch().epoch
+        trainer.step()
+        if trainer.epoch_is_over():
+            number = trainer.end_epoch().epoch
             source = trainer.average.tensors if trainer.average and trainer.progress.epochs[-1].averaging else None
             weights = source or dict(trainer.model.named_parameters())
             kept_after[number] = {name: w.detach().clone() for name, w in weights.items()}
@@ -204,9 +204,9 @@ def test_a_run_that_leaves_the_finite_numbers_says_so(tmp_path_factory: pytest.T
 def test_training_learns_what_there_is_to_learn() -> None:
     trainer = Trainer(tiny.trial(dropout=False, epochs=25, learning_rate=10.0), tiny.corpus(), Runtime())
     while len(trainer.progress.epochs) < 25:
-        trainer._step()
-        if trainer._epoch_is_over():
-            trainer._end_epoch()
+        trainer.step()
+        if trainer.epoch_is_over():
+            trainer.end_epoch()
     best = min(epoch.valid_loss for epoch in trainer.progress.epochs)
     # The entropy of the text: mostly the next of the cycle, else uniform.
     follow = 0.7 + 0.3 / tiny.VOCABULARY

@@ -100,9 +100,9 @@ def test_resuming_from_any_step_gives_the_same_next_steps(tmp_path: Path) -> Non
         assert found is not None
         resumed.restore(*found)
         for trainer in (straight, resumed):
-            trainer._step()
-            if trainer._epoch_is_over():
-                trainer._end_epoch()
+            trainer.step()
+            if trainer.epoch_is_over():
+                trainer.end_epoch()
         one, other = straight.snapshot(), resumed.snapshot()
         for name, tensor in one[0].items():
             assert torch.equal(tensor, other[0][name]), (straight.progress.step, name)
@@ -113,7 +113,7 @@ def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(tmp_path: Path
     checkpoints = Checkpoints(tmp_path, config.trial_id)
     trainer = Trainer(config, tiny.corpus(), Runtime())
     for step in (1, 2, 3):
-        trainer._step()
+        trainer.step()
         checkpoints.save(step, *trainer.snapshot())
     files = sorted(tmp_path.iterdir())
     assert len(files) == 2

@@ -1,0 +1,63 @@
+"""Is a Ray cluster at this address? Asked before `ray.init`, which takes two minutes to find that there is none."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from trainables.errors import UserError
+
+CONNECT_S = 5.0
+JOIN_S = 14.0
+JOIN = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False, logging_level='CRITICAL')"
+
+
+def token_path() -> Path:
+    """Where Ray keeps the token that its dashboard and its clusters ask for."""
+    return Path(os.environ.get("RAY_AUTH_TOKEN_PATH", "~/.ray/auth_token")).expanduser()
+
+
+def check_address(address: str) -> None:
+    """Raise UserError within 15 s where no Ray cluster that this program can join answers at `address`.
+
+    `address` is "auto" (the cluster that this machine is part of) or "host:port". Another process tries to join, since
+    a `ray.init` under way cannot be given up.
+    """
+    if address != "auto":
+        _check_port(address)
+    command = [sys.executable, "-c", JOIN, address]
+    try:
+        joined = subprocess.run(command, capture_output=True, text=True, timeout=JOIN_S, check=False)
+    except subprocess.TimeoutExpired:
+        reason = f"no answer within {JOIN_S:g} s"
+    else:
+        if joined.returncode == 0:
+            return
+        reason = next(iter(joined.stderr.strip().splitlines()[-1:]), "no reason given").partition(". ")[0]
+    raise UserError(
+        f"No Ray cluster that this program can join answers at --address {address} ({reason}): see that `ray start "
+        "--head` runs there with the same Ray version and token, or leave --address out to run on this machine."
+    )
+
+
+def _check_port(address: str) -> None:
+    if address.startswith("ray://"):
+        raise UserError(
+            f"--address takes a cluster's own address, and {address} is a Ray Client address, through which results "
+            "could not be recorded here: run the command on a machine of the cluster with --address auto."
+        )
+    match = re.fullmatch(r"\[?(?P<host>[^\[\]/]+?)\]?:(?P<port>\d{1,5})", address)
+    if match is None or not 0 < int(match["port"]) < 65536:
+        raise UserError(f"--address takes HOST:PORT or auto, not {address!r}: give the one that `ray start` printed.")
+    try:
+        with socket.create_connection((match["host"], int(match["port"])), timeout=CONNECT_S):
+            return
+    except OSError as error:
+        raise UserError(
+            f"No Ray cluster answers at --address {address} ({error.strerror or error}): start one there with "
+            "`ray start --head`, or leave --address out to run on this machine."
+        ) from error

@@ -1,0 +1,91 @@
+"""Between Ray Tune, which copies and pickles what it is given and wraps its errors, and the dispatcher."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+from pydantic import TypeAdapter
+
+from orchestrator.dispatch import Dispatcher
+from orchestrator.interrupt import Interrupt
+from orchestrator.lease import LeaseKeeper
+from orchestrator.packs import Pack
+from trainables.config import TrialConfig
+
+CONFIGS: TypeAdapter[tuple[TrialConfig, ...]] = TypeAdapter(tuple[TrialConfig, ...])
+"""A pack's trials as JSON."""
+
+
+class Parcel:
+    """A pack on its way to a worker. Tune keeps copies of every config for ever: they share one text, emptied later."""
+
+    def __init__(self, pack: Pack) -> None:
+        configs = tuple(TrialConfig.model_validate(trial.config) for trial in pack.trials)
+        self._text = CONFIGS.dump_json(configs)
+        self._size = len(configs)
+
+    def open(self) -> tuple[TrialConfig, ...]:
+        """The pack's trials."""
+        return CONFIGS.validate_json(self._text)
+
+    def empty(self) -> None:
+        """Forget the trials."""
+        self._text = b"[]"
+
+    def __str__(self) -> str:
+        return f"{self._size} trials"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+
+class Bridge:
+    """What Tune's searcher, callback and stopper share: the dispatcher, and the reason to stop early."""
+
+    def __init__(self, dispatcher: Dispatcher, interrupt: Interrupt, keeper: LeaseKeeper) -> None:
+        self.dispatcher, self._interrupt, self._keeper = dispatcher, interrupt, keeper
+        self._error: Exception | None = None
+        self._parcels: dict[str, Parcel] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}  # Tune pickles all it is given, for a restore that never happens
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    @property
+    def stopping(self) -> bool:
+        """True once a signal or an error asks for the end."""
+        return self._interrupt.requested or self._error is not None
+
+    def guard(self, action: Callable[[], None]) -> None:
+        """Do something unless the sweep is stopping; an error stops it, and `raise_error` raises it in the end."""
+        if self.stopping:
+            return
+        try:
+            action()
+        except Exception as error:
+            self._error = error
+
+    def raise_error(self) -> None:
+        """Raise the error that stopped the sweep, if one did."""
+        if self._error is not None:
+            raise self._error
+
+    def check_lease(self) -> None:
+        """Raise what the lease's thread met."""
+        self._keeper.check()
+
+    def send(self, key: str) -> Parcel | None:
+        """The next pack, for Tune's trial `key`; None while there is none."""
+        pack = self.dispatcher.next_pack(key)
+        if pack is None:
+            return None
+        self._parcels[key] = Parcel(pack)
+        return self._parcels[key]
+
+    def ended(self, key: str, cause: str | None = None, *, process_died: bool = False) -> None:
+        """Tune's trial `key` is over, well or for `cause`."""
+        self._parcels.pop(key).empty()
+        self.dispatcher.ended(key, cause, process_died=process_died)

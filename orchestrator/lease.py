@@ -1,0 +1,86 @@
+"""Who runs a trial: a driver's name, the lease it renews while it lives, and how to tell that it is dead."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from orchestrator.store.interface import Store
+
+LEASE_S = 60.0
+"""After so long without renewal a trial of a driver on another machine is taken over."""
+RENEWALS_PER_LEASE = 3
+
+
+def this_owner() -> str:
+    """This process as "host:kernel:pid:start": no other process ever has the same name."""
+    pid = os.getpid()
+    return f"{socket.gethostname()}:{_kernel()}:{pid}:{_start_ticks(pid)}"
+
+
+def dead_owners(owners: Iterable[str]) -> list[str]:
+    """Those owners that were processes of this machine and no longer exist.
+
+    Of owners elsewhere, in another container or before the last boot, nothing is known; their leases run out.
+    """
+    here = [socket.gethostname(), _kernel()]
+    dead = []
+    for owner in owners:
+        parts = owner.rsplit(":", 3)
+        if len(parts) == 4 and parts[:2] == here and _start_ticks(int(parts[2])) != parts[3]:
+            dead.append(owner)
+    return dead
+
+
+def _kernel() -> str:
+    """This boot and this process id namespace: a process id means something only within both."""
+    boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
+    return f"{boot}-{Path('/proc/self/ns/pid').stat().st_ino}"
+
+
+def _start_ticks(pid: int) -> str:
+    """When a process started, in clock ticks since boot; empty where there is none (zombies count as none)."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    fields = stat.rpartition(")")[2].split()
+    return "" if fields[0] == "Z" else fields[19]
+
+
+class LeaseKeeper:
+    """Context in which a thread renews the owner's lease. `check` raises what the thread met."""
+
+    def __init__(self, store: Store, owner: str, lease_s: float = LEASE_S) -> None:
+        self._store, self._owner, self._lease_s = store, owner, lease_s
+        self._ended = threading.Event()
+        self._error: Exception | None = None
+        self._thread = threading.Thread(target=self._renew, name="lease", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+
+    def check(self) -> None:
+        """Raise the error that ended the renewals, if one did: a store that takes no lease takes no result."""
+        if self._error is not None:
+            raise self._error
+
+    def _renew(self) -> None:
+        while not self._ended.wait(self._lease_s / RENEWALS_PER_LEASE):
+            try:
+                self._store.renew(self._owner, self._lease_s)
+            except Exception as error:  # raised again on the main thread, by check
+                self._error = error
+                return

@@ -1,0 +1,66 @@
+"""Group trials into packs, the unit that Ray Tune schedules.
+
+Handing a pack to a worker costs Tune about 0.1 s, so short trials share one; long trials go alone, so that workers end
+at about the same time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from orchestrator.store.records import PlannedTrial
+
+PACK_S = 10.0
+"""A pack lasts about so long, where trials are shorter."""
+PACKS_PER_SLOT = 4
+"""At least so many packs a slot, so that no slot idles long at the end."""
+SMALLEST_PACK_S = 1.0
+"""Packs are not cut below this for the sake of balance: their overhead would outweigh it."""
+MOST_TRIALS = 100
+"""The largest pack: what one lost message or one dead process puts at stake stays small."""
+
+SCALARS: dict[str, frozenset[str]] = {"gss": frozenset({"c", "k"})}
+"""Settings of an output layer that change no tensor's shape."""
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Trials of the same shapes for one worker, in plan order."""
+
+    trials: tuple[PlannedTrial, ...]
+
+
+def pack(trials: Sequence[PlannedTrial], *, slots: int, seconds_per_trial: float) -> list[Pack]:
+    """Cut trials into packs of equal shapes; every trial is in exactly one.
+
+    Within a pack trials keep their order, and packs are ordered by their first trial. `slots` is how many packs run at
+    the same time, `seconds_per_trial` an estimate.
+    """
+    size = pack_size(len(trials), slots=slots, seconds_per_trial=seconds_per_trial)
+    groups: dict[str, list[tuple[int, PlannedTrial]]] = {}
+    for position, trial in enumerate(trials):
+        groups.setdefault(shapes(trial.config), []).append((position, trial))
+    parts = (group[start : start + size] for group in groups.values() for start in range(0, len(group), size))
+    cut = sorted(parts, key=lambda part: part[0][0])
+    return [Pack(tuple(trial for _, trial in part)) for part in cut]
+
+
+def pack_size(trials: int, *, slots: int, seconds_per_trial: float) -> int:
+    """How many trials a pack may hold: about 10 s of work, fewer where slots would run dry, at most 100."""
+    seconds = max(seconds_per_trial, PACK_S / MOST_TRIALS)
+    balanced = max(ceil(trials / (PACKS_PER_SLOT * slots)), ceil(SMALLEST_PACK_S / seconds))
+    return max(1, min(round(PACK_S / seconds), balanced))
+
+
+def shapes(config: dict[str, Any]) -> str:
+    """A key that is equal for trials whose tensors have equal shapes: the config without seed and scalar settings."""
+    same = {key: value for key, value in config.items() if key != "seed"}
+    layer = config.get("output_layer")
+    if layer is not None:
+        scalars = SCALARS.get(layer["name"], frozenset())
+        same["output_layer"] = {key: value for key, value in layer.items() if key not in scalars}
+    return json.dumps(same, sort_keys=True)

@@ -1,0 +1,40 @@
+"""What a sweep tells whoever watches it while it runs."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from trainables.outcome import EpochMetrics, TrialOutcome
+
+
+class Listener(Protocol):
+    """Hears of every event once, on the driver's main thread, in the order in which events arrive there."""
+
+    def started(self, trial_id: str, name: str) -> None:
+        """A worker took the trial up; again for every attempt."""
+
+    def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
+        """An epoch ended. Workers report about two a second at most, so not every epoch is heard."""
+
+    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
+        """The trial is done, diverged or failed, and the store knows. Measurements are absent where another driver
+        ran it."""
+
+    def note(self, text: str) -> None:
+        """One sentence for the reader: an address, a retry, something waited for."""
+
+
+class Silent:
+    """A listener that tells nobody."""
+
+    def started(self, trial_id: str, name: str) -> None:
+        """Say nothing."""
+
+    def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
+        """Say nothing."""
+
+    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
+        """Say nothing."""
+
+    def note(self, text: str) -> None:
+        """Say nothing."""

@@ -1,0 +1,112 @@
+"""From the files that workers leave to the store; the only road by which results get there.
+
+A worker makes its result durable before it reports it, so whatever a driver did not live to record is found again.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from orchestrator.store.interface import Store
+from orchestrator.store.records import PlannedTrial
+from trainables.errors import UserError
+from trainables.outcome import TrialOutcome
+from trainables.runtime import trial_directory
+
+
+class UnusableResultError(Exception):
+    """A trial's files cannot be what its worker wrote; the text says which file and why."""
+
+
+def recover(
+    store: Store, storage: Path, trials: Sequence[PlannedTrial], run_id: int, *, note: Callable[[str], None]
+) -> int:
+    """Record results that were left as files by a driver that died; returns how many.
+
+    Looks at trials that are planned or running. Files that are truncated or belong to another trial are set aside with
+    a note: such a trial simply runs again.
+    """
+    states = store.states([trial.trial_id for trial in trials])
+    found = 0
+    for trial in trials:
+        if states.get(trial.trial_id) not in ("planned", "running"):
+            continue
+        try:
+            result = read_result(storage, trial.trial_id)
+        except UnusableResultError as error:
+            note(f"{trial.name} runs again: {error}.")
+            _set_aside(storage, trial.trial_id)
+            continue
+        if result is not None:
+            found += store.record(result[0], run_id=run_id, spectrum=result[1])
+    return found
+
+
+def record_outcome(store: Store, storage: Path, outcome: TrialOutcome, *, run_id: int) -> TrialOutcome:
+    """Record a reported outcome and its spectrum; returns what was recorded.
+
+    An outcome whose spectrum cannot be read is recorded as failed: a done trial never changes, so it could never get
+    its spectrum later.
+    """
+    try:
+        spectrum = read_spectrum(storage, outcome) if outcome.state == "done" else None
+    except UnusableResultError as error:
+        _set_aside(storage, outcome.trial_id)
+        outcome = TrialOutcome(trial_id=outcome.trial_id, state="failed", cause=str(error))
+        spectrum = None
+    store.record(outcome, run_id=run_id, spectrum=spectrum)
+    return outcome
+
+
+def read_result(storage: Path, trial_id: str) -> tuple[TrialOutcome, NDArray[np.float64] | None] | None:
+    """The outcome in the trial's folder, with its spectrum; None where there is no final one.
+
+    Raises UnusableResultError for files that are truncated, corrupt or of another trial.
+    """
+    path = trial_directory(storage, trial_id) / "result.json"
+    try:
+        outcome = TrialOutcome.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise UserError(f"the result {path} cannot be read ({error.strerror}): give this user access to it") from error
+    except ValidationError as error:
+        raise UnusableResultError(f"{path} is no complete result") from error
+    if outcome.trial_id != trial_id:
+        raise UnusableResultError(f"{path} is the result of another trial, {outcome.trial_id}")
+    if outcome.state == "failed":
+        return None
+    return outcome, read_spectrum(storage, outcome) if outcome.state == "done" else None
+
+
+def read_spectrum(storage: Path, outcome: TrialOutcome) -> NDArray[np.float64] | None:
+    """The singular values beside an outcome, float64; None where no measurement of it made any.
+
+    Raises UnusableResultError for a file that is missing or no vector of finite float64 values.
+    """
+    if not any(name.startswith("spectrum@") for name in outcome.measurements):
+        return None
+    path = trial_directory(storage, outcome.trial_id) / "spectrum.npy"
+    try:
+        values = np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
+    except FileNotFoundError as error:
+        raise UnusableResultError(f"{path} is missing") from error
+    except (ValueError, EOFError) as error:
+        raise UnusableResultError(f"{path} is no complete array") from error
+    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype != np.float64:
+        raise UnusableResultError(f"{path} is no vector of float64 values")
+    if not np.isfinite(values).all():
+        raise UnusableResultError(f"{path} holds values that are not finite")
+    return values
+
+
+def _set_aside(storage: Path, trial_id: str) -> None:
+    """Rename a result that is of no use, or the worker would take the trial for finished."""
+    path = trial_directory(storage, trial_id) / "result.json"
+    path.replace(path.with_name("result.unusable.json"))

@@ -1,0 +1,58 @@
+"""How many packs fit on the machines there are, and whether what is asked for exists at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import floor
+
+from orchestrator.execution import ScheduleOptions
+from trainables.errors import UserError
+
+
+def check_options(options: ScheduleOptions) -> None:
+    """Raise UserError for numbers that no machine could serve."""
+    gpus = options.gpus_per_trial
+    if gpus < 0 or (gpus > 1 and gpus != floor(gpus)):
+        raise UserError(f"--gpus-per-trial takes 0, a fraction of one GPU or a whole number of them, not {gpus:g}.")
+    if options.max_concurrent is not None and options.max_concurrent < 1:
+        raise UserError(f"--max-concurrent takes a number from 1, not {options.max_concurrent}.")
+
+
+def per_pack(options: ScheduleOptions) -> dict[str, float]:
+    """Ray's resources for one pack. With a GPU a core is asked for too: Ray would give none."""
+    if options.gpus_per_trial > 0:
+        return {"cpu": 1, "gpu": options.gpus_per_trial}
+    return {"cpu": options.runtime.threads}
+
+
+def slots_of(nodes: Sequence[Mapping[str, float]], options: ScheduleOptions) -> int:
+    """How many packs fit at the same time on machines with these resources ("CPU", "GPU").
+
+    Raises UserError, with both numbers, where not even one fits.
+    """
+    need = per_pack(options)
+    slots = sum(_fit_on(node, need) for node in nodes)
+    if slots > 0:
+        return slots
+    gpus = sum(node.get("GPU", 0.0) for node in nodes)
+    if need.get("gpu", 0) > gpus:
+        raise UserError(
+            f"A trial asks for {need['gpu']:g} GPUs and there are {gpus:g}: lower --gpus-per-trial (0 trains on CPUs), "
+            "or give the address of a cluster that has them with --address."
+        )
+    largest = max((node.get("CPU", 0.0) for node in nodes), default=0.0)
+    what = f"{need['gpu']:g} GPUs and a core" if "gpu" in need else f"{need['cpu']:g} cores"
+    raise UserError(
+        f"A trial asks for {what} of one machine, and no machine has them (the largest has {largest:g} cores, all "
+        f"together {gpus:g} GPUs): ask for less."
+    )
+
+
+def _fit_on(node: Mapping[str, float], need: Mapping[str, float]) -> int:
+    slots = floor(node.get("CPU", 0.0) / need["cpu"])
+    if "gpu" not in need:
+        return slots
+    gpus = node.get("GPU", 0.0)
+    # Fractions never span two GPUs: 0.4 of one leaves room for one more on it, and a rest.
+    on_gpus = floor(gpus) * floor(1 / need["gpu"]) if need["gpu"] < 1 else floor(gpus / need["gpu"])
+    return min(slots, on_gpus)

@@ -1,0 +1,149 @@
+"""What runs in a worker process: the trials of one pack, one after another, each one's trouble its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from ray import tune
+
+from orchestrator.events import EVENTS, TrialEvent
+from trainables.config import TrialConfig
+from trainables.errors import UserError
+from trainables.outcome import EpochMetrics, TrialOutcome
+from trainables.runtime import Runtime, trial_directory
+
+REPORT_EVERY_S = 0.5
+"""A report makes the worker wait for the driver, so it reports no more often, but for the start and end of trials
+that last longer than this."""
+
+
+class RunTrial(Protocol):
+    """What `trainables.trial.run_trial` does: run one trial, leave its result as a file, return it."""
+
+    def __call__(
+        self,
+        config: TrialConfig,
+        *,
+        directory: Path,
+        runtime: Runtime,
+        measurements: Sequence[str],
+        on_epoch: Callable[[EpochMetrics], None],
+    ) -> TrialOutcome: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """What is the same for all packs of a sweep."""
+
+    storage: Path
+    runtime: Runtime
+    measurements: tuple[str, ...]
+    run_trial: RunTrial | None
+    """None: `trainables.trial.run_trial`, imported in the worker so that the driver needs no torch."""
+
+
+class BrokenProcessError(Exception):
+    """This process can run no further trial; the driver hands the rest of the pack to another one."""
+
+
+def make_trainable(job: Job) -> Callable[[dict[str, Any]], None]:
+    """The function that Ray Tune runs: its config holds a `Parcel` under "pack"."""
+
+    def run(config: dict[str, Any]) -> None:
+        run_pack(config["pack"].open(), job, lambda text: tune.report({"events": text}))
+
+    return run
+
+
+def run_pack(configs: Sequence[TrialConfig], job: Job, send: Callable[[str], None]) -> None:
+    """Run trials in the given order and send their events, several in one message where trials are short."""
+    os.environ["OMP_NUM_THREADS"] = str(job.runtime.threads)
+    if "torch" in sys.modules:
+        sys.modules["torch"].set_num_threads(job.runtime.threads)
+    run_trial = job.run_trial or _default_run_trial()
+    outbox = _Outbox(send)
+    was_long = True
+    for config in configs:
+        start_s = time.monotonic()
+        outbox.add(TrialEvent(trial_id=config.trial_id), now=was_long)
+        outcome = _run_one(run_trial, config, job, outbox)
+        was_long = time.monotonic() - start_s >= REPORT_EVERY_S
+        # Sent together with the next trial's start: one message, and the driver knows what runs if we die.
+        outbox.hold(TrialEvent(trial_id=config.trial_id, outcome=outcome))
+        if _gpu_is_lost(outcome):
+            outbox.flush()
+            raise BrokenProcessError(outcome.cause)
+    outbox.flush()
+
+
+def _default_run_trial() -> RunTrial:
+    from trainables.trial import run_trial
+
+    return run_trial
+
+
+def _run_one(run_trial: RunTrial, config: TrialConfig, job: Job, outbox: _Outbox) -> TrialOutcome:
+    """The trial's outcome; whatever it raises becomes a failed one, with the traceback in its folder's error.log."""
+    directory = trial_directory(job.storage, config.trial_id)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        return run_trial(
+            config,
+            directory=directory,
+            runtime=job.runtime,
+            measurements=job.measurements,
+            on_epoch=lambda metrics: outbox.add(TrialEvent(trial_id=config.trial_id, epoch=metrics)),
+        )
+    except UserError as error:
+        cause = str(error)
+    except (Exception, SystemExit) as error:  # any trouble is this trial's alone; it is reported, not swallowed
+        first_line = next(iter(str(error).splitlines()), "")
+        cause = f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
+        _write_traceback(directory)
+    return TrialOutcome(trial_id=config.trial_id, state="failed", cause=cause)
+
+
+def _write_traceback(directory: Path) -> None:
+    # On a full disk there is no room for the traceback either; the cause still reaches the driver.
+    with contextlib.suppress(OSError):
+        (directory / "error.log").write_text(traceback.format_exc())
+
+
+def _gpu_is_lost(outcome: TrialOutcome) -> bool:
+    """True after an error that leaves the process' CUDA context unusable (running out of memory does not)."""
+    cause = outcome.cause or ""
+    return outcome.state == "failed" and "CUDA error" in cause and "out of memory" not in cause
+
+
+class _Outbox:
+    """Collects events and sends them together."""
+
+    def __init__(self, send: Callable[[str], None]) -> None:
+        self._send = send
+        self._events: list[TrialEvent] = []
+        self._sent_s = time.monotonic()
+
+    def hold(self, event: TrialEvent) -> None:
+        """Keep an event for the next message."""
+        self._events.append(event)
+
+    def add(self, event: TrialEvent, *, now: bool = False) -> None:
+        """Keep an event, and send all of them if the last message is long enough ago, or `now`."""
+        self._events.append(event)
+        if now or time.monotonic() - self._sent_s >= REPORT_EVERY_S:
+            self.flush()
+
+    def flush(self) -> None:
+        """Send what is there; returns once the driver has taken it."""
+        if self._events:
+            self._send(EVENTS.dump_json(tuple(self._events)).decode())
+            self._events.clear()
+        self._sent_s = time.monotonic()

@@ -1,0 +1,46 @@
+"""Addresses at which there is no Ray cluster are told within seconds, in one sentence."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from orchestrator.address import check_address
+from trainables.errors import UserError
+
+
+@pytest.fixture
+def silent_server() -> Iterator[str]:
+    """Something that accepts connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_closed_port_is_told_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+    start_s = time.monotonic()
+    with pytest.raises(UserError, match=rf"No Ray cluster answers at --address {address} \(Connection refused\)"):
+        check_address(address)
+    assert time.monotonic() - start_s < 2
+
+
+def test_a_server_that_is_no_ray_cluster_is_told_within_fifteen_seconds(silent_server: str) -> None:
+    start_s = time.monotonic()
+    with pytest.raises(UserError, match="No Ray cluster that this program can join"):
+        check_address(silent_server)
+    assert time.monotonic() - start_s < 15
+
+
+@pytest.mark.parametrize("address", ["somewhere", "host:port", "host:0", "host:99999", "http://host:80/x"])
+def test_what_is_no_address_is_told_with_the_form_of_one(address: str) -> None:
+    with pytest.raises(UserError, match="takes HOST:PORT or auto"):
+        check_address(address)
+
+
+def test_a_ray_client_address_is_refused_with_the_way_out() -> None:
+    with pytest.raises(UserError, match="--address auto"):
+        check_address("ray://127.0.0.1:10001")

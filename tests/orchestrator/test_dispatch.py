@@ -1,0 +1,155 @@
+"""The dispatcher, without Ray, over a real store: who runs what, and who is blamed when a worker dies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator import dispatch
+from orchestrator.dispatch import Dispatcher
+from orchestrator.events import TrialEvent
+from orchestrator.execution import ScheduleOptions
+from orchestrator.packs import Pack
+from orchestrator.progress import Silent
+from orchestrator.store.interface import Store
+from orchestrator.store.opening import open_store
+from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
+from tests.orchestrator.scripted_trials import planned
+from trainables.errors import UserError
+from trainables.outcome import TrialOutcome
+from trainables.runtime import Runtime, trial_directory
+
+PLAN = planned(range(6))
+KEY = StudyKey(study="handed out", scale="smoke", corpus="none")
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(f"sqlite:///{tmp_path}/results.db") as opened:
+        opened.register(KEY, PLAN)
+        yield opened
+
+
+def dispatcher(store: Store, storage: Path, plan: list[PlannedTrial] = PLAN, **changes: Any) -> Dispatcher:
+    """With packs of three trials on two slots."""
+    options = ScheduleOptions(storage=storage, runtime=Runtime(), measurements=(), seconds_per_trial=1 / 3, **changes)
+    run = store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
+    return Dispatcher(plan, store=store, run_id=run, owner="me", options=options, listener=Silent(), slots=2)
+
+
+def names(pack: Pack | None) -> list[str]:
+    return [] if pack is None else [trial.name.removeprefix("seed=") for trial in pack.trials]
+
+
+def started(number: int) -> TrialEvent:
+    return TrialEvent(trial_id=PLAN[number].trial_id)
+
+
+def done(number: int) -> TrialEvent:
+    trial_id = PLAN[number].trial_id
+    return TrialEvent(trial_id=trial_id, outcome=TrialOutcome(trial_id=trial_id, state="done"))
+
+
+def states(store: Store) -> list[str]:
+    return [row.state for row in store.trials(KEY)]
+
+
+def test_packs_are_claimed_as_they_are_handed_out_and_given_back_at_the_end(store: Store, tmp_path: Path) -> None:
+    sweep = dispatcher(store, tmp_path)
+    assert names(sweep.next_pack("a")) == ["0", "1", "2"]
+    assert states(store) == ["running"] * 3 + ["planned"] * 3
+    sweep.events("a", [started(0), done(0), started(1)])
+    sweep.close()
+    assert states(store) == ["done"] + ["planned"] * 5
+
+
+def test_a_death_costs_the_running_trial_an_attempt_and_its_mates_nothing(store: Store, tmp_path: Path) -> None:
+    sweep = dispatcher(store, tmp_path)
+    sweep.next_pack("a")
+    sweep.events("a", [started(0), done(0), started(1)])
+    sweep.ended("a", "its process died", process_died=True)
+    handed_out = []
+    for key in "bcd":
+        pack = sweep.next_pack(key)
+        handed_out.append(names(pack))
+        assert pack is not None
+        for trial in pack.trials:
+            number = int(trial.name.removeprefix("seed="))
+            sweep.events(key, [started(number)] if number == 1 else [started(number), done(number)])
+        sweep.ended(key, "its process died" if handed_out[-1] == ["1"] else None, process_died=handed_out[-1] == ["1"])
+    assert handed_out == [["2"], ["3", "4", "5"], ["1"]]
+    assert sweep.finished
+    assert states(store) == ["done", "failed"] + ["done"] * 4
+    assert [row.attempt for row in store.trials(KEY)] == [1, 2, 1, 1, 1, 1]
+    summary = sweep.summary(interrupted=False, seconds=0.0)
+    assert [(failure.name, failure.cause) for failure in summary.failures] == [
+        ("seed=1", "its process died (in each of 2 attempts)")
+    ]
+
+
+def test_a_result_that_was_durable_before_the_death_counts(store: Store, tmp_path: Path) -> None:
+    sweep = dispatcher(store, tmp_path)
+    sweep.next_pack("a")
+    sweep.events("a", [started(0)])
+    folder = trial_directory(tmp_path, PLAN[0].trial_id)
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text(TrialOutcome(trial_id=PLAN[0].trial_id, state="done").model_dump_json())
+    sweep.ended("a", "its process died", process_died=True)
+    assert states(store)[0] == "done"
+
+
+def test_workers_that_never_start_a_trial_end_the_sweep_and_blame_no_trial(store: Store, tmp_path: Path) -> None:
+    sweep = dispatcher(store, tmp_path)
+    for key in "ab":
+        assert names(sweep.next_pack(key)) == ["0", "1", "2"]
+        sweep.ended(key, "No module named 'trainables'", process_died=False)
+    sweep.next_pack("c")
+    with pytest.raises(UserError, match="No module named 'trainables'"):
+        sweep.ended("c", "No module named 'trainables'", process_died=False)
+    sweep.close()
+    assert states(store) == ["planned"] * 6
+
+
+def test_a_worker_that_raises_in_a_trial_again_and_again_ends_as_that_trials_failure(
+    store: Store, tmp_path: Path
+) -> None:
+    sweep = dispatcher(store, tmp_path, PLAN[:1])
+    for key in "ab":
+        assert names(sweep.next_pack(key)) == ["0"]
+        sweep.events(key, [started(0)])
+        sweep.ended(key, "ValueError: a bug", process_died=False)
+    assert sweep.finished
+    assert states(store)[0] == "failed"
+
+
+def test_trials_of_another_living_driver_are_waited_for_and_taken_over_when_given_back(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dispatch, "POLL_S", 0.0)
+    ids = [trial.trial_id for trial in PLAN]
+    assert store.claim(ids[:2], owner="another", lease_s=600) == ids[:2]
+    sweep = dispatcher(store, tmp_path)
+    assert names(sweep.next_pack("a")) == ["2"]
+    assert names(sweep.next_pack("b")) == ["3", "4", "5"]
+    for key, numbers in (("a", [2]), ("b", [3, 4, 5])):
+        sweep.events(key, [event for number in numbers for event in (started(number), done(number))])
+        sweep.ended(key, None, process_died=False)
+    assert sweep.next_pack("c") is None
+    assert not sweep.finished
+    store.record(TrialOutcome(trial_id=ids[0], state="done"), run_id=1, spectrum=None)
+    store.release([ids[1]], owner="another")
+    assert names(sweep.next_pack("d")) == ["1"]
+    sweep.events("d", [started(1), done(1)])
+    sweep.ended("d", None, process_died=False)
+    assert sweep.finished
+    assert sweep.summary(interrupted=False, seconds=0.0).counts == {"done": 6}
+
+
+def test_no_more_packs_are_out_than_the_user_allows(store: Store, tmp_path: Path) -> None:
+    sweep = dispatcher(store, tmp_path, max_concurrent=1)
+    assert names(sweep.next_pack("a")) == ["0", "1", "2"]
+    assert sweep.next_pack("b") is None
+    assert not sweep.finished

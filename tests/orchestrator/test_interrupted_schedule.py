@@ -1,0 +1,92 @@
+"""Drivers that are stopped or killed: what was done stays, nothing is trained twice to its end."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.store.opening import open_store
+from orchestrator.store.records import TrialRow
+from tests.orchestrator.driver_program import KEY
+from tests.orchestrator.scripted_trials import SLOW, log_lines
+
+TRIALS = 10
+
+
+class Driver:
+    """A driver process in a process group of its own, as a shell starts it."""
+
+    def __init__(self, folder: Path) -> None:
+        command = [sys.executable, "-m", "tests.orchestrator.driver_program", str(folder), str(TRIALS)]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+        )
+
+    def end(self, timeout_s: float) -> tuple[dict[str, Any], str]:
+        """Its summary and what it wrote to standard error."""
+        output, errors = self.process.communicate(timeout=timeout_s)
+        assert self.process.returncode == 0, errors
+        return json.loads(output), errors
+
+
+def wait_for_starts(folder: Path, driver: Driver, more: int) -> None:
+    """Return once `more` trials started since now."""
+    starts = count(folder, "start") + more
+    deadline_s = time.monotonic() + 60
+    while count(folder, "start") < starts:
+        assert driver.process.poll() is None, driver.process.communicate()
+        assert time.monotonic() < deadline_s, "no trial started within a minute"
+        time.sleep(0.05)
+
+
+def count(folder: Path, word: str) -> int:
+    return sum(line.startswith(word) for line in log_lines(folder))
+
+
+def rows(folder: Path) -> list[TrialRow]:
+    with open_store(f"sqlite:///{folder}/results.db") as store:
+        return store.trials(KEY)
+
+
+@pytest.mark.parametrize("whole_group", [False, True], ids=["SIGTERM", "Ctrl-C in a terminal"])
+def test_a_signal_ends_the_sweep_within_ten_seconds_and_gives_trials_back(tmp_path: Path, whole_group: bool) -> None:
+    driver = Driver(tmp_path)
+    wait_for_starts(tmp_path, driver, 3)
+    start_s = time.monotonic()
+    if whole_group:
+        os.killpg(driver.process.pid, signal.SIGINT)
+    else:
+        driver.process.send_signal(signal.SIGTERM)
+    summary, errors = driver.end(timeout_s=20)
+    assert time.monotonic() - start_s < 10
+    assert summary["interrupted"]
+    assert "Traceback" not in errors
+    states = [row.state for row in rows(tmp_path)]
+    assert states.count("done") == summary["counts"].get("done", 0) == count(tmp_path, "end")
+    assert states.count("planned") == TRIALS - states.count("done") > 0
+
+
+def test_after_sigkill_at_random_moments_the_next_run_finishes_and_repeats_nothing(tmp_path: Path) -> None:
+    dice = random.Random(20210202)
+    for _ in range(2):
+        driver = Driver(tmp_path)
+        wait_for_starts(tmp_path, driver, 2)
+        time.sleep(dice.uniform(0.0, 2.0))
+        driver.process.kill()
+        driver.process.communicate()
+    start_s = time.monotonic()
+    summary, _ = Driver(tmp_path).end(timeout_s=120)
+    assert time.monotonic() - start_s < 50, "waited for the lease of a driver that is known to be dead"
+    assert not summary["interrupted"]
+    assert [row.state for row in rows(tmp_path)] == ["done"] * TRIALS
+    ends = [line for line in log_lines(tmp_path) if line.startswith("end")]
+    assert sorted(ends) == sorted(f"end {seed}" for seed in range(SLOW, SLOW + TRIALS))

@@ -1,0 +1,130 @@
+"""The ranks against their definitions, computed the slow way, and against closed forms."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from trainables.errors import UserError
+from trainables.measurements.ranks import (
+    FLOAT32_EPS,
+    effective_rank,
+    entropy_rank,
+    press_rank,
+    press_tolerance,
+    rank_report,
+    stable_rank,
+)
+from trainables.measurements.spectrum import FLOAT64_EPS, Method, Spectrum, resolution
+
+
+def spectrum_of(sigma: NDArray[np.float64], *, rows: int, columns: int, method: Method = "gram") -> Spectrum:
+    finest = resolution(method, rows=rows, columns=columns)
+    return Spectrum(singular_values=sigma, rows=rows, columns=columns, method=method, resolution=finest)
+
+
+def test_press_tolerance_of_the_published_shape() -> None:
+    """PTB's test set at float32: 0.5 * sqrt(82430 + 10000 + 1) * 2^-23 is 1.812e-5 of the largest."""
+    tolerance = press_tolerance(np.array([100.0, 1.0]), rows=82_430, columns=10_000)
+    assert tolerance == pytest.approx(100 * 0.5 * 304.0247 * 2**-23, rel=1e-6)
+
+
+def test_press_rank_counts_values_strictly_above_the_tolerance() -> None:
+    tolerance = 0.5 * math.sqrt(300 + 200 + 1) * 2**-23
+    sigma = np.array([1.0, tolerance * 1.01, tolerance, tolerance * 0.99, 0.0])
+    assert press_rank(spectrum_of(sigma, rows=300, columns=200)) == 2
+
+
+def test_a_rank_below_the_resolution_names_the_method_to_use() -> None:
+    sigma = np.linspace(1, 0.1, 50)
+    with pytest.raises(UserError, match="--method qr"):
+        press_rank(spectrum_of(sigma, rows=80, columns=50, method="gram"), eps=FLOAT64_EPS)
+    assert press_rank(spectrum_of(sigma, rows=80, columns=50, method="qr"), eps=FLOAT64_EPS) == 50
+    with pytest.raises(UserError, match=r"eps of 2\.22e-16 or more"):
+        press_rank(spectrum_of(sigma, rows=80, columns=50, method="qr"), eps=FLOAT64_EPS / 2)
+
+
+@given(
+    values=st.lists(st.integers(1, 10**6), min_size=1, max_size=30),
+    epsilon=st.sampled_from(["1e-3", "1e-4", "1e-5", "0.5", "0.1"]),
+)
+def test_effective_rank_is_the_smallest_k_of_the_definition(values: list[int], epsilon: str) -> None:
+    descending = sorted(values, reverse=True)
+    total = sum(value**2 for value in descending)
+    needed = (1 - Fraction(epsilon)) * total
+    heads = [sum(value**2 for value in descending[:k]) for k in range(1, len(descending) + 1)]
+    smallest = next(k for k, head in enumerate(heads, start=1) if head >= needed)
+    found = effective_rank(np.array(descending, dtype=np.float64), float(epsilon))
+    # Where a head equals the bound to the last digits, float64 may fall on either side.
+    assert found == smallest or abs(heads[min(found, smallest) - 1] / needed - 1) < 1e-12
+
+
+def test_effective_rank_of_a_known_case() -> None:
+    # Squares 90, 9, 0.9, 0.1 of 100: the heads hold 90%, 99%, 99.9%, 100%.
+    sigma = np.sqrt([90.0, 9.0, 0.9, 0.1])
+    assert [effective_rank(sigma, epsilon) for epsilon in (0.2, 0.0101, 0.0099, 1e-4)] == [1, 2, 3, 4]
+    with pytest.raises(ValueError, match=r"got 1\.0"):
+        effective_rank(sigma, 1.0)
+
+
+@given(count=st.integers(1, 50), size=st.floats(1e-3, 1e3))
+def test_equal_values_have_entropy_and_stable_rank_equal_to_their_count(count: int, size: float) -> None:
+    sigma = np.concatenate([np.full(count, size), np.zeros(7)])
+    assert entropy_rank(sigma) == pytest.approx(count, rel=1e-12)
+    assert stable_rank(sigma) == pytest.approx(count, rel=1e-12)
+
+
+def test_entropy_rank_normalises_values_and_not_squares() -> None:
+    # p = (3/4, 1/4): exp of its entropy is 4 / 3^(3/4).
+    assert entropy_rank(np.array([3.0, 1.0])) == pytest.approx(4 / 3**0.75, rel=1e-14)
+
+
+def test_stable_rank_is_the_ratio_of_squared_norms() -> None:
+    matrix = np.random.default_rng(0).standard_normal((30, 20))
+    ratio = float(np.linalg.norm(matrix, "fro") / np.linalg.norm(matrix, 2)) ** 2
+    assert stable_rank(np.linalg.svdvals(matrix).astype(np.float64)) == pytest.approx(ratio, rel=1e-12)
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_ranks_do_not_depend_on_the_unit(size: float) -> None:
+    sigma = np.array([4.0, 2.0, 1.0, 1e-20])
+    for rank in (lambda values: effective_rank(values, 1e-3), entropy_rank, stable_rank):
+        assert rank(sigma * size) == pytest.approx(rank(sigma), rel=1e-12)
+
+
+def test_report_holds_every_metric_as_a_finite_number() -> None:
+    sigma = np.array([10.0, 1.0, 1e-3, 0.0])
+    report = rank_report(spectrum_of(sigma, rows=9, columns=4))
+    assert report["press_rank"] == 3
+    assert report["press_eps"] == FLOAT32_EPS
+    assert report["press_tolerance"] == pytest.approx(10 * 0.5 * math.sqrt(14) * 2**-23)
+    assert (report["effective_rank_1e-3"], report["effective_rank_1e-4"], report["effective_rank_1e-5"]) == (2, 2, 2)
+    assert (report["sigma_max"], report["rank_rows"], report["rank_columns"]) == (10.0, 9, 4)
+    assert report["rank_method"] == "gram"
+    assert list(report) == [
+        "press_rank",
+        "press_eps",
+        "press_tolerance",
+        "effective_rank_1e-3",
+        "effective_rank_1e-4",
+        "effective_rank_1e-5",
+        "entropy_rank",
+        "stable_rank",
+        "sigma_max",
+        "rank_rows",
+        "rank_columns",
+        "rank_method",
+    ]
+
+
+def test_a_matrix_of_zeros_has_rank_zero_by_every_measure() -> None:
+    report = rank_report(spectrum_of(np.zeros(4), rows=9, columns=4))
+    ranks = {name: value for name, value in report.items() if name.split("_")[0] in {"effective", "entropy", "stable"}}
+    assert report["press_rank"] == 0
+    assert set(ranks.values()) == {0}

@@ -1,0 +1,248 @@
+"""The streamed spectra against numpy's SVD in float64, against matrices of known rank, and in bounded memory."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from trainables.errors import UserError
+from trainables.measurements.ranks import FLOAT32_EPS, press_rank, press_tolerance
+from trainables.measurements.spectrum import (
+    FLOAT64_EPS,
+    GramSpectrum,
+    Method,
+    QrSpectrum,
+    log_p_spectrum,
+    resolution,
+    spectrum_stream,
+)
+
+METHODS: tuple[Method, ...] = ("gram", "qr")
+every_method = pytest.mark.parametrize("method", METHODS)
+
+
+def log_softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    shifted = logits - logits.max(axis=1, keepdims=True)
+    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
+
+
+def gss_log_p(
+    rows: int, columns: int, width: int, *, c: float, k: float, spread: float = 1.0, seed: int = 0
+) -> NDArray[np.float64]:
+    """log P of a gss layer for random contexts and weights; `spread` is the standard deviation of the logits."""
+    random = np.random.default_rng(seed)
+    weight = random.standard_normal((columns, width)) * spread / width**0.5
+    logits = random.standard_normal((rows, width)) @ weight.T + random.standard_normal(columns) - c
+    return log_softmax(k * logits - (k - 1) * np.logaddexp(logits, 0.0))
+
+
+def low_rank(rows: int, columns: int, rank: int, *, seed: int = 0) -> NDArray[np.float64]:
+    random = np.random.default_rng(seed)
+    return np.asarray(random.standard_normal((rows, rank)) @ random.standard_normal((rank, columns)))
+
+
+def numpy_svd(matrix: NDArray[Any]) -> NDArray[np.float64]:
+    return np.linalg.svd(matrix.astype(np.float64), compute_uv=False)
+
+
+def cut(matrix: NDArray[Any], cuts: list[int]) -> list[NDArray[Any]]:
+    return np.split(matrix, sorted(cut % (len(matrix) + 1) for cut in cuts))
+
+
+@every_method
+@pytest.mark.parametrize("shape", [(1, 1), (1, 7), (7, 1), (2, 2), (30, 80), (80, 30), (200, 200)])
+def test_singular_values_are_numpys(method: Method, shape: tuple[int, int]) -> None:
+    matrix = np.random.default_rng(1).standard_normal(shape)
+    spectrum = log_p_spectrum([matrix], columns=shape[1], method=method)
+    expected = numpy_svd(matrix)
+    assert spectrum.singular_values.shape == (min(shape),)
+    assert spectrum.singular_values.dtype == np.float64
+    assert (spectrum.rows, spectrum.columns, spectrum.method) == (*shape, method)
+    np.testing.assert_allclose(spectrum.singular_values, expected, rtol=0, atol=1e-12 * expected[0])
+    assert (np.diff(spectrum.singular_values) <= 0).all()
+
+
+@every_method
+@settings(deadline=None, max_examples=40)
+@given(
+    rows=st.integers(1, 60),
+    columns=st.integers(1, 40),
+    cuts=st.lists(st.integers(0, 100), max_size=6),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_cutting_the_rows_changes_nothing(method: Method, rows: int, columns: int, cuts: list[int], seed: int) -> None:
+    matrix = np.random.default_rng(seed).uniform(-12, 0, (rows, columns))
+    whole = log_p_spectrum([matrix], columns=columns, method=method).singular_values
+    in_pieces = log_p_spectrum(cut(matrix, cuts), columns=columns, method=method).singular_values
+    # The Gram matrix has the squares of singular values to a precision relative to the largest one.
+    power = 2 if method == "gram" else 1
+    np.testing.assert_allclose(in_pieces**power, whole**power, rtol=0, atol=1e-13 * whole[0] ** power)
+
+
+@every_method
+def test_blocks_inside_a_call_change_nothing(method: Method, monkeypatch: pytest.MonkeyPatch) -> None:
+    matrix = gss_log_p(100, 30, 8, c=0.0, k=2.0)
+    whole = log_p_spectrum([matrix], columns=30, method=method).singular_values
+    monkeypatch.setattr("trainables.measurements.spectrum.BLOCK_BYTES", 8 * 30 * 7)
+    in_blocks = log_p_spectrum([matrix], columns=30, method=method).singular_values
+    np.testing.assert_allclose(in_blocks, whole, rtol=1e-9)
+
+
+@every_method
+@pytest.mark.parametrize("dtype", ["<f2", ">f2", "<f4", ">f4", "<f8", ">f8"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_every_float_type_byte_order_and_layout(method: Method, dtype: str, order: Any) -> None:
+    matrix = np.array(np.random.default_rng(2).standard_normal((50, 20)), dtype=dtype, order=order)
+    before = matrix.copy()
+    found = log_p_spectrum([matrix[:13], matrix[13:14], matrix[14:]], columns=20, method=method).singular_values
+    np.testing.assert_allclose(found, numpy_svd(matrix), rtol=1e-9)
+    np.testing.assert_array_equal(matrix, before)
+
+
+@every_method
+def test_zero_rows_add_nothing(method: Method) -> None:
+    matrix = np.random.default_rng(3).standard_normal((30, 10))
+    padded = np.insert(matrix, [0, 0, 5, 30], 0.0, axis=0)
+    plain = log_p_spectrum([matrix], columns=10, method=method).singular_values
+    with_zeros = log_p_spectrum([padded], columns=10, method=method).singular_values
+    np.testing.assert_allclose(with_zeros, plain, rtol=1e-12)
+    zeros = log_p_spectrum([np.zeros((5, 10))], columns=10, method=method)
+    assert not zeros.singular_values.any()
+    assert press_rank(zeros) == 0
+
+
+@pytest.mark.parametrize("rank", [1, 2, 7, 40])
+@pytest.mark.parametrize("shape", [(200, 100), (100, 200), (600, 50)])
+def test_the_rank_of_a_low_rank_matrix(rank: int, shape: tuple[int, int]) -> None:
+    matrix = low_rank(*shape, rank, seed=rank)
+    assert press_rank(log_p_spectrum([matrix], columns=shape[1], method="gram")) == rank
+    by_qr = log_p_spectrum(np.split(matrix, 10), columns=shape[1], method="qr")
+    assert press_rank(by_qr) == rank
+    assert press_rank(by_qr, eps=FLOAT64_EPS) == rank
+
+
+@pytest.mark.parametrize("width", [1, 5, 24])
+def test_a_softmax_model_has_rank_width_plus_two(width: int) -> None:
+    """W h, the bias and the normaliser: d + 2 in float64, and never more by the tolerance of float32."""
+    log_p = gss_log_p(900, 300, width, c=0.0, k=1.0)
+    by_qr = log_p_spectrum(np.split(log_p, 9), columns=300, method="qr")
+    assert press_rank(by_qr, eps=FLOAT64_EPS) == width + 2
+    for method in METHODS:
+        single = log_p_spectrum([log_p.astype(np.float32)], columns=300, method=method)
+        assert press_rank(single) == width + 2
+
+
+@every_method
+@pytest.mark.parametrize("width", [1, 5, 24])
+def test_a_barely_trained_softmax_model_shows_less_than_its_bound(method: Method, width: int) -> None:
+    """All contexts give nearly the same row, and the tolerance is relative to the one large singular value."""
+    log_p = gss_log_p(900, 300, width, c=0.0, k=1.0, spread=1e-5)
+    assert press_rank(log_p_spectrum([log_p], columns=300, method=method)) == 1
+
+
+def check_gram_against_numpy(log_p: NDArray[np.float64]) -> None:
+    rows, columns = log_p.shape
+    expected = numpy_svd(log_p)
+    above = expected > press_tolerance(expected, rows=rows, columns=columns)
+    assert 0 < np.count_nonzero(above) < columns, "the spectrum must cross the tolerance for this to be a hard case"
+    spectrum = log_p_spectrum([log_p], columns=columns, method="gram")
+    np.testing.assert_allclose(spectrum.singular_values[above], expected[above], rtol=1e-6)
+    assert press_rank(spectrum) == np.count_nonzero(above)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gram_agrees_with_numpy_above_the_press_tolerance(seed: int) -> None:
+    check_gram_against_numpy(gss_log_p(2000, 600, 16, c=-1.0, k=1.25, spread=0.6, seed=seed))
+
+
+@pytest.mark.timeout(900)
+def test_gram_agrees_with_numpy_on_16000_contexts_of_4000_words() -> None:
+    """Most of the time is numpy's: about 40 seconds on two cores."""
+    check_gram_against_numpy(gss_log_p(16_000, 4_000, 64, c=0.0, k=1.5, spread=0.5))
+
+
+@pytest.mark.parametrize("columns", [1, 2, 20, 200])
+def test_each_method_resolves_as_far_as_it_says(columns: int) -> None:
+    """Values at the resolution come out within 2%, and zeros come out below it."""
+    for method in METHODS:
+        rows = 3 * columns + 1
+        finest = resolution(method, rows=rows, columns=columns)
+        sigma = np.zeros(columns)
+        sigma[0] = 1.0
+        if method == "gram":
+            sigma[1 : columns // 2] = finest
+        left = np.linalg.qr(np.random.default_rng(4).standard_normal((rows, columns)))[0]
+        right = np.linalg.qr(np.random.default_rng(5).standard_normal((columns, columns)))[0]
+        found = log_p_spectrum([(left * sigma) @ right], columns=columns, method=method).singular_values
+        positive = np.count_nonzero(sigma)
+        np.testing.assert_allclose(found[:positive], sigma[:positive], rtol=0.02)
+        assert (found[positive:] < finest * found[0]).all()
+
+
+@given(rows=st.integers(1, 10**9), columns=st.integers(1, 10**6))
+def test_gram_always_resolves_the_press_tolerance_of_float32(rows: int, columns: int) -> None:
+    ratio = press_tolerance(np.ones(1), rows=rows, columns=columns, eps=FLOAT32_EPS)
+    assert ratio > resolution("gram", rows=rows, columns=columns)
+
+
+@pytest.mark.parametrize("stream", [GramSpectrum(1000), QrSpectrum(1000)])
+def test_an_update_does_not_copy_the_square_matrix(stream: GramSpectrum | QrSpectrum) -> None:
+    rows = np.random.default_rng(6).standard_normal((10, 1000))
+    tracemalloc.start()
+    try:
+        stream.update(rows)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak_bytes < 1000 * 1000 * 8 / 2
+
+
+@every_method
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_the_first_bad_row_is_named(method: Method, bad: float, dtype: type[Any]) -> None:
+    stream = spectrum_stream(method, 5)
+    stream.update(np.ones((40, 5), dtype=dtype))
+    rows = np.ones((10, 5), dtype=dtype)
+    rows[[3, 7], 2] = bad
+    with pytest.raises(UserError, match="row 43 "):
+        stream.update(rows)
+
+
+@every_method
+def test_values_at_the_end_of_the_range(method: Method) -> None:
+    """Adding the values up, or squaring them, would leave float64's range."""
+    huge = np.full((4, 3), 1e308) * np.random.default_rng(7).uniform(0.1, 1, (4, 3))
+    tiny = huge * 1e-308 * 1e-200
+    for matrix in (huge, tiny):
+        if method == "gram":
+            with pytest.raises(UserError, match="--method qr"):
+                log_p_spectrum([matrix], columns=3, method=method)
+        else:
+            scaled = numpy_svd(matrix / matrix.max())
+            found = log_p_spectrum([matrix / 16], columns=3, method=method).singular_values
+            np.testing.assert_allclose(found / (matrix.max() / 16), scaled, rtol=1e-12)
+
+
+@every_method
+def test_no_rows(method: Method) -> None:
+    with pytest.raises(UserError, match="no rows"):
+        log_p_spectrum([np.ones((0, 4))], columns=4, method=method)
+
+
+@every_method
+@pytest.mark.parametrize("rows", [np.ones((2, 3)), np.ones(4), np.ones((2, 4), dtype=np.int64), np.ones((2, 4)) * 1j])
+def test_rows_of_another_shape_or_type(method: Method, rows: NDArray[Any]) -> None:
+    with pytest.raises(ValueError, match=r"shape \(any, 4\)"):
+        spectrum_stream(method, 4).update(rows)
+
+
+def test_a_matrix_larger_than_the_memory() -> None:
+    with pytest.raises(UserError, match="keep fewer columns"):
+        GramSpectrum(10_000_000)
