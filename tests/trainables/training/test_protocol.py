@@ -202,8 +202,10 @@ def test_a_run_that_leaves_the_finite_numbers_says_so(tmp_path_factory: pytest.T
 
 
 def test_training_learns_what_there_is_to_learn() -> None:
-    trainer = Trainer(tiny.trial(dropout=False, epochs=25, learning_rate=10.0), tiny.corpus(), Runtime())
-    while len(trainer.progress.epochs) < 25:
+    config = tiny.trial(dropout=False, epochs=40, learning_rate=10.0, averaging=EtAsgdConfig(switch_epoch=1000))
+    model = config.model.model_copy(update={"embedding_width": 32, "hidden_width": 48, "context_width": 32})
+    trainer = Trainer(config.model_copy(update={"model": model}), tiny.corpus(), Runtime())
+    while len(trainer.progress.epochs) < 40:
         trainer.step()
         if trainer.epoch_is_over():
             trainer.end_epoch()

@@ -1,0 +1,112 @@
+"""Measurements on a model: perplexity against a plain loop, the rank of a softmax model's log P against theory."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from tests.trainables.training import tiny
+from trainables.config import GssConfig, OutputLayerConfig, SigSoftmaxConfig, SoftmaxConfig
+from trainables.language_model.awd_lstm import AwdLstm
+from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
+from trainables.measurements.perplexity import mean_loss
+from trainables.measurements.ranks import FLOAT32_EPS, press_rank
+from trainables.measurements.registry import MEASUREMENTS, measure
+from trainables.measurements.spectrum import FLOAT64_EPS, GramSpectrum, QrSpectrum
+from trainables.runtime import Runtime
+from trainables.training.loop import Trainer
+
+D = 8
+
+
+def trained(layer: OutputLayerConfig, epochs: int = 2) -> AwdLstm:
+    config = tiny.trial(output_layer=layer, epochs=epochs, learning_rate=20.0, activation_regularisation=0.0)
+    trainer = Trainer(config, tiny.corpus(), Runtime())
+    while len(trainer.progress.epochs) < epochs:
+        trainer.step()
+        if trainer.epoch_is_over():
+            trainer.end_epoch()
+    return trainer.model.eval()
+
+
+@torch.no_grad()
+def token_by_token(model: AwdLstm, tokens: np.ndarray) -> np.ndarray:
+    """log P (T x V) after each token of one stream, read one token at a time."""
+    state = model.zero_state(1)
+    rows = []
+    for token in tokens:
+        contexts = model.contexts(torch.tensor([[token]]), state)
+        state = contexts.state
+        rows.append(model.output.log_probabilities(contexts.dropped_TBC[0], model.embedding_VD).double())
+    return torch.cat(rows).numpy()
+
+
+@pytest.mark.parametrize("window", [1, 7, 70])
+def test_perplexity_is_that_of_a_loop_over_single_tokens(window: int) -> None:
+    model, tokens = trained(GssConfig(c=-1.5, k=2.5)), tiny.corpus().test
+    log_p = token_by_token(model, tokens)
+    expected = -log_p[np.arange(len(tokens) - 1), tokens[1:]].mean()
+    assert mean_loss(model, tokens, batch=1, window=window, what="test") == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_batch_reads_parallel_streams_and_leaves_the_rest_out() -> None:
+    model, tokens = trained(SoftmaxConfig()), tiny.corpus().valid[:64]
+    losses = []
+    for stream in np.split(tokens[:63], 3):
+        log_p = token_by_token(model, stream)
+        losses.append(-log_p[np.arange(20), stream[1:]])
+    found = mean_loss(model, tokens, batch=3, window=9, what="valid")
+    assert found == pytest.approx(np.concatenate(losses).mean(), rel=1e-5)
+
+
+def test_there_is_a_row_for_every_test_context_in_order() -> None:
+    model, tokens = trained(SigSoftmaxConfig()), tiny.corpus().test
+    rows = np.concatenate(list(log_probability_rows(model, context_vectors(model, tokens, window=70))))
+    assert rows.shape == (len(tokens), tiny.VOCABULARY)
+    assert rows.dtype == np.float32
+    np.testing.assert_allclose(rows, token_by_token(model, tokens), atol=2e-5)
+
+
+@pytest.mark.parametrize("epochs", [1, 6])
+def test_softmax_has_rank_d_plus_2_in_float64_and_never_more_in_float32(epochs: int) -> None:
+    """W h, the bias and the normaliser: d + 2, whatever the training; float32's tolerance may hide some of it."""
+    model, tokens = trained(SoftmaxConfig(), epochs), tiny.corpus().test
+    contexts = context_vectors(model, tokens, window=70)
+    log_p32 = model.output.log_probabilities(contexts, model.embedding_VD).detach().numpy()
+    double = model.double()
+    log_p64 = double.output.log_probabilities(contexts.double(), double.embedding_VD).detach().numpy()
+
+    exact = QrSpectrum(tiny.VOCABULARY)
+    exact.update(log_p64)
+    assert press_rank(exact.finish(), eps=FLOAT64_EPS) == D + 2
+    assert np.linalg.matrix_rank(log_p64) == D + 2
+
+    for stream in (GramSpectrum(tiny.VOCABULARY), QrSpectrum(tiny.VOCABULARY)):
+        stream.update(log_p32)
+        assert press_rank(stream.finish(), eps=FLOAT32_EPS) <= D + 2
+
+
+def test_gss_goes_beyond_the_bound_of_softmax() -> None:
+    model, tokens = trained(GssConfig(c=0.0, k=3.0), 6).double(), tiny.corpus().test
+    contexts = context_vectors(model, tokens, window=70)
+    rows = model.output.log_probabilities(contexts, model.embedding_VD).detach().numpy()
+    spectrum = QrSpectrum(tiny.VOCABULARY)
+    spectrum.update(rows)
+    assert press_rank(spectrum.finish(), eps=FLOAT64_EPS) > D + 2
+
+
+def test_measurements_run_by_name_and_respect_the_number_of_contexts() -> None:
+    model, corpus = trained(SoftmaxConfig()), tiny.corpus()
+    config = tiny.trial()
+    limited = config.model_copy(update={"evaluation": config.evaluation.model_copy(update={"rank_contexts": 100})})
+    metrics, singular_values = measure(list(MEASUREMENTS), model, corpus, limited)
+    assert metrics["spectrum@1"]["rank_rows"] == 100
+    assert singular_values is not None
+    assert len(singular_values) == tiny.VOCABULARY
+    rows = token_by_token(model, corpus.test)[:100]
+    np.testing.assert_allclose(singular_values[:D], np.linalg.svd(rows, compute_uv=False)[:D], atol=1e-6)
+    loss = mean_loss(model, corpus.test, batch=1, window=70, what="test")
+    assert metrics["perplexity@1"]["test_perplexity"] == pytest.approx(math.exp(loss))
