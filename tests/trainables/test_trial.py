@@ -15,7 +15,7 @@ import pytest
 
 from orchestrator.plan import make_plan, scale_named
 from search_spaces.catalog import load_study
-from trainables.config import TrialConfig
+from trainables.config import SoftmaxConfig, TrialConfig
 from trainables.runtime import Runtime
 from trainables.training.checkpoint import load_tensors
 from trainables.trial import run_trial
@@ -119,3 +119,13 @@ def test_a_file_that_is_no_config_gets_one_sentence(tmp_path: Path, content: str
     assert answer.stderr.startswith("error: ")
     assert sentence in answer.stderr
     assert "Traceback" not in answer.stderr
+
+
+def test_a_softmax_model_of_scale_quick_reaches_its_rank_bound(tmp_path: Path) -> None:
+    """d + 2 = 26, while a cell of the grid goes far beyond it: what the quick scale has to show."""
+    grid_cell = make_plan(load_study("gss_grid"), scale_named("quick"), "pydocs", None, {}).trials[0].config
+    softmax = grid_cell.model_copy(update={"output_layer": SoftmaxConfig()})
+    assert softmax.model.embedding_width == 24
+    outcome = run_trial(softmax, directory=tmp_path, runtime=Runtime())
+    assert outcome.measurements["spectrum@1"]["press_rank"] == 26
+    assert outcome.measurements["perplexity@1"]["test_perplexity"] < 150
