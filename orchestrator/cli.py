@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
@@ -53,30 +53,31 @@ COMMANDS = ("run", "studies", "status", "results", "report", "retry", "corpus", 
 STORAGE = Path("results")
 
 Scale = Annotated[str, typer.Option("--scale", help="smoke, quick, small or paper.")]
-AnyScale = Annotated[Optional[str], typer.Option("--scale", help="Only this scale.")]  # noqa: UP045
+AnyScale = Annotated[str | None, typer.Option("--scale", help="Only this scale.")]
 Corpus = Annotated[
-    Optional[list[str]],  # noqa: UP045
+    list[str] | None,
     typer.Option("--corpus", help="pydocs, ptb, wikitext-2 or a folder; may be repeated."),
 ]
-AnyCorpus = Annotated[Optional[str], typer.Option("--corpus", help="Only this corpus.")]  # noqa: UP045
-DataDir = Annotated[Optional[Path], typer.Option("--data-dir", help="Where corpora lie. [default: data]")]  # noqa: UP045
+AnyCorpus = Annotated[str | None, typer.Option("--corpus", help="Only this corpus.")]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where corpora lie. [default: data]")]
 StoreUrl = Annotated[
-    Optional[str],  # noqa: UP045
+    str | None,
     typer.Option("--store", help="sqlite:///FILE or postgresql+psycopg://... [default: results.db in the storage]"),
 ]
 Storage = Annotated[Path, typer.Option("--storage", help="Folder of checkpoints, result files and reports.")]
 Format = Annotated[str, typer.Option("--format", help="table, csv or json.")]
 Settings = Annotated[
-    Optional[list[str]],  # noqa: UP045
+    list[str] | None,
     typer.Option("--set", help="Replace a value of every trial's config, e.g. training.epochs=3; may be repeated."),
 ]
-Address = Annotated[Optional[str], typer.Option("--address", help="A running Ray cluster. [default: start Ray]")]  # noqa: UP045
+Address = Annotated[str | None, typer.Option("--address", help="A running Ray cluster. [default: start Ray]")]
 Gpus = Annotated[
-    Optional[float],  # noqa: UP045
+    float | None,
     typer.Option("--gpus-per-trial", help="0, a fraction or a number. [default: 1 at scales small and paper, else 0]"),
 ]
+Cores = Annotated[int, typer.Option("--cores-per-trial", min=1, help="Threads of a trial that runs on a CPU.")]
 MaxConcurrent = Annotated[
-    Optional[int],  # noqa: UP045
+    int | None,
     typer.Option("--max-concurrent", min=1, help="At most so many trials at the same time."),
 ]
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, or a Python file.")]
@@ -102,6 +103,7 @@ def run(
     storage: Storage = STORAGE,
     address: Address = None,
     gpus_per_trial: Gpus = None,
+    cores_per_trial: Cores = 1,
     max_concurrent: MaxConcurrent = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
     form: Format = "table",
@@ -114,7 +116,8 @@ def run(
 
         print_plans(plans, form, _console())
         return
-    _run_all(plans, _options(store, storage, address, gpus_per_trial, scale, max_concurrent), again=False)
+    options = _options(store, storage, address, _gpus(gpus_per_trial, scale), cores_per_trial, max_concurrent)
+    _run_all(plans, options, again=False)
 
 
 def _plans(
@@ -127,8 +130,12 @@ def _plans(
     return [make_plan(chosen, size, name, data_dir, overrides) for name in corpora or default_corpora(chosen, size)]
 
 
+def _gpus(asked: float | None, scale: str) -> float:
+    return asked if asked is not None else 1.0 if scale in ("small", "paper") else 0.0
+
+
 def _options(
-    store: str | None, storage: Path, address: str | None, gpus: float | None, scale: str, max_concurrent: int | None
+    store: str | None, storage: Path, address: str | None, gpus: float, cores: int, max_concurrent: int | None
 ) -> RunOptions:
     from orchestrator.sweep import RunOptions
 
@@ -136,7 +143,8 @@ def _options(
         storage=storage.resolve(),
         store_url=_store_url(store, storage),
         address=address,
-        gpus_per_trial=gpus if gpus is not None else 1.0 if scale in ("small", "paper") else 0.0,
+        gpus_per_trial=gpus,
+        cores_per_trial=cores,
         max_concurrent=max_concurrent,
     )
 
@@ -162,7 +170,7 @@ def studies(form: Format = "table") -> None:
 
 @app.command("status")
 def status(
-    study: Annotated[Optional[str], typer.Argument(metavar="[STUDY]", help="Only this study.")] = None,  # noqa: UP045
+    study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="Only this study.")] = None,
     store: StoreUrl = None,
     storage: Storage = STORAGE,
     form: Format = "table",
@@ -195,7 +203,7 @@ def report(
     corpus: AnyCorpus = None,
     store: StoreUrl = None,
     storage: Storage = STORAGE,
-    out: Annotated[Optional[Path], typer.Option("--out", help="The folder to write to.")] = None,  # noqa: UP045
+    out: Annotated[Path | None, typer.Option("--out", help="The folder to write to.")] = None,
 ) -> None:
     """Write the report of what the store holds, trials missing or not."""
     from orchestrator.listing import choose_variant
@@ -224,12 +232,14 @@ def retry(
     storage: Storage = STORAGE,
     address: Address = None,
     gpus_per_trial: Gpus = None,
+    cores_per_trial: Cores = 1,
     max_concurrent: MaxConcurrent = None,
     settings: Settings = None,
 ) -> None:
     """Run the trials of a study again that failed or diverged, and those that are missing."""
     plans = _plans(study, scale, corpus, data_dir, settings)
-    _run_all(plans, _options(store, storage, address, gpus_per_trial, scale, max_concurrent), again=True)
+    options = _options(store, storage, address, _gpus(gpus_per_trial, scale), cores_per_trial, max_concurrent)
+    _run_all(plans, options, again=True)
 
 
 @corpus_app.command("fetch")

@@ -35,6 +35,7 @@ class RunOptions:
     store_url: str
     address: str | None = None
     gpus_per_trial: float = 0.0
+    cores_per_trial: int = 1
     max_concurrent: int | None = None
 
 
@@ -97,7 +98,11 @@ def _run_missing(plan: Plan, options: RunOptions, store: Store, console: Console
 
         schedule = ScheduleOptions(
             storage=options.storage,
-            runtime=Runtime(data_dir=plan.data_dir, device="cuda" if options.gpus_per_trial > 0 else "cpu"),
+            runtime=Runtime(
+                data_dir=plan.data_dir,
+                device="cuda" if options.gpus_per_trial > 0 else "cpu",
+                threads=options.cores_per_trial,
+            ),
             measurements=plan.study.measurements,
             seconds_per_trial=seconds_each[0],
             address=options.address,
@@ -172,8 +177,8 @@ def _workers(options: RunOptions) -> int:
     """How many trials run at a time, as far as it is known before Ray has started."""
     if options.gpus_per_trial:
         return options.max_concurrent or 1
-    cores = len(os.sched_getaffinity(0))
-    return min(options.max_concurrent or cores, cores)
+    fitting = max(1, len(os.sched_getaffinity(0)) // options.cores_per_trial)
+    return min(options.max_concurrent or fitting, fitting)
 
 
 def _ensure_corpus(plan: Plan, console: Console) -> None:
