@@ -4,6 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STUDY ?= gss_grid
 ARGS ?=
+PIP_ARGS ?=
 
 .PHONY: sweep test check format bench clean
 
@@ -29,10 +30,10 @@ bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks.scheduling
 	$(BIN)/python -m benchmarks.store
 
-# torch first and by its pin: without one, pip takes a build with gigabytes of GPU libraries.
+# torch first, so that PIP_ARGS can name the package index of another build (CPU only, another CUDA) for it alone.
 $(VENV)/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt torch
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $(PIP_ARGS) torch
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
 	touch $@
 

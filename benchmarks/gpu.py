@@ -12,6 +12,7 @@ import time
 import numpy as np
 import torch
 
+from orchestrator.estimates import V100_SECONDS_PER_EPOCH
 from trainables.config import CorpusConfig, GssConfig, OutputLayerConfig, SigSoftmaxConfig, SoftmaxConfig, TrialConfig
 from trainables.corpora import Corpus
 from trainables.memory import PeakMemory
@@ -25,11 +26,6 @@ LAYERS: dict[str, OutputLayerConfig] = {
 }
 CORPORA = {"ptb": (929_589, 10_000, 20), "wikitext-2": (2_088_628, 33_278, 80)}
 """Train tokens, vocabulary, batch size."""
-V100_SECONDS = {
-    "ptb": {"softmax": 55, "sigsoftmax": 57, "gss": 58},
-    "wikitext-2": {"softmax": 72, "sigsoftmax": 83, "gss": 87},
-}
-"""AAAI 2021, Table 2."""
 
 
 def random_corpus(name: str) -> Corpus:
@@ -83,8 +79,8 @@ def main() -> None:
         corpus = random_corpus(name)
         for label, layer in LAYERS.items():
             seconds, peak_mib = time_layer(name, layer, corpus, options.device, options.steps)
-            published = V100_SECONDS[name][label]
-            print(f"{name:<12}{label:<12}{seconds:>10.1f}{published:>8}{published / seconds:>8.2f}{peak_mib:>10.0f}")
+            published = V100_SECONDS_PER_EPOCH[name][label]
+            print(f"{name:<12}{label:<12}{seconds:>10.1f}{published:>8.0f}{published / seconds:>8.2f}{peak_mib:>10.0f}")
 
 
 if __name__ == "__main__":

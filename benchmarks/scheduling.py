@@ -75,8 +75,10 @@ def main(trials: int) -> None:
             run_trial=do_nothing,
         )
         first_s, before_mib = time.perf_counter() - start_s, peak_mib()
-        summary = run_trials(
-            plan[len(warm) :],
+        start_s = time.perf_counter()
+        rest = plan[len(warm) :]
+        run_trials(
+            rest,
             store=store,
             run_id=store.begin_run(run),
             owner=this_owner(),
@@ -84,11 +86,13 @@ def main(trials: int) -> None:
             listener=Silent(),
             run_trial=do_nothing,
         )
-    assert summary.counts == {"done": trials - len(warm)}, summary
-    each_s = summary.seconds / summary.counts["done"]
+        rest_s = time.perf_counter() - start_s
+        states = store.states([trial.trial_id for trial in plan])
+    assert set(states.values()) == {"done"}, states
+    each_s = rest_s / len(rest)
     print(f"{len(warm)} trials, Ray's first start and stop included: {first_s:.1f} s")
     print(
-        f"{summary.counts['done']} trials, Ray's start and stop included: {summary.seconds:.1f} s, {each_s:.4f} s each "
+        f"{len(rest)} trials, Ray's start and stop included: {rest_s:.1f} s, {each_s:.4f} s each "
         f"(limit {LIMIT_S} s: {'kept' if each_s <= LIMIT_S else 'NOT KEPT'})"
     )
     print(f"the driver's peak memory grew by {peak_mib() - before_mib:.0f} MiB to {peak_mib():.0f} MiB")

@@ -31,7 +31,10 @@ def check_address(address: str) -> None:
         _check_port(address)
     command = [sys.executable, "-c", JOIN, address]
     try:
-        joined = subprocess.run(command, capture_output=True, text=True, timeout=JOIN_S, check=False)
+        # In a session of its own: Ctrl-C is for this process alone, its end must not look like a cluster's refusal.
+        joined = subprocess.run(
+            command, capture_output=True, text=True, timeout=JOIN_S, check=False, start_new_session=True
+        )
     except subprocess.TimeoutExpired:
         reason = f"no answer within {JOIN_S:g} s"
     else:

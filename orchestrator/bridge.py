@@ -60,10 +60,14 @@ class Bridge:
         return self._interrupt.requested or self._error is not None
 
     def guard(self, action: Callable[[], None]) -> None:
-        """Do something unless the sweep is stopping; an error stops it, and `raise_error` raises it in the end."""
+        """Do something unless the sweep is stopping; an error stops it, and `raise_error` raises it in the end.
+
+        Looks at the lease first: a driver that lost it must not speak for trials that another one runs.
+        """
         if self.stopping:
             return
         try:
+            self._keeper.check(self.dispatcher.held)
             action()
         except Exception as error:
             self._error = error
@@ -74,8 +78,8 @@ class Bridge:
             raise self._error
 
     def check_lease(self) -> None:
-        """Raise what the lease's thread met."""
-        self._keeper.check()
+        """Stop where the lease is lost or can no longer be renewed."""
+        self.guard(lambda: None)
 
     def send(self, key: str) -> Parcel | None:
         """The next pack, for Tune's trial `key`; None while there is none."""

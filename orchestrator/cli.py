@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,11 +13,13 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from search_spaces import catalog
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
+    from orchestrator.announce import RunOptions
+    from orchestrator.listing import Wanted
     from orchestrator.plan import Plan
-    from orchestrator.sweep import RunOptions
 
 HELP = """Sweeps of recurrent language models, and what their numbers mean.
 
@@ -42,6 +45,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
     rich_markup_mode=None,
 )
 corpus_app = typer.Typer(help="Get corpora and verify them.", no_args_is_help=True)
@@ -49,7 +53,7 @@ store_app = typer.Typer(help="Keep the results store in order.", no_args_is_help
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(store_app, name="store")
 
-COMMANDS = ("run", "studies", "status", "results", "report", "retry", "corpus", "store", "rank")
+COMMANDS = ("run", *catalog.COMMANDS)
 STORAGE = Path("results")
 
 Scale = Annotated[str, typer.Option("--scale", help="smoke, quick, small or paper.")]
@@ -86,7 +90,8 @@ StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's n
 def _console(*, stderr: bool = False) -> Console:
     # Without a terminal, lines are as long as they are: a log file has no width.
     wide = None if (sys.stderr if stderr else sys.stdout).isatty() else 200
-    return Console(stderr=stderr, width=wide)
+    # What users name things is text, brackets and all.
+    return Console(stderr=stderr, width=wide, markup=False, highlight=False)
 
 
 def _store_url(store: str | None, storage: Path) -> str:
@@ -95,6 +100,7 @@ def _store_url(store: str | None, storage: Path) -> str:
 
 @app.command("run")
 def run(
+    context: typer.Context,
     study: StudyArgument,
     scale: Scale = "quick",
     corpus: Corpus = None,
@@ -110,13 +116,17 @@ def run(
     settings: Settings = None,
 ) -> None:
     """Run what is missing of a study and report. `run` itself may be left away: sweep.py STUDY."""
+    if form != "table" and not dry_run:
+        raise UserError(
+            f"--format {form} is for --dry-run; the results of a run are shown by: sweep.py results {study}"
+        )
     plans = _plans(study, scale, corpus, data_dir, settings)
     if dry_run:
         from orchestrator.listing import print_plans
 
         print_plans(plans, form, _console())
         return
-    options = _options(store, storage, address, _gpus(gpus_per_trial, scale), cores_per_trial, max_concurrent)
+    options = _options(context, store, storage, address, _gpus(gpus_per_trial, scale), cores_per_trial, max_concurrent)
     _run_all(plans, options, again=False)
 
 
@@ -127,7 +137,10 @@ def _plans(
     from search_spaces.catalog import load_study
 
     chosen, size, overrides = load_study(study), scale_named(scale), parse_overrides(settings or [])
-    return [make_plan(chosen, size, name, data_dir, overrides) for name in corpora or default_corpora(chosen, size)]
+    return [
+        make_plan(chosen, size, name, data_dir, overrides, argument=study)
+        for name in corpora or default_corpora(chosen, size)
+    ]
 
 
 def _gpus(asked: float | None, scale: str) -> float:
@@ -135,9 +148,15 @@ def _gpus(asked: float | None, scale: str) -> float:
 
 
 def _options(
-    store: str | None, storage: Path, address: str | None, gpus: float, cores: int, max_concurrent: int | None
+    context: typer.Context,
+    store: str | None,
+    storage: Path,
+    address: str | None,
+    gpus: float,
+    cores: int,
+    max_concurrent: int | None,
 ) -> RunOptions:
-    from orchestrator.sweep import RunOptions
+    from orchestrator.announce import RunOptions
 
     return RunOptions(
         storage=storage.resolve(),
@@ -146,18 +165,33 @@ def _options(
         gpus_per_trial=gpus,
         cores_per_trial=cores,
         max_concurrent=max_concurrent,
+        typed=tuple(context.obj),
     )
 
 
 def _run_all(plans: Sequence[Plan], options: RunOptions, *, again: bool) -> None:
     from orchestrator.sweep import INTERRUPTED, run_study
 
+    # What `docker stop` and batch systems send ends a run as Ctrl-C does.
+    signal.signal(signal.SIGTERM, _as_ctrl_c)
     statuses = []
     for plan in plans:
-        statuses.append(run_study(plan, options, _console(), only=("failed", "diverged") if again else ()))
+        statuses.append(run_study(plan, options, _console(), again=again))
         if statuses[-1] == INTERRUPTED:
             break
     raise typer.Exit(max(statuses))
+
+
+def _as_ctrl_c(number: int, frame: object) -> None:  # noqa: ARG001  (the signature of a signal handler)
+    raise KeyboardInterrupt
+
+
+def _wanted(scale: str | None, corpus: str | None, settings: list[str] | None) -> Wanted:
+    from orchestrator.listing import Wanted
+    from orchestrator.plan import overrides_json, parse_overrides
+
+    overrides = overrides_json(parse_overrides(settings)) if settings else None
+    return Wanted(scale=scale, corpus=corpus, overrides=overrides)
 
 
 @app.command("studies")
@@ -186,6 +220,7 @@ def results(
     study: StudyArgument,
     scale: AnyScale = None,
     corpus: AnyCorpus = None,
+    settings: Settings = None,
     store: StoreUrl = None,
     storage: Storage = STORAGE,
     form: Annotated[str, typer.Option("--format", help="table, csv, json or parquet.")] = "table",
@@ -193,7 +228,7 @@ def results(
     """Print all trials of a study with their configs and metrics."""
     from orchestrator.listing import print_results
 
-    print_results(study, scale, corpus, _store_url(store, storage), form)
+    print_results(study, _wanted(scale, corpus, settings), _store_url(store, storage), form)
 
 
 @app.command("report")
@@ -201,11 +236,13 @@ def report(
     study: StudyArgument,
     scale: AnyScale = None,
     corpus: AnyCorpus = None,
+    settings: Settings = None,
     store: StoreUrl = None,
     storage: Storage = STORAGE,
     out: Annotated[Path | None, typer.Option("--out", help="The folder to write to.")] = None,
 ) -> None:
     """Write the report of what the store holds, trials missing or not."""
+    from orchestrator.announce import paper_command
     from orchestrator.listing import choose_variant
     from orchestrator.report.terminal import summary_group
     from orchestrator.store.opening import open_store
@@ -215,15 +252,17 @@ def report(
     console = _console()
     chosen = load_study(study)
     with open_store(_store_url(store, storage), create=False) as opened:
-        key = choose_variant(opened, chosen.name, scale, corpus)
+        key = choose_variant(opened, chosen.name, _wanted(scale, corpus, settings))
         folder = out or default_report_folder(storage.resolve(), key)
-        result = write_report(opened, chosen, key, folder.resolve())
+        command = paper_command(study, chosen.corpora or (key.corpus,), key.scale)
+        result = write_report(opened, chosen, key, folder.resolve(), paper_command=command)
     console.print(summary_group(result.summary))
-    console.print(f"Report: {result.path}", highlight=False, soft_wrap=True)
+    console.print(f"Report: {result.path}", soft_wrap=True)
 
 
 @app.command("retry")
 def retry(
+    context: typer.Context,
     study: StudyArgument,
     scale: Scale = "quick",
     corpus: Corpus = None,
@@ -236,9 +275,9 @@ def retry(
     max_concurrent: MaxConcurrent = None,
     settings: Settings = None,
 ) -> None:
-    """Run the trials of a study again that failed or diverged, and those that are missing."""
+    """Run just those trials of a study again that failed or diverged."""
     plans = _plans(study, scale, corpus, data_dir, settings)
-    options = _options(store, storage, address, _gpus(gpus_per_trial, scale), cores_per_trial, max_concurrent)
+    options = _options(context, store, storage, address, _gpus(gpus_per_trial, scale), cores_per_trial, max_concurrent)
     _run_all(plans, options, again=True)
 
 
@@ -250,7 +289,7 @@ def corpus_fetch(name: Annotated[str, typer.Argument(metavar="NAME")], data_dir:
 
     console = _console()
     fetch(name, data_dir=data_dir, on_progress=download_lines(console))
-    console.print(f"{name} is complete and verified.", highlight=False)
+    console.print(f"{name} is complete and verified.")
 
 
 @corpus_app.command("check")
@@ -266,7 +305,7 @@ def store_upgrade(store: StoreUrl = None, storage: Storage = STORAGE) -> None:
     """Bring a store made by an older version up to this one."""
     from orchestrator.store.opening import upgrade
 
-    _console().print(upgrade(_store_url(store, storage)), highlight=False, soft_wrap=True)
+    _console().print(upgrade(_store_url(store, storage)), soft_wrap=True)
 
 
 @store_app.command("check")
@@ -276,7 +315,7 @@ def store_check(store: StoreUrl = None, storage: Storage = STORAGE) -> None:
 
     problems = check(_store_url(store, storage))
     for problem in problems:
-        _console().print(problem, markup=False, highlight=False, soft_wrap=True)
+        _console().print(problem, soft_wrap=True)
     if not problems:
         _console().print("The store is sound.")
     raise typer.Exit(1 if problems else 0)
@@ -301,10 +340,10 @@ def main(arguments: list[str] | None = None) -> int:
     if arguments and arguments[0] not in COMMANDS and arguments[0] not in ("--help", "-h"):
         arguments.insert(0, "run")
     try:
-        app(args=arguments, prog_name="sweep.py")
+        app(args=arguments, prog_name="sweep.py", obj=arguments[1:])
     except SystemExit as ending:
         return ending.code if isinstance(ending.code, int) else 0
     except UserError as error:
-        _console(stderr=True).print(f"error: {error}", markup=False, highlight=False, soft_wrap=True)
+        _console(stderr=True).print(f"error: {error}", soft_wrap=True)
         return 2
     return 0

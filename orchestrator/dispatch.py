@@ -8,10 +8,10 @@ from __future__ import annotations
 import time
 from collections import Counter, deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from orchestrator.events import TrialEvent
-from orchestrator.execution import Failure, RunSummary, ScheduleOptions
+from orchestrator.execution import ScheduleOptions
 from orchestrator.lease import LEASE_S, dead_owners
 from orchestrator.packs import Pack, pack
 from orchestrator.progress import Listener
@@ -44,12 +44,6 @@ class _Flight:
     ended: int = 0
 
 
-@dataclass
-class _Tally:
-    counts: Counter[TrialState] = field(default_factory=Counter)
-    failures: list[Failure] = field(default_factory=list)
-
-
 class Dispatcher:
     """Hands out packs and takes in what they report. Every trial ends in exactly one of: recorded, failed, released."""
 
@@ -73,7 +67,6 @@ class Dispatcher:
         self._next_poll_s = 0.0
         self._attempts: Counter[str] = Counter()
         self._start_failures = 0
-        self._tally = _Tally()
         # One pack waits ready for the next free worker, except where that would exceed the user's own limit.
         limit = options.max_concurrent
         self._most_flights = slots + 1 if limit is None or limit > slots else limit
@@ -82,6 +75,11 @@ class Dispatcher:
     def finished(self) -> bool:
         """True when nothing is left to hand out and nothing can come back."""
         return not (self._queue or self._flights or self._foreign)
+
+    @property
+    def held(self) -> int:
+        """How many trials are ours by the store: claimed, and neither ended nor given back."""
+        return len(self._held)
 
     def next_pack(self, key: str) -> Pack | None:
         """Claim and hand out the next pack under the name `key`; None while there is nothing to hand out."""
@@ -98,10 +96,15 @@ class Dispatcher:
         return None
 
     def events(self, key: str, events: Iterable[TrialEvent]) -> None:
-        """Take in what the pack's worker reports."""
+        """Take in what the pack's worker reports. Raises UserError where its disk takes nothing more."""
         flight = self._flights[key]
         epochs: dict[str, list[EpochMetrics]] = {}
         for event in events:
+            if event.disk is not None:
+                raise UserError(
+                    f"The disk of {self._options.storage} {event.disk} and type the same command again; what was done "
+                    "is kept."
+                )
             if event.outcome is not None:
                 self._record(flight, event.outcome)
             elif event.epoch is not None:
@@ -147,50 +150,42 @@ class Dispatcher:
         finally:
             self._store.release(list(self._held), owner=self._owner)
 
-    def summary(self, *, interrupted: bool, seconds: float) -> RunSummary:
-        """How the sweep went so far."""
-        return RunSummary(
-            counts=dict(self._tally.counts),
-            failures=tuple(self._tally.failures),
-            interrupted=interrupted,
-            seconds=seconds,
-        )
-
     def _pack(self, trials: Sequence[PlannedTrial]) -> list[Pack]:
         return pack(trials, slots=self._slots, seconds_per_trial=self._options.seconds_per_trial)
 
     def _claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-        """Claim trials; those that another driver runs are kept in mind, those that ended meanwhile are counted."""
+        """Claim trials; those that another driver runs are kept in mind, of those that ended meanwhile it is told."""
         got = set(self._store.claim([trial.trial_id for trial in trials], owner=self._owner, lease_s=LEASE_S))
         mine = [trial for trial in trials if trial.trial_id in got]
         self._held.update({trial.trial_id: trial for trial in mine})
-        others = {trial.trial_id: trial for trial in trials if trial.trial_id not in got}
-        if others:
-            if not self._foreign:
-                self._listener.note(f"{len(others)} trials are run by another driver: waiting for them at the end.")
-            self._foreign.update(others)
+        known = len(self._foreign)
+        self._foreign.update({trial.trial_id: trial for trial in trials if trial.trial_id not in got})
+        self._drop_ended()
+        if self._foreign and not known:
+            self._listener.note(f"{len(self._foreign)} trials are run by another driver: waiting for them at the end.")
         return mine
 
     def _poll(self) -> None:
-        """Count trials of other drivers that ended, and take over those whose driver died or gave them back."""
+        """Drop trials of other drivers that ended, and take over those whose driver died or gave them back."""
         self._next_poll_s = time.monotonic() + POLL_S
         for owner in dead_owners(self._store.owners()):
             self._store.expire(owner)
-        for trial_id, state in self._store.states(list(self._foreign)).items():
-            if state in ENDED:
-                self._count_foreign(self._foreign.pop(trial_id), state)
+        self._drop_ended()
         free = self._store.claim(list(self._foreign), owner=self._owner, lease_s=LEASE_S)
         trials = [self._foreign.pop(trial_id) for trial_id in free]
         self._held.update({trial.trial_id: trial for trial in trials})
         self._queue.extend(_Queued(part, claimed=True) for part in self._pack(trials))
 
-    def _count_foreign(self, trial: PlannedTrial, state: TrialState) -> None:
-        outcome = TrialOutcome(
-            trial_id=trial.trial_id,
-            state="failed" if state == "pruned" else state,
-            cause=None if state == "done" else f"{state} in another driver's run",
-        )
-        self._count(trial, outcome)
+    def _drop_ended(self) -> None:
+        """Tell of trials of other drivers that ended."""
+        for trial_id, state in self._store.states(list(self._foreign)).items():
+            if state in ENDED:
+                outcome = TrialOutcome(
+                    trial_id=trial_id,
+                    state="failed" if state == "pruned" else state,
+                    cause=None if state == "done" else f"{state} in another driver's run",
+                )
+                self._tell(self._foreign.pop(trial_id), outcome)
 
     def _recover(self, flight: _Flight) -> None:
         """Record what the worker made durable and could not report."""
@@ -213,20 +208,15 @@ class Dispatcher:
         cause = f"{cause} (in each of {attempts} attempts)" if attempts > 1 else cause
         outcome = TrialOutcome(trial_id=trial.trial_id, state="failed", cause=cause)
         self._store.fail(trial.trial_id, cause=cause, run_id=self._run_id)
-        self._count(trial, outcome)
+        self._tell(trial, outcome)
 
     def _record(self, flight: _Flight, outcome: TrialOutcome) -> None:
         self._end(flight, record_outcome(self._store, self._options.storage, outcome, run_id=self._run_id))
 
     def _end(self, flight: _Flight, outcome: TrialOutcome) -> None:
         flight.ended += 1
-        self._count(flight.waiting.pop(outcome.trial_id), outcome)
+        self._tell(flight.waiting.pop(outcome.trial_id), outcome)
 
-    def _count(self, trial: PlannedTrial, outcome: TrialOutcome) -> None:
+    def _tell(self, trial: PlannedTrial, outcome: TrialOutcome) -> None:
         self._held.pop(trial.trial_id, None)
-        self._tally.counts[outcome.state] += 1
-        if outcome.state != "done":
-            self._tally.failures.append(
-                Failure(trial_id=trial.trial_id, name=trial.name, cause=outcome.cause or outcome.state)
-            )
         self._listener.finished(trial.trial_id, outcome)

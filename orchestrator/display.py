@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from rich.console import Console, Group
 from rich.live import Live
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from orchestrator.progress import Listener
 from trainables.outcome import EpochMetrics, TrialOutcome
@@ -106,7 +106,7 @@ class PlainLines(_Watching):
 
     def note(self, text: str) -> None:
         """Print a sentence."""
-        self.console.print(text, markup=False, highlight=False, soft_wrap=True)
+        self.console.print(text, soft_wrap=True)
 
 
 class LivePicture(_Watching):
@@ -138,19 +138,19 @@ class LivePicture(_Watching):
 
     def note(self, text: str) -> None:
         """Print a sentence above the picture."""
-        self.console.print(text, markup=False, highlight=False)
+        self.console.print(text)
 
     def __rich__(self) -> Group:
         """The picture as it is now."""
         running = Table.grid(padding=(0, 2))
         for trial in list(self.running.values())[:SHOWN_RUNNING]:
             seconds = time.monotonic() - trial.started_s
-            running.add_row(f"  {escape(trial.name)}", trial.describe(), f"{duration(seconds)}")
+            running.add_row(f"  {trial.name}", trial.describe(), duration(seconds))
         if len(self.running) > SHOWN_RUNNING:
             running.add_row(f"  and {len(self.running) - SHOWN_RUNNING} more")
-        failed = [f"[red]  {escape(line)}[/red]" for line in self.failures[-SHOWN_FAILURES:]]
-        heading = [f"[red]{len(self.failures)} without a result:[/red]"] if failed else []
-        return Group(self._bar, running, *heading, *failed)
+        failed = [f"  {line}" for line in self.failures[-SHOWN_FAILURES:]]
+        heading = [f"{len(self.failures)} without a result:"] if failed else []
+        return Group(self._bar, running, *(Text(line, style="red") for line in heading + failed))
 
 
 @contextmanager

@@ -17,6 +17,8 @@ PTB_TRAIN_TOKENS, PTB_VOCABULARY = 929_589, 10_000
 CORE_FLOPS = 2.4e10
 """Training of small models on one core, in operations a second: 5 quick trials, see benchmarks/RESULTS.md."""
 CORE_FLOPS_FLOAT64 = 3.5e10
+TRIAL_OVERHEAD_S = 1.0
+"""Reading the corpus, building the model, writing the result."""
 V100_BASIS = "seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations where the config differs"
 CORE_BASIS = "operations, at the speed of one core of the machine the project is developed on"
 
@@ -55,7 +57,8 @@ def _core_seconds(config: TrialConfig, corpus: CorpusIdentity) -> float:
     rows = min(tested, evaluation.rank_contexts or tested)
     forward = (validated + tested + rows) * per_token / 3
     spectrum = rows * vocabulary**2 + 4 / 3 * vocabulary**3
-    return (_train_operations(config, corpus) + forward) / CORE_FLOPS + spectrum / CORE_FLOPS_FLOAT64
+    work_s = (_train_operations(config, corpus) + forward) / CORE_FLOPS + spectrum / CORE_FLOPS_FLOAT64
+    return TRIAL_OVERHEAD_S + work_s
 
 
 def _train_operations(config: TrialConfig, corpus: CorpusIdentity) -> float:

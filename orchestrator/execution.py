@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.store.records import TrialState
 from trainables.runtime import Runtime
 
 
@@ -23,7 +22,7 @@ class ScheduleOptions:
     address: str | None = None
     """Of a running Ray cluster, "host:port" or "auto"; None starts Ray on this machine."""
     gpus_per_trial: float = 0.0
-    """0, a fraction of one GPU, or a whole number of them."""
+    """0, a fraction of one GPU, or 1: a model trains on one GPU."""
     max_concurrent: int | None = None
     """At most so many packs at the same time; None: as many as fit."""
     max_attempts: int = 2
@@ -31,21 +30,8 @@ class ScheduleOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Failure:
-    """A trial that failed or diverged, and why."""
-
-    trial_id: str
-    name: str
-    cause: str
-
-
-@dataclass(frozen=True, kw_only=True)
 class RunSummary:
-    """How a sweep went: its trials by final state, those that went wrong with their causes."""
+    """How a sweep went; what became of its trials is in the store."""
 
-    counts: dict[TrialState, int] = field(default_factory=dict)
-    """Of the trials handed over, those that ended, whoever ran them."""
-    failures: tuple[Failure, ...] = ()
     interrupted: bool = False
-    """True where a signal ended the sweep early; what was running is planned again."""
-    seconds: float = 0.0
+    """True where a signal came, whenever; what was running then is planned again."""

@@ -12,7 +12,10 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interrupt:
-    """Context in which signals only set `requested`. Outside the main thread it leaves signals alone."""
+    """Context in which signals only set `requested`; then the handlers that it found are back.
+
+    Outside the main thread it leaves signals alone.
+    """
 
     def __init__(self) -> None:
         self.requested = False
@@ -28,10 +31,11 @@ class Interrupt:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)
+            # None stands for a handler that is no Python function, which cannot be put back.
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def install(self) -> None:
-        """Take the signals, again where something else took them since (`ray.init` does)."""
+        """Take the signals, again where something else took them since (Ray does)."""
         for number in self._before:
             signal.signal(number, self._handle)
 

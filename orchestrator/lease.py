@@ -5,12 +5,14 @@ from __future__ import annotations
 import os
 import socket
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 from orchestrator.store.interface import Store
+from trainables.errors import UserError
 
 LEASE_S = 60.0
 """After so long without renewal a trial of a driver on another machine is taken over."""
@@ -53,14 +55,21 @@ def _start_ticks(pid: int) -> str:
     return "" if fields[0] == "Z" else fields[19]
 
 
+def _since_boot_s() -> float:
+    """Seconds since boot, those counted in which the machine slept."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 class LeaseKeeper:
-    """Context in which a thread renews the owner's lease. `check` raises what the thread met."""
+    """Context in which a thread renews the owner's lease. `check`, on the main thread, raises what went wrong."""
 
     def __init__(self, store: Store, owner: str, lease_s: float = LEASE_S) -> None:
         self._store, self._owner, self._lease_s = store, owner, lease_s
         self._ended = threading.Event()
         self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._renew, name="lease", daemon=True)
+        self._renewed_s = _since_boot_s()
+        self._lapsed = False
+        self._thread = threading.Thread(target=self._keep, name="lease", daemon=True)
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -72,15 +81,36 @@ class LeaseKeeper:
         self._ended.set()
         self._thread.join()
 
-    def check(self) -> None:
-        """Raise the error that ended the renewals, if one did: a store that takes no lease takes no result."""
+    def check(self, held: int) -> None:
+        """Raise the error that ended the renewals, if one did: a store that takes no lease takes no result.
+
+        Raises UserError where this process stood still for longer than its lease (a laptop that slept) and owns fewer
+        trials by now than the `held` ones it believes to: another driver runs those, or has ended them.
+        """
         if self._error is not None:
             raise self._error
+        if not self._lapsed and _since_boot_s() - self._renewed_s <= self._lease_s:
+            return
+        lost = held - self._renew()
+        self._lapsed = False
+        if lost > 0:
+            raise UserError(
+                f"This command stood still for more than {self._lease_s:g} s, and {lost} of its trials were taken over "
+                "by another one: type the same command again to go on; what was done is kept."
+            )
 
-    def _renew(self) -> None:
+    def _keep(self) -> None:
         while not self._ended.wait(self._lease_s / RENEWALS_PER_LEASE):
             try:
-                self._store.renew(self._owner, self._lease_s)
+                self._renew()
             except Exception as error:  # raised again on the main thread, by check
                 self._error = error
                 return
+
+    def _renew(self) -> int:
+        start_s = _since_boot_s()
+        owned = self._store.renew(self._owner, self._lease_s)
+        if _since_boot_s() - self._renewed_s > self._lease_s:
+            self._lapsed = True
+        self._renewed_s = start_s
+        return owned

@@ -6,6 +6,7 @@ import csv
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -22,6 +23,24 @@ if TYPE_CHECKING:
 
 FORMATS = ("table", "csv", "json")
 Record = Mapping[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """Which variants of a study are meant; None takes any."""
+
+    scale: str | None = None
+    corpus: str | None = None
+    overrides: str | None = None
+
+    def fits(self, key: StudyKey) -> bool:
+        """Whether this variant is meant."""
+        asked = ((self.scale, key.scale), (self.corpus, key.corpus), (self.overrides, key.overrides))
+        return all(wanted in (None, found) for wanted, found in asked)
+
+    def __str__(self) -> str:
+        parts = {"scale": self.scale, "corpus": self.corpus, "--set": self.overrides}
+        return "".join(f", {name} {value}" for name, value in parts.items() if value)
 
 
 def check_format(form: str, formats: Sequence[str] = FORMATS) -> None:
@@ -96,10 +115,9 @@ def print_plans(plans: Sequence[Plan], form: str, console: Console) -> None:
         console.print(
             f"{plan.study.name}, scale {plan.scale.name}, corpus {plan.corpus.name}: {len(plan.trials)} trials, "
             f"estimated {gpu_hours:,.4g} GPU-hours, or {cores} of one core.",
-            highlight=False,
             soft_wrap=True,
         )
-    console.print(f"GPU-hours: {V100_BASIS}. Core: {CORE_BASIS}.", highlight=False, soft_wrap=True)
+    console.print(f"GPU-hours: {V100_BASIS}. Core: {CORE_BASIS}.", soft_wrap=True)
 
 
 def print_studies(form: str, console: Console) -> None:
@@ -144,27 +162,25 @@ def print_status(study: str | None, store_url: str, form: str, console: Console)
     print_records(records, {key: key for key in (*keys, *states)}, form, console)
 
 
-def choose_variant(store: Store, study: str, scale: str | None, corpus: str | None) -> StudyKey:
-    """The variant of a study that is meant: of several that fit, the one planned last, and that is said."""
-    fitting = [
-        s.key
-        for s in store.studies()
-        if s.key.study == study and scale in (None, s.key.scale) and corpus in (None, s.key.corpus)
-    ]
+def choose_variant(store: Store, study: str, wanted: Wanted) -> StudyKey:
+    """The variant of a study that is meant. Of several that fit, one without `--set` goes first, then the one planned
+    last; which it is, is said. Raises UserError where none fits."""
+    fitting = [s.key for s in store.studies() if s.key.study == study and wanted.fits(s.key)]
     if not fitting:
-        wanted = " ".join(["study", repr(study), *(f"at {x!r}" for x in (scale, corpus) if x)])
-        raise UserError(f"the store has no {wanted}: see what it has with python sweep.py status")
+        raise UserError(f"the store has no study {study!r}{wanted}: see what it has with python sweep.py status")
+    plain = [key for key in fitting if key.overrides == "{}"]
+    chosen = (plain or fitting)[-1]
     if len(fitting) > 1:
-        chosen = fitting[-1]
+        settings = "" if chosen.overrides == "{}" else f", --set {chosen.overrides}"
         print(
-            f"Of {len(fitting)} variants of {study}, the one planned last: scale {chosen.scale}, corpus "
-            f"{chosen.corpus}; name another with --scale and --corpus.",
+            f"Of {len(fitting)} variants of {study}, this is the one at scale {chosen.scale}, corpus {chosen.corpus}"
+            f"{settings}; name another with --scale, --corpus and --set.",
             file=sys.stderr,
         )
-    return fitting[-1]
+    return chosen
 
 
-def print_results(study: str, scale: str | None, corpus: str | None, store_url: str, form: str) -> None:
+def print_results(study: str, wanted: Wanted, store_url: str, form: str) -> None:
     """All trials of a study variant, to standard output, in one of four formats."""
     from orchestrator.analysis.frames import flatten
     from orchestrator.report.export import FORMATS as RESULT_FORMATS
@@ -176,7 +192,7 @@ def print_results(study: str, scale: str | None, corpus: str | None, store_url: 
     if form == "parquet" and sys.stdout.isatty():
         raise UserError("parquet is a binary format: send it to a file, for example with > results.parquet")
     with open_store(store_url, create=False) as store:
-        results = flatten(store.results(choose_variant(store, load_study(study).name, scale, corpus)))
+        results = flatten(store.results(choose_variant(store, load_study(study).name, wanted)))
     if form == "parquet":
         write_parquet(results, sys.stdout.buffer)
     else:
@@ -191,11 +207,10 @@ def print_corpus(name: str, data_dir: Path | None, console: Console) -> None:
     report = check(name, data_dir=data_dir)
     about = report.identity
     for file in report.files:
-        console.print(f"{file.name}: {file.size_bytes:,} bytes, SHA-256 {file.sha256}", highlight=False)
+        console.print(f"{file.name}: {file.size_bytes:,} bytes, SHA-256 {file.sha256}")
     console.print(
         f"{name} is in order: train {about.train_tokens:,}, valid {about.valid_tokens:,}, test {about.test_tokens:,} "
         f"tokens; vocabulary {about.vocabulary_size:,}.",
-        highlight=False,
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,9 @@ from trainables.config import MIN_STREAM, CorpusConfig, TrialConfig
 from trainables.corpora import CorpusIdentity, identity, resolve_argument
 from trainables.errors import UserError
 from trainables.parameters import parameter_count
+
+FIXED_KEYS = ("schema_version", "kind", "corpus.name", "corpus.sha256")
+"""What `--set` may not touch: with another value, the config would lie about the text or the program."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,6 +45,8 @@ class Plan:
     """All trials of one variant of a study."""
 
     study: Study
+    argument: str
+    """The study as it was typed: its name or its file."""
     scale: Scale
     corpus: CorpusIdentity
     data_dir: Path | None
@@ -62,13 +68,22 @@ def default_corpora(study: Study, scale: Scale) -> tuple[str, ...]:
     return ("pydocs",) if scale.name in ("smoke", "quick") else study.corpora or ("ptb",)
 
 
-def make_plan(study: Study, scale: Scale, corpus: str, data_dir: Path | None, overrides: Mapping[str, Any]) -> Plan:
+def make_plan(
+    study: Study,
+    scale: Scale,
+    corpus: str,
+    data_dir: Path | None,
+    overrides: Mapping[str, Any],
+    *,
+    argument: str | None = None,
+) -> Plan:
     """Resolve every trial of the study. Raises UserError for a study, corpus or override that makes no sense."""
     name, data_dir = resolve_argument(corpus, data_dir)
     known = identity(name, data_dir=data_dir)
     configs = _trials_of(study, CorpusConfig(name=known.name, sha256=known.sha256))
     if scale.name == "smoke":
-        configs = list((study.corner or smoke_corner)(configs))
+        with _blaming(study, "its corner function"):
+            configs = list((study.corner or smoke_corner)(configs))
     resolved = [apply_overrides(apply_scale(scale, config), overrides) for config in configs]
     for config in resolved:
         _require_text(config, known)
@@ -78,9 +93,17 @@ def make_plan(study: Study, scale: Scale, corpus: str, data_dir: Path | None, ov
         study=study.name,
         scale=scale.name,
         corpus=known.name,
-        overrides=json.dumps(overrides, sort_keys=True, separators=(",", ":")),
+        overrides=overrides_json(overrides),
     )
-    return Plan(study=study, scale=scale, corpus=known, data_dir=data_dir, key=key, trials=trials)
+    return Plan(
+        study=study,
+        argument=argument or study.name,
+        scale=scale,
+        corpus=known,
+        data_dir=data_dir,
+        key=key,
+        trials=trials,
+    )
 
 
 def parse_overrides(settings: Sequence[str]) -> dict[str, Any]:
@@ -97,6 +120,11 @@ def parse_overrides(settings: Sequence[str]) -> dict[str, Any]:
     return overrides
 
 
+def overrides_json(overrides: Mapping[str, Any]) -> str:
+    """Overrides as canonical JSON: what tells variants of a study apart."""
+    return json.dumps(overrides, sort_keys=True, separators=(",", ":"))
+
+
 def apply_overrides(config: TrialConfig, overrides: Mapping[str, Any]) -> TrialConfig:
     """The config with dotted keys replaced. Raises UserError for an unknown key or a value that it cannot have."""
     if not overrides:
@@ -104,6 +132,8 @@ def apply_overrides(config: TrialConfig, overrides: Mapping[str, Any]) -> TrialC
     content = config.model_dump(mode="json")
     keys = _dotted(content)
     for key, value in overrides.items():
+        if key in FIXED_KEYS:
+            raise UserError(f"--set cannot change {key!r}: it follows from the program, the study or --corpus")
         if key not in keys:
             near = difflib.get_close_matches(key, keys, n=3, cutoff=0.5)
             hint = f"did you mean {' or '.join(near)}? " if near else ""
@@ -117,26 +147,37 @@ def apply_overrides(config: TrialConfig, overrides: Mapping[str, Any]) -> TrialC
         return TrialConfig.model_validate(content)
     except ValidationError as error:
         first = error.errors()[0]
-        # A union's error names the member that was tried, which is no part of the key.
-        key = ".".join(str(part) for part in first["loc"])
-        raise UserError(f"--set cannot give {key} the value {first['input']!r}: {first['msg']}") from error
+        place_named = _known_part(first["loc"], content)
+        if not place_named:
+            raise UserError(
+                f"--set makes a config that cannot be: {first['msg'].removeprefix('Value error, ')}"
+            ) from error
+        raise UserError(f"--set cannot give {place_named} the value {first['input']!r}: {first['msg']}") from error
 
 
 def _dotted(content: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Every key, also those of whole parts such as `training.averaging`, which can be set as JSON objects."""
     keys = []
     for key, value in content.items():
-        keys += _dotted(value, f"{prefix}{key}.") if isinstance(value, dict) else [prefix + key]
+        keys.append(prefix + key)
+        if isinstance(value, dict):
+            keys += _dotted(value, f"{prefix}{key}.")
     return keys
 
 
+def _known_part(location: Sequence[int | str], content: Any) -> str:
+    """The key that an error is about; a union's error also names the member that was tried, which is no key."""
+    keys = []
+    for part in location:
+        if isinstance(content, dict) and part in content:
+            keys.append(str(part))
+            content = content[part]
+    return ".".join(keys)
+
+
 def _trials_of(study: Study, corpus: CorpusConfig) -> list[TrialConfig]:
-    try:
+    with _blaming(study, "its trials function"):
         configs = list(study.trials(corpus))
-    except Exception as error:
-        # A study file is the user's code: whatever it raises is said as a fault of that file.
-        raise UserError(
-            f"the study {study.name} cannot make its trials: {type(error).__name__}: {error}; mend its trials function"
-        ) from error
     if not configs:
         raise UserError(f"a study needs at least one trial; {study.name} has none for the corpus {corpus.name}")
     wrong = next((config for config in configs if not isinstance(config, TrialConfig)), None)
@@ -144,13 +185,29 @@ def _trials_of(study: Study, corpus: CorpusConfig) -> list[TrialConfig]:
         raise UserError(
             f"the trials of a study are TrialConfig objects; {study.name} yields a {type(wrong).__name__}: mend it"
         )
-    return configs
+    with _blaming(study, "its trials function"):
+        # What is run is read from JSON; a config made past validation would be another trial there than here.
+        return [TrialConfig.model_validate(config.model_dump(mode="json", warnings="error")) for config in configs]
+
+
+@contextmanager
+def _blaming(study: Study, part: str) -> Iterator[None]:
+    """A study is the user's code: whatever it raises is said as a fault of that part of it."""
+    try:
+        yield
+    except Exception as error:
+        first = str(error).splitlines()[0] if not isinstance(error, ValidationError) else error.errors()[0]["msg"]
+        raise UserError(
+            f"the study {study.name} cannot make its trials: {type(error).__name__}: {first}; mend {part}"
+        ) from error
 
 
 def _trial_plan(study: Study, config: TrialConfig, corpus: CorpusIdentity) -> TrialPlan:
     vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
+    with _blaming(study, "its label function"):
+        name = study.label(config)
     return TrialPlan(
-        name=study.label(config),
+        name=name,
         config=config,
         trial_id=config.trial_id,
         parameters=parameter_count(config, vocabulary),

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from ray import tune
 
-from orchestrator.events import EVENTS, TrialEvent
+from orchestrator.events import DISK_TROUBLES, EVENTS, TrialEvent
 from trainables.config import TrialConfig
 from trainables.errors import UserError
 from trainables.outcome import EpochMetrics, TrialOutcome
@@ -54,6 +54,24 @@ class BrokenProcessError(Exception):
     """This process can run no further trial; the driver hands the rest of the pack to another one."""
 
 
+class _DiskError(Exception):
+    """A write failed for the disk's sake; the text is one of `DISK_TROUBLES`."""
+
+
+def cuda_problem() -> str | None:
+    """Why torch could not train on this process' GPU, and what to do; None where it could."""
+    import torch
+
+    if torch.cuda.is_available():
+        return None
+    if torch.version.cuda is None:
+        return f"the installed torch {torch.__version__} has no CUDA support: install a build of torch for CUDA"
+    return (
+        f"torch {torch.__version__} finds none that it can use: see that nvidia-smi lists it and that the driver is "
+        f"new enough for CUDA {torch.version.cuda}"
+    )
+
+
 def make_trainable(job: Job) -> Callable[[dict[str, Any]], None]:
     """The function that Ray Tune runs: its config holds a `Parcel` under "pack"."""
 
@@ -64,7 +82,10 @@ def make_trainable(job: Job) -> Callable[[dict[str, Any]], None]:
 
 
 def run_pack(configs: Sequence[TrialConfig], job: Job, send: Callable[[str], None]) -> None:
-    """Run trials in the given order and send their events, several in one message where trials are short."""
+    """Run trials in the given order and send their events, several in one message where trials are short.
+
+    Raises BrokenProcessError, with the rest of the pack not started, where no trial could run any more.
+    """
     os.environ["OMP_NUM_THREADS"] = str(job.runtime.threads)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(job.runtime.threads)
@@ -74,7 +95,11 @@ def run_pack(configs: Sequence[TrialConfig], job: Job, send: Callable[[str], Non
     for config in configs:
         start_s = time.monotonic()
         outbox.add(TrialEvent(trial_id=config.trial_id), now=was_long)
-        outcome = _run_one(run_trial, config, job, outbox)
+        try:
+            outcome = _run_one(run_trial, config, job, outbox)
+        except _DiskError as error:
+            outbox.add(TrialEvent(trial_id=config.trial_id, disk=str(error)), now=True)
+            raise BrokenProcessError(f"the disk {error}") from error
         was_long = time.monotonic() - start_s >= REPORT_EVERY_S
         # Sent together with the next trial's start: one message, and the driver knows what runs if we die.
         outbox.hold(TrialEvent(trial_id=config.trial_id, outcome=outcome))
@@ -91,7 +116,10 @@ def _default_run_trial() -> RunTrial:
 
 
 def _run_one(run_trial: RunTrial, config: TrialConfig, job: Job, outbox: _Outbox) -> TrialOutcome:
-    """The trial's outcome; whatever it raises becomes a failed one, with the traceback in its folder's error.log."""
+    """The trial's outcome; whatever it raises becomes a failed one, with the traceback in its folder's error.log.
+
+    Raises _DiskError where the disk takes nothing more: that is no trial's failure.
+    """
     directory = trial_directory(job.storage, config.trial_id)
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -104,17 +132,22 @@ def _run_one(run_trial: RunTrial, config: TrialConfig, job: Job, outbox: _Outbox
         )
     except UserError as error:
         cause = str(error)
+    except OSError as error:
+        if error.errno in DISK_TROUBLES:
+            raise _DiskError(DISK_TROUBLES[error.errno]) from error
+        cause = _cause(error, directory)
     except (Exception, SystemExit) as error:  # any trouble is this trial's alone; it is reported, not swallowed
-        first_line = next(iter(str(error).splitlines()), "")
-        cause = f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
-        _write_traceback(directory)
+        cause = _cause(error, directory)
     return TrialOutcome(trial_id=config.trial_id, state="failed", cause=cause)
 
 
-def _write_traceback(directory: Path) -> None:
-    # On a full disk there is no room for the traceback either; the cause still reaches the driver.
+def _cause(error: BaseException, directory: Path) -> str:
+    """An exception in one line; called where it is handled, and leaves its traceback in the folder."""
+    # Where the log cannot be written, the cause still reaches the driver.
     with contextlib.suppress(OSError):
         (directory / "error.log").write_text(traceback.format_exc())
+    first_line = next(iter(str(error).splitlines()), "")
+    return f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
 
 
 def _gpu_is_lost(outcome: TrialOutcome) -> bool:

@@ -15,13 +15,16 @@ from trainables.errors import UserError
 NAMES = ("gss_grid",)
 """Every built-in study: the module of that name in this package."""
 
+COMMANDS = ("studies", "status", "results", "report", "retry", "corpus", "store", "rank")
+"""What else may have been meant by a word that is no study."""
+
 
 def load_study(name: str) -> Study:
     """The study called `name`, or the one in the Python file `name`. Raises UserError where there is none."""
     if name.endswith(".py") or "/" in name:
         return _study_in(_import_file(Path(name)), name)
     if name not in NAMES:
-        near = difflib.get_close_matches(name, NAMES, n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name, NAMES + COMMANDS, n=2, cutoff=0.6)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         raise UserError(
             f"unknown study {name!r}: {hint}Choose from {', '.join(NAMES)}, or give a Python file that defines STUDY"

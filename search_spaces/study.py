@@ -85,4 +85,4 @@ class Study:
     deviations: tuple[str, ...] = ()
     """Where the study knowingly differs from its source, a sentence each."""
     corner: Callable[[Sequence[TrialConfig]], Sequence[TrialConfig]] | None = None
-    """Picks the few trials that scale `smoke` runs; None takes the first four."""
+    """Picks the few trials that scale `smoke` runs; None takes four, spread over the study."""

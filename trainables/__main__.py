@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -15,10 +16,12 @@ from trainables.runtime import Runtime, trial_directory
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one trial; the outcome goes to standard output as JSON. 0 done, 1 diverged, 2 bad input."""
+    """Run one trial; the outcome goes to standard output as JSON. 0 done, 1 diverged, 2 bad input, 130 interrupted."""
     parser = argparse.ArgumentParser(prog="python -m trainables", description=__doc__)
-    parser.add_argument("config", type=Path, help="a trial's config as JSON, as `sweep.py STUDY --dry-run` prints it")
-    parser.add_argument("--directory", type=Path, help="the trial's folder; default: results/trials/<id>")
+    parser.add_argument(
+        "config", type=Path, help="a trial's config as JSON, or one object of `sweep.py STUDY --dry-run --format json`"
+    )
+    parser.add_argument("--directory", type=Path, help="the trial's folder; default: below results/trials")
     parser.add_argument("--data-dir", type=Path, help="where corpora lie; default: data/")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--threads", type=int, default=1, help="threads on a CPU; default: 1")
@@ -28,25 +31,47 @@ def main(arguments: list[str] | None = None) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("Interrupted; the same command goes on from the last checkpoint.", file=sys.stderr)
+        return 130
     print(outcome.model_dump_json(indent=1))
     return 0 if outcome.state == "done" else 1
 
 
 def _run(options: argparse.Namespace) -> TrialOutcome:
-    try:
-        config = TrialConfig.model_validate_json(options.config.read_bytes())
-    except OSError as error:
-        raise UserError(f"cannot read {options.config}: {error.strerror}; name a trial's config file") from error
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the file"
-        raise UserError(f"{options.config} is not a trial's config: {place}: {first['msg']}") from error
+    config = _read_config(options.config)
+    if options.threads < 1:
+        raise UserError(f"--threads takes a number from 1; got {options.threads}")
     # Imported late, so that a wrong config is answered at once.
+    import torch
+
     from trainables.trial import run_trial
 
+    if options.device == "cuda" and not torch.cuda.is_available():
+        raise UserError("--device cuda needs a GPU and a torch built for it, and there is none here: use --device cpu")
     runtime = Runtime(data_dir=options.data_dir, device=options.device, threads=options.threads)
     directory = options.directory or trial_directory(Path("results"), config.trial_id)
-    return run_trial(config, directory=directory, runtime=runtime, on_epoch=_print_epoch)
+    try:
+        return run_trial(config, directory=directory, runtime=runtime, on_epoch=_print_epoch)
+    except OSError as error:
+        raise UserError(
+            f"the trial's folder {directory} must take its files, and could not ({error.strerror}): "
+            "free space there or name another one with --directory"
+        ) from error
+
+
+def _read_config(path: Path) -> TrialConfig:
+    try:
+        content = json.loads(path.read_bytes())
+        return TrialConfig.model_validate(content.get("config", content) if isinstance(content, dict) else content)
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}; name a trial's config file") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the whole"
+        raise UserError(f"{path} is not a trial's config ({place}: {first['msg']}): mend it") from error
+    except ValueError as error:
+        raise UserError(f"{path} is not a trial's config, as it is no JSON ({error}): mend it") from error
 
 
 def _print_epoch(metrics: EpochMetrics) -> None:

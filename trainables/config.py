@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Annotated, Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator
+from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator, model_validator
 
 SCHEMA_VERSION: Literal[1] = 1
 MIN_STREAM = 3
@@ -26,6 +27,10 @@ class Frozen(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
+        """A copy with fields replaced, validated like any other config (pydantic's own would take anything)."""
+        return type(self).model_validate({**dict(self), **(update or {})})
+
     @field_validator("*", mode="after")
     @classmethod
     def _one_zero(cls, value: Any) -> Any:
@@ -39,7 +44,7 @@ class CorpusConfig(Frozen):
     """`pydocs`, `ptb`, `wikitext-2`, or the name of a folder with train.txt, valid.txt and test.txt."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     """SHA-256 of the corpus' content (see `trainables.corpora.identity`)."""
-    vocabulary_limit: PositiveInt | None = None
+    vocabulary_limit: Annotated[int, Field(ge=3)] | None = None
     """Keep this many types, the most frequent ones of the train split; the rest become `<unk>`. None keeps all."""
 
 
@@ -148,6 +153,16 @@ class TrialConfig(Frozen):
     output_layer: OutputLayerConfig
     training: TrainingConfig = TrainingConfig()
     evaluation: EvaluationConfig = EvaluationConfig()
+
+    @model_validator(mode="after")
+    def _tied_widths(self) -> Self:
+        model, layer = self.model, self.output_layer.name
+        if model.context_width != model.embedding_width:
+            raise ValueError(
+                f"{layer} ties its weights to the embedding, so model.context_width must equal model.embedding_width; "
+                f"got {model.context_width} and {model.embedding_width}"
+            )
+        return self
 
     def canonical_json(self) -> str:
         """The config as JSON with every default written out, keys sorted, no white space."""

@@ -22,11 +22,12 @@ from pydantic import ValidationError
 from trainables.config import TrialConfig
 from trainables.corpora import load
 from trainables.environment import describe
+from trainables.files import write_file
 from trainables.measurements.registry import measure
 from trainables.memory import PeakMemory
 from trainables.outcome import EpochMetrics, Metric, TrialOutcome
 from trainables.runtime import Runtime
-from trainables.training.checkpoint import Checkpoints, save_tensors, write_file
+from trainables.training.checkpoint import Checkpoints, save_tensors
 from trainables.training.loop import DivergedError, Trainer
 
 DEFAULT_MEASUREMENTS = ("perplexity@1", "spectrum@1")
@@ -61,6 +62,9 @@ def run_trial(
         environment = describe(runtime.device, runtime.threads)
         try:
             trainer.train(checkpoints, on_epoch or _ignore)
+            trainer.take_kept_weights()
+            trained_at = time.monotonic()
+            metrics, singular_values = measure(measurements, trainer.model, corpus, config)
         except DivergedError as error:
             outcome = TrialOutcome(
                 trial_id=config.trial_id,
@@ -71,11 +75,6 @@ def run_trial(
             )
             _write_outcome(directory, outcome, None)
             return outcome
-        with torch.no_grad():
-            for name, parameter in trainer.model.named_parameters():
-                parameter.copy_(trainer.kept[name])
-        trained_at = time.monotonic()
-        metrics, singular_values = measure(measurements, trainer.model, corpus, config)
         outcome = TrialOutcome(
             trial_id=config.trial_id,
             state="done",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from pandas.api.types import is_numeric_dtype
 
 from orchestrator.analysis.comparison import ComparedCorrelation
+from orchestrator.analysis.environments import count_values
 from orchestrator.analysis.frames import Row, flatten
 from orchestrator.analysis.summary import StudySummaryNumbers, summarise
 from orchestrator.report import formats
@@ -23,6 +23,7 @@ from orchestrator.report.spectra import Spectrum, draw_spectra
 from orchestrator.store.records import StudyKey
 from search_spaces.study import GridMap, Study
 from trainables.errors import UserError
+from trainables.files import write_file
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,26 +40,37 @@ def build_report(
     rows: Sequence[Row],
     *,
     spectra: Mapping[str, NDArray[np.float64]],
-    environment: Mapping[str, str],
+    environments: Mapping[str, Mapping[str, str]],
+    paper_command: str | None,
     out: Path,
 ) -> ReportResult:
     """Write report.html with its figures (SVG, PNG, PDF) and tables (CSV) into the folder `out`.
 
-    `rows` are the trials as `Store.results` gives them, `spectra` their singular values by trial id, descending. Raises
-    UserError where `out` cannot be written to.
+    `rows` are the trials as `Store.results` gives them; by trial id, `spectra` are their singular values, descending,
+    and `environments` what they were computed with. `paper_command` is what to type for the paper's scale; None shows
+    nothing. Several processes may write the same folder at the same time. Raises UserError where `out` cannot be
+    written to.
     """
     results = flatten(rows)
     frame = results.frame()
     summary = summarise(study, key, results, frame)
+    done = [row["trial_id"] for row in rows if row["state"] == "done"]
+    environment = count_values([environments.get(trial_id, {}) for trial_id in done])
     try:
         out.mkdir(parents=True, exist_ok=True)
         figures = _draw(study, summary, frame, spectra, out)
         write_files(summary, results, out)
-        page = compose(study, summary, results, figures=figures, environment=environment, trials_file=TRIALS_FILE)
+        page = compose(
+            study,
+            summary,
+            results,
+            figures=figures,
+            environment=environment,
+            paper_command=paper_command,
+            trials_file=TRIALS_FILE,
+        )
         path = out / "report.html"
-        unfinished = path.with_suffix(".part")
-        unfinished.write_text(render(page), encoding="utf-8")
-        os.replace(unfinished, path)
+        write_file(path, render(page).encode())
     except OSError as error:
         raise UserError(
             f"the report needs a folder that can be written to, but {out} cannot ({error.strerror or error}); "

@@ -51,9 +51,10 @@ def _write_table(results: FlatResults, stream: TextIO) -> None:
     from rich.console import Console
 
     from orchestrator.report.tables import trials_table
-    from orchestrator.report.terminal import rich_table
+    from orchestrator.report.terminal import Fitting
 
-    Console(file=stream, width=None if stream.isatty() else WIDEST_TABLE).print(rich_table(trials_table(results)))
+    width = None if stream.isatty() else WIDEST_TABLE
+    Console(file=stream, width=width).print(Fitting(table=trials_table(results)))
 
 
 def _write_csv(results: FlatResults, stream: TextIO) -> None:

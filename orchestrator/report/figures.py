@@ -5,6 +5,7 @@ Colours can be told apart by colour-blind readers and in grey print.
 
 from __future__ import annotations
 
+import hashlib
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -24,6 +25,7 @@ from orchestrator.analysis.comparison import Window
 from orchestrator.analysis.grid import Grid
 from orchestrator.report import formats
 from orchestrator.report.svg import inline_svg
+from trainables.files import write_file
 
 WIDTH_IN, HEIGHT_IN = 5.6, 4.2
 PNG_DPI = 150
@@ -80,23 +82,30 @@ def new_figure(
 def save(figure: Figure, out: Path, *, name: str, caption: str) -> DrawnFigure:
     """Write the figure as SVG, PNG and PDF into `out` and return it with its SVG made fit for a page.
 
-    Where `out` holds the very same SVG already, so does it the other two, which take most of the time: they stay.
+    PNG and PDF take most of the time. Each holds the SHA-256 of the SVG that belongs to it, and stays where that is
+    still the same.
     """
-    png, pdf, svg = (out / f"{name}.{ending}" for ending in ("png", "pdf", "svg"))
-    buffer = io.StringIO()
+    svg, png, pdf = (out / f"{name}.{ending}" for ending in ("svg", "png", "pdf"))
     with mpl.rc_context(STYLE):
-        figure.savefig(buffer, format="svg", metadata={"Date": None})
-        drawing = buffer.getvalue()
-        if not (_holds(svg, drawing) and png.exists() and pdf.exists()):
-            figure.savefig(pdf, format="pdf", metadata={"CreationDate": None})
-            figure.savefig(png, format="png", dpi=PNG_DPI)
-            svg.write_text(drawing, encoding="utf-8")
-    inline = inline_svg(drawing, prefix=name, label=caption)
+        drawing = _drawn(figure, "svg", metadata={"Date": None})
+        mark = hashlib.sha256(drawing).hexdigest()
+        if not _holds(pdf, mark):
+            write_file(pdf, _drawn(figure, "pdf", metadata={"CreationDate": None, "Subject": f"SVG {mark}"}))
+        if not _holds(png, mark):
+            write_file(png, _drawn(figure, "png", dpi=PNG_DPI, metadata={"Source": f"SVG {mark}"}))
+    write_file(svg, drawing)
+    inline = inline_svg(drawing.decode(), prefix=name, label=caption)
     return DrawnFigure(name=name, caption=caption, svg=inline, files=(svg, png, pdf))
 
 
-def _holds(path: Path, text: str) -> bool:
-    return path.exists() and path.read_bytes() == text.encode()
+def _drawn(figure: Figure, form: str, **options: Any) -> bytes:
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format=form, **options)
+    return buffer.getvalue()
+
+
+def _holds(path: Path, mark: str) -> bool:
+    return path.exists() and mark.encode() in path.read_bytes()
 
 
 def scatter(points: Points, *, window: Window | None) -> Figure:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from orchestrator.analysis.frames import FlatResults
 from orchestrator.analysis.grid import Grid
 from orchestrator.analysis.summary import StudySummaryNumbers
 from orchestrator.report.export import write_results
+from trainables.files import write_file
 
 TRIALS_FILE = "trials.csv"
 COEFFICIENT_COLUMNS = ("", "_low", "_high", "_p")
@@ -20,16 +22,18 @@ COEFFICIENT_COLUMNS = ("", "_low", "_high", "_p")
 
 def write_files(summary: StudySummaryNumbers, results: FlatResults, out: Path) -> None:
     """Write trials.csv, correlations.csv and a METRIC_over_ROW_COLUMN.csv for each grid into `out`."""
-    with (out / TRIALS_FILE).open("w", encoding="utf-8", newline="") as stream:
-        write_results(results, "csv", stream)
+    trials = io.StringIO()
+    write_results(results, "csv", trials)
+    write_file(out / TRIALS_FILE, trials.getvalue().encode())
     _write(out / "correlations.csv", _correlation_lines(summary.correlations))
     for grid in summary.grids:
         _write(out / f"{grid.name}.csv", _grid_lines(grid))
 
 
 def _write(path: Path, lines: Iterable[Sequence[Any]]) -> None:
-    with path.open("w", encoding="utf-8", newline="") as stream:
-        csv.writer(stream, lineterminator="\n").writerows(lines)
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows(lines)
+    write_file(path, stream.getvalue().encode())
 
 
 def _correlation_lines(correlations: Sequence[ComparedCorrelation]) -> Iterable[Sequence[Any]]:

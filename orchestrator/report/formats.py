@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.analysis.comparison import PublishedValue, Window
@@ -25,6 +26,7 @@ TITLES = {
     "rank_rows": "rows of log P",
     "rank_columns": "columns of log P",
 }
+VALUES_SHOWN = 12
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}
 MINUS = "\N{MINUS SIGN}"
 
@@ -42,6 +44,15 @@ def capital(text: str) -> str:
 def corpus_title(name: str) -> str:
     """The corpus' name as papers write it."""
     return CORPORA.get(name, name)
+
+
+def counted(values: Mapping[str, int]) -> str:
+    """Values with how many trials have each, as in "a (60), b (12)"; the value alone where all trials have the same."""
+    if len(values) == 1:
+        return next(iter(values))
+    shown = [f"{value or 'not recorded'} ({trials})" for value, trials in values.items()]
+    more = f" and {len(shown) - VALUES_SHOWN} more" if len(shown) > VALUES_SHOWN else ""
+    return ", ".join(shown[:VALUES_SHOWN]) + more
 
 
 def number(value: Any, *, digits: int = 5) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
+import jinja2
 
+from orchestrator.analysis.environments import Environment
 from orchestrator.analysis.frames import FlatResults
 from orchestrator.analysis.summary import StudySummaryNumbers
 from orchestrator.report import formats, sentences, tables
@@ -32,8 +33,8 @@ class Page:
     cautions: Sequence[str]
     run: Sequence[tuple[str, str]]
     """Name and value: scale, corpus, seeds, hardware, versions."""
-    paper_command: str
-    """What to type for the paper's scale; empty where this is it."""
+    paper_command: str | None
+    """What to type for the paper's scale; None where this is it."""
     trouble: TextTable
     correlations: TextTable
     comparisons: Sequence[str]
@@ -49,10 +50,11 @@ def compose(
     results: FlatResults,
     *,
     figures: Sequence[DrawnFigure],
-    environment: Mapping[str, str],
+    environment: Environment,
+    paper_command: str | None,
     trials_file: str,
 ) -> Page:
-    """Put the page of a study variant together."""
+    """Put the page of a study variant together; `environment` is over the done trials."""
     key = summary.key
     corpus = formats.corpus_title(key.corpus)
     return Page(
@@ -62,9 +64,9 @@ def compose(
         source=study.source,
         question=study.question,
         findings=sentences.findings(summary),
-        cautions=sentences.cautions(study, summary),
+        cautions=sentences.cautions(study, summary, environment),
         run=_run(summary, environment),
-        paper_command=_paper_command(study, summary),
+        paper_command=paper_command,
         trouble=tables.trouble_table(summary),
         correlations=tables.correlations_table(summary),
         comparisons=sentences.comparisons(summary),
@@ -86,18 +88,18 @@ def render(page: Page) -> str:
 
 
 @cache
-def _template() -> Template:
-    environment = Environment(
-        loader=FileSystemLoader(TEMPLATES),
+def _template() -> jinja2.Template:
+    templates = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
-        undefined=StrictUndefined,
+        undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return environment.get_template("report.html.j2")
+    return templates.get_template("report.html.j2")
 
 
-def _run(summary: StudySummaryNumbers, environment: Mapping[str, str]) -> list[tuple[str, str]]:
+def _run(summary: StudySummaryNumbers, environment: Environment) -> list[tuple[str, str]]:
     key = summary.key
     shown = ", ".join(str(seed) for seed in summary.seeds[:SEEDS_SHOWN])
     seeds = shown + (f" and {len(summary.seeds) - SEEDS_SHOWN} more" if len(summary.seeds) > SEEDS_SHOWN else "")
@@ -105,12 +107,5 @@ def _run(summary: StudySummaryNumbers, environment: Mapping[str, str]) -> list[t
     lines = [("scale", key.scale), ("corpus", formats.corpus_title(key.corpus)), ("trials", counts), ("seeds", seeds)]
     if key.overrides != "{}":
         lines.append(("settings", key.overrides))
-    return [(name, value) for name, value in (*lines, *environment.items()) if value]
-
-
-def _paper_command(study: Study, summary: StudySummaryNumbers) -> str:
-    key = summary.key
-    if key.scale == "paper" and (key.corpus in study.corpora or not study.corpora):
-        return ""
-    corpus = key.corpus if key.corpus in study.corpora or not study.corpora else study.corpora[0]
-    return f"python sweep.py {key.study} --scale paper --corpus {corpus}"
+    lines += [(name, formats.counted(values)) for name, values in environment.items()]
+    return [(name, value) for name, value in lines if value]

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from orchestrator.analysis.comparison import ComparedCorrelation, PublishedValue
+from orchestrator.analysis.environments import Environment
 from orchestrator.analysis.summary import Extremes, StudySummaryNumbers
 from orchestrator.report import formats
 from search_spaces.study import Study
+
+DECISIVE = {"code": "code version", "torch": "torch", "hardware": "hardware"}
+"""Entries of a trial's environment that its numbers depend on, and what they are called."""
 
 
 def findings(summary: StudySummaryNumbers) -> list[str]:
@@ -78,9 +82,23 @@ def comparisons(summary: StudySummaryNumbers) -> list[str]:
     return sentences
 
 
-def cautions(study: Study, summary: StudySummaryNumbers) -> list[str]:
-    """What keeps the numbers from saying more."""
-    return [*_not_the_paper(study, summary), *_limits(summary)]
+def cautions(study: Study, summary: StudySummaryNumbers, environment: Environment) -> list[str]:
+    """What keeps the numbers from saying more; `environment` is what the done trials were computed with."""
+    return [*_not_the_paper(study, summary), *_not_alike(environment), *_limits(summary)]
+
+
+def _not_alike(environment: Environment) -> list[str]:
+    differing = [
+        f"{words} {formats.counted(environment[name])}"
+        for name, words in DECISIVE.items()
+        if len(environment.get(name, {})) > 1
+    ]
+    if not differing:
+        return []
+    return [
+        f"The trials were not all computed alike: {'; '.join(differing)}. What differs between two trials can come "
+        "from that too."
+    ]
 
 
 def _not_the_paper(study: Study, summary: StudySummaryNumbers) -> list[str]:

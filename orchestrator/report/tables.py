@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from orchestrator.analysis.frames import FlatResults
+from orchestrator.analysis.grid import Grid, GridCell
 from orchestrator.analysis.summary import StudySummaryNumbers
 from orchestrator.report import formats
 
@@ -24,6 +26,8 @@ TRIAL_METRICS = (
     "epochs",
     "seconds",
 )
+SHORT = {"press_rank": "rank", "test_perplexity": "ppl"}
+"""Metrics in the caption of a grid that has several in a cell."""
 BAD = ("failed", "diverged")
 
 
@@ -43,6 +47,33 @@ class TextTable:
     caption: str
     head: tuple[str, ...]
     body: tuple[tuple[Cell, ...], ...]
+
+
+def grid_table(grids: Sequence[Grid]) -> TextTable:
+    """Metrics over the same two config values, each cell as in "92 / 189.2", or the state of what has no value."""
+    first = grids[0]
+    names = [formats.title(grid.metric) for grid in grids]
+    if len(grids) > 1:
+        names = [SHORT.get(grid.metric, name) for grid, name in zip(grids, names, strict=True)]
+    row, column = formats.title(first.row), formats.title(first.column)
+    body = []
+    for i, value in enumerate(first.rows):
+        label = replace(_sortable(value, formats.setting(value)), kind="label")
+        across = zip(*(grid.cells[i] for grid in grids), strict=True)
+        body.append((label, *(_grid_cell(grids, cells) for cells in across)))
+    return TextTable(
+        caption=f"{' / '.join(names)} over {row} (down) and {column} (across)",
+        head=(f"{row} \\ {column}", *(formats.setting(value) for value in first.columns)),
+        body=tuple(body),
+    )
+
+
+def _grid_cell(grids: Sequence[Grid], cells: Sequence[GridCell]) -> Cell:
+    if all(cell.value is None for cell in cells):
+        state = cells[0].state
+        return Cell(text="" if state == "none" else state, kind="bad" if state in BAD else "waiting")
+    text = " / ".join(formats.cell(grid.metric, cell.value) for grid, cell in zip(grids, cells, strict=True))
+    return Cell(text=text, number=cells[0].value)
 
 
 def trials_table(results: FlatResults) -> TextTable:

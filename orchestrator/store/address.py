@@ -12,6 +12,10 @@ from trainables.errors import UserError
 FORMS = "a path such as results/results.db, sqlite:///PATH, or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
 
 
+SECRETS = {"password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key"}
+"""What PostgreSQL's client library takes in the query of a URL and nobody else should read."""
+
+
 def parse(address: str) -> URL:
     """The URL of a store; relative paths are taken from the current folder, now and for good.
 
@@ -33,8 +37,11 @@ def parse(address: str) -> URL:
 
 
 def shown(url: URL) -> str:
-    """The store's address as it may be printed: a path, or a URL with the password hidden."""
-    return url.database or "" if url.drivername == "sqlite" else url.render_as_string(hide_password=True)
+    """The store's address as it may be printed: a path, or a URL with every password hidden."""
+    if url.drivername == "sqlite":
+        return url.database or ""
+    hidden = {name: "..." for name in url.query if name.lower() in SECRETS}
+    return url.update_query_dict(hidden).render_as_string(hide_password=True)
 
 
 def _sqlite(database: str) -> URL:

@@ -149,8 +149,16 @@ class Store(ABC):
         """The trial's singular values, float64, as recorded; None where there are none."""
 
     @abstractmethod
+    def spectra(self, key: StudyKey) -> dict[str, np.ndarray]:
+        """The singular values of those of the study's trials that have some, by trial id, as `spectrum` gives them."""
+
+    @abstractmethod
     def environment(self, trial_id: str) -> dict[str, str]:
         """Code and package versions, host and device of the attempt that was recorded; empty before."""
+
+    @abstractmethod
+    def environments(self, key: StudyKey) -> dict[str, dict[str, str]]:
+        """The environments of those of the study's trials that have one, by trial id, as `environment` gives them."""
 
     @abstractmethod
     def close(self) -> None:

@@ -147,7 +147,18 @@ def read_spectrum(connection: Connection, trial_id: str) -> np.ndarray | None:
     """See `Store.spectrum`."""
     _must_exist(connection, trial_id)
     stored = connection.execute(_spectrum_of(trial_id)).scalar_one_or_none()
-    return None if stored is None else np.frombuffer(stored, dtype="<f8").astype(np.float64)
+    return None if stored is None else _decode(stored)
+
+
+def spectra(connection: Connection, key: StudyKey) -> dict[str, np.ndarray]:
+    """See `Store.spectra`."""
+    query = (
+        select(spectrum.c.trial_id, spectrum.c.singular_values)
+        .join_from(study, study_trial)
+        .join(spectrum, spectrum.c.trial_id == study_trial.c.trial_id)
+        .where(is_study(key))
+    )
+    return {row.trial_id: _decode(row.singular_values) for row in connection.execute(query)}
 
 
 def environment(connection: Connection, trial_id: str) -> dict[str, str]:
@@ -156,6 +167,17 @@ def environment(connection: Connection, trial_id: str) -> dict[str, str]:
     if stored is None:
         raise KeyError(trial_id)
     return {} if stored.environment is None else dict(json.loads(stored.environment))
+
+
+def environments(connection: Connection, key: StudyKey) -> dict[str, dict[str, str]]:
+    """See `Store.environments`."""
+    query = (
+        select(trial.c.id, trial.c.environment)
+        .join_from(study, study_trial)
+        .join(trial)
+        .where(is_study(key), trial.c.environment.is_not(None))
+    )
+    return {row.id: json.loads(row.environment) for row in connection.execute(query)}
 
 
 def _locked_state(connection: Connection, trial_id: str) -> str:
@@ -222,6 +244,10 @@ def _encode(singular_values: np.ndarray) -> bytes:
         shape = singular_values.shape
         raise ValueError(f"a spectrum is a one-dimensional array of finite numbers, not this one of shape {shape}")
     return singular_values.astype("<f8").tobytes()
+
+
+def _decode(stored: bytes) -> np.ndarray:
+    return np.frombuffer(stored, dtype="<f8").astype(np.float64)
 
 
 def _spectrum_of(trial_id: str) -> Any:

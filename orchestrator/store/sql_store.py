@@ -110,9 +110,17 @@ class SqlStore(Store):
         with self._database.read() as connection:
             return outcomes.read_spectrum(connection, trial_id)
 
+    def spectra(self, key: StudyKey) -> dict[str, np.ndarray]:
+        with self._database.read() as connection:
+            return outcomes.spectra(connection, key)
+
     def environment(self, trial_id: str) -> dict[str, str]:
         with self._database.read() as connection:
             return outcomes.environment(connection, trial_id)
+
+    def environments(self, key: StudyKey) -> dict[str, dict[str, str]]:
+        with self._database.read() as connection:
+            return outcomes.environments(connection, key)
 
     def close(self) -> None:
         self._database.close()

@@ -41,7 +41,7 @@ def main(folder: Path, trials: int) -> None:
             listener=Silent(),
             run_trial=run_scripted,
         )
-        print(json.dumps({"counts": summary.counts, "interrupted": summary.interrupted, "recovered": recovered}))
+        print(json.dumps({"interrupted": summary.interrupted, "recovered": recovered}))
 
 
 if __name__ == "__main__":

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import socket
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -44,3 +49,29 @@ def test_what_is_no_address_is_told_with_the_form_of_one(address: str) -> None:
 def test_a_ray_client_address_is_refused_with_the_way_out() -> None:
     with pytest.raises(UserError, match="--address auto"):
         check_address("ray://127.0.0.1:10001")
+
+
+def test_ctrl_c_while_a_cluster_is_asked_for_is_no_answer_of_the_cluster(silent_server: str) -> None:
+    program = "import sys; from orchestrator.address import check_address; check_address(sys.argv[1])"
+    command = [sys.executable, "-c", program, silent_server]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as asking:
+        probe = child_of(asking)
+        time.sleep(1)
+        start_s = time.monotonic()
+        os.killpg(asking.pid, signal.SIGINT)
+        _, errors = asking.communicate(timeout=20)
+        assert time.monotonic() - start_s < 5
+    assert asking.returncode == -signal.SIGINT
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    assert "UserError" not in errors
+    assert not Path(f"/proc/{probe}").exists()
+
+
+def child_of(process: subprocess.Popen[str]) -> str:
+    """The process id of its first child, as soon as there is one."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    deadline_s = time.monotonic() + 30
+    while not (found := children.read_text().split()):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+    return found[0]

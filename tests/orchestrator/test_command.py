@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pty
 import random
 import re
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -16,6 +18,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from orchestrator.plan import make_plan, scale_named
+from orchestrator.store.opening import open_store
+from orchestrator.store.records import RunRecord
+from search_spaces.catalog import load_study
 from tests.orchestrator.command import ROOT, environment, results_table, start, sweep
 from trainables.runtime import trial_directory
 
@@ -81,18 +87,33 @@ def test_typed_again_it_runs_nothing_and_reports_again(undisturbed: Path) -> Non
     assert results_table(undisturbed) == before
 
 
-def test_killed_at_three_random_moments_it_ends_with_the_same_table(undisturbed: Path, tmp_path: Path) -> None:
-    chance = random.Random(20211)
+def test_killed_at_three_random_moments_it_ends_with_the_same_table(tmp_path: Path) -> None:
+    """Trials of a few seconds with a checkpoint to go on from; each kill hits a driver whose workers are training."""
+    longer = ("--set", "training.epochs=30", "--set", "training.epoch_tokens=8000")
+    undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
+    assert sweep(*SMOKE, undisturbed, *longer).returncode == 0
+    chance = random.Random()
     for _ in range(3):
-        process = start(*SMOKE, tmp_path)
-        time.sleep(chance.uniform(2, 14))
+        process = start(*SMOKE, disturbed, *longer)
+        while process.poll() is None and not _training(disturbed):
+            time.sleep(0.05)
+        time.sleep(chance.uniform(0, 5))
+        assert process.poll() is None, "the sweep ended before it could be killed"
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
-    answer = sweep(*SMOKE, tmp_path)
+    before = {path: path.stat().st_mtime_ns for path in disturbed.glob("trials/*/*/result.json")}
+    answer = sweep(*SMOKE, disturbed, *longer)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert results_table(tmp_path) == results_table(undisturbed)
-    check = sweep("store", "check", "--storage", tmp_path)
+    assert results_table(disturbed) == results_table(undisturbed)
+    assert {path: path.stat().st_mtime_ns for path in before} == before, "a finished trial was trained again"
+    check = sweep("store", "check", "--storage", disturbed)
     assert (check.returncode, check.stdout.strip()) == (0, "The store is sound.")
+
+
+def _training(storage: Path) -> bool:
+    """Whether some worker is at a trial that has no result yet."""
+    locks = storage.glob("trials/*/*/lock")
+    return any(_lock_holder(lock) is not None and not (lock.parent / "result.json").exists() for lock in locks)
 
 
 def test_ctrl_c_in_a_terminal_keeps_what_was_done_and_says_how_to_go_on(tmp_path: Path) -> None:
@@ -158,6 +179,8 @@ def test_trials_that_diverge_raise_or_die_are_named_and_the_others_finish(tmp_pa
     for name in ("seed 1", "seed 2", "seed 3"):
         assert rows[name]["cause"] in out
 
+    assert f"python sweep.py retry {study} --scale quick --storage {storage} --set" in out
+
     again = sweep(*arguments)
     assert (again.returncode, "0 to run" in again.stdout) == (1, True)
     in_the_way.unlink()
@@ -188,8 +211,6 @@ def _lock_holder(path: Path) -> int | None:
 
 
 def test_results_come_in_four_formats(undisturbed: Path, tmp_path: Path) -> None:
-    import json
-
     import pyarrow.parquet
 
     command = ("results", "gss_grid", "--storage", undisturbed, "--format")
@@ -206,6 +227,31 @@ def test_results_come_in_four_formats(undisturbed: Path, tmp_path: Path) -> None
             cwd=ROOT, stdout=stream, check=True,
         )  # fmt: skip
     assert pyarrow.parquet.read_table(file).column("press_rank").to_pylist() == [r["press_rank"] for r in records]
+
+
+def test_a_variant_with_set_does_not_hide_the_plain_one(undisturbed: Path, tmp_path: Path) -> None:
+    storage = tmp_path / "copy"
+    shutil.copytree(undisturbed, storage)
+    assert sweep(*SMOKE, storage, "--set", "training.epochs=1").returncode == 0
+    plain = sweep("results", "gss_grid", "--storage", storage, "--format", "json")
+    other = sweep("results", "gss_grid", "--storage", storage, "--format", "json", "--set", "training.epochs=1")
+    assert {row["epochs"] for row in json.loads(plain.stdout)} == {2}
+    assert {row["epochs"] for row in json.loads(other.stdout)} == {1}
+    assert "--set" in plain.stderr
+
+
+def test_retry_runs_just_the_failed_ones(tmp_path: Path) -> None:
+    """A planned trial stays planned: retry is no second way to run everything."""
+    ids = list(_trial_ids((*SMOKE, tmp_path)).values())
+    with open_store(str(tmp_path / "results.db")) as store:
+        plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", None, {})
+        store.register(plan.key, [trial.planned() for trial in plan.trials])
+        run = RunRecord(code_version="-", packages={}, host="-", device="-", corpus_sha256="0" * 64)
+        store.fail(ids[1], cause="a cause", run_id=store.begin_run(run))
+    answer = sweep("retry", *SMOKE, tmp_path)
+    assert answer.returncode == 1
+    assert "1 to run" in answer.stdout
+    assert [row["state"] for row in results_table(tmp_path)] == ["planned", "done", "planned", "planned"]
 
 
 def test_report_can_go_to_another_folder(undisturbed: Path, tmp_path: Path) -> None:
@@ -247,6 +293,9 @@ SHARED = ROOT.parent / "shared" / "data"
         (("status", "--storage", "{tmp}/nowhere"), "nowhere"),
         (("results", "gss_grid", "--storage", "{tmp}/nowhere"), "nowhere"),
         (("gss_grid", "--dry-run", "--format", "yaml"), "table, csv, json"),
+        (("gss_grid", "--format", "json"), "--dry-run"),
+        (("gss_grid", "--scale", "smoke", "--gpus-per-trial", "nan", "--storage", "{tmp}/r"), "gpus-per-trial"),
+        (("statsu",), "did you mean status"),
         (("corpus", "check", "ptb", "--data-dir", "{tmp}/wrong"), "train.txt"),
     ],
 )  # fmt: skip

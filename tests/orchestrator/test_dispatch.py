@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,10 +12,10 @@ import pytest
 
 from orchestrator import dispatch
 from orchestrator.dispatch import Dispatcher
-from orchestrator.events import TrialEvent
+from orchestrator.events import DISK_TROUBLES, TrialEvent
 from orchestrator.execution import ScheduleOptions
 from orchestrator.packs import Pack
-from orchestrator.progress import Silent
+from orchestrator.progress import Listener, Silent
 from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
@@ -33,11 +35,30 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-def dispatcher(store: Store, storage: Path, plan: list[PlannedTrial] = PLAN, **changes: Any) -> Dispatcher:
+class Heard(Silent):
+    """A listener that remembers."""
+
+    def __init__(self) -> None:
+        self.finished_ids: list[str] = []
+        self.notes: list[str] = []
+
+    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
+        assert outcome.state == "done"
+        self.finished_ids.append(trial_id)
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def dispatcher(
+    store: Store, storage: Path, plan: list[PlannedTrial] = PLAN, listener: Listener | None = None, **changes: Any
+) -> Dispatcher:
     """With packs of three trials on two slots."""
     options = ScheduleOptions(storage=storage, runtime=Runtime(), measurements=(), seconds_per_trial=1 / 3, **changes)
     run = store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
-    return Dispatcher(plan, store=store, run_id=run, owner="me", options=options, listener=Silent(), slots=2)
+    return Dispatcher(
+        plan, store=store, run_id=run, owner="me", options=options, listener=listener or Silent(), slots=2
+    )
 
 
 def names(pack: Pack | None) -> list[str]:
@@ -84,10 +105,7 @@ def test_a_death_costs_the_running_trial_an_attempt_and_its_mates_nothing(store:
     assert sweep.finished
     assert states(store) == ["done", "failed"] + ["done"] * 4
     assert [row.attempt for row in store.trials(KEY)] == [1, 2, 1, 1, 1, 1]
-    summary = sweep.summary(interrupted=False, seconds=0.0)
-    assert [(failure.name, failure.cause) for failure in summary.failures] == [
-        ("seed=1", "its process died (in each of 2 attempts)")
-    ]
+    assert store.trials(KEY)[1].cause == "its process died (in each of 2 attempts)"
 
 
 def test_a_result_that_was_durable_before_the_death_counts(store: Store, tmp_path: Path) -> None:
@@ -145,7 +163,30 @@ def test_trials_of_another_living_driver_are_waited_for_and_taken_over_when_give
     sweep.events("d", [started(1), done(1)])
     sweep.ended("d", None, process_died=False)
     assert sweep.finished
-    assert sweep.summary(interrupted=False, seconds=0.0).counts == {"done": 6}
+    assert states(store) == ["done"] * 6
+
+
+def test_trials_that_another_driver_ended_meanwhile_are_told_and_not_waited_for(store: Store, tmp_path: Path) -> None:
+    heard = Heard()
+    ids = [trial.trial_id for trial in PLAN]
+    sweep = dispatcher(store, tmp_path, listener=heard)
+    store.record(TrialOutcome(trial_id=ids[0], state="done"), run_id=1, spectrum=None)
+    assert names(sweep.next_pack("a")) == ["1", "2"]
+    assert (heard.finished_ids, heard.notes) == ([ids[0]], [])
+    store.claim(ids[3:4], owner="another", lease_s=600)
+    assert names(sweep.next_pack("b")) == ["4", "5"]
+    assert heard.notes == ["1 trials are run by another driver: waiting for them at the end."]
+
+
+def test_a_full_disk_ends_the_sweep_blames_no_trial_and_keeps_what_was_done(store: Store, tmp_path: Path) -> None:
+    sweep = dispatcher(store, tmp_path)
+    sweep.next_pack("a")
+    full = TrialEvent(trial_id=PLAN[1].trial_id, disk=DISK_TROUBLES[errno.ENOSPC])
+    message = f"The disk of {tmp_path} is full: free space there and type the same command again"
+    with pytest.raises(UserError, match=re.escape(message)):
+        sweep.events("a", [started(0), done(0), started(1), full])
+    sweep.close()
+    assert states(store) == ["done"] + ["planned"] * 5
 
 
 def test_no_more_packs_are_out_than_the_user_allows(store: Store, tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from orchestrator.interrupt import Interrupt
 
 PROGRAM = """
@@ -20,13 +22,20 @@ with Interrupt() as interrupt:
 """
 
 
-def test_the_first_signal_asks_and_handlers_return_afterwards() -> None:
-    before = signal.getsignal(signal.SIGTERM)
-    with Interrupt() as interrupt:
-        assert not interrupt.requested
-        os.kill(os.getpid(), signal.SIGTERM)
-        assert interrupt.requested
-    assert signal.getsignal(signal.SIGTERM) == before
+def test_the_first_signal_asks_and_the_handlers_that_were_found_are_back_afterwards() -> None:
+    def raise_keyboard_interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, raise_keyboard_interrupt)
+    try:
+        with Interrupt() as interrupt:
+            assert not interrupt.requested
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert interrupt.requested
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_the_second_signal_ends_the_process_at_once() -> None:

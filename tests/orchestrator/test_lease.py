@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -39,7 +41,7 @@ def test_the_keeper_holds_trials_past_their_lease_and_only_while_it_lives(tmp_pa
         store.claim(ids, owner="me", lease_s=0.6)
         with LeaseKeeper(store, "me", lease_s=0.6) as keeper:
             time.sleep(1.2)
-            keeper.check()
+            keeper.check(1)
             assert store.claim(ids, owner="another", lease_s=60) == []
         time.sleep(0.8)
         assert store.claim(ids, owner="another", lease_s=60) == ids
@@ -56,4 +58,45 @@ def test_a_store_that_takes_no_renewal_is_an_error_of_the_sweep(
         with LeaseKeeper(store, "me", lease_s=0.1) as keeper:
             time.sleep(0.3)
         with pytest.raises(UserError, match="The disk is full"):
-            keeper.check()
+            keeper.check(1)
+
+
+STANDS_STILL = """
+import sys, time
+from orchestrator.lease import LeaseKeeper
+from orchestrator.store.opening import open_store
+from tests.orchestrator.scripted_trials import planned
+
+url, lease_s = sys.argv[1], 1.0
+ids = [trial.trial_id for trial in planned([1, 2])]
+with open_store(url) as store:
+    store.claim(ids, owner="me", lease_s=lease_s)
+    with LeaseKeeper(store, "me", lease_s=lease_s) as keeper:
+        print("holding", flush=True)
+        sys.stdin.readline()
+        for _ in range(20):
+            keeper.check(2)
+            time.sleep(0.05)
+        print("goes on", flush=True)
+"""
+
+
+@pytest.mark.parametrize("taken", [0, 1])
+def test_a_driver_that_stood_still_goes_on_unless_its_trials_were_taken_over(tmp_path: Path, taken: int) -> None:
+    plan, url = planned([1, 2]), f"sqlite:///{tmp_path}/results.db"
+    ids = [trial.trial_id for trial in plan]
+    with open_store(url) as store:
+        store.register(StudyKey(study="held", scale="smoke", corpus="none"), plan)
+        command = [sys.executable, "-c", STANDS_STILL, url]
+        pipe = subprocess.PIPE
+        with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as driver:
+            assert driver.stdout is not None
+            assert driver.stdout.readline() == "holding\n"
+            os.kill(driver.pid, signal.SIGSTOP)
+            time.sleep(1.5)
+            assert store.claim(ids[:taken], owner="another", lease_s=60) == ids[:taken]
+            os.kill(driver.pid, signal.SIGCONT)
+            output, errors = driver.communicate("\n", timeout=30)
+        assert ("goes on" in output) == (taken == 0)
+        assert ("1 of its trials were taken over by another one" in errors) == (taken == 1)
+        assert store.claim(ids[taken:], owner="another", lease_s=60) == []

@@ -14,7 +14,7 @@ from orchestrator.plan import apply_overrides, make_plan, parse_overrides, scale
 from search_spaces.catalog import load_study
 from search_spaces.study import Study
 from tests.orchestrator.command import ROOT, sweep
-from trainables.config import CorpusConfig, EtAsgdConfig, GssConfig, TrialConfig
+from trainables.config import CorpusConfig, EtAsgdConfig, GssConfig, NtAsgdConfig, TrialConfig
 from trainables.errors import UserError
 from trainables.parameters import in_millions
 
@@ -86,6 +86,10 @@ def test_a_default_written_out_with_set_is_the_same_trial() -> None:
         ("training.epochs=many", "'many'"),
         ("training.epochs", "key=value"),
         ("model.dropout_hidden=1.5", "model.dropout_hidden"),
+        ("model.embedding_width=30", "must equal model.embedding_width"),
+        ("corpus.vocabulary_limit=2", "corpus.vocabulary_limit the value 2"),
+        ("corpus.name=wikitext-2", "cannot change 'corpus.name'"),
+        ("training.averaging.switch_epoch=0", "training.averaging.switch_epoch the value 0"),
     ],
 )
 def test_an_override_that_makes_no_sense_is_named(setting: str, sentence: str) -> None:
@@ -97,6 +101,8 @@ def test_overrides_are_json_or_text() -> None:
     settings = ["a=1", "b=0.5", "c=null", "d=word", 'e="1"']
     assert parse_overrides(settings) == {"a": 1, "b": 0.5, "c": None, "d": "word", "e": "1"}
     config = plan_of("ptb").trials[0].config
+    averaging = apply_overrides(config, {"training.averaging": {"name": "nt_asgd"}}).training.averaging
+    assert averaging == NtAsgdConfig(nonmonotone_interval=5)
     assert apply_overrides(config, {"corpus.vocabulary_limit": 50}).corpus.vocabulary_limit == 50
 
 
@@ -111,6 +117,7 @@ def test_overrides_are_json_or_text() -> None:
         ("STUDY = Study(name='mine', trials=lambda corpus: [1])", "yields a int"),
         ("STUDY = Study(name='mine', trials=lambda corpus: 1 / 0)", "ZeroDivisionError"),
         ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)] * 2)", "are the same"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)], label=lambda config: 1 / 0)", "label"),
     ],
 )
 def test_a_broken_study_file_gets_one_clear_sentence(tmp_path: Path, body: str, sentence: str) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -12,10 +14,11 @@ from typing import Any
 
 import pytest
 
+from orchestrator.cluster import connected
 from orchestrator.execution import RunSummary, ScheduleOptions
 from orchestrator.lease import this_owner
 from orchestrator.progress import Silent
-from orchestrator.schedule import connected, run_trials
+from orchestrator.schedule import run_trials
 from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey, TrialRow
@@ -30,6 +33,7 @@ from tests.orchestrator.scripted_trials import (
     planned,
     run_scripted,
 )
+from tests.orchestrator.small_disk import change, small_disk
 from trainables.errors import UserError
 from trainables.outcome import EpochMetrics, TrialOutcome
 from trainables.runtime import Runtime
@@ -126,7 +130,7 @@ def swept(notes: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterato
 def test_sound_trials_finish_whatever_their_mates_do(swept: Swept) -> None:
     sound = [SOUND, SOUND + 1, SOUND + 2, SOUND + 3, KILLED_ONCE]
     assert {seed: swept.rows[seed].state for seed in sound} == dict.fromkeys(sound, "done")
-    assert swept.summary.counts == {"done": 5, "diverged": 1, "failed": 3}
+    assert Counter(row.state for row in swept.rows.values()) == {"done": 5, "diverged": 1, "failed": 3}
     assert not swept.summary.interrupted
 
 
@@ -135,8 +139,8 @@ def test_each_trouble_is_named_with_its_cause(swept: Swept) -> None:
     assert swept.rows[BAD_INPUT].cause == "The folder has no train.txt: put one there."
     assert (swept.rows[DIVERGES].state, swept.rows[DIVERGES].cause) == ("diverged", "The loss is not finite.")
     assert "process died" in str(swept.rows[EXITS].cause)
-    assert {failure.name for failure in swept.summary.failures} == {
-        f"seed={seed}" for seed in (RAISES, DIVERGES, EXITS, BAD_INPUT)
+    assert {swept.rows[seed].trial_id for seed in (RAISES, DIVERGES, EXITS, BAD_INPUT)} == {
+        trial_id for trial_id, outcome in swept.heard.outcomes.items() if outcome.state != "done"
     }
 
 
@@ -206,10 +210,29 @@ def test_a_store_that_cannot_be_written_ends_the_sweep_with_its_own_error(
 
 
 @pytest.mark.usefixtures("notes")
-def test_more_gpus_than_there_are_is_said_before_any_trial_starts(tmp_path: Path) -> None:
+def test_a_full_disk_stops_the_sweep_and_with_room_the_same_command_finishes_it(tmp_path: Path) -> None:
+    plan = planned(list(range(SOUND, SOUND + 8)))
+    ids = [trial.trial_id for trial in plan]
+    store, run_id = opened(tmp_path, plan)
+    with store, small_disk(tmp_path / "disk", kib=40) as disk:
+        message = f"The disk of {disk} is full: free space there and type the same command again"
+        with pytest.raises(UserError, match=re.escape(message)):
+            run(disk, plan, store, run_id)
+        states = Counter(store.states(ids).values())
+        assert states["done"] >= 1
+        assert states == {"done": states["done"], "planned": 8 - states["done"]}
+        change(disk, "size=1m")
+        run(disk, [trial for trial in plan if store.states(ids)[trial.trial_id] != "done"], store, run_id)
+        assert Counter(store.states(ids).values()) == {"done": 8}
+        ends = [line for line in log_lines(disk) if line.startswith("end")]
+        assert sorted(ends) == sorted(f"end {SOUND + number}" for number in range(8))
+
+
+@pytest.mark.usefixtures("notes")
+def test_more_gpus_than_a_model_can_use_is_said_before_any_trial_starts(tmp_path: Path) -> None:
     plan = planned([SOUND])
     store, run_id = opened(tmp_path, plan)
-    with pytest.raises(UserError, match=r"asks for 64 GPUs and there are \d+"):
+    with pytest.raises(UserError, match="at most 1, not 64"):
         run(tmp_path, plan, store, run_id, gpus_per_trial=64)
     assert log_lines(tmp_path) == []
     store.close()

@@ -52,6 +52,15 @@ def test_trials_have_one_identity_exactly_if_they_are_equal(a: Content, b: Conte
     assert (trial(*a).trial_id == trial(*b).trial_id) == (trial(*a) == trial(*b))
 
 
+def test_a_copy_is_validated_like_any_other_config() -> None:
+    """Plan and worker must see one identity; a copy that skips validation would be another trial after JSON."""
+    copy = trial().model_copy(update={"output_layer": trial().output_layer.model_copy(update={"c": -0.0})})
+    assert TrialConfig.model_validate_json(copy.canonical_json()).trial_id == copy.trial_id
+    for update in ({"learning_rate": 3.0}, {"seed": -1}, {"training": {"gradient_clip_norm": -1.0}}):
+        with pytest.raises(ValidationError):
+            trial().model_copy(update=update)
+
+
 @pytest.mark.parametrize(
     "wrong",
     [
@@ -62,6 +71,8 @@ def test_trials_have_one_identity_exactly_if_they_are_equal(a: Content, b: Conte
         {"output_layer": {"name": "gss", "c": 0.0, "k": float("inf")}},
         {"output_layer": {"name": "unheard_of"}},
         {"unheard_of": 1},
+        {"model": {"context_width": 30}},
+        {"corpus": {"name": "ptb", "sha256": "ab" * 32, "vocabulary_limit": 2}},
     ],
 )
 def test_nonsense_is_refused(wrong: dict[str, object]) -> None:

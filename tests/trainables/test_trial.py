@@ -128,4 +128,4 @@ def test_a_softmax_model_of_scale_quick_reaches_its_rank_bound(tmp_path: Path) -
     assert softmax.model.embedding_width == 24
     outcome = run_trial(softmax, directory=tmp_path, runtime=Runtime())
     assert outcome.measurements["spectrum@1"]["press_rank"] == 26
-    assert outcome.measurements["perplexity@1"]["test_perplexity"] < 150
+    assert float(outcome.measurements["perplexity@1"]["test_perplexity"]) < 150

@@ -62,17 +62,12 @@ class Contexts:
 class AwdLstm(nn.Module):
     """The language model: `contexts` turns tokens into context vectors, `output` turns those into log P or a loss.
 
-    The output weights are the embedding matrix. Context width and embedding width must agree, since the context vector
-    meets the tied weights directly: ValueError where they do not.
+    The output weights are the embedding matrix, which the context vectors meet directly.
     """
 
     def __init__(self, config: LanguageModelConfig, output: OutputLayerConfig, vocabulary_size: int) -> None:
         super().__init__()
-        if config.context_width != config.embedding_width:
-            raise ValueError(
-                f"output layer {output.name!r} ties its weights to the embedding, so context_width must equal "
-                f"embedding_width; got {config.context_width} and {config.embedding_width}"
-            )
+        assert config.context_width == config.embedding_width, "TrialConfig refuses other widths for tied layers"
         self.config = config
         self.embedding_VD = nn.Parameter(torch.empty(vocabulary_size, config.embedding_width))
         widths = (config.embedding_width, config.hidden_width, config.hidden_width, config.context_width)

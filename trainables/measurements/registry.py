@@ -17,6 +17,7 @@ from trainables.measurements.perplexity import mean_loss
 from trainables.measurements.ranks import rank_report
 from trainables.measurements.spectrum import GramSpectrum
 from trainables.outcome import Metric
+from trainables.training.loop import MAX_LOSS, DivergedError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,6 +36,8 @@ def measure_perplexity(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> M
     evaluation = config.evaluation
     tokens = corpus.test[: evaluation.test_tokens]
     loss = mean_loss(model, tokens, batch=evaluation.test_batch_size, window=evaluation.window, what="test")
+    if not loss <= MAX_LOSS:
+        raise DivergedError(f"the test loss is {loss:.3g} nats per token")
     return Measured(metrics={"test_perplexity": math.exp(loss)})
 
 

@@ -91,7 +91,7 @@ def _forward(
     gradients: tuple[Tensor, Tensor, Tensor] | None,
 ) -> Tensor:
     total_rows, vocabulary_size = hidden_ND.shape[0], weight_VD.shape[0]
-    # Of one size whatever the window's length: buffers of ever new sizes would fragment the heap over hours of training.
+    # Of one size whatever the window's length: buffers of ever new sizes fragment the heap over hours of training.
     logits_buffer = hidden_ND.new_empty(rows, vocabulary_size)
     slope_buffer = logits_buffer if pointwise.is_identity else torch.empty_like(logits_buffer)
     loss = torch.zeros((), dtype=torch.float64, device=hidden_ND.device)

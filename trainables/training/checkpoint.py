@@ -7,7 +7,6 @@ two are kept, so that a machine that dies while writing, or a disk that fills up
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,20 +15,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from trainables.files import write_file
+
 KEPT = 2
-
-
-def write_file(path: Path, content: bytes) -> None:
-    """Write a file so that, whatever happens, `path` holds either its old or its new content."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
@@ -76,8 +64,8 @@ class Checkpoints:
         return None
 
     def clear(self) -> None:
-        """Remove them all, once the trial has its result."""
-        for path in self._files():
+        """Remove them all, once the trial has its result, with what a killed process left half written."""
+        for path in [*self._files(), *self.directory.glob(".checkpoint-*.tmp")]:
             path.unlink()
 
     def _files(self) -> list[Path]:

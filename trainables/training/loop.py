@@ -65,6 +65,8 @@ class Trainer:
         self.model = AwdLstm(config.model, config.output_layer, len(corpus.vocabulary))
         self.model.initialise(self.draws)
         self.model.to(runtime.device)
+        # float32 means float32: by default, cuDNN would round an LSTM's inputs to 10 bits of mantissa.
+        torch.backends.cudnn.allow_tf32 = False
         self.masks = torch.Generator(runtime.device).manual_seed(config.seed)
         self.optimizer = torch.optim.SGD(
             self.model.parameters(), lr=training.learning_rate, weight_decay=training.weight_decay
@@ -97,7 +99,8 @@ class Trainer:
         training, progress, model = self.config.training, self.progress, self.model
         model.train()
         start = progress.position
-        end = min(start + draw_window(training.bptt, self.draws), len(self.streams_TB) - 1)
+        drawn = draw_window(training.bptt, self.draws)
+        end = min(start + drawn, len(self.streams_TB) - 1)
         targets_N = self.streams_TB[start + 1 : end + 1].reshape(-1)
 
         contexts = model.contexts(self.streams_TB[start:end], self.state, self.masks)
@@ -113,7 +116,7 @@ class Trainer:
         self.optimizer.zero_grad()
         objective.backward()
         clip_grad_norm_(model.parameters(), training.gradient_clip_norm)
-        self.optimizer.param_groups[0]["lr"] = training.learning_rate * (end - start) / training.bptt
+        self.optimizer.param_groups[0]["lr"] = training.learning_rate * drawn / training.bptt
         self.optimizer.step()
         if self.average is not None:
             self.average.update(model)
@@ -177,6 +180,12 @@ class Trainer:
         if not loss <= MAX_LOSS:
             epoch, step = len(self.progress.epochs) + 1, self.progress.step
             raise DivergedError(f"the {what} loss became {loss:.3g} nats per token in epoch {epoch}, step {step}")
+
+    @torch.no_grad()
+    def take_kept_weights(self) -> None:
+        """Put the weights of the best validation loss into the model."""
+        for name, parameter in self.model.named_parameters():
+            parameter.copy_(self.kept[name])
 
     def snapshot(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything the next step depends on, as tensors and as JSON data."""

@@ -11,13 +11,10 @@ from pathlib import Path
 
 import pyarrow.parquet
 import pytest
-from rich.console import Console
 
 from orchestrator.analysis.frames import FlatResults, flatten
-from orchestrator.analysis.summary import summarise
 from orchestrator.report.export import write_parquet, write_results
-from orchestrator.report.terminal import summary_group
-from tests.orchestrator.report.synthetic import KEY, STUDY, fail, make_results
+from tests.orchestrator.report.synthetic import fail, make_results
 from trainables.errors import UserError
 
 
@@ -75,15 +72,3 @@ def test_csv_needs_neither_pandas_nor_matplotlib() -> None:
     code += "print([m for m in ('pandas', 'matplotlib', 'torch', 'ray') if m in sys.modules])"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
-
-
-def test_the_terminal_shows_rank_and_perplexity_in_each_cell(results: FlatResults) -> None:
-    summary = summarise(STUDY, KEY, results, results.frame())
-    console = Console(file=io.StringIO(), width=160, record=True)
-    console.print(summary_group(summary))
-    text = console.export_text()
-    first = results.records[0]
-    assert f"{first['press_rank']} / {first['test_perplexity']:.1f}" in text
-    assert "failed" in text and "[bold]c" in text
-    assert "+0.48 [+0.28, +0.64]" in text and "+0.53 [+0.24, +0.73]" in text
-    assert "+0.24" in text and "+0.21" in text

@@ -17,9 +17,11 @@ pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this 
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     rows, spectra = make_results()
     rows[10] = fail(rows[10], state="failed", cause="RuntimeError: " + "a_very_long_word" * 20)
-    environment = {"device": "cpu", "processor": "x" * 90}
+    environments = {row["trial_id"]: {"device": "cpu", "processor": "x" * 90} for row in rows}
     out = tmp_path_factory.mktemp("report")
-    return build_report(STUDY, KEY, rows, spectra=spectra, environment=environment, out=out).path.as_uri()
+    command = "python sweep.py " + "long_name" * 20
+    report = build_report(STUDY, KEY, rows, spectra=spectra, environments=environments, paper_command=command, out=out)
+    return report.path.as_uri()
 
 
 @pytest.fixture(scope="module")

@@ -23,6 +23,7 @@ from tests.orchestrator.report.synthetic import KEY, STUDY, fail, grid_trials, m
 from trainables.errors import UserError
 
 INJECTION = '<script>alert("1")</script>'
+PAPER_COMMAND = "python sweep.py 'my <study>.py' --scale paper --corpus ptb"
 LOADING = ("src", "href", "srcset", "data", "action", "poster", "xlink:href")
 
 
@@ -47,12 +48,15 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> ReportResult:
     rows, spectra = make_results()
     rows[10] = fail(rows[10], state="failed", cause=f"RuntimeError: {INJECTION}") | {"name": f"gss {INJECTION}"}
     rows[40] = fail(rows[40], state="diverged", cause="the loss became infinite in epoch 3")
+    same = {"device": "cpu", "host": "<b>box</b>"}
+    environments = {row["trial_id"]: same | {"torch": "2.13.0" if i < 60 else "2.14.1"} for i, row in enumerate(rows)}
     return build_report(
         STUDY,
         KEY,
         rows,
         spectra=spectra,
-        environment={"device": "cpu", "torch": "2.13.0", "host": "<b>box</b>"},
+        environments=environments,
+        paper_command=PAPER_COMMAND,
         out=tmp_path_factory.mktemp("report"),
     )
 
@@ -107,13 +111,21 @@ def test_the_page_opens_with_question_findings_and_what_run_it_is(html: str) -> 
             "Is the rank of log P correlated with test perplexity?",
             "70 of 72 trials are done (1 diverged, 1 failed)",
             "neither confirm nor contradict",
-            "2.13.0",
-            "python sweep.py made_up --scale paper --corpus ptb",
+            "not all computed alike: torch 2.13.0 (58), 2.14.1 (12)",
+            "torch 2.13.0 (58), 2.14.1 (12)",
+            f"The paper's scale: {PAPER_COMMAND}",
             "+0.48 [+0.28, +0.64]",
             "The text is made up.",
         )
     ]
     assert places == sorted(places)
+
+
+def test_the_run_shows_what_the_done_trials_were_computed_with(html: str) -> None:
+    run = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", html))
+    assert run["torch"] == "2.13.0 (58), 2.14.1 (12)", "60 and 12 trials, of which 2 of the first are not done"
+    assert run["device"] == "cpu"
+    assert run["host"] == "&lt;b&gt;box&lt;/b&gt;"
 
 
 def test_the_csv_files_hold_the_numbers(report: ReportResult) -> None:
@@ -179,16 +191,19 @@ def rows_in_state(state: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("rows", [[], rows_in_state("failed"), rows_in_state("planned")])
 def test_a_report_without_a_single_result_says_so(rows: list[dict[str, Any]], tmp_path: Path) -> None:
-    result = build_report(STUDY, KEY, rows, spectra={}, environment={}, out=tmp_path)
+    result = build_report(STUDY, KEY, rows, spectra={}, environments={}, paper_command=None, out=tmp_path)
     text = "".join(PageReader(result.path.read_text(encoding="utf-8")).text)
     assert "a correlation needs at least 3 trials, there is none" in text
+    assert "The paper's scale:" not in text
     assert "nan" not in text.lower().split()
 
 
 def test_a_study_with_defaults_only_has_a_report(tmp_path: Path) -> None:
     study = Study(name="mine", trials=grid_trials)
     rows, _ = make_results(study, columns=50)
-    result = build_report(study, replace(KEY, study="mine"), rows[:4], spectra={}, environment={}, out=tmp_path)
+    result = build_report(
+        study, replace(KEY, study="mine"), rows[:4], spectra={}, environments={}, paper_command=None, out=tmp_path
+    )
     assert "gss c=-2 k=1.25 seed=1111" in result.path.read_text(encoding="utf-8")
     assert result.summary.grids == ()
 
@@ -196,7 +211,9 @@ def test_a_study_with_defaults_only_has_a_report(tmp_path: Path) -> None:
 def test_the_same_results_make_the_same_page(tmp_path: Path) -> None:
     rows, spectra = make_results(columns=50)
     pages = [
-        build_report(STUDY, KEY, rows, spectra=spectra, environment={}, out=tmp_path / name).path.read_bytes()
+        build_report(
+            STUDY, KEY, rows, spectra=spectra, environments={}, paper_command=None, out=tmp_path / name
+        ).path.read_bytes()
         for name in ("one", "two")
     ]
     assert pages[0] == pages[1]
@@ -206,7 +223,7 @@ def test_figures_are_drawn_again_where_something_changed(tmp_path: Path) -> None
     rows, spectra = make_results(columns=50)
 
     def build() -> dict[str, int]:
-        build_report(STUDY, KEY, rows, spectra=spectra, environment={}, out=tmp_path)
+        build_report(STUDY, KEY, rows, spectra=spectra, environments={}, paper_command=None, out=tmp_path)
         return {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.p[nd][gf]")}
 
     first, unchanged = build(), build()
@@ -224,7 +241,7 @@ def test_figures_are_drawn_again_where_something_changed(tmp_path: Path) -> None
 def test_a_folder_that_is_a_file_is_one_clear_sentence(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(UserError, match=r"taken cannot .*--out"):
-        build_report(STUDY, KEY, [], spectra={}, environment={}, out=tmp_path / "taken")
+        build_report(STUDY, KEY, [], spectra={}, environments={}, paper_command=None, out=tmp_path / "taken")
 
 
 def test_rows_flatten_once_for_page_and_file(report: ReportResult) -> None:

@@ -81,17 +81,32 @@ def test_the_better_half_is_not_held_against_the_published_window() -> None:
 
 
 def test_a_quick_run_is_never_taken_for_the_papers() -> None:
-    texts = " ".join(sentences.cautions(STUDY, make_summary()))
+    texts = " ".join(sentences.cautions(STUDY, make_summary(), {}))
     assert "neither confirm nor contradict the published ones" in texts
     assert "The corpus is pydocs; the paper used PTB and WikiText-2." in texts
-    at_paper_scale = sentences.cautions(STUDY, make_summary(replace(KEY, corpus="ptb", scale="paper")))
+    at_paper_scale = sentences.cautions(STUDY, make_summary(replace(KEY, corpus="ptb", scale="paper")), {})
     assert not any("neither confirm" in text or "the paper used" in text for text in at_paper_scale)
 
 
 def test_changed_settings_and_single_seeds_are_named() -> None:
-    texts = sentences.cautions(STUDY, make_summary(replace(KEY, overrides='{"training.epochs":2}')))
+    texts = sentences.cautions(STUDY, make_summary(replace(KEY, overrides='{"training.epochs":2}')), {})
     assert any('{"training.epochs":2}' in text for text in texts)
     assert any("Each setting was trained once" in text for text in texts)
+
+
+def test_trials_computed_with_different_versions_are_named() -> None:
+    alike = {"code": {"abc": 72}, "torch": {"2.13.0": 72}, "hardware": {"one CPU": 72}, "host": {"a": 60, "b": 12}}
+    assert not any("computed alike" in text for text in sentences.cautions(STUDY, make_summary(), alike))
+    for name in ("code", "torch", "hardware"):
+        different = alike | {name: {"new": 60, "": 12}}
+        texts = [text for text in sentences.cautions(STUDY, make_summary(), different) if "computed alike" in text]
+        assert len(texts) == 1 and "new (60), not recorded (12)" in texts[0] and "abc (" not in texts[0]
+
+
+def test_values_are_counted_only_where_they_differ() -> None:
+    assert formats.counted({"2.13.0": 72}) == "2.13.0"
+    many = formats.counted({f"host {i}": 1 for i in range(40)})
+    assert many.startswith("host 0 (1), host 1 (1)") and many.endswith("host 11 (1) and 28 more")
 
 
 def test_coverage_counts_every_state() -> None:

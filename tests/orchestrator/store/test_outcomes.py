@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -61,6 +62,28 @@ def test_a_recorded_outcome_comes_back_bit_for_bit(store: Store, trial_id: str, 
     np.testing.assert_array_equal(spectrum, SPECTRUM)
     assert type(done["metrics"]["full"]) is bool
     assert type(done["metrics"]["press_rank"]) is int
+
+
+def test_spectra_and_environments_of_a_whole_study_come_at_once(store: Store, run_id: int) -> None:
+    trials, foreign = ids(plan(5)), ids(plan(1, group="other"))
+    other = replace(KEY, corpus="ptb")
+    store.register(KEY, plan(5))
+    store.register(other, [*plan(1), *plan(1, group="other")])
+    for number, trial_id in enumerate([*trials[:3], *foreign]):
+        environment = {"torch": f"2.{number}"}
+        spectrum = None if number == 2 else SPECTRUM * (number + 1)
+        store.record(outcome(trial_id, environment=environment), run_id=run_id, spectrum=spectrum)
+    store.fail(trials[3], cause="the worker died", run_id=run_id)
+    for key, members in ((KEY, trials), (other, [trials[0], *foreign])):
+        spectra = {trial_id: found for trial_id in members if (found := store.spectrum(trial_id)) is not None}
+        assert {trial_id: found.tobytes() for trial_id, found in store.spectra(key).items()} == {
+            trial_id: found.tobytes() for trial_id, found in spectra.items()
+        }
+        environments = {trial_id: known for trial_id in members if (known := store.environment(trial_id))}
+        assert store.environments(key) == environments
+    assert set(store.spectra(KEY)) == set(trials[:2])
+    assert set(store.environments(KEY)) == set(trials[:3])
+    assert store.spectra(replace(KEY, study="unknown")) == store.environments(replace(KEY, study="unknown")) == {}
 
 
 def test_a_float32_spectrum_is_stored_in_float64(store: Store, trial_id: str, run_id: int) -> None:

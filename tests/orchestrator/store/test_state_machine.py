@@ -7,7 +7,8 @@ from itertools import count
 
 import hypothesis.strategies as st
 from hypothesis import HealthCheck, settings
-from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from hypothesis.stateful import run_state_machine_as_test as check_state_machine
 
 from orchestrator.store.interface import Store
 from tests.orchestrator.store.support import KEY, RUN, ids, outcome, plan
@@ -124,7 +125,7 @@ class StoreMachine(RuleBasedStateMachine):
 
 
 def test_every_sequence_of_calls_leads_to_the_states_it_should(store: Store) -> None:
-    run_state_machine_as_test(
+    check_state_machine(
         lambda: StoreMachine(store),  # type: ignore[arg-type]  # Hypothesis calls it, whatever its annotation says
         settings=settings(
             max_examples=25, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)

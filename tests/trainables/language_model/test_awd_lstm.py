@@ -55,9 +55,3 @@ def test_weights_start_as_the_protocol_says() -> None:
             assert 0.9 / width**0.5 < parameter.abs().max() <= 1 / width**0.5
     assert isinstance(model.output, PointwiseSoftmax)
     assert not model.output.bias_V.any()
-
-
-def test_widths_that_cannot_be_tied_are_an_error() -> None:
-    config = LanguageModelConfig(embedding_width=8, context_width=6)
-    with pytest.raises(ValueError, match="context_width must equal"):
-        AwdLstm(config, SoftmaxConfig(), 40)

@@ -1,0 +1,134 @@
+"""The summary in terminals of different widths: every label and every number whole."""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Sequence
+
+import pytest
+from rich.cells import cell_len
+from rich.console import Console, RenderableType
+
+from orchestrator.analysis.frames import flatten
+from orchestrator.analysis.grid import Grid
+from orchestrator.analysis.summary import StudySummaryNumbers, summarise
+from orchestrator.report import formats
+from orchestrator.report.layout import column_widths, split
+from orchestrator.report.tables import Cell, TextTable, correlations_table, trials_table
+from orchestrator.report.terminal import Fitting, summary_group
+from tests.orchestrator.report.synthetic import KEY, STUDY, fail, make_results
+
+WIDTHS = (80, 100, 200)
+NAME = "gss c=-2 k=1.75"
+CAUSE = "RuntimeError: [bold]no[/bold] room for a tensor of 33,278 by 82,430 numbers on a device with 2 MiB"
+
+
+def render(shown: RenderableType, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, record=True)
+    console.print(shown)
+    text = console.export_text()
+    assert "\N{HORIZONTAL ELLIPSIS}" not in text
+    assert max(map(cell_len, text.splitlines())) <= width
+    return text
+
+
+def lines_of_cells(text: str) -> list[list[str]]:
+    """The cells of every line of every table."""
+    return [
+        [cell.strip() for cell in re.split("[│┃]", line)[1:-1]] for line in text.splitlines() if line[:1] in ("│", "┃")
+    ]
+
+
+def rows_of_cells(table: TextTable) -> set[tuple[str, ...]]:
+    return {tuple(cell.text for cell in row) for row in table.body}
+
+
+@pytest.fixture(scope="module")
+def summary() -> StudySummaryNumbers:
+    rows, _ = make_results(columns=2000)
+    rows[2] = fail(rows[2], state="failed", cause=CAUSE)
+    rows[40] = fail(rows[40], state="diverged", cause="the loss is not finite")
+    rows[41]["metrics"]["test_perplexity"] = 1234.5
+    results = flatten(rows)
+    return summarise(STUDY, KEY, results, results.frame())
+
+
+def expected_lines(grids: Sequence[Grid]) -> list[list[str]]:
+    """The grid written out by hand: a label and a cell for each column."""
+    lines = [["c \\ k", *(formats.setting(value) for value in grids[0].columns)]]
+    for i, label in enumerate(grids[0].rows):
+        line = [formats.setting(label)]
+        for j in range(len(grids[0].columns)):
+            cells = [grid.cells[i][j] for grid in grids]
+            numbers = [formats.cell(grid.metric, cell.value) for grid, cell in zip(grids, cells, strict=True)]
+            line.append(cells[0].state if cells[0].value is None else " / ".join(numbers))
+        lines.append(line)
+    return lines
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_grid_has_every_label_and_number(summary: StudySummaryNumbers, width: int) -> None:
+    shown = lines_of_cells(render(summary_group(summary), width))
+    assert [len(grid.rows) for grid in summary.grids] == [9, 9]
+    assert [len(grid.columns) for grid in summary.grids] == [8, 8]
+    both = [summary.grids] if width == 200 else [(grid,) for grid in summary.grids]
+    for grids in both:
+        lines = expected_lines(grids)
+        start = shown.index(lines[1]) - 1
+        assert shown[start : start + 10] == lines
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_correlations_have_every_heading_and_number(summary: StudySummaryNumbers, width: int) -> None:
+    table = correlations_table(summary)
+    text = render(summary_group(summary), width)
+    cells = {cell for line in lines_of_cells(text) for cell in line}
+    words = {word for cell in cells for word in cell.split()}
+    assert {cell.text for row in table.body for cell in row[1:]} <= cells
+    assert {word for heading in (*table.head, table.body[1][0].text) for word in heading.split()} <= words
+    assert table.body[0][0].text == "all cells" and "all cells" in cells
+    assert "+0.48 [+0.28, +0.64]" in cells and "+0.53 [+0.24, +0.73]" in cells and {"+0.24", "+0.21"} <= cells
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_trials_without_a_result_are_named_with_their_cause(summary: StudySummaryNumbers, width: int) -> None:
+    text = render(summary_group(summary), width)
+    lines = [line for line in lines_of_cells(text) if len(line) == 3]
+    start = next(i for i, line in enumerate(lines) if line[:2] == [NAME, "failed"])
+    end = next(i for i, line in enumerate(lines) if line[1] == "diverged")
+    assert " ".join(line[2] for line in lines[start:end]) == CAUSE
+    assert lines[end][2] == "the loss is not finite"
+
+
+@pytest.mark.parametrize("width", [60, 80, 200, 1000])
+def test_a_wide_table_becomes_several_with_the_first_column_in_each(width: int) -> None:
+    table = trials_table(flatten(make_results(columns=200)[0]))
+    parts = split(table, width)
+    assert [name for part in parts for name in part.head[1:]] == list(table.head[1:])
+    text = render(Fitting(table=table), width)
+    shown = {tuple(line) for line in lines_of_cells(text)}
+    for part in parts:
+        assert part.head[0] == "trial"
+        assert rows_of_cells(part) <= shown
+    assert (len(parts) == 1) == (width >= 200)
+
+
+def test_a_console_as_narrow_as_a_word_still_loses_nothing(summary: StudySummaryNumbers) -> None:
+    text = render(summary_group(summary), 24)
+    squeezed = re.sub(r"[\s│┃]", "", text)
+    for grid in summary.grids:
+        for value in grid.values:
+            assert formats.cell(grid.metric, value) in squeezed
+
+
+def test_columns_get_what_their_cells_need_and_texts_the_rest() -> None:
+    table = TextTable(
+        caption="",
+        head=("trial", "a long heading", "cause"),
+        body=((Cell(text="x" * 10), Cell(text="123.45", number=123.45), Cell(text="word " * 20)),),
+    )
+    assert column_widths(table, 200) == [10, 14, 100]
+    assert column_widths(table, 60) == [10, 14, 60 - 10 - 14 - 10]
+    assert column_widths(table, 48) == [10, 14, 14]
+    assert column_widths(table, 47) is None
