@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from trainables.errors import UserError
 
@@ -59,17 +57,14 @@ def print_records(records: Sequence[Record], columns: Mapping[str, str], form: s
         writer.writeheader()
         writer.writerows(records)
     else:
-        table = Table()
-        for key, heading in columns.items():
-            numeric = bool(records) and all(isinstance(record[key], (int, float)) for record in records)
-            table.add_column(heading, justify="right" if numeric else "left")
-        for record in records:
-            table.add_row(*(Text(_shown(record[key])) for key in columns))
-        console.print(table)
+        from orchestrator.report.tables import Cell, TextTable
+        from orchestrator.report.terminal import Fitting
 
-
-def _shown(value: Any) -> str:
-    return f"{value:,.2f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+        body = tuple(
+            tuple(Cell(text=str(value), number=value if isinstance(value, int) else None) for value in line)
+            for line in ([record[key] for key in columns] for record in records)
+        )
+        console.print(Fitting(table=TextTable(caption="", head=tuple(columns.values()), body=body)))
 
 
 def print_plans(plans: Sequence[Plan], form: str, console: Console) -> None:
