@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,6 +13,7 @@ from orchestrator.display import duration
 from orchestrator.plan import Plan
 from orchestrator.store.records import TrialState
 
+PASSWORD = re.compile(r"(://[^:/@?]*:|[?&](?:ssl)?password=)[^@&]+")
 START_S = 10.0
 """Ray's start and its workers' imports."""
 
@@ -76,8 +78,12 @@ def paper_command(argument: str, corpora: Sequence[str], scale: str) -> str | No
 
 
 def retry_command(typed: Sequence[str]) -> str:
-    """What to type to run just the failed and diverged trials again: `retry` with everything else as it was typed."""
-    return shlex.join(["python", "sweep.py", "retry", *typed])
+    """What to type to run just the failed and diverged trials again: `retry` with everything else as it was typed.
+
+    A password in a store's address is masked: this line may end in a log.
+    """
+    shown = [PASSWORD.sub(r"\1***", argument) for argument in typed]
+    return shlex.join(["python", "sweep.py", "retry", *shown])
 
 
 def interrupted(done: int, total: int) -> str:

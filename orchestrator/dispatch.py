@@ -158,11 +158,14 @@ class Dispatcher:
         got = set(self._store.claim([trial.trial_id for trial in trials], owner=self._owner, lease_s=LEASE_S))
         mine = [trial for trial in trials if trial.trial_id in got]
         self._held.update({trial.trial_id: trial for trial in mine})
-        known = len(self._foreign)
-        self._foreign.update({trial.trial_id: trial for trial in trials if trial.trial_id not in got})
-        self._drop_ended()
-        if self._foreign and not known:
-            self._listener.note(f"{len(self._foreign)} trials are run by another driver: waiting for them at the end.")
+        others = {trial.trial_id: trial for trial in trials if trial.trial_id not in got}
+        if others:
+            known = len(self._foreign)
+            self._foreign.update(others)
+            self._drop_ended()
+            if self._foreign and not known:
+                count = len(self._foreign)
+                self._listener.note(f"{count} trials are run by another driver: waiting for them at the end.")
         return mine
 
     def _poll(self) -> None:

@@ -64,7 +64,10 @@ def test_ctrl_c_while_a_cluster_is_asked_for_is_no_answer_of_the_cluster(silent_
     assert asking.returncode == -signal.SIGINT
     assert errors.rstrip().endswith("KeyboardInterrupt")
     assert "UserError" not in errors
-    assert not Path(f"/proc/{probe}").exists()
+    deadline_s = time.monotonic() + 10
+    while is_running(probe):
+        assert time.monotonic() < deadline_s, "the process that asks was left behind"
+        time.sleep(0.05)
 
 
 def child_of(process: subprocess.Popen[str]) -> str:
@@ -75,3 +78,11 @@ def child_of(process: subprocess.Popen[str]) -> str:
         assert time.monotonic() < deadline_s
         time.sleep(0.05)
     return found[0]
+
+
+def is_running(pid: str) -> bool:
+    """False too for a process that ended and that nobody has asked about yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
