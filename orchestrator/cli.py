@@ -74,6 +74,9 @@ Settings = Annotated[
     list[str] | None,
     typer.Option("--set", help="Replace a value of every trial's config, e.g. training.epochs=3; may be repeated."),
 ]
+AnySettings = Annotated[
+    list[str] | None, typer.Option("--set", help="Only the variant that was run with this; may be repeated.")
+]
 Address = Annotated[str | None, typer.Option("--address", help="A running Ray cluster. [default: start Ray]")]
 Gpus = Annotated[
     float | None,
@@ -137,10 +140,8 @@ def _plans(
     from search_spaces.catalog import load_study
 
     chosen, size, overrides = load_study(study), scale_named(scale), parse_overrides(settings or [])
-    return [
-        make_plan(chosen, size, name, data_dir, overrides, argument=study)
-        for name in corpora or default_corpora(chosen, size)
-    ]
+    names = dict.fromkeys(corpora or default_corpora(chosen, size))
+    return [make_plan(chosen, size, name, data_dir, overrides, argument=study) for name in names]
 
 
 def _gpus(asked: float | None, scale: str) -> float:
@@ -191,7 +192,8 @@ def _wanted(scale: str | None, corpus: str | None, settings: list[str] | None) -
     from orchestrator.plan import overrides_json, parse_overrides
 
     overrides = overrides_json(parse_overrides(settings)) if settings else None
-    return Wanted(scale=scale, corpus=corpus, overrides=overrides)
+    # A folder's path names its corpus here as it does in a run.
+    return Wanted(scale=scale, corpus=corpus and Path(corpus).name, overrides=overrides)
 
 
 @app.command("studies")
@@ -220,7 +222,7 @@ def results(
     study: StudyArgument,
     scale: AnyScale = None,
     corpus: AnyCorpus = None,
-    settings: Settings = None,
+    settings: AnySettings = None,
     store: StoreUrl = None,
     storage: Storage = STORAGE,
     form: Annotated[str, typer.Option("--format", help="table, csv, json or parquet.")] = "table",
@@ -236,7 +238,7 @@ def report(
     study: StudyArgument,
     scale: AnyScale = None,
     corpus: AnyCorpus = None,
-    settings: Settings = None,
+    settings: AnySettings = None,
     store: StoreUrl = None,
     storage: Storage = STORAGE,
     out: Annotated[Path | None, typer.Option("--out", help="The folder to write to.")] = None,

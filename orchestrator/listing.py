@@ -137,10 +137,13 @@ def print_status(study: str | None, store_url: str, form: str, console: Console)
     from orchestrator.store.opening import open_store
 
     check_format(form)
+    name = study and study_name(study)
     with open_store(store_url, create=False) as store:
-        summaries = [s for s in store.studies() if study in (None, s.key.study)]
-    if study is not None and not summaries:
-        raise UserError(f"the store knows no study {study!r}: plan it first with python sweep.py {study}")
+        known = store.studies()
+    summaries = [s for s in known if name in (None, s.key.study)]
+    if not summaries and name is not None:
+        names = ", ".join(dict.fromkeys(s.key.study for s in known)) or "none"
+        raise UserError(f"the store has no study {name!r}; it has {names}: choose one of these, or run it first")
     records = [
         {
             "study": s.key.study,
@@ -157,14 +160,25 @@ def print_status(study: str | None, store_url: str, form: str, console: Console)
     print_records(records, {key: key for key in (*keys, *states)}, form, console)
 
 
+def study_name(argument: str) -> str:
+    """The name under which the store has a study: a name is taken as it is, a file is asked for its study's."""
+    if argument.endswith(".py") or "/" in argument:
+        from search_spaces.catalog import load_study
+
+        return load_study(argument).name
+    return argument
+
+
 def choose_variant(store: Store, study: str, wanted: Wanted) -> StudyKey:
-    """The variant of a study that is meant. Of several that fit, one without `--set` goes first, then the one planned
-    last; which it is, is said. Raises UserError where none fits."""
-    fitting = [s.key for s in store.studies() if s.key.study == study and wanted.fits(s.key)]
+    """The variant of a study that is meant; which of several, is said. Raises UserError where none fits.
+
+    Of several that fit, those with a result go first, then those without `--set`, then the one planned last.
+    """
+    fitting = [s for s in store.studies() if s.key.study == study and wanted.fits(s.key)]
     if not fitting:
         raise UserError(f"the store has no study {study!r}{wanted}: see what it has with python sweep.py status")
-    plain = [key for key in fitting if key.overrides == "{}"]
-    chosen = (plain or fitting)[-1]
+    order = {s.key: (s.counts["done"] > 0, s.key.overrides == "{}", place) for place, s in enumerate(fitting)}
+    chosen = max(order, key=order.__getitem__)
     if len(fitting) > 1:
         settings = "" if chosen.overrides == "{}" else f", --set {chosen.overrides}"
         print(
@@ -181,13 +195,12 @@ def print_results(study: str, wanted: Wanted, store_url: str, form: str) -> None
     from orchestrator.report.export import FORMATS as RESULT_FORMATS
     from orchestrator.report.export import write_parquet, write_results
     from orchestrator.store.opening import open_store
-    from search_spaces.catalog import load_study
 
     check_format(form, RESULT_FORMATS)
     if form == "parquet" and sys.stdout.isatty():
         raise UserError("parquet is a binary format: send it to a file, for example with > results.parquet")
     with open_store(store_url, create=False) as store:
-        results = flatten(store.results(choose_variant(store, load_study(study).name, wanted)))
+        results = flatten(store.results(choose_variant(store, study_name(study), wanted)))
     if form == "parquet":
         write_parquet(results, sys.stdout.buffer)
     else:

@@ -41,17 +41,28 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
     from orchestrator.store.opening import open_store
 
     make_storage(options.storage)
-    with open_store(options.store_url) as store:
+    with open_store(options.store_url, create=not again) as store:
         trials = [trial.planned() for trial in plan.trials]
-        store.register(plan.key, trials)
         if again:
-            reset = set(_forget(store, [trial.trial_id for trial in trials], options.storage))
+            reset = _forget(store, [trial.trial_id for trial in trials], options.storage)
+            if not reset:
+                console.print(_nothing_to_retry(plan), soft_wrap=True)
+                return 0
             trials = [trial for trial in trials if trial.trial_id in reset]
+        else:
+            store.register(plan.key, trials)
         if _run_missing(plan, trials, options, store, console):
             done = sum(row.state == "done" for row in store.trials(plan.key))
             console.print(interrupted(done, len(plan.trials)), soft_wrap=True)
             return INTERRUPTED
         return report_and_status(store, plan, options, console)
+
+
+def _nothing_to_retry(plan: Plan) -> str:
+    return (
+        f"No trial of {plan.study.name} at scale {plan.scale.name}, corpus {plan.corpus.name}, has failed or diverged, "
+        "so there is nothing to retry; python sweep.py status shows what the store has."
+    )
 
 
 def make_storage(storage: Path) -> None:
@@ -163,7 +174,7 @@ def download_lines(console: Console) -> OnProgress:
 def _forget(store: Store, ids: Sequence[str], storage: Path) -> list[str]:
     """Plan failed and diverged trials again; a diverged one starts anew, a failed one from its checkpoint."""
     states = store.states(ids)
-    lost = [trial_id for trial_id in ids if states[trial_id] in LOST]
+    lost = [trial_id for trial_id in ids if states.get(trial_id) in LOST]
     for trial_id in lost:
         folder = trial_directory(storage, trial_id)
         old = [folder / "result.json"]

@@ -40,7 +40,7 @@ SCALES = {
     for scale in (
         Scale(
             name="smoke",
-            summary="a 2 x 2 corner of the study, seconds: does everything work?",
+            summary="four trials of the study, seconds: does everything work?",
             width=0.03,
             dropout=0.25,
             learning_rate=0.3,

@@ -187,7 +187,8 @@ def test_trials_that_diverge_raise_or_die_are_named_and_the_others_finish(tmp_pa
     retried = sweep("retry", *arguments)
     assert retried.returncode == 1
     assert "3 to run, 1 already done" in retried.stdout
-    states = {row["name"]: row["state"] for row in results_table(storage, str(study))}
+    assert "trouble" in sweep("status", study, "--storage", storage).stdout
+    states = {row["name"]: row["state"] for row in results_table(storage, "trouble")}
     assert states == {"seed 141": "done", "seed 1": "diverged", "seed 2": "done", "seed 3": "done"}
 
 
@@ -252,6 +253,24 @@ def test_retry_runs_just_the_failed_ones(tmp_path: Path) -> None:
     assert answer.returncode == 1
     assert "1 to run" in answer.stdout
     assert [row["state"] for row in results_table(tmp_path)] == ["planned", "done", "planned", "planned"]
+
+
+def test_retry_where_nothing_failed_changes_nothing(undisturbed: Path, tmp_path: Path) -> None:
+    before = sweep("status", "--storage", undisturbed, "--format", "csv").stdout
+    answer = sweep("retry", "gss_grid", "--scale", "quick", "--storage", undisturbed)
+    assert (answer.returncode, "nothing to retry" in answer.stdout) == (0, True)
+    assert sweep("status", "--storage", undisturbed, "--format", "csv").stdout == before
+    empty = sweep("retry", *SMOKE, tmp_path)
+    assert (empty.returncode, empty.stderr.startswith("error: ")) == (2, True)
+
+
+def test_a_plan_without_results_does_not_hide_those_there_are(undisturbed: Path, tmp_path: Path) -> None:
+    storage = tmp_path / "copy"
+    shutil.copytree(undisturbed, storage)
+    with open_store(str(storage / "results.db")) as store:
+        plan = make_plan(load_study("gss_grid"), scale_named("paper"), "ptb", None, {})
+        store.register(plan.key, [trial.planned() for trial in plan.trials])
+    assert [row["state"] for row in results_table(storage)] == ["done"] * 4
 
 
 def test_report_can_go_to_another_folder(undisturbed: Path, tmp_path: Path) -> None:
