@@ -52,7 +52,11 @@ def test_a_ray_client_address_is_refused_with_the_way_out() -> None:
 
 
 def test_ctrl_c_while_a_cluster_is_asked_for_is_no_answer_of_the_cluster(silent_server: str) -> None:
-    program = "import sys; from orchestrator.address import check_address; check_address(sys.argv[1])"
+    # A suite that runs in the background of a shell hands down an ignored SIGINT; Ctrl-C is not ignored.
+    program = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from orchestrator.address import check_address; check_address(sys.argv[1])"
+    )
     command = [sys.executable, "-c", program, silent_server]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as asking:
         probe = child_of(asking)
