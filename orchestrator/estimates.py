@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 from trainables.config import TrialConfig
 from trainables.corpora import CorpusIdentity
@@ -70,6 +69,5 @@ def _train_operations(config: TrialConfig, corpus: CorpusIdentity) -> float:
 def _operations_per_token(config: TrialConfig, vocabulary: int) -> float:
     """Forward and backward: six operations a weight and token, for the LSTM layers and the output layer."""
     model = config.model
-    widths = (model.embedding_width, model.hidden_width, model.hidden_width, model.context_width)
-    recurrent = sum(4 * out * (into + out) for into, out in pairwise(widths))
+    recurrent = sum(4 * out * (into + out) for into, out in model.layer_widths)
     return 6.0 * (recurrent + vocabulary * model.embedding_width)

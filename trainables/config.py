@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from itertools import pairwise
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator, model_validator
@@ -66,6 +67,11 @@ class LanguageModelConfig(Frozen):
     """Locked dropout on h3."""
     dropconnect: Rate = 0.5
     """DropConnect on every layer's hidden-to-hidden weights, one mask a batch."""
+
+    @property
+    def layer_widths(self) -> tuple[tuple[int, int], ...]:
+        """Input and output width of each LSTM layer, the first one first."""
+        return tuple(pairwise((self.embedding_width, self.hidden_width, self.hidden_width, self.context_width)))
 
 
 class SoftmaxConfig(Frozen):

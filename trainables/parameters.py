@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from trainables.config import TrialConfig
 
 
 def parameter_count(config: TrialConfig, vocabulary_size: int) -> int:
     """Trainable numbers: embedding (shared with the output), output bias, three LSTM layers of two biases each."""
     model = config.model
-    widths = (model.embedding_width, model.hidden_width, model.hidden_width, model.context_width)
-    recurrent = sum(4 * out * (into + out + 2) for into, out in pairwise(widths))
+    recurrent = sum(4 * out * (into + out + 2) for into, out in model.layer_widths)
     return vocabulary_size * (model.embedding_width + 1) + recurrent
 
 

@@ -6,7 +6,6 @@ Shapes: T time, B batch, V vocabulary, D width of the embedding, C width of the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import torch
 from torch import Tensor, nn
@@ -70,8 +69,7 @@ class AwdLstm(nn.Module):
         assert config.context_width == config.embedding_width, "TrialConfig refuses other widths for tied layers"
         self.config = config
         self.embedding_VD = nn.Parameter(torch.empty(vocabulary_size, config.embedding_width))
-        widths = (config.embedding_width, config.hidden_width, config.hidden_width, config.context_width)
-        self.layers = nn.ModuleList(LstmLayer(i, o) for i, o in pairwise(widths))
+        self.layers = nn.ModuleList(LstmLayer(into, out) for into, out in config.layer_widths)
         self.output: OutputLayer = build_output_layer(output, vocabulary_size)
 
     def initialise(self, generator: torch.Generator) -> None:
@@ -83,8 +81,7 @@ class AwdLstm(nn.Module):
 
     def zero_state(self, batch: int) -> list[LstmState]:
         """The state before the first token."""
-        widths = (self.config.hidden_width, self.config.hidden_width, self.config.context_width)
-        zeros = [self.embedding_VD.new_zeros(1, batch, width) for width in widths]
+        zeros = [self.embedding_VD.new_zeros(1, batch, width) for _, width in self.config.layer_widths]
         return [(zero, zero) for zero in zeros]
 
     def contexts(self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None) -> Contexts:

@@ -15,7 +15,7 @@ from trainables.language_model.awd_lstm import AwdLstm
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
 from trainables.measurements.perplexity import mean_loss
 from trainables.measurements.ranks import rank_report
-from trainables.measurements.spectrum import GramSpectrum
+from trainables.measurements.spectrum import log_p_spectrum
 from trainables.outcome import Metric
 from trainables.training.loop import MAX_LOSS, DivergedError
 
@@ -45,10 +45,8 @@ def measure_spectrum(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Mea
     """Spectrum and ranks of the float32 log-P matrix over the test contexts, through its Gram matrix in float64."""
     evaluation = config.evaluation
     tokens = corpus.test[: evaluation.test_tokens][: evaluation.rank_contexts]
-    gram = GramSpectrum(len(corpus.vocabulary))
-    for rows_NV in log_probability_rows(model, context_vectors(model, tokens, window=evaluation.window)):
-        gram.update(rows_NV)
-    spectrum = gram.finish()
+    contexts_NC = context_vectors(model, tokens, window=evaluation.window)
+    spectrum = log_p_spectrum(log_probability_rows(model, contexts_NC), columns=len(corpus.vocabulary))
     return Measured(metrics=rank_report(spectrum), singular_values=spectrum.singular_values)
 
 
