@@ -18,7 +18,7 @@ from torch.nn.functional import nll_loss
 from benchmarks.side_by_side import compare, print_table
 from trainables.config import GssConfig, LanguageModelConfig, OutputLayerConfig, SoftmaxConfig
 from trainables.language_model.awd_lstm import AwdLstm
-from trainables.output_layers import OutputLayer, build_output_layer
+from trainables.output_layers import LayerShape, OutputLayer, build_output_layer
 
 LAYERS: dict[str, OutputLayerConfig] = {"gss": GssConfig(c=-1.5, k=2.5), "softmax": SoftmaxConfig()}
 V, D, N = 10_000, 64, 1_400
@@ -41,7 +41,7 @@ def prepare_loss(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
     """Forward and backward of the loss alone, V = 10,000, D = 64, N = 1,400."""
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     torch.manual_seed(0)
-    layer = build_output_layer(config, V)
+    layer = build_output_layer(config, LayerShape(vocabulary_size=V, embedding_width=D, context_width=D))
     hidden_ND = torch.randn(N, D, requires_grad=True)
     weight_VD = torch.empty(V, D).uniform_(-0.1, 0.1).requires_grad_()
     targets_N = torch.randint(V, (N,))

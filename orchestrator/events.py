@@ -6,7 +6,7 @@ import errno
 
 from pydantic import TypeAdapter
 
-from trainables.config import Frozen
+from trainables.frozen import Frozen
 from trainables.outcome import EpochMetrics, TrialOutcome
 
 DISK_TROUBLES = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from trainables.config import (
     AveragingConfig,
     CorpusConfig,
@@ -12,10 +14,57 @@ from trainables.config import (
     TrainingConfig,
     TrialConfig,
 )
+from trainables.layer_configs import MixtureConfig
 
-AUTHORS_SEED = {"ptb": 141, "wikitext-2": 1881}
 WIKITEXT_2_RANK_CONTEXTS = 33_320
 """The paper stops there "due to time and space complexities"; on PTB it uses all contexts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Column:
+    """One column of SM Table 6: what differs between models and corpora."""
+
+    authors_seed: int
+    embedding_width: int = 400
+    hidden_width: int = 1150
+    context_width: int = 400
+    dropout_embedding: float
+    dropout_hidden: float
+    learning_rate: float
+    batch_size: int
+    epochs: int = 1000
+
+
+TABLE_6 = {
+    ("softmax", "ptb"): _Column(
+        authors_seed=141, dropout_embedding=0.4, dropout_hidden=0.3, learning_rate=20.0, batch_size=20
+    ),
+    ("softmax", "wikitext-2"): _Column(
+        authors_seed=1881, dropout_embedding=0.65, dropout_hidden=0.2, learning_rate=30.0, batch_size=80
+    ),
+    ("mixture", "ptb"): _Column(
+        authors_seed=28,
+        embedding_width=280,
+        hidden_width=960,
+        context_width=620,
+        dropout_embedding=0.4,
+        dropout_hidden=0.225,
+        learning_rate=20.0,
+        batch_size=12,
+    ),
+    ("mixture", "wikitext-2"): _Column(
+        authors_seed=1881,
+        embedding_width=300,
+        hidden_width=1150,
+        context_width=650,
+        dropout_embedding=0.55,
+        dropout_hidden=0.2,
+        learning_rate=15.0,
+        batch_size=15,
+        epochs=500,
+    ),
+}
+"""By kind of output layer and corpus."""
 
 
 def awd_lstm(
@@ -25,24 +74,30 @@ def awd_lstm(
     seed: int | None = None,
     averaging: AveragingConfig | None = None,
 ) -> TrialConfig:
-    """One trial of softmax, SigSoftmax, GSS or LMS-PLIF at paper scale.
+    """One trial of any output layer at paper scale: mixtures with the settings of MoS, all others with softmax'.
 
     Averaging is ET-ASGD unless given, the seed the authors'. A corpus that the papers did not use gets the settings of
     Penn Treebank.
     """
     wikitext = corpus.name == "wikitext-2"
+    kind = "mixture" if isinstance(output_layer, MixtureConfig) else "softmax"
+    column = TABLE_6[kind, "wikitext-2" if wikitext else "ptb"]
     return TrialConfig(
-        seed=AUTHORS_SEED.get(corpus.name, AUTHORS_SEED["ptb"]) if seed is None else seed,
+        seed=column.authors_seed if seed is None else seed,
         corpus=corpus,
         model=LanguageModelConfig(
-            dropout_embedding=0.65 if wikitext else 0.4,
-            dropout_hidden=0.2 if wikitext else 0.3,
+            embedding_width=column.embedding_width,
+            hidden_width=column.hidden_width,
+            context_width=column.context_width,
+            dropout_embedding=column.dropout_embedding,
+            dropout_hidden=column.dropout_hidden,
         ),
         output_layer=output_layer,
         training=TrainingConfig(
-            batch_size=80 if wikitext else 20,
-            learning_rate=30.0 if wikitext else 20.0,
+            batch_size=column.batch_size,
+            learning_rate=column.learning_rate,
             averaging=averaging or EtAsgdConfig(),
+            epochs=column.epochs,
         ),
         evaluation=EvaluationConfig(rank_contexts=WIKITEXT_2_RANK_CONTEXTS if wikitext else None),
     )

@@ -9,33 +9,52 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
 from itertools import pairwise
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, field_validator, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-SCHEMA_VERSION: Literal[1] = 1
+from trainables.frozen import Frozen, NonNegative, Rate
+from trainables.layer_configs import (
+    CustomConfig,
+    GssConfig,
+    LmsPlifConfig,
+    LmsPlifFrozenConfig,
+    MixtureConfig,
+    MocConfig,
+    MonotoneNnConfig,
+    MosConfig,
+    MosPlifConfig,
+    OutputLayerConfig,
+    SigSoftmaxConfig,
+    SoftmaxConfig,
+)
+
+__all__ = [
+    "AveragingConfig",
+    "CorpusConfig",
+    "CustomConfig",
+    "EtAsgdConfig",
+    "EvaluationConfig",
+    "GssConfig",
+    "LanguageModelConfig",
+    "LmsPlifConfig",
+    "LmsPlifFrozenConfig",
+    "MocConfig",
+    "MonotoneNnConfig",
+    "MosConfig",
+    "MosPlifConfig",
+    "NtAsgdConfig",
+    "OutputLayerConfig",
+    "SigSoftmaxConfig",
+    "SoftmaxConfig",
+    "TrainingConfig",
+    "TrialConfig",
+]
+
+SCHEMA_VERSION: Literal[2] = 2
 MIN_STREAM = 3
 """Tokens that each of a batch's parallel streams needs: two to read, and one more to predict."""
-
-Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
-NonNegative = Annotated[float, Field(ge=0.0)]
-
-
-class Frozen(BaseModel):
-    """Base of all configs: immutable, no unknown keys, no NaN or infinity, one spelling of zero."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
-        """A copy with fields replaced, validated like any other config (pydantic's own would take anything)."""
-        return type(self).model_validate({**dict(self), **(update or {})})
-
-    @field_validator("*", mode="after")
-    @classmethod
-    def _one_zero(cls, value: Any) -> Any:
-        return 0.0 if isinstance(value, float) and value == 0.0 else value
 
 
 class CorpusConfig(Frozen):
@@ -67,34 +86,13 @@ class LanguageModelConfig(Frozen):
     """Locked dropout on h3."""
     dropconnect: Rate = 0.5
     """DropConnect on every layer's hidden-to-hidden weights, one mask a batch."""
+    embedding_noise: NonNegative = 0.0
+    """Standard deviation of Gaussian noise on the embedding output e_t in training (fair-capacity study)."""
 
     @property
     def layer_widths(self) -> tuple[tuple[int, int], ...]:
         """Input and output width of each LSTM layer, the first one first."""
         return tuple(pairwise((self.embedding_width, self.hidden_width, self.hidden_width, self.context_width)))
-
-
-class SoftmaxConfig(Frozen):
-    """log_softmax(x)."""
-
-    name: Literal["softmax"] = "softmax"
-
-
-class SigSoftmaxConfig(Frozen):
-    """log_softmax(2x - ln(1 + e^x)) (Kanai et al. 2018)."""
-
-    name: Literal["sigsoftmax"] = "sigsoftmax"
-
-
-class GssConfig(Frozen):
-    """Generalized SigSoftmax: log_softmax(k(x - c) + c - (k - 1) softplus(x - c)) (AAAI 2021, eqs. 3 and 5)."""
-
-    name: Literal["gss"] = "gss"
-    c: float
-    k: PositiveFloat
-
-
-OutputLayerConfig = Annotated[SoftmaxConfig | SigSoftmaxConfig | GssConfig, Field(discriminator="name")]
 
 
 class EtAsgdConfig(Frozen):
@@ -132,6 +130,8 @@ class TrainingConfig(Frozen):
     epoch_tokens: PositiveInt | None = None
     """Train tokens between two validations. None: one whole pass, as in the papers. With a number, an epoch ends
     after so many tokens and the next one goes on from the same place of the stream."""
+    precision: Literal["float32", "bf16"] = "float32"
+    """Of the matrix products in training: bf16 is faster on a GPU. Weights, sums and measurements are float32."""
 
 
 class EvaluationConfig(Frozen):
@@ -151,7 +151,7 @@ class EvaluationConfig(Frozen):
 class TrialConfig(Frozen):
     """Everything that decides the outcome of one language-model trial."""
 
-    schema_version: Literal[1] = SCHEMA_VERSION
+    schema_version: Literal[2] = SCHEMA_VERSION
     kind: Literal["language_model"] = "language_model"
     seed: Annotated[int, Field(ge=0, lt=2**63)]
     corpus: CorpusConfig
@@ -162,11 +162,13 @@ class TrialConfig(Frozen):
 
     @model_validator(mode="after")
     def _tied_widths(self) -> Self:
-        model, layer = self.model, self.output_layer.name
-        if model.context_width != model.embedding_width:
+        model, layer = self.model, self.output_layer
+        # Mixtures map the context vector to the embedding's width themselves, and so may a user's own layer.
+        projects = isinstance(layer, MixtureConfig | CustomConfig)
+        if model.context_width != model.embedding_width and not projects:
             raise ValueError(
-                f"{layer} ties its weights to the embedding, so model.context_width must equal model.embedding_width; "
-                f"got {model.context_width} and {model.embedding_width}"
+                f"{layer.name} ties its weights to the embedding, so model.context_width must equal "
+                f"model.embedding_width; got {model.context_width} and {model.embedding_width}"
             )
         return self
 

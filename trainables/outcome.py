@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from trainables.config import Frozen
+from trainables.frozen import Frozen
 
 FinalState = Literal["done", "diverged", "failed"]
 Metric = int | float | str | bool

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainables.layer_configs import LayerFile
+
 
 @dataclass(frozen=True, kw_only=True)
 class Runtime:
@@ -18,6 +20,8 @@ class Runtime:
     """Threads of one trial on a CPU."""
     checkpoint_every_s: float = 30.0
     """At most so much work is lost when a process dies."""
+    layer_files: tuple[LayerFile, ...] = ()
+    """The files of output layers of the user's own."""
 
 
 def trial_directory(storage: Path, trial_id: str) -> Path:

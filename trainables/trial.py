@@ -26,6 +26,7 @@ from trainables.files import write_file
 from trainables.measurements.registry import measure
 from trainables.memory import PeakMemory
 from trainables.outcome import EpochMetrics, Metric, TrialOutcome
+from trainables.output_layers.custom import load_layers
 from trainables.runtime import Runtime
 from trainables.training.checkpoint import Checkpoints, save_tensors
 from trainables.training.loop import DivergedError, Trainer
@@ -52,6 +53,8 @@ def run_trial(
         if earlier is not None:
             return earlier
         torch.set_num_threads(runtime.threads)
+        for file in runtime.layer_files:
+            load_layers(file)
         memory = PeakMemory(runtime.device)
         corpus = load(config.corpus, data_dir=runtime.data_dir)
         trainer = Trainer(config, corpus, runtime)
@@ -119,7 +122,7 @@ def _training_metrics(trainer: Trainer, memory: PeakMemory, measured_s: float) -
         "valid_perplexity": math.exp(kept.valid_loss),
         "kept_epoch": kept.epoch,
         "epochs": len(progress.epochs),
-        "parameters": sum(parameter.numel() for parameter in trainer.model.parameters()),
+        "parameters": sum(p.numel() for p in trainer.model.parameters() if p.requires_grad),
         "seconds": seconds,
         "seconds_per_epoch": seconds / len(progress.epochs),
         "tokens_per_second": progress.tokens / seconds,

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
 
-KNOWN_ID = "99db738066f267cd9b097b5e2e22fe1c43d77aafc746559fe480d277fb16e9f2"
+KNOWN_ID = "723fe2810b91050aa0b5f73c13146585b8b8e8629625f3ba4143cbb507029cc7"
 CORPUS = CorpusConfig(name="ptb", sha256="ab" * 32)
 
 Content = tuple[int, float, float]
@@ -32,7 +32,7 @@ def test_every_default_is_written_out() -> None:
     assert content["model"]["dropconnect"] == 0.5
     assert content["training"]["averaging"] == {"name": "et_asgd", "switch_epoch": 200}
     assert content["evaluation"]["valid_tokens"] is None
-    assert content["schema_version"] == 1
+    assert content["schema_version"] == 2
 
 
 def test_writing_a_default_out_or_spelling_a_number_otherwise_is_the_same_trial() -> None:

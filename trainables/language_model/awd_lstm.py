@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from trainables.config import LanguageModelConfig, OutputLayerConfig
-from trainables.language_model.dropout import drop_connect, locked_dropout, word_dropout
-from trainables.output_layers import OutputLayer, build_output_layer
+from trainables.language_model.dropout import drop_connect, gaussian_noise, locked_dropout, word_dropout
+from trainables.output_layers import LayerShape, OutputLayer, build_output_layer
 
 LstmState = tuple[Tensor, Tensor]
 """h and c of one layer, each 1 x B x H."""
@@ -61,23 +61,29 @@ class Contexts:
 class AwdLstm(nn.Module):
     """The language model: `contexts` turns tokens into context vectors, `output` turns those into log P or a loss.
 
-    The output weights are the embedding matrix, which the context vectors meet directly.
+    The output weights are the embedding matrix.
     """
 
     def __init__(self, config: LanguageModelConfig, output: OutputLayerConfig, vocabulary_size: int) -> None:
         super().__init__()
-        assert config.context_width == config.embedding_width, "TrialConfig refuses other widths for tied layers"
         self.config = config
         self.embedding_VD = nn.Parameter(torch.empty(vocabulary_size, config.embedding_width))
         self.layers = nn.ModuleList(LstmLayer(into, out) for into, out in config.layer_widths)
-        self.output: OutputLayer = build_output_layer(output, vocabulary_size)
+        shape = LayerShape(
+            vocabulary_size=vocabulary_size,
+            embedding_width=config.embedding_width,
+            context_width=config.context_width,
+        )
+        self.output: OutputLayer = build_output_layer(output, shape)
 
     def initialise(self, generator: torch.Generator) -> None:
-        """Draw the starting weights: embedding uniform(-0.1, 0.1), LSTM layers as the framework's, output bias 0."""
+        """Draw the starting weights: embedding uniform(-0.1, 0.1), LSTM layers as the framework's, the output layer's
+        own as it says, its bias 0."""
         nn.init.uniform_(self.embedding_VD, -0.1, 0.1, generator=generator)
         for layer in self.layers:
             assert isinstance(layer, LstmLayer)
             layer.initialise(generator)
+        self.output.initialise(generator)
 
     def zero_state(self, batch: int) -> list[LstmState]:
         """The state before the first token."""
@@ -91,7 +97,8 @@ class AwdLstm(nn.Module):
         generator = masks if self.training else None
         config = self.config
         embedding_VD = word_dropout(self.embedding_VD, config.dropout_embedding_matrix, generator)
-        hidden = locked_dropout(embedding(tokens_TB, embedding_VD), config.dropout_embedding, generator)
+        embedded = gaussian_noise(embedding(tokens_TB, embedding_VD), config.embedding_noise, generator)
+        hidden = locked_dropout(embedded, config.dropout_embedding, generator)
         undropped = hidden
         new_state = []
         rates = (config.dropout_hidden, config.dropout_hidden, config.dropout_output)

@@ -1,4 +1,4 @@
-"""The dropouts of AWD-LSTM: every mask is drawn from the trial's own generator, so that a run can be repeated.
+"""The dropouts of AWD-LSTM, and its noise: all drawn from the trial's own generator, so that a run can be repeated.
 
 Without a generator (outside training) each of them returns its input as it is.
 """
@@ -35,3 +35,11 @@ def drop_connect(weight: Tensor, rate: float, generator: torch.Generator | None)
     if generator is None or rate == 0:
         return weight
     return weight * keep_mask(tuple(weight.shape), rate, weight, generator)
+
+
+def gaussian_noise(states_TBD: Tensor, deviation: float, generator: torch.Generator | None) -> Tensor:
+    """Independent Normal(0, deviation^2) added to every element."""
+    if generator is None or deviation == 0:
+        return states_TBD
+    noise_TBD = torch.empty_like(states_TBD).normal_(0.0, deviation, generator=generator)
+    return states_TBD + noise_TBD

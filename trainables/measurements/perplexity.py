@@ -24,7 +24,7 @@ def mean_loss(model: AwdLstm, tokens: NDArray[np.int64], *, batch: int, window: 
     for inputs_TB, targets_N in windows(streams_TB, window):
         contexts = model.contexts(inputs_TB, state)
         state = contexts.state
-        loss = model.output.loss(contexts.dropped_TBC.flatten(0, 1), model.embedding_VD, targets_N)
+        loss = model.output.loss(contexts.dropped_TBC, model.embedding_VD, targets_N)
         total += loss.double() * len(targets_N)
         predicted += len(targets_N)
     return total.item() / predicted

@@ -1,53 +1,86 @@
 """What all output layers have in common: hidden states in, log-probabilities or a training loss out.
 
-Shapes: N rows (contexts), D width of the embeddings, V vocabulary.
+Shapes: T time, B batch, N = T B rows (contexts), C width of the context vectors, D of the embeddings, V vocabulary.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from trainables.output_layers.linear_cross_entropy import linear_cross_entropy
+from trainables.output_layers.cross_entropy import linear_cross_entropy
+from trainables.output_layers.pointwise import Identity, Pointwise
+
+OwnRate = tuple[float, Sequence[nn.Parameter]]
+"""A learning rate, and the parameters that it is for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerShape:
+    """The sizes that an output layer meets."""
+
+    vocabulary_size: int
+    embedding_width: int
+    """D, of the tied output weights."""
+    context_width: int
+    """C, of the hidden states; equal to D unless the layer maps one to the other."""
 
 
 class OutputLayer(nn.Module, ABC):
     """The last layer of a language model. Its V x D weights are the embedding's and passed in; it owns the rest."""
 
     @abstractmethod
-    def log_probabilities(self, hidden_ND: Tensor, weight_VD: Tensor) -> Tensor:
-        """log P of every word after every context, N x V, in the dtype of `hidden_ND`."""
+    def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
+        """log P of every word after every context, N x V, in the dtype of `hidden_NC`."""
 
     @abstractmethod
-    def loss(self, hidden_ND: Tensor, weight_VD: Tensor, targets_N: Tensor) -> Tensor:
-        """Mean cross-entropy of the targets in nats, a scalar; never holds more than a chunk of N x V."""
+    def loss(
+        self, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor, masks: torch.Generator | None = None
+    ) -> Tensor:
+        """Mean cross-entropy of the targets in nats, a scalar; never holds more than a chunk of N x V.
+
+        Dropout of the layer's own draws from `masks`; without it, as outside training, there is none.
+        """
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw the starting weights; here, leave them as they are."""
+
+    def own_rates(self) -> list[OwnRate]:
+        """The parameters whose learning rate is not the model's."""
+        return []
 
 
 class PointwiseSoftmax(OutputLayer):
-    """log_softmax(f(W h + b)) for an increasing function f of one logit; softmax itself where f is the identity."""
+    """log_softmax(f(W h + b)) for an increasing function f of one logit; the softmax itself where f is the identity.
 
-    def __init__(self, vocabulary_size: int) -> None:
+    The rank of the softmax' log-P matrix is at most d + 2: W h, the bias, the normaliser.
+    """
+
+    def __init__(self, shape: LayerShape, function: Pointwise | None = None) -> None:
         super().__init__()
-        self.bias_V = nn.Parameter(torch.zeros(vocabulary_size))
+        self.bias_V = nn.Parameter(torch.zeros(shape.vocabulary_size))
+        self.function = function or Identity()
 
-    @property
-    def is_identity(self) -> bool:
-        """Whether f(x) = x, so that neither f nor its slope need be computed."""
-        return False
+    def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
+        logits_NV = torch.addmm(self.bias_V, hidden_NC, weight_VD.t())
+        return torch.log_softmax(self.function(logits_NV), dim=1)
 
-    @abstractmethod
-    def transform(self, logits: Tensor) -> Tensor:
-        """f of every logit."""
+    def loss(
+        self,
+        hidden_TBC: Tensor,
+        weight_VD: Tensor,
+        targets_N: Tensor,
+        masks: torch.Generator | None = None,  # noqa: ARG002
+    ) -> Tensor:
+        return linear_cross_entropy(hidden_TBC.flatten(0, -2), weight_VD, self.bias_V, targets_N, self.function)
 
-    @abstractmethod
-    def value_and_slope_(self, logits_NV: Tensor, slope_NV: Tensor) -> None:
-        """Overwrite `logits_NV` with f (up to a constant) and `slope_NV` with f'."""
+    def initialise(self, generator: torch.Generator) -> None:
+        self.function.initialise(generator)
 
-    def log_probabilities(self, hidden_ND: Tensor, weight_VD: Tensor) -> Tensor:
-        logits_NV = torch.addmm(self.bias_V, hidden_ND, weight_VD.t())
-        return torch.log_softmax(self.transform(logits_NV), dim=1)
-
-    def loss(self, hidden_ND: Tensor, weight_VD: Tensor, targets_N: Tensor) -> Tensor:
-        return linear_cross_entropy(hidden_ND, weight_VD, self.bias_V, targets_N, self)
+    def own_rates(self) -> list[OwnRate]:
+        rate = self.function.own_learning_rate()
+        return [] if rate is None else [(rate, list(self.function.parameters()))]

@@ -69,7 +69,7 @@ class Trainer:
         torch.backends.cudnn.allow_tf32 = False
         self.masks = torch.Generator(runtime.device).manual_seed(config.seed)
         self.optimizer = torch.optim.SGD(
-            self.model.parameters(), lr=training.learning_rate, weight_decay=training.weight_decay
+            _parameter_groups(self.model, training.learning_rate), weight_decay=training.weight_decay
         )
         self.streams_TB = parallel_streams(corpus.train, training.batch_size, runtime.device, what="train")
         self.valid = corpus.valid[: evaluation.valid_tokens]
@@ -103,20 +103,22 @@ class Trainer:
         end = min(start + drawn, len(self.streams_TB) - 1)
         targets_N = self.streams_TB[start + 1 : end + 1].reshape(-1)
 
-        contexts = model.contexts(self.streams_TB[start:end], self.state, self.masks)
-        self.state = contexts.state
-        loss = model.output.loss(contexts.dropped_TBC.flatten(0, 1), model.embedding_VD, targets_N)
-        activation = contexts.dropped_TBC.square().mean()
-        change = (contexts.h3_TBC[1:] - contexts.h3_TBC[:-1]).square().mean()
-        objective = (
-            loss
-            + training.activation_regularisation * activation
-            + training.temporal_activation_regularisation * change
-        )
+        with torch.autocast(self.runtime.device, torch.bfloat16, enabled=training.precision == "bf16"):
+            contexts = model.contexts(self.streams_TB[start:end], self.state, self.masks)
+            self.state = contexts.state
+            loss = model.output.loss(contexts.dropped_TBC, model.embedding_VD, targets_N, self.masks)
+            activation = contexts.dropped_TBC.float().square().mean()
+            change = (contexts.h3_TBC[1:].float() - contexts.h3_TBC[:-1]).square().mean()
+            objective = (
+                loss
+                + training.activation_regularisation * activation
+                + training.temporal_activation_regularisation * change
+            )
         self.optimizer.zero_grad()
         objective.backward()
         clip_grad_norm_(model.parameters(), training.gradient_clip_norm)
-        self.optimizer.param_groups[0]["lr"] = training.learning_rate * drawn / training.bptt
+        for group in self.optimizer.param_groups:
+            group["lr"] = group["base_lr"] * drawn / training.bptt
         self.optimizer.step()
         if self.average is not None:
             self.average.update(model)
@@ -216,6 +218,15 @@ class Trainer:
         self.epoch_loss = tensors["epoch_loss"]
         self.draws.set_state(tensors["random.draws"].cpu())
         self.masks.set_state(tensors["random.masks"].cpu())
+
+
+def _parameter_groups(model: AwdLstm, learning_rate: float) -> list[dict[str, Any]]:
+    """The model's parameters, and apart from them those for which the output layer has a learning rate of its own."""
+    own_rates = model.output.own_rates()
+    own = {parameter for _, parameters in own_rates for parameter in parameters}
+    others = [parameter for parameter in model.parameters() if parameter not in own]
+    groups = [(learning_rate, others), *own_rates]
+    return [{"params": parameters, "lr": rate, "base_lr": rate} for rate, parameters in groups]
 
 
 def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

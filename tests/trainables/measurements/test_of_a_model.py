@@ -9,7 +9,15 @@ import pytest
 import torch
 
 from tests.trainables.training import tiny
-from trainables.config import GssConfig, OutputLayerConfig, SigSoftmaxConfig, SoftmaxConfig
+from trainables.config import (
+    GssConfig,
+    LmsPlifConfig,
+    MocConfig,
+    MosConfig,
+    OutputLayerConfig,
+    SigSoftmaxConfig,
+    SoftmaxConfig,
+)
 from trainables.language_model.awd_lstm import AwdLstm
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
 from trainables.measurements.perplexity import mean_loss
@@ -70,32 +78,45 @@ def test_there_is_a_row_for_every_test_context_in_order() -> None:
     np.testing.assert_allclose(rows, token_by_token(model, tokens), atol=2e-5)
 
 
+def float64_log_p(model: AwdLstm, tokens: np.ndarray) -> np.ndarray:
+    """The log-P matrix of the model in float64, which the model then stays in."""
+    double = model.double()
+    contexts = context_vectors(double, tokens, window=70)
+    rows: np.ndarray = double.output.log_probabilities(contexts, double.embedding_VD).detach().numpy()
+    return rows
+
+
+def exact_rank(log_p: np.ndarray) -> int:
+    """Press rank with the eps of float64."""
+    stream = QrSpectrum(log_p.shape[1])
+    stream.update(log_p)
+    return press_rank(stream.finish(), eps=FLOAT64_EPS)
+
+
+@pytest.mark.parametrize("layer", [SoftmaxConfig(), MocConfig(mixtures=4)], ids=lambda layer: layer.name)
 @pytest.mark.parametrize("epochs", [1, 6])
-def test_softmax_has_rank_d_plus_2_in_float64_and_never_more_in_float32(epochs: int) -> None:
+def test_softmax_and_moc_have_rank_d_plus_2_in_float64_and_never_more_in_float32(
+    layer: OutputLayerConfig, epochs: int
+) -> None:
     """W h, the bias and the normaliser: d + 2, whatever the training; float32's tolerance may hide some of it."""
-    model, tokens = trained(SoftmaxConfig(), epochs), tiny.corpus().test
+    model, tokens = trained(layer, epochs), tiny.corpus().test
     contexts = context_vectors(model, tokens, window=70)
     log_p32 = model.output.log_probabilities(contexts, model.embedding_VD).detach().numpy()
-    double = model.double()
-    log_p64 = double.output.log_probabilities(contexts.double(), double.embedding_VD).detach().numpy()
-
-    exact = QrSpectrum(tiny.VOCABULARY)
-    exact.update(log_p64)
-    assert press_rank(exact.finish(), eps=FLOAT64_EPS) == D + 2
+    log_p64 = float64_log_p(model, tokens)
+    assert exact_rank(log_p64) == D + 2
     assert np.linalg.matrix_rank(log_p64) == D + 2
-
     for stream in (GramSpectrum(tiny.VOCABULARY), QrSpectrum(tiny.VOCABULARY)):
         stream.update(log_p32)
         assert press_rank(stream.finish(), eps=FLOAT32_EPS) <= D + 2
 
 
-def test_gss_goes_beyond_the_bound_of_softmax() -> None:
-    model, tokens = trained(GssConfig(c=0.0, k=3.0), 6).double(), tiny.corpus().test
-    contexts = context_vectors(model, tokens, window=70)
-    rows = model.output.log_probabilities(contexts, model.embedding_VD).detach().numpy()
-    spectrum = QrSpectrum(tiny.VOCABULARY)
-    spectrum.update(rows)
-    assert press_rank(spectrum.finish(), eps=FLOAT64_EPS) > D + 2
+@pytest.mark.parametrize(
+    "layer",
+    [SigSoftmaxConfig(), GssConfig(c=0.0, k=3.0), LmsPlifConfig(knots=1000), MosConfig(mixtures=4)],
+    ids=lambda layer: layer.name,
+)
+def test_the_other_layers_go_beyond_the_bound_of_softmax(layer: OutputLayerConfig) -> None:
+    assert exact_rank(float64_log_p(trained(layer, 6), tiny.corpus().test)) > D + 2
 
 
 def test_measurements_run_by_name_and_respect_the_number_of_contexts() -> None:

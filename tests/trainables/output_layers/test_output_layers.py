@@ -1,4 +1,4 @@
-"""Every output layer: its log P, its loss and its gradients against a formula in float64."""
+"""Every output layer: its log P, its loss and its gradients against the formulas in float64."""
 
 from __future__ import annotations
 
@@ -7,164 +7,303 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import expit, logsumexp
-from torch import Tensor
+from scipy.special import expit
+from torch import Tensor, nn
 
-from trainables.config import GssConfig, OutputLayerConfig, SigSoftmaxConfig, SoftmaxConfig
-from trainables.output_layers import PointwiseSoftmax, build_output_layer
-from trainables.output_layers.linear_cross_entropy import linear_cross_entropy
+from tests.trainables.output_layers import formulas
+from tests.trainables.output_layers.formulas import inputs, layer_of, parameters_of
+from trainables.config import (
+    GssConfig,
+    LmsPlifConfig,
+    LmsPlifFrozenConfig,
+    MocConfig,
+    MonotoneNnConfig,
+    MosConfig,
+    MosPlifConfig,
+    OutputLayerConfig,
+    SigSoftmaxConfig,
+    SoftmaxConfig,
+)
+from trainables.output_layers import LayerShape, OutputLayer, Pointwise, PointwiseSoftmax
+from trainables.output_layers.cross_entropy import linear_cross_entropy
+from trainables.output_layers.mixtures import MixtureOfSoftmaxes
 
-CONFIGS: list[OutputLayerConfig] = [
+POINTWISE: list[OutputLayerConfig] = [
     SoftmaxConfig(),
     SigSoftmaxConfig(),
     GssConfig(c=-1.5, k=2.5),
     GssConfig(c=2.0, k=1.25),
     GssConfig(c=0.5, k=0.5),
+    LmsPlifConfig(knots=7, limit=3.0),
+    LmsPlifConfig(knots=2, limit=20.0),
+    LmsPlifFrozenConfig(knots=10, limit=5.0),
+    MonotoneNnConfig(units=4),
 ]
+MIXTURES: list[OutputLayerConfig] = [
+    MosConfig(mixtures=3),
+    MosConfig(mixtures=1),
+    MocConfig(mixtures=3),
+    MosPlifConfig(mixtures=2, knots=5, limit=2.0),
+]
+CONFIGS = POINTWISE + MIXTURES
 ids = [config.model_dump_json() for config in CONFIGS]
+every_layer = pytest.mark.parametrize("config", CONFIGS, ids=ids)
+every_pointwise = pytest.mark.parametrize("config", POINTWISE, ids=ids[: len(POINTWISE)])
 
 
-def softplus(t: np.ndarray) -> np.ndarray:
-    return np.maximum(t, 0) + np.log1p(np.exp(-np.abs(t)))
-
-
-def true_log_p(config: OutputLayerConfig, logits: np.ndarray) -> np.ndarray:
-    """log P by the papers' formulas, in float64 with numpy: independent of the implementation."""
-    match config:
-        case SoftmaxConfig():
-            values = logits
-        case SigSoftmaxConfig():
-            # Kanai et al. define it as exp(x) sigmoid(x), normalised.
-            values = logits - softplus(-logits)
-        case GssConfig(c=c, k=k):
-            values = k * (logits - c) + c - (k - 1) * softplus(logits - c)
-    return values - logsumexp(values, axis=1, keepdims=True)
-
-
-def layer_of(config: OutputLayerConfig, vocabulary: int) -> PointwiseSoftmax:
-    layer = build_output_layer(config, vocabulary).double()
-    assert isinstance(layer, PointwiseSoftmax)
-    torch.nn.init.normal_(layer.bias_V, generator=torch.Generator().manual_seed(5))
-    return layer
-
-
-def inputs(rows: int, width: int, vocabulary: int, scale: float = 1.0, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
-    generator = torch.Generator().manual_seed(seed)
-    hidden = torch.randn(rows, width, dtype=torch.float64, generator=generator) * scale
-    weight = torch.randn(vocabulary, width, dtype=torch.float64, generator=generator)
-    return hidden, weight, torch.randint(vocabulary, (rows,), generator=generator)
-
-
-@pytest.mark.parametrize("config", CONFIGS, ids=ids)
+@every_layer
 @pytest.mark.parametrize("scale", [1.0, 30.0, 1e4])
 def test_log_p_is_the_formula_and_sums_to_one(config: OutputLayerConfig, scale: float) -> None:
     hidden, weight, _ = inputs(7, 3, 11, scale)
     layer = layer_of(config, 11)
-    log_p = layer.log_probabilities(hidden, weight).detach().numpy()
-    logits = (hidden @ weight.T + layer.bias_V).detach().numpy()
-    np.testing.assert_allclose(log_p, true_log_p(config, logits), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(np.exp(log_p).sum(1), 1.0, rtol=0, atol=1e-12)
+    log_p = layer.log_probabilities(hidden, weight).detach()
+    torch.testing.assert_close(
+        log_p, formulas.log_p(config, parameters_of(layer), hidden, weight), rtol=1e-12, atol=1e-11
+    )
+    np.testing.assert_allclose(log_p.exp().sum(1), 1.0, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=ids)
+@every_layer
 @given(
     rows=st.integers(1, 9), width=st.integers(1, 4), vocabulary=st.integers(2, 12), chunk=st.integers(1, 12),
     scale=st.sampled_from([0.1, 1.0, 20.0, 1e4]), seed=st.integers(0, 1000),
 )  # fmt: skip
-@settings(max_examples=40, deadline=None)
-def test_loss_and_gradients_equal_the_plain_formulation(
+@settings(max_examples=30, deadline=None)
+def test_loss_and_gradients_equal_the_formulas(
     config: OutputLayerConfig, rows: int, width: int, vocabulary: int, chunk: int, scale: float, seed: int
 ) -> None:
     hidden, weight, targets = inputs(rows, width, vocabulary, scale, seed)
-    layer = layer_of(config, vocabulary)
-    parameters = [hidden.requires_grad_(), weight.requires_grad_(), layer.bias_V]
-
-    loss = linear_cross_entropy(hidden, weight, layer.bias_V, targets, layer, rows_per_chunk=chunk)
-    gradients = torch.autograd.grad(3.0 * loss, parameters)
-
-    logits = hidden @ weight.T + layer.bias_V
-    expected_loss = -true_log_p(config, logits.detach().numpy())[np.arange(rows), targets].mean()
-    plain = torch.nn.functional.nll_loss(layer.log_probabilities(hidden, weight), targets)
-    expected = torch.autograd.grad(3.0 * plain, parameters)
-
-    assert loss.item() == pytest.approx(expected_loss, rel=1e-10, abs=1e-10)
-    for gradient, truth in zip(gradients, expected, strict=True):
-        torch.testing.assert_close(gradient, truth, rtol=1e-10, atol=1e-10)
+    layer = layer_of(config, vocabulary, width)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trainables.output_layers.cross_entropy.chunk_rows", lambda *_: chunk)
+        loss, gradients = loss_and_gradients(layer, hidden, weight, targets)
+    truth, true_gradients = truth_and_gradients(config, layer, hidden, weight, targets)
+    assert loss == pytest.approx(truth, rel=1e-10, abs=1e-10)
+    assert gradients.keys() == true_gradients.keys()
+    for name, gradient in gradients.items():
+        # The float64 truth itself is only as good as its logits, which carry 16 digits of their size.
+        true = true_gradients[name]
+        bound = max(1.0, float(true.abs().max()))
+        torch.testing.assert_close(gradient, true, rtol=1e-10, atol=1e-10 * bound, msg=f"gradient by {name}")
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=ids)
+def loss_and_gradients(
+    layer: nn.Module, hidden: Tensor, weight: Tensor, targets: Tensor
+) -> tuple[float, dict[str, Tensor]]:
+    """The package's loss, and three times its gradients by the inputs and all trained parameters."""
+    leaves = _leaves(layer, hidden, weight)
+    loss = layer.loss(leaves["hidden"].unsqueeze(1), leaves["weight"], targets)  # type: ignore[operator]
+    found = torch.autograd.grad(3.0 * loss, list(leaves.values()))
+    return loss.item(), dict(zip(leaves, found, strict=True))
+
+
+def truth_and_gradients(
+    config: OutputLayerConfig, layer: nn.Module, hidden: Tensor, weight: Tensor, targets: Tensor
+) -> tuple[float, dict[str, Tensor]]:
+    leaves = _leaves(layer, hidden, weight)
+    log_p = formulas.log_p(config, parameters_of(layer), leaves["hidden"], leaves["weight"])
+    loss = -log_p[torch.arange(len(targets)), targets].mean()
+    found = torch.autograd.grad(3.0 * loss, list(leaves.values()), allow_unused=True)
+    zeros = (torch.zeros_like(leaf) for leaf in leaves.values())
+    return loss.item(), {n: z if g is None else g for n, g, z in zip(leaves, found, zeros, strict=True)}
+
+
+def _leaves(layer: nn.Module, hidden: Tensor, weight: Tensor) -> dict[str, Tensor]:
+    trained = {name: p for name, p in layer.named_parameters() if p.requires_grad}
+    return {"hidden": hidden.clone().requires_grad_(), "weight": weight.clone().requires_grad_(), **trained}
+
+
+@every_layer
 def test_gradients_agree_with_finite_differences(config: OutputLayerConfig) -> None:
     hidden, weight, targets = inputs(6, 3, 8)
     layer = layer_of(config, 8)
+    names = [name for name, p in layer.named_parameters() if p.requires_grad]
+    parameters = [p for p in layer.parameters() if p.requires_grad]
 
-    def loss(h: Tensor, w: Tensor, b: Tensor) -> Tensor:
-        return linear_cross_entropy(h, w, b, targets, layer, rows_per_chunk=4)
+    def loss(h: Tensor, w: Tensor, *given: Tensor) -> Tensor:
+        # gradcheck changes its arguments in place and these are the layer's own, so it computes with them.
+        assert all(a is b for a, b in zip(given, parameters, strict=True)), names
+        value: Tensor = layer.loss(h.unsqueeze(1), w, targets)
+        return value
 
-    arguments = (hidden.requires_grad_(), weight.requires_grad_(), layer.bias_V)
+    arguments = (hidden.requires_grad_(), weight.requires_grad_(), *parameters)
     assert torch.autograd.gradcheck(loss, arguments, eps=1e-6, atol=1e-8, rtol=1e-6)
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=ids)
-def test_the_slope_is_the_derivative_and_f_increases(config: OutputLayerConfig) -> None:
+@every_pointwise
+def test_f_increases_and_a_chunk_pass_gives_it_and_its_slope(config: OutputLayerConfig) -> None:
     layer = layer_of(config, 2)
-    x = torch.linspace(-40, 40, 801, dtype=torch.float64).reshape(1, -1)
-    value, slope = x.clone(), torch.empty_like(x)
-    layer.value_and_slope_(value, slope)
-    offset = (layer.transform(x) - value)[0, 0]
-    torch.testing.assert_close(value + offset, layer.transform(x), rtol=1e-12, atol=1e-11)
-    step = 1e-5
-    numeric = (layer.transform(x + step) - layer.transform(x - step)) / (2 * step)
-    torch.testing.assert_close(slope, numeric, rtol=1e-7, atol=1e-7)
-    assert (slope > 0).all()
+    assert isinstance(layer, PointwiseSoftmax)
+    function = layer.function
+    x = torch.linspace(-40.01, 40.02, 801, dtype=torch.float64).reshape(1, -1)
+    truth = formulas.f(config, parameters_of(layer), x).detach()
+    assert (truth.diff(dim=1) >= 0).all()
+    assert (truth[:, 1:] > truth[:, :-1])[:, 350:450].all()
+    value, slope = x.clone(), torch.ones_like(x)
+    chunk_pass = function.chunk_pass(value)
+    chunk_pass.apply_(value)
+    chunk_pass.pull_back_(slope)
+    for f in (value, function(x).detach()):
+        torch.testing.assert_close(f + (truth - f)[0, 0], truth, rtol=1e-12, atol=1e-11)
+    step = 1e-6
+    at = parameters_of(layer)
+    rise = formulas.f(config, at, x + step) - formulas.f(config, at, x - step)
+    numeric = rise.detach() / (2 * step)
+    torch.testing.assert_close(slope, numeric, rtol=1e-6, atol=1e-6)
+    assert (slope >= 0).all()
 
 
 @pytest.mark.parametrize("c", [-2.0, 0.0, 1.5])
 def test_gss_with_slope_one_is_softmax(c: float) -> None:
+    assert_same(GssConfig(c=c, k=1.0), SoftmaxConfig(), atol=1e-6)
+
+
+def assert_same(first: OutputLayerConfig, second: OutputLayerConfig, *, atol: float) -> None:
+    """The same log P, loss and gradients, from the same parameters where both have them."""
     hidden, weight, targets = inputs(50, 4, 30)
-    layer, softmax = layer_of(GssConfig(c=c, k=1.0), 30), layer_of(SoftmaxConfig(), 30)
-    expected = softmax.log_probabilities(hidden, weight)
-    torch.testing.assert_close(layer.log_probabilities(hidden, weight), expected, rtol=0, atol=1e-6)
-    torch.testing.assert_close(
-        layer.loss(hidden, weight, targets), softmax.loss(hidden, weight, targets), rtol=0, atol=1e-6
-    )
+    one, other = layer_of(first, 30, 4), layer_of(second, 30, 4)
+    one.load_state_dict(other.state_dict(), strict=False)
+    expected = other.log_probabilities(hidden, weight)
+    torch.testing.assert_close(one.log_probabilities(hidden, weight), expected, rtol=0, atol=atol)
+    loss, gradients = loss_and_gradients(one, hidden, weight, targets)
+    true_loss, true_gradients = loss_and_gradients(other, hidden, weight, targets)
+    assert loss == pytest.approx(true_loss, abs=atol)
+    for name in gradients.keys() & true_gradients.keys():
+        torch.testing.assert_close(gradients[name], true_gradients[name], rtol=0, atol=atol)
 
 
 def test_gss_0_2_is_sigsoftmax_as_kanai_defines_it() -> None:
     hidden, weight, _ = inputs(50, 4, 30)
-    layer, sigsoftmax = layer_of(GssConfig(c=0.0, k=2.0), 30), layer_of(SigSoftmaxConfig(), 30)
-    log_p = layer.log_probabilities(hidden, weight)
+    layer, sigsoftmax = layer_of(GssConfig(c=0.0, k=2.0), 30, 4), layer_of(SigSoftmaxConfig(), 30, 4)
+    log_p = layer.log_probabilities(hidden, weight).detach()
     torch.testing.assert_close(log_p, sigsoftmax.log_probabilities(hidden, weight), rtol=0, atol=1e-6)
-    logits = (hidden @ weight.T + layer.bias_V).detach().numpy()
+    logits = (hidden @ weight.T + parameters_of(layer)["bias_V"]).detach().numpy()
     probability = np.exp(logits) * expit(logits)
     probability /= probability.sum(1, keepdims=True)
-    np.testing.assert_allclose(np.exp(log_p.detach().numpy()), probability, rtol=1e-6)
+    np.testing.assert_allclose(np.exp(log_p.numpy()), probability, rtol=1e-6)
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=ids)
+def test_a_mixture_of_one_softmax_is_a_mixture_of_one_context() -> None:
+    assert_same(MosConfig(mixtures=1), MocConfig(mixtures=1), atol=1e-12)
+
+
+@pytest.mark.parametrize("config", [LmsPlifConfig(knots=1000), MosPlifConfig(mixtures=2, knots=1000)])
+def test_plif_with_all_slopes_one_is_the_layer_without_it(config: LmsPlifConfig | MosPlifConfig) -> None:
+    plain = MosConfig(mixtures=2) if isinstance(config, MosPlifConfig) else SoftmaxConfig()
+    hidden, weight, _ = inputs(50, 4, 30, scale=8.0)
+    layer, other = layer_of(config, 30, 4), layer_of(plain, 30, 4)
+    layer.load_state_dict(other.state_dict(), strict=False)
+    nn.init.constant_(parameters_of(layer)["function.weight_K"], np.log(np.e - 1))
+    expected = other.log_probabilities(hidden, weight)
+    torch.testing.assert_close(layer.log_probabilities(hidden, weight), expected, rtol=0, atol=1e-11)
+
+
+def test_a_target_that_every_expert_finds_impossible_has_a_finite_loss_and_gradient() -> None:
+    # Probabilities near e^-500: zero in float32, and their product with a prior is as well.
+    config = MosConfig(mixtures=3)
+    hidden, weight, targets = inputs(4, 3, 6)
+    layer = layer_of(config, 6)
+    bias = parameters_of(layer)["bias_V"]
+    with torch.no_grad():
+        bias[targets[0]] = -500.0
+    targets = targets[:1].expand(4).contiguous()
+    truth, true_gradients = truth_and_gradients(config, layer, hidden, weight, targets)
+    probability = formulas.log_p(config, parameters_of(layer), hidden, weight)[:, targets[0]].exp()
+    assert (probability < 1e-40).all()
+    loss, gradients = loss_and_gradients(layer.float(), hidden.float(), weight.float(), targets)
+    assert loss == pytest.approx(truth, rel=1e-6)
+    for name, gradient in gradients.items():
+        assert torch.isfinite(gradient).all(), name
+        torch.testing.assert_close(gradient.double(), true_gradients[name], rtol=1e-4, atol=1e-5)
+
+
+class Cubic(Pointwise):
+    """A user's function: nothing but its formula."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.a = nn.Parameter(torch.tensor(0.3, dtype=torch.float64))
+        self.unused = nn.Parameter(torch.ones(2, dtype=torch.float64))
+        self.fixed = nn.Parameter(torch.tensor(0.5, dtype=torch.float64), requires_grad=False)
+
+    def forward(self, logits: Tensor) -> Tensor:
+        return self.fixed * logits + self.a * logits**3
+
+
+@pytest.mark.parametrize("mixtures", [None, 2])
+def test_a_function_that_is_only_a_formula_gets_exact_gradients(mixtures: int | None) -> None:
+    shape = LayerShape(vocabulary_size=9, embedding_width=3, context_width=3)
+    hidden, weight, targets = inputs(8, 3, 9)
+    layer: OutputLayer = PointwiseSoftmax(shape, Cubic())
+    if mixtures is not None:
+        layer = MixtureOfSoftmaxes(shape, mixtures=mixtures, latent_dropout=0.0, function=Cubic())
+    layer.double().initialise(torch.Generator().manual_seed(1))
+    loss, gradients = loss_and_gradients(layer, hidden, weight, targets)
+    leaves = _leaves(layer, hidden, weight)
+    log_p = layer.log_probabilities(leaves["hidden"], leaves["weight"])
+    plain = torch.nn.functional.nll_loss(log_p, targets)
+    true = torch.autograd.grad(3.0 * plain, list(leaves.values()), allow_unused=True)
+    assert loss == pytest.approx(plain.item(), rel=1e-12)
+    for gradient, truth in zip(gradients.values(), true, strict=True):
+        torch.testing.assert_close(gradient, torch.zeros_like(gradient) if truth is None else truth)
+
+
+@every_layer
 def test_float32_is_close_to_the_float64_truth_over_many_chunks(config: OutputLayerConfig) -> None:
     hidden, weight, targets = inputs(300, 16, 500, scale=0.3)
-    layer32 = layer_of(config, 500).float()
-    layer = layer_of(config, 500)
-    leaf64, leaf32 = weight.clone().requires_grad_(), weight.float().requires_grad_()
-    loss64 = linear_cross_entropy(hidden, leaf64, layer.bias_V, targets, layer)
-    loss32 = linear_cross_entropy(hidden.float(), leaf32, layer32.bias_V, targets, layer32, rows_per_chunk=7)
-    assert loss32.dtype == torch.float32
-    assert loss32.item() == pytest.approx(loss64.item(), rel=1e-6)
-    (gradient64,) = torch.autograd.grad(loss64, leaf64)
-    (gradient32,) = torch.autograd.grad(loss32, leaf32)
-    assert (gradient32.double() - gradient64).norm() <= 1e-5 * gradient64.norm()
+    layer = layer_of(config, 500, 16)
+    loss64, gradients64 = loss_and_gradients(layer, hidden, weight, targets)
+    loss32, gradients32 = loss_and_gradients(layer.float(), hidden.float(), weight.float(), targets)
+    assert loss32 == pytest.approx(loss64, rel=1e-6)
+    for name, gradient in gradients32.items():
+        assert gradient.dtype == torch.float32
+        assert (gradient.double() - gradients64[name]).norm() <= 2e-5 * gradients64[name].norm(), name
+
+
+@every_layer
+def test_bf16_autocast_keeps_sums_in_float32(config: OutputLayerConfig) -> None:
+    hidden, weight, targets = inputs(60, 16, 200, scale=0.3)
+    layer = layer_of(config, 200, 16).float()
+    hidden, weight = hidden.float(), weight.float()
+    loss32, gradients32 = loss_and_gradients(layer, hidden, weight, targets)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss16, gradients16 = loss_and_gradients(layer, hidden, weight, targets)
+    assert loss16 == pytest.approx(loss32, rel=5e-3)
+    for name in ("hidden", "weight"):
+        assert gradients16[name].dtype == torch.float32
+        assert (gradients16[name] - gradients32[name]).norm() <= 0.05 * gradients32[name].norm(), name
 
 
 def test_the_loss_alone_costs_no_gradient_and_is_the_same() -> None:
     hidden, weight, targets = inputs(20, 4, 9)
-    layer = layer_of(GssConfig(c=-1.5, k=2.5), 9)
+    layer = layer_of(GssConfig(c=-1.5, k=2.5), 9, 4)
     with torch.no_grad():
-        value = layer.loss(hidden, weight, targets)
+        value = layer.loss(hidden.unsqueeze(1), weight, targets)
     assert not value.requires_grad
-    assert value.item() == layer.loss(hidden, weight.requires_grad_(), targets).item()
+    assert value.item() == layer.loss(hidden.unsqueeze(1), weight.requires_grad_(), targets).item()
 
 
 def test_no_targets_is_an_error() -> None:
     hidden, weight, targets = inputs(3, 2, 5)
+    layer = layer_of(SoftmaxConfig(), 5, 2)
     with pytest.raises(ValueError, match="no rows"):
-        layer_of(SoftmaxConfig(), 5).loss(hidden[:0], weight, targets[:0])
+        linear_cross_entropy(
+            hidden[:0],
+            weight,
+            parameters_of(layer)["bias_V"],
+            targets[:0],
+            PointwiseSoftmax(LayerShape(vocabulary_size=5, embedding_width=2, context_width=2)).function,
+        )
+
+
+def test_latent_dropout_is_locked_and_only_with_masks() -> None:
+    config = MosConfig(mixtures=4, latent_dropout=0.5)
+    layer = layer_of(config, 5, 6)
+    assert isinstance(layer, MixtureOfSoftmaxes)
+    hidden_TBC = torch.randn(9, 7, 6, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    plain = layer.latent(hidden_TBC).view(9, 7, 24)
+    dropped = layer.latent(hidden_TBC, torch.Generator().manual_seed(3)).view(9, 7, 24)
+    mask = dropped / plain
+    assert set(mask.flatten().round(decimals=9).tolist()) == {0.0, 2.0}
+    torch.testing.assert_close(mask, mask[:1].expand_as(mask))
+    assert len(mask[0].unique(dim=0)) == 7, "every column of the batch has a mask of its own"

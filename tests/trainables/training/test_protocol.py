@@ -13,15 +13,39 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.trainables.output_layers import formulas
 from tests.trainables.training import tiny
-from trainables.config import EtAsgdConfig, GssConfig, NtAsgdConfig, OutputLayerConfig, SigSoftmaxConfig, SoftmaxConfig
+from trainables.config import (
+    EtAsgdConfig,
+    GssConfig,
+    LmsPlifConfig,
+    LmsPlifFrozenConfig,
+    MocConfig,
+    MonotoneNnConfig,
+    MosConfig,
+    MosPlifConfig,
+    NtAsgdConfig,
+    OutputLayerConfig,
+    SigSoftmaxConfig,
+    SoftmaxConfig,
+)
 from trainables.runtime import Runtime
 from trainables.training.averaging import should_switch
 from trainables.training.checkpoint import Checkpoints
 from trainables.training.loop import DivergedError, Trainer
 
 STEPS = 50
-LAYERS: list[OutputLayerConfig] = [SoftmaxConfig(), SigSoftmaxConfig(), GssConfig(c=-1.5, k=2.5)]
+LAYERS: list[OutputLayerConfig] = [
+    SoftmaxConfig(),
+    SigSoftmaxConfig(),
+    GssConfig(c=-1.5, k=2.5),
+    LmsPlifConfig(knots=20, limit=3.0, learning_rate=2.0),
+    LmsPlifFrozenConfig(knots=20, limit=3.0),
+    MonotoneNnConfig(units=5),
+    MosConfig(mixtures=3, latent_dropout=0.0),
+    MocConfig(mixtures=3, latent_dropout=0.0),
+    MosPlifConfig(mixtures=2, latent_dropout=0.0, knots=20, limit=3.0, learning_rate=2.0),
+]
 
 
 def lstm(x: Tensor, weights: list[Tensor], state: tuple[Tensor, Tensor]) -> tuple[Tensor, tuple[Tensor, Tensor]]:
@@ -36,23 +60,15 @@ def lstm(x: Tensor, weights: list[Tensor], state: tuple[Tensor, Tensor]) -> tupl
     return torch.stack(outputs), (h.detach(), c.detach())
 
 
-def log_p(layer: OutputLayerConfig, x: Tensor) -> Tensor:
-    match layer:
-        case SigSoftmaxConfig():
-            x = 2 * x - torch.log1p(torch.exp(x))
-        case GssConfig(c=c, k=k):
-            x = k * (x - c) + c - (k - 1) * torch.log1p(torch.exp(x - c))
-    return x - torch.logsumexp(x, dim=1, keepdim=True)
-
-
 class Reference:
     """The protocol in float64: one object, one `step`."""
 
     def __init__(self, trainer: Trainer, tokens: np.ndarray) -> None:
         self.config = trainer.config
-        self.weights = [p.detach().double().clone().requires_grad_() for p in trainer.model.parameters()]
-        names = [name for name, _ in trainer.model.named_parameters()]
-        self.at = dict(zip(names, self.weights, strict=True))
+        named = dict(trainer.model.named_parameters())
+        self.at = {name: p.detach().double().clone().requires_grad_(p.requires_grad) for name, p in named.items()}
+        self.names = [name for name, p in named.items() if p.requires_grad]
+        self.weights = [self.at[name] for name in self.names]
         self.random = torch.Generator()
         self.random.set_state(trainer.draws.get_state())
         batch = self.config.training.batch_size
@@ -79,17 +95,21 @@ class Reference:
         for index in range(3):
             keys = [f"layers.{index}.{n}" for n in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
             h, self.state[index] = lstm(h, [self.at[key] for key in keys], self.state[index])
-        logits = h.reshape(-1, h.shape[-1]) @ self.at["embedding_VD"].T + self.at["output.bias_V"]
         targets = tokens[1:].reshape(-1)
-        loss = -log_p(self.config.output_layer, logits)[torch.arange(len(targets)), targets].mean()
+        output = {name.removeprefix("output."): p for name, p in self.at.items()}
+        rows = formulas.log_p(self.config.output_layer, output, h.reshape(-1, h.shape[-1]), self.at["embedding_VD"])
+        loss = -rows[torch.arange(len(targets)), targets].mean()
         total = loss + t.activation_regularisation * (h**2).mean()
         total = total + t.temporal_activation_regularisation * ((h[1:] - h[:-1]) ** 2).mean()
         gradients = torch.autograd.grad(total, self.weights)
         norm = math.sqrt(sum(float((g**2).sum()) for g in gradients))
         scale = min(1.0, t.gradient_clip_norm / (norm + 1e-6))
-        rate = t.learning_rate * drawn / t.bptt  # of the length drawn, also where the text ends earlier
         with torch.no_grad():
-            for weight, gradient in zip(self.weights, gradients, strict=True):
+            for name, weight, gradient in zip(self.names, self.weights, gradients, strict=True):
+                slopes = name == "output.function.weight_K"
+                rate = getattr(self.config.output_layer, "learning_rate", None) if slopes else t.learning_rate
+                assert rate is not None
+                rate *= drawn / t.bptt  # of the length drawn, also where the text ends earlier
                 weight -= rate * (gradient * scale + t.weight_decay * weight)
         if average:
             self.averages.append([weight.detach().clone() for weight in self.weights])
@@ -112,6 +132,9 @@ def test_fifty_steps_agree_with_the_float64_protocol(layer: OutputLayerConfig) -
         trainer.epoch_is_over()
         assert found == pytest.approx(reference.step(average=False), rel=1e-4)
     assert trainer.progress.position == reference.position
+    for name, parameter in trainer.model.named_parameters():
+        difference = (parameter.detach().double() - reference.at[name].detach()).abs().max()
+        assert difference < 2e-4, name
 
 
 def test_validation_uses_the_mean_of_all_weights_since_the_switch() -> None:

@@ -14,7 +14,17 @@ import pytest
 import torch
 
 from tests.trainables.training import tiny
-from trainables.config import EtAsgdConfig, NtAsgdConfig, TrialConfig
+from trainables.config import (
+    EtAsgdConfig,
+    GssConfig,
+    LmsPlifFrozenConfig,
+    MocConfig,
+    MonotoneNnConfig,
+    MosPlifConfig,
+    NtAsgdConfig,
+    OutputLayerConfig,
+    TrialConfig,
+)
 from trainables.runtime import Runtime
 from trainables.training.checkpoint import Checkpoints, load_tensors
 from trainables.training.loop import Trainer
@@ -88,9 +98,20 @@ def _newest_step(directory: Path) -> int:
     return int(names[-1].removeprefix("checkpoint-")) if names else 0
 
 
-def test_resuming_from_any_step_gives_the_same_next_steps(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "layer",
+    [
+        GssConfig(c=-1.5, k=2.5),
+        MosPlifConfig(mixtures=2, knots=50),
+        MocConfig(mixtures=2),
+        LmsPlifFrozenConfig(knots=50),
+        MonotoneNnConfig(units=4),
+    ],
+    ids=lambda layer: layer.name,
+)
+def test_resuming_from_any_step_gives_the_same_next_steps(tmp_path: Path, layer: OutputLayerConfig) -> None:
     """Every single step of the first two epochs, the averaging switch included."""
-    config = config_named("et_asgd")
+    config = config_named("et_asgd").model_copy(update={"output_layer": layer})
     checkpoints = Checkpoints(tmp_path, config.trial_id)
     straight = Trainer(config, tiny.corpus(), Runtime())
     while len(straight.progress.epochs) < 3:

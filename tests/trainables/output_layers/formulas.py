@@ -1,0 +1,90 @@
+"""The output layers as the papers write them, in float64 with everything materialised: the truth of these tests.
+
+Shares with the package nothing but the parameters' names. Differentiable by the framework, so that it also gives the
+truth for gradients. Shapes: N rows, K mixtures, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+from torch import Tensor, nn
+
+from trainables.config import (
+    GssConfig,
+    LmsPlifConfig,
+    LmsPlifFrozenConfig,
+    MocConfig,
+    MonotoneNnConfig,
+    MosConfig,
+    MosPlifConfig,
+    OutputLayerConfig,
+    SigSoftmaxConfig,
+)
+from trainables.output_layers import LayerShape, OutputLayer, build_output_layer
+
+
+def softplus(t: Tensor) -> Tensor:
+    return t.clamp(min=0) + torch.log1p(torch.exp(-t.abs()))
+
+
+def f(config: OutputLayerConfig, at: Mapping[str, Tensor], x: Tensor) -> Tensor:
+    """The function of one logit, with the parameters `at` their names."""
+    match config:
+        case SigSoftmaxConfig():
+            # Kanai et al. define it as exp(x) sigmoid(x), normalised.
+            return x - softplus(-x)
+        case GssConfig(c=c, k=k):
+            return k * (x - c) + c - (k - 1) * softplus(x - c)
+        case LmsPlifConfig() | LmsPlifFrozenConfig() | MosPlifConfig():
+            # The integral of the slopes from -T to x: each interval gives its slope times how far x has come in it.
+            width = 2 * config.limit / config.knots
+            total = torch.zeros_like(x)
+            for i, w in enumerate(at["function.weight_K"]):
+                way = x - (i * width - config.limit)
+                way = way if i == 0 else way.clamp(min=0)
+                total = total + softplus(w) * (way if i == config.knots - 1 else way.clamp(max=width))
+            return total
+        case MonotoneNnConfig():
+            u, v = softplus(at["function.steepness_U"]), softplus(at["function.height_U"])
+            return (v * torch.sigmoid(u * x[..., None] + at["function.bias_U"])).sum(-1)
+    return x
+
+
+def log_p(config: OutputLayerConfig, at: Mapping[str, Tensor], hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
+    """log P, N x V."""
+    if not isinstance(config, MosConfig | MocConfig | MosPlifConfig):
+        x_NV = f(config, at, hidden_NC @ weight_VD.T + at["bias_V"])
+        return x_NV - x_NV.logsumexp(1, keepdim=True)
+    prior_NK = hidden_NC @ at["prior_KC"].T
+    prior_NK = prior_NK - prior_NK.logsumexp(1, keepdim=True)
+    contexts_NKD = torch.tanh(torch.einsum("nc,kdc->nkd", hidden_NC, at["latent_KDC"]) + at["latent_bias_KD"])
+    if isinstance(config, MocConfig):
+        x_NV = (prior_NK.exp()[:, :, None] * contexts_NKD).sum(1) @ weight_VD.T + at["bias_V"]
+        return x_NV - x_NV.logsumexp(1, keepdim=True)
+    x_NKV = f(config, at, torch.einsum("nkd,vd->nkv", contexts_NKD, weight_VD) + at["bias_V"])
+    return (prior_NK[:, :, None] + x_NKV - x_NKV.logsumexp(2, keepdim=True)).logsumexp(1)
+
+
+def parameters_of(layer: nn.Module) -> dict[str, Tensor]:
+    """By name."""
+    return dict(layer.named_parameters())
+
+
+def layer_of(config: OutputLayerConfig, vocabulary: int, width: int = 3) -> OutputLayer:
+    """A float64 layer with every weight drawn, the bias as well."""
+    shape = LayerShape(vocabulary_size=vocabulary, embedding_width=width, context_width=width)
+    layer = build_output_layer(config, shape).double()
+    generator = torch.Generator().manual_seed(5)
+    layer.initialise(generator)
+    nn.init.normal_(parameters_of(layer)["bias_V"], generator=generator)
+    return layer
+
+
+def inputs(rows: int, width: int, vocabulary: int, scale: float = 1.0, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:
+    """Hidden states, weights so large that logits are about `scale` in size, and targets; few, so that they repeat."""
+    generator = torch.Generator().manual_seed(seed)
+    hidden = torch.randn(rows, width, dtype=torch.float64, generator=generator)
+    weight = torch.randn(vocabulary, width, dtype=torch.float64, generator=generator) * scale
+    return hidden, weight, torch.randint(vocabulary, (rows,), generator=generator)

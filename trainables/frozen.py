@@ -1,0 +1,26 @@
+"""What all configs have in common, and the ranges that their numbers come in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Self
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator
+
+Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
+NonNegative = Annotated[float, Field(ge=0.0)]
+
+
+class Frozen(BaseModel):
+    """Base of all configs: immutable, no unknown keys, no NaN or infinity, one spelling of zero."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
+        """A copy with fields replaced, validated like any other config (pydantic's own would take anything)."""
+        return type(self).model_validate({**dict(self), **(update or {})})
+
+    @field_validator("*", mode="after")
+    @classmethod
+    def _one_zero(cls, value: Any) -> Any:
+        return 0.0 if isinstance(value, float) and value == 0.0 else value

@@ -1,0 +1,98 @@
+"""Mixtures: K context vectors for each context, mixed after the softmax (MoS) or before it (MoC) (Yang et al. 2018).
+
+Shapes: T time, B batch, N = T B rows (contexts), C width of the context vectors, K mixtures, D width of the
+embeddings, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import linear
+
+from trainables.language_model.dropout import locked_dropout
+from trainables.output_layers.base import LayerShape, OutputLayer, OwnRate
+from trainables.output_layers.cross_entropy import linear_cross_entropy
+from trainables.output_layers.pointwise import Identity, Pointwise
+
+
+class Mixture(OutputLayer):
+    """The parts that both mixtures have: prior pi = softmax(W_pi h), contexts h_k = tanh(U_k h + b_k) in R^d."""
+
+    def __init__(self, shape: LayerShape, *, mixtures: int, latent_dropout: float) -> None:
+        super().__init__()
+        self.mixtures = mixtures
+        self.latent_dropout = latent_dropout
+        self.bias_V = nn.Parameter(torch.zeros(shape.vocabulary_size))
+        self.prior_KC = nn.Parameter(torch.empty(mixtures, shape.context_width))
+        self.latent_KDC = nn.Parameter(torch.empty(mixtures, shape.embedding_width, shape.context_width))
+        self.latent_bias_KD = nn.Parameter(torch.empty(mixtures, shape.embedding_width))
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Uniform within 1 / sqrt(C), as the framework starts linear layers."""
+        bound = self.prior_KC.shape[1] ** -0.5
+        for parameter in (self.prior_KC, self.latent_KDC, self.latent_bias_KD):
+            nn.init.uniform_(parameter, -bound, bound, generator=generator)
+
+    def log_prior(self, hidden_NC: Tensor) -> Tensor:
+        """log pi, N x K."""
+        return torch.log_softmax(linear(hidden_NC, self.prior_KC), dim=1)
+
+    def latent(self, hidden_TBC: Tensor, masks: torch.Generator | None = None) -> Tensor:
+        """The context vectors, N x K x D, with locked dropout where there are masks to draw."""
+        flat_TBX = torch.tanh(linear(hidden_TBC, self.latent_KDC.flatten(0, 1), self.latent_bias_KD.flatten()))
+        return locked_dropout(flat_TBX, self.latent_dropout, masks).reshape(-1, *self.latent_bias_KD.shape)
+
+
+class MixtureOfSoftmaxes(Mixture):
+    """P = sum_k pi_k softmax(f(W h_k + b)), all in log space; f is the identity for MoS."""
+
+    def __init__(
+        self, shape: LayerShape, *, mixtures: int, latent_dropout: float, function: Pointwise | None = None
+    ) -> None:
+        super().__init__(shape, mixtures=mixtures, latent_dropout=latent_dropout)
+        self.function = function or Identity()
+
+    def initialise(self, generator: torch.Generator) -> None:
+        super().initialise(generator)
+        self.function.initialise(generator)
+
+    def own_rates(self) -> list[OwnRate]:
+        rate = self.function.own_learning_rate()
+        return [] if rate is None else [(rate, list(self.function.parameters()))]
+
+    def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
+        log_prior_NK, latent_NKD = self.log_prior(hidden_NC), self.latent(hidden_NC.unsqueeze(1))
+        log_p_NV: Tensor | None = None
+        for k in range(self.mixtures):
+            logits_NV = self.function(torch.addmm(self.bias_V, latent_NKD[:, k], weight_VD.t()))
+            expert_NV = torch.log_softmax(logits_NV, dim=1) + log_prior_NK[:, k, None]
+            log_p_NV = expert_NV if log_p_NV is None else torch.logaddexp(log_p_NV, expert_NV)
+        assert log_p_NV is not None, "a mixture has at least one expert"
+        return log_p_NV
+
+    def loss(
+        self, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor, masks: torch.Generator | None = None
+    ) -> Tensor:
+        log_prior_NK = self.log_prior(hidden_TBC.flatten(0, -2))
+        latent_NKD = self.latent(hidden_TBC, masks)
+        return linear_cross_entropy(
+            latent_NKD, weight_VD, self.bias_V, targets_N, self.function, log_prior_NK=log_prior_NK
+        )
+
+
+class MixtureOfContexts(Mixture):
+    """softmax(W sum_k pi_k h_k + b): as many parameters as MoS, and the rank of one softmax."""
+
+    def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
+        mixed_ND = self._mixed(hidden_NC.unsqueeze(1), None)
+        return torch.log_softmax(torch.addmm(self.bias_V, mixed_ND, weight_VD.t()), dim=1)
+
+    def loss(
+        self, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor, masks: torch.Generator | None = None
+    ) -> Tensor:
+        return linear_cross_entropy(self._mixed(hidden_TBC, masks), weight_VD, self.bias_V, targets_N, Identity())
+
+    def _mixed(self, hidden_TBC: Tensor, masks: torch.Generator | None) -> Tensor:
+        prior_NK = self.log_prior(hidden_TBC.flatten(0, -2)).exp()
+        return torch.einsum("nk,nkd->nd", prior_NK, self.latent(hidden_TBC, masks))

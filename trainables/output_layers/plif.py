@@ -1,0 +1,101 @@
+"""Piecewise linear increasing functions (Ganea et al. 2019): a look-up forward, scattered sums backward.
+
+Shapes: n rows of a chunk, V vocabulary, K intervals.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import softplus
+
+from trainables.output_layers.pointwise import ChunkPass, Pointwise
+
+START = math.log(math.e - 1)
+"""softplus(START) = 1: the slopes start about the identity's."""
+
+
+class PiecewiseLinear(Pointwise):
+    """Linear on each of K equal intervals of [-limit, limit], with slope softplus(w_i) > 0; the outer pieces go on.
+
+    The constant is chosen so that f is 0 in the middle, where float32 is finest; a softmax does not see it.
+    """
+
+    def __init__(self, knots: int, *, limit: float, learning_rate: float | None) -> None:
+        """`learning_rate` None: the slopes stay as drawn (LMS-PLIF dagger in AAAI 2021, Table 3)."""
+        super().__init__()
+        self.limit = limit
+        self.learning_rate = learning_rate
+        self.width = 2 * limit / knots
+        self.weight_K = nn.Parameter(torch.full((knots,), START), requires_grad=learning_rate is not None)
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """w ~ Normal(0, 1) + ln(e - 1)."""
+        nn.init.normal_(self.weight_K, START, 1.0, generator=generator)
+
+    def own_learning_rate(self) -> float | None:
+        return self.learning_rate
+
+    def tables(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """f at the left end of each interval, and its rise over the interval; summed in float64."""
+        rise_K = softplus(self.weight_K.double()) * self.width
+        start_K = rise_K.cumsum(0) - rise_K
+        return (start_K - start_K[len(start_K) // 2]).to(dtype), rise_K.to(dtype)
+
+    def locate_(self, logits: Tensor, indices: Tensor) -> None:
+        """Write each logit's interval to `indices`, and overwrite the logit with its place in it: 0 left, 1 right."""
+        last = len(self.weight_K) - 1
+        places = logits.add_(self.limit).mul_(1 / self.width)
+        # Clamped as integers, so that a NaN has an interval too and ends as a NaN, not as an index out of range.
+        indices.copy_(places).clamp_(0, last)
+        places.sub_(indices)
+
+    def forward(self, logits: Tensor) -> Tensor:
+        indices = torch.empty(logits.shape, dtype=torch.int64, device=logits.device)
+        self.locate_(logits.detach().clone(), indices)
+        start_K, rise_K = self.tables(logits.dtype)
+        places = (logits + self.limit) * (1 / self.width) - indices
+        return start_K[indices] + rise_K[indices] * places
+
+    def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
+        return _LookUpPass(self, like_nV)
+
+
+class _LookUpPass(ChunkPass):
+    """With t the place in the interval, df / d start = 1 and df / d rise = t: two sums over the logits of each one."""
+
+    def __init__(self, function: PiecewiseLinear, like_nV: Tensor) -> None:
+        self._function = function
+        with torch.no_grad():
+            self._start_K, self._rise_K = function.tables(like_nV.dtype)
+        self._sum_start_K = torch.zeros_like(self._start_K)
+        self._sum_rise_K = torch.zeros_like(self._rise_K)
+        self._indices = torch.empty(like_nV.shape, dtype=torch.int64, device=like_nV.device)
+        self._places, self._rises = torch.empty_like(like_nV), torch.empty_like(like_nV)
+
+    def apply_(self, logits_nV: Tensor) -> None:
+        rows = len(logits_nV)
+        indices, places, rises = self._indices[:rows], self._places[:rows], self._rises[:rows]
+        places.copy_(logits_nV)
+        self._function.locate_(places, indices)
+        torch.index_select(self._start_K, 0, indices.view(-1), out=logits_nV.view(-1))
+        torch.index_select(self._rise_K, 0, indices.view(-1), out=rises.view(-1))
+        logits_nV.addcmul_(rises, places)
+
+    def pull_back_(self, gradient_nV: Tensor) -> None:
+        rows = len(gradient_nV)
+        if self._function.weight_K.requires_grad:
+            flat = self._indices[:rows].view(-1)
+            self._sum_start_K.scatter_add_(0, flat, gradient_nV.view(-1))
+            self._sum_rise_K.scatter_add_(0, flat, self._places[:rows].mul_(gradient_nV).view(-1))
+        gradient_nV.mul_(self._rises[:rows]).mul_(1 / self._function.width)
+
+    def gradients(self) -> tuple[Tensor, ...]:
+        # Rise j also lifts the start of every interval right of it, and lowers the middle that is taken off of all.
+        start_K, middle = self._sum_start_K.double(), len(self._sum_start_K) // 2
+        rise_K = self._sum_rise_K.double() + start_K.flip(0).cumsum(0).flip(0) - start_K
+        rise_K[:middle] -= start_K.sum()
+        weight_K = self._function.weight_K
+        return ((rise_K * self._function.width * weight_K.double().sigmoid()).to(weight_K.dtype),)

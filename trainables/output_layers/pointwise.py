@@ -1,0 +1,100 @@
+"""Functions of one logit, and how the chunked loss takes them and their derivative without N x V arrays.
+
+Shapes: n rows of a chunk, V vocabulary.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import torch
+from torch import Tensor, nn
+
+
+class ChunkPass(ABC):
+    """One pass of a loss over its chunks of rows: each chunk goes through f, then its gradient comes back.
+
+    Holds what f needs from one to the other, and the sums of its parameters' gradients over all chunks.
+    """
+
+    @abstractmethod
+    def apply_(self, logits_nV: Tensor) -> None:
+        """Overwrite the logits with f of them, up to a constant, which the softmax cancels."""
+
+    @abstractmethod
+    def pull_back_(self, gradient_nV: Tensor) -> None:
+        """Overwrite the gradient by f with that by the logits of the last `apply_`, and add up the parameters'."""
+
+    def gradients(self) -> tuple[Tensor, ...]:
+        """The gradients of the function's parameters, in their order, over all chunks so far."""
+        return ()
+
+
+class Pointwise(nn.Module, ABC):
+    """An increasing function f of one logit, applied to each.
+
+    A subclass needs `forward` alone; its chunks then go through the framework's autograd. Those of this package bring
+    a `ChunkPass` that is exact as well and several times faster.
+    """
+
+    @abstractmethod
+    def forward(self, logits: Tensor) -> Tensor:
+        """f of every logit, in any shape; differentiable."""
+
+    def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
+        """A pass over chunks of at most the shape of `like_nV`, of its dtype and on its device."""
+        del like_nV
+        return _AutogradPass(self)
+
+    def initialise(self, generator: torch.Generator) -> None:
+        """Draw the parameters anew; here, leave them as they are."""
+
+    def own_learning_rate(self) -> float | None:
+        """The learning rate of the function's parameters where it is not the model's."""
+        return None
+
+
+class Identity(Pointwise):
+    """f(x) = x: the softmax itself."""
+
+    def forward(self, logits: Tensor) -> Tensor:
+        return logits
+
+    def chunk_pass(self, like_nV: Tensor) -> ChunkPass:  # noqa: ARG002
+        return _IdentityPass()
+
+
+class _IdentityPass(ChunkPass):
+    def apply_(self, logits_nV: Tensor) -> None:
+        """Nothing to do."""
+
+    def pull_back_(self, gradient_nV: Tensor) -> None:
+        """Nothing to do."""
+
+
+class _AutogradPass(ChunkPass):
+    """For any function: the chunk's own small graph, built and used up at once."""
+
+    def __init__(self, function: Pointwise) -> None:
+        self._function = function
+        self._parameters = tuple(function.parameters())
+        self._sums = [torch.zeros_like(parameter) for parameter in self._parameters]
+
+    def apply_(self, logits_nV: Tensor) -> None:
+        with torch.enable_grad():
+            self._input_nV = logits_nV.clone().requires_grad_()
+            self._output_nV = self._function(self._input_nV)
+        logits_nV.copy_(self._output_nV.detach())
+
+    def pull_back_(self, gradient_nV: Tensor) -> None:
+        trained = [p for p in self._parameters if p.requires_grad]
+        found = torch.autograd.grad(self._output_nV, [self._input_nV, *trained], gradient_nV, allow_unused=True)
+        of_input, *of_parameters = found
+        gradient_nV.copy_(of_input) if of_input is not None else gradient_nV.zero_()
+        sums = (total for total, p in zip(self._sums, self._parameters, strict=True) if p.requires_grad)
+        for total, gradient in zip(sums, of_parameters, strict=True):
+            if gradient is not None:
+                total.add_(gradient)
+
+    def gradients(self) -> tuple[Tensor, ...]:
+        return tuple(self._sums)
