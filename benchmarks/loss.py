@@ -1,7 +1,9 @@
 """The training loss of the output layers against the plain formulation: seconds and peak memory.
 
-`python -m benchmarks.loss` runs all; `--only loss` or `--only step` one of the parts. Plain means: logits materialised,
-f applied to them, log_softmax, and the framework's autograd.
+`python -m benchmarks.loss` runs all; `--only loss` or `--only step` one of the parts, `--layers mos ...` some of the
+layers. Plain means: logits materialised, f applied to them, log_softmax, and the framework's autograd; for mixtures the
+N x K x V probabilities, summed and their log taken, as published. `products` is the floor: the three matrix products
+that any exact loss needs (logits, and their gradient times weights and times hidden states), in the same chunks.
 """
 
 from __future__ import annotations
@@ -16,59 +18,102 @@ from torch import Tensor
 from torch.nn.functional import nll_loss
 
 from benchmarks.side_by_side import compare, print_table
-from trainables.config import GssConfig, LanguageModelConfig, OutputLayerConfig, SoftmaxConfig
+from search_spaces.awd_lstm import awd_lstm
+from trainables.config import (
+    CorpusConfig,
+    GssConfig,
+    LmsPlifConfig,
+    MosConfig,
+    MosPlifConfig,
+    OutputLayerConfig,
+    SoftmaxConfig,
+)
 from trainables.language_model.awd_lstm import AwdLstm
 from trainables.output_layers import LayerShape, OutputLayer, build_output_layer
+from trainables.output_layers.cross_entropy import chunk_rows
+from trainables.output_layers.mixtures import MixtureOfSoftmaxes
 
-LAYERS: dict[str, OutputLayerConfig] = {"gss": GssConfig(c=-1.5, k=2.5), "softmax": SoftmaxConfig()}
+LAYERS: dict[str, OutputLayerConfig] = {
+    "gss": GssConfig(c=-1.5, k=2.5),
+    "softmax": SoftmaxConfig(),
+    "lms_plif": LmsPlifConfig(),
+    "mos": MosConfig(),
+    "mos_plif": MosPlifConfig(),
+}
 V, D, N = 10_000, 64, 1_400
-BATCH, WINDOW = 20, 70
+WINDOW = 70
 
 Loss = Callable[[OutputLayer, Tensor, Tensor, Tensor], Tensor]
 
 
-def chunked(layer: OutputLayer, hidden_ND: Tensor, weight_VD: Tensor, targets_N: Tensor) -> Tensor:
+def chunked(layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor) -> Tensor:
     """The loss as the project computes it."""
-    return layer.loss(hidden_ND, weight_VD, targets_N)
+    return layer.loss(hidden_TBC, weight_VD, targets_N)
 
 
-def plain(layer: OutputLayer, hidden_ND: Tensor, weight_VD: Tensor, targets_N: Tensor) -> Tensor:
+def plain(layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor) -> Tensor:
     """The loss as one writes it down."""
-    return nll_loss(layer.log_probabilities(hidden_ND, weight_VD), targets_N)
+    hidden_NC = hidden_TBC.flatten(0, 1)
+    if not isinstance(layer, MixtureOfSoftmaxes):
+        return nll_loss(layer.log_probabilities(hidden_NC, weight_VD), targets_N)
+    latent_NKD = layer.latent(hidden_TBC)
+    logits_NKV = layer.function(latent_NKD @ weight_VD.t() + layer.bias_V)
+    prior_NK1 = layer.log_prior(hidden_NC).exp().unsqueeze(2)
+    p_NV = (torch.softmax(logits_NKV, dim=2) * prior_NK1).sum(1)
+    return nll_loss((p_NV + 1e-8).log(), targets_N)
 
 
 def prepare_loss(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
     """Forward and backward of the loss alone, V = 10,000, D = 64, N = 1,400."""
     torch.set_num_threads(len(os.sched_getaffinity(0)))
-    torch.manual_seed(0)
+    generator = torch.Generator().manual_seed(0)
     layer = build_output_layer(config, LayerShape(vocabulary_size=V, embedding_width=D, context_width=D))
-    hidden_ND = torch.randn(N, D, requires_grad=True)
-    weight_VD = torch.empty(V, D).uniform_(-0.1, 0.1).requires_grad_()
-    targets_N = torch.randint(V, (N,))
+    layer.initialise(generator)
+    hidden_TBC = torch.randn(WINDOW, N // WINDOW, D, generator=generator).requires_grad_()
+    weight_VD = torch.empty(V, D).uniform_(-0.1, 0.1, generator=generator).requires_grad_()
+    targets_N = torch.randint(V, (N,), generator=generator)
 
     def run() -> None:
-        hidden_ND.grad = weight_VD.grad = None
+        hidden_TBC.grad = weight_VD.grad = None
         layer.zero_grad()
-        loss(layer, hidden_ND, weight_VD, targets_N).backward()
+        loss(layer, hidden_TBC, weight_VD, targets_N).backward()
+
+    return run
+
+
+def prepare_products(config: OutputLayerConfig) -> Callable[[], object]:
+    """The three matrix products of the loss alone, and nothing else."""
+    torch.set_num_threads(len(os.sched_getaffinity(0)))
+    total = N * (config.mixtures if isinstance(config, MosConfig | MosPlifConfig) else 1)
+    hidden_ND, weight_VD = torch.randn(total, D), torch.empty(V, D).uniform_(-0.1, 0.1)
+    rows = chunk_rows(V, 4, torch.device("cpu"))
+
+    def run() -> None:
+        logits_nV, grad_ND, grad_VD = torch.empty(rows, V), torch.empty(total, D), torch.zeros(V, D)
+        for start in range(0, total, rows):
+            hidden = hidden_ND[start : start + rows]
+            logits = torch.mm(hidden, weight_VD.t(), out=logits_nV[: len(hidden)])
+            torch.mm(logits, weight_VD, out=grad_ND[start : start + rows])
+            grad_VD.addmm_(logits.t(), hidden)
 
     return run
 
 
 def prepare_step(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
-    """A whole training step of the paper's model on Penn Treebank's shapes: T = 70, B = 20, V = 10,000, 24.22M."""
+    """A whole training step of the paper's model on Penn Treebank: T = 70, V = 10,000, B = 20 or, for mixtures, 12."""
     torch.set_num_threads(len(os.sched_getaffinity(0)))
-    model = AwdLstm(LanguageModelConfig(), config, V)
+    trial = awd_lstm(CorpusConfig(name="ptb", sha256="0" * 64), config)
+    model, batch = AwdLstm(trial.model, config, V), trial.training.batch_size
     generator = torch.Generator().manual_seed(0)
     model.initialise(generator)
     model.train()
     optimizer = torch.optim.SGD(model.parameters(), lr=20.0, weight_decay=1.2e-6)
-    tokens_TB = torch.randint(V, (WINDOW + 1, BATCH), generator=generator)
+    tokens_TB = torch.randint(V, (WINDOW + 1, batch), generator=generator)
 
     def run() -> None:
-        contexts = model.contexts(tokens_TB[:-1], model.zero_state(BATCH), generator)
-        hidden_ND = contexts.dropped_TBC.flatten(0, 1)
+        contexts = model.contexts(tokens_TB[:-1], model.zero_state(batch), generator)
         optimizer.zero_grad()
-        loss(model.output, hidden_ND, model.embedding_VD, tokens_TB[1:].reshape(-1)).backward()
+        loss(model.output, contexts.dropped_TBC, model.embedding_VD, tokens_TB[1:].reshape(-1)).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 0.25)
         optimizer.step()
 
@@ -77,15 +122,18 @@ def prepare_step(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
 
 def main() -> None:
     """Print one table for each layer and part."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", choices=("loss", "step"))
+    parser.add_argument("--layers", nargs="+", choices=tuple(LAYERS), default=tuple(LAYERS))
     parser.add_argument("--rounds", type=int, default=9)
     options = parser.parse_args()
-    for name, config in LAYERS.items():
+    for name in options.layers:
+        config = LAYERS[name]
         if options.only != "step":
             variants = {
                 "plain": partial(prepare_loss, config, plain),
                 "chunked": partial(prepare_loss, config, chunked),
+                "products": partial(prepare_products, config),
             }
             timings = compare(variants, rounds=options.rounds)
             print_table(f"{name}: forward and backward, V = {V:,}, D = {D}, N = {N:,}", timings, reference="plain")
@@ -95,7 +143,7 @@ def main() -> None:
                 "chunked": partial(prepare_step, config, chunked),
             }
             timings = compare(variants, rounds=max(3, options.rounds // 3))
-            print_table(f"{name}: a whole step at paper shapes (24.22M, T = 70, B = 20)", timings, reference="plain")
+            print_table(f"{name}: a whole step at paper shapes", timings, reference="plain")
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ class RunOptions:
     gpus_per_trial: float = 0.0
     cores_per_trial: int = 1
     max_concurrent: int | None = None
+    deterministic: bool = False
     typed: tuple[str, ...] = ()
     """The command line behind `sweep.py` and `run` or `retry`."""
 

@@ -87,6 +87,10 @@ MaxConcurrent = Annotated[
     int | None,
     typer.Option("--max-concurrent", min=1, help="At most so many trials at the same time."),
 ]
+Deterministic = Annotated[
+    bool,
+    typer.Option("--deterministic", help="On a GPU too, the same bits for the same seed; slower."),
+]
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, or a Python file.")]
 
 
@@ -114,6 +118,7 @@ def run(
     gpus_per_trial: Gpus = None,
     cores_per_trial: Cores = 1,
     max_concurrent: MaxConcurrent = None,
+    deterministic: Deterministic = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
     form: Format = "table",
     settings: Settings = None,
@@ -129,7 +134,16 @@ def run(
 
         print_plans(plans, form, _console())
         return
-    options = _options(context, store, storage, address, _gpus(gpus_per_trial, scale), cores_per_trial, max_concurrent)
+    options = _options(
+        context,
+        store,
+        storage,
+        address=address,
+        gpus_per_trial=_gpus(gpus_per_trial, scale),
+        cores_per_trial=cores_per_trial,
+        max_concurrent=max_concurrent,
+        deterministic=deterministic,
+    )
     _run_all(plans, options, again=False)
 
 
@@ -148,25 +162,12 @@ def _gpus(asked: float | None, scale: str) -> float:
     return asked if asked is not None else 1.0 if scale in ("small", "paper") else 0.0
 
 
-def _options(
-    context: typer.Context,
-    store: str | None,
-    storage: Path,
-    address: str | None,
-    gpus: float,
-    cores: int,
-    max_concurrent: int | None,
-) -> RunOptions:
+def _options(context: typer.Context, store: str | None, storage: Path, **resources: Any) -> RunOptions:
+    """`resources`: the other fields of RunOptions, as given."""
     from orchestrator.announce import RunOptions
 
     return RunOptions(
-        storage=storage.resolve(),
-        store_url=_store_url(store, storage),
-        address=address,
-        gpus_per_trial=gpus,
-        cores_per_trial=cores,
-        max_concurrent=max_concurrent,
-        typed=tuple(context.obj),
+        storage=storage.resolve(), store_url=_store_url(store, storage), typed=tuple(context.obj), **resources
     )
 
 
@@ -275,11 +276,21 @@ def retry(
     gpus_per_trial: Gpus = None,
     cores_per_trial: Cores = 1,
     max_concurrent: MaxConcurrent = None,
+    deterministic: Deterministic = False,
     settings: Settings = None,
 ) -> None:
     """Run just those trials of a study again that failed or diverged."""
     plans = _plans(study, scale, corpus, data_dir, settings)
-    options = _options(context, store, storage, address, _gpus(gpus_per_trial, scale), cores_per_trial, max_concurrent)
+    options = _options(
+        context,
+        store,
+        storage,
+        address=address,
+        gpus_per_trial=_gpus(gpus_per_trial, scale),
+        cores_per_trial=cores_per_trial,
+        max_concurrent=max_concurrent,
+        deterministic=deterministic,
+    )
     _run_all(plans, options, again=True)
 
 

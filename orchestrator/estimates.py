@@ -1,51 +1,90 @@
-"""How long trials will take, before they run, and on what basis that is said."""
+"""How long trials will take and how much memory they need, before they run, and on what basis that is said."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from search_spaces.awd_lstm import awd_lstm
 from trainables.config import TrialConfig
 from trainables.corpora import CorpusIdentity
+from trainables.layer_configs import (
+    GssConfig,
+    LmsPlifConfig,
+    LmsPlifFrozenConfig,
+    MixtureConfig,
+    MocConfig,
+    MonotoneNnConfig,
+    MosConfig,
+    MosPlifConfig,
+    OutputLayerConfig,
+    SigSoftmaxConfig,
+    SoftmaxConfig,
+)
+from trainables.parameters import parameter_count
 
 V100_SECONDS_PER_EPOCH = {
-    "ptb": {"softmax": 55.0, "sigsoftmax": 57.0, "gss": 58.0},
-    "wikitext-2": {"softmax": 72.0, "sigsoftmax": 83.0, "gss": 87.0},
+    "ptb": {"softmax": 55.0, "sigsoftmax": 57.0, "gss": 58.0, "lms_plif": 59.0, "mos": 100.0},
+    "wikitext-2": {"softmax": 72.0, "sigsoftmax": 83.0, "gss": 87.0, "lms_plif": 93.0, "mos": 600.0},
 }
 """AAAI 2021, Table 2, for the configs of the paper."""
+TIMED: dict[str, OutputLayerConfig] = {
+    "softmax": SoftmaxConfig(),
+    "sigsoftmax": SigSoftmaxConfig(),
+    "gss": GssConfig(c=-1.5, k=2.5),
+    "lms_plif": LmsPlifConfig(),
+    "mos": MosConfig(),
+}
+"""What these times are of."""
+TIMED_AS = {"lms_plif_frozen": "lms_plif", "mos_plif": "mos"}
+"""Layers without a published time of their own, and the one from whose time theirs is scaled; else it is softmax."""
 PTB_TRAIN_TOKENS, PTB_VOCABULARY = 929_589, 10_000
 CORE_FLOPS = 2.4e10
 """Training of small models on one core, in operations a second: 5 quick trials, see benchmarks/RESULTS.md."""
 CORE_FLOPS_FLOAT64 = 3.5e10
+SOFTMAX_OPERATIONS = 40
+"""What exponential, maximum and sums cost for each logit, in matrix operations of the same time."""
 TRIAL_OVERHEAD_S = 1.0
 """Reading the corpus, building the model, writing the result."""
+PROCESS_BYTES = 400e6
+"""Python, torch and a corpus."""
+CHUNK_BYTES = {"cpu": 5 * 2**19, "gpu": 2**28}
 V100_BASIS = "seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations where the config differs"
 CORE_BASIS = "operations, at the speed of one core of the machine the project is developed on"
+MEMORY_BASIS = "sizes of weights, activations, chunks of logits and the Gram matrix"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Estimate:
-    """Time of one trial, measurements included for a core and left out for a GPU, where they do not count."""
+    """Time of one trial, measurements included for a core and left out for a GPU, where they do not count; memory."""
 
     gpu_hours: float
     core_hours: float
+    memory_gb: float
+    """Of the process, training on a CPU."""
+    gpu_memory_gb: float
+    """On the GPU, where it trains there; the process then needs about as much for its measurements."""
 
 
 def estimate(config: TrialConfig, corpus: CorpusIdentity) -> Estimate:
-    """Time of one trial on one V100, and on one core."""
-    return Estimate(gpu_hours=_gpu_seconds(config, corpus) / 3600, core_hours=_core_seconds(config, corpus) / 3600)
+    """Time and memory of one trial, on one V100 and on one core."""
+    return Estimate(
+        gpu_hours=_gpu_seconds(config, corpus) / 3600,
+        core_hours=_core_seconds(config, corpus) / 3600,
+        memory_gb=(max(_training_bytes(config, corpus, "cpu"), _measuring_bytes(config, corpus)) + PROCESS_BYTES) / 1e9,
+        gpu_memory_gb=_training_bytes(config, corpus, "gpu") / 1e9,
+    )
 
 
 def _gpu_seconds(config: TrialConfig, corpus: CorpusIdentity) -> float:
     times = V100_SECONDS_PER_EPOCH.get(corpus.name, V100_SECONDS_PER_EPOCH["ptb"])
-    published = times[config.output_layer.name]
-    paper = config.model_copy(
-        update={"model": type(config.model)(), "corpus": config.corpus.model_copy(update={"vocabulary_limit": None})}
-    )
+    layer = config.output_layer.name
+    timed = layer if layer in times else TIMED_AS.get(layer, "softmax")
+    paper = awd_lstm(config.corpus.model_copy(update={"vocabulary_limit": None}), TIMED[timed])
     if corpus.name in V100_SECONDS_PER_EPOCH:
         reference = corpus.train_tokens * _operations_per_token(paper, corpus.vocabulary_size)
     else:
         reference = PTB_TRAIN_TOKENS * _operations_per_token(paper, PTB_VOCABULARY)
-    return published * _train_operations(config, corpus) / reference
+    return times[timed] * _train_operations(config, corpus) / reference
 
 
 def _core_seconds(config: TrialConfig, corpus: CorpusIdentity) -> float:
@@ -67,7 +106,48 @@ def _train_operations(config: TrialConfig, corpus: CorpusIdentity) -> float:
 
 
 def _operations_per_token(config: TrialConfig, vocabulary: int) -> float:
-    """Forward and backward: six operations a weight and token, for the LSTM layers and the output layer."""
-    model = config.model
-    recurrent = sum(4 * out * (into + out) for into, out in model.layer_widths)
-    return 6.0 * (recurrent + vocabulary * model.embedding_width)
+    """Forward and backward: six operations a weight and token, for LSTM layers, mixtures and logits, and what the
+    output layer does with each logit."""
+    model, layer = config.model, config.output_layer
+    weights = sum(4 * out * (into + out) for into, out in model.layer_widths)
+    if isinstance(layer, MixtureConfig):
+        weights += layer.mixtures * model.context_width * model.embedding_width
+    logits = vocabulary * _experts(layer)
+    return 6.0 * (weights + logits * model.embedding_width) + logits * _operations_per_logit(layer)
+
+
+def _experts(layer: OutputLayerConfig) -> int:
+    """How many rows of logits a context has."""
+    return layer.mixtures if isinstance(layer, MixtureConfig) and not isinstance(layer, MocConfig) else 1
+
+
+def _operations_per_logit(layer: OutputLayerConfig) -> float:
+    match layer:
+        case SigSoftmaxConfig() | GssConfig():
+            return 2.0 * SOFTMAX_OPERATIONS
+        case LmsPlifConfig() | LmsPlifFrozenConfig() | MosPlifConfig():
+            return 3.0 * SOFTMAX_OPERATIONS
+        case MonotoneNnConfig(units=units):
+            return (1.0 + 2.0 * units) * SOFTMAX_OPERATIONS
+        case _:
+            return SOFTMAX_OPERATIONS
+
+
+def _training_bytes(config: TrialConfig, corpus: CorpusIdentity, device: str) -> float:
+    """Weights, their gradients twice, average and kept copy; activations of the longest window; chunks of logits."""
+    model, layer, training = config.model, config.output_layer, config.training
+    vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
+    weights = 5 * parameter_count(config, vocabulary)
+    contexts = (training.bptt + 40) * training.batch_size
+    activations = contexts * (2 * model.embedding_width + sum(10 * out for _, out in model.layer_widths))
+    if isinstance(layer, MixtureConfig):
+        activations += 6 * contexts * layer.mixtures * model.embedding_width
+    plif = isinstance(layer, LmsPlifConfig | LmsPlifFrozenConfig | MosPlifConfig)
+    buffers = 6 if plif else 5 if isinstance(layer, MonotoneNnConfig) else 3
+    return 4.0 * (weights + activations) + buffers * max(CHUNK_BYTES[device], 32 * 4 * vocabulary)
+
+
+def _measuring_bytes(config: TrialConfig, corpus: CorpusIdentity) -> float:
+    """The Gram matrix, a block of its rows, and a few chunks of log P."""
+    vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
+    return 8.0 * vocabulary**2 + 2**26 + 4 * 4 * 1024 * vocabulary + 8.0 * parameter_count(config, vocabulary)

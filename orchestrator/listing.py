@@ -70,7 +70,7 @@ def print_records(records: Sequence[Record], columns: Mapping[str, str], form: s
 def print_plans(plans: Sequence[Plan], form: str, console: Console) -> None:
     """The trials of plans: in json one object a trial with its full config; as a table, with totals and their basis."""
     from orchestrator.display import duration
-    from orchestrator.estimates import CORE_BASIS, V100_BASIS
+    from orchestrator.estimates import CORE_BASIS, MEMORY_BASIS, V100_BASIS
     from trainables.parameters import in_millions
 
     records: list[dict[str, Any]] = [
@@ -83,7 +83,9 @@ def print_plans(plans: Sequence[Plan], form: str, console: Console) -> None:
             "parameters": trial.parameters,
             "estimated_gpu_hours": float(f"{trial.estimate.gpu_hours:.6g}"),
             "estimated_core_hours": float(f"{trial.estimate.core_hours:.6g}"),
-            "estimate_basis": f"GPU: {V100_BASIS}. Core: {CORE_BASIS}.",
+            "estimated_memory_gb": round(trial.estimate.memory_gb, 2),
+            "estimated_gpu_memory_gb": round(trial.estimate.gpu_memory_gb, 2),
+            "estimate_basis": f"GPU: {V100_BASIS}. Core: {CORE_BASIS}. Memory: {MEMORY_BASIS}.",
             "config": trial.config.model_dump(mode="json"),
         }
         for plan in plans
@@ -99,20 +101,29 @@ def print_plans(plans: Sequence[Plan], form: str, console: Console) -> None:
             "id": record["trial_id"][:12],
             "millions": in_millions(record["parameters"]) + "M",
             "hours": f"{record['estimated_gpu_hours']:.3g}",
+            "memory": f"{record['estimated_gpu_memory_gb']:.1f} GB",
         }
         for record in records
     ]
-    headings = {"corpus": "corpus", "name": "trial", "id": "id", "millions": "parameters", "hours": "GPU-hours"}
+    headings = {
+        "corpus": "corpus",
+        "name": "trial",
+        "id": "id",
+        "millions": "parameters",
+        "hours": "GPU-hours",
+        "memory": "GPU memory",
+    }
     print_records(shown, headings, "table", console)
     for plan in plans:
         gpu_hours = sum(trial.estimate.gpu_hours for trial in plan.trials)
+        memory_gb = max(trial.estimate.memory_gb for trial in plan.trials)
         cores = duration(3600 * sum(trial.estimate.core_hours for trial in plan.trials))
         console.print(
             f"{plan.study.name}, scale {plan.scale.name}, corpus {plan.corpus.name}: {len(plan.trials)} trials, "
-            f"estimated {gpu_hours:,.4g} GPU-hours, or {cores} of one core.",
+            f"estimated {gpu_hours:,.4g} GPU-hours, or {cores} of one core with {memory_gb:.1f} GB.",
             soft_wrap=True,
         )
-    console.print(f"GPU-hours: {V100_BASIS}. Core: {CORE_BASIS}.", soft_wrap=True)
+    console.print(f"GPU-hours: {V100_BASIS}. Core: {CORE_BASIS}. Memory: {MEMORY_BASIS}.", soft_wrap=True)
 
 
 def print_studies(form: str, console: Console) -> None:

@@ -23,7 +23,14 @@ SMALLEST_PACK_S = 1.0
 MOST_TRIALS = 100
 """The largest pack: what one lost message or one dead process puts at stake stays small."""
 
-SCALARS: dict[str, frozenset[str]] = {"gss": frozenset({"c", "k"})}
+SCALARS: dict[str, frozenset[str]] = {
+    "gss": frozenset({"c", "k"}),
+    "lms_plif": frozenset({"limit", "learning_rate"}),
+    "lms_plif_frozen": frozenset({"limit"}),
+    "mos": frozenset({"latent_dropout"}),
+    "moc": frozenset({"latent_dropout"}),
+    "mos_plif": frozenset({"latent_dropout", "limit", "learning_rate"}),
+}
 """Settings of an output layer that change no tensor's shape."""
 
 

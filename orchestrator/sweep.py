@@ -21,6 +21,7 @@ from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey, TrialS
 from trainables.corpora import OnProgress, ensure
 from trainables.environment import code_version, describe, package_versions
 from trainables.errors import UserError
+from trainables.layer_configs import layer_files
 from trainables.runtime import Runtime, trial_directory
 
 if TYPE_CHECKING:
@@ -118,7 +119,13 @@ def _schedule(
     gpu = options.gpus_per_trial > 0
     schedule = ScheduleOptions(
         storage=options.storage,
-        runtime=Runtime(data_dir=plan.data_dir, device="cuda" if gpu else "cpu", threads=options.cores_per_trial),
+        runtime=Runtime(
+            data_dir=plan.data_dir,
+            device="cuda" if gpu else "cpu",
+            threads=options.cores_per_trial,
+            deterministic=options.deterministic,
+            layer_files=layer_files(trial.config.output_layer for trial in plan.trials),
+        ),
         measurements=plan.study.measurements,
         seconds_per_trial=seconds_per_trial,
         address=options.address,

@@ -48,6 +48,8 @@ def _import_file(path: Path) -> ModuleType:
         raise UserError(f"a study given by path is a Python file; there is no {path}: check the path")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
+    # As with a script, what lies beside the file can be imported by it.
+    sys.path.insert(0, str(path.parent.resolve()))
     try:
         spec.loader.exec_module(module)
     except Exception as error:

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig, TrialConfig
+from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig, OutputLayerConfig, TrialConfig
+from trainables.layer_configs import MixtureConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,7 +23,7 @@ class Scale:
     """Factor on every width, and on both activation regularisers: these are means over the width, so that in a
     narrow layer the same coefficient would weigh more on each unit."""
     dropout: float = 1.0
-    """Factor on every dropout rate: a model that cannot overfit needs less."""
+    """Factor on every dropout rate and on noise: a model that cannot overfit needs less."""
     learning_rate: float = 1.0
     batch_size: int | None = None
     bptt: int | None = None
@@ -90,6 +91,7 @@ def apply_scale(scale: Scale, config: TrialConfig) -> TrialConfig:
         "dropout_hidden",
         "dropout_output",
         "dropconnect",
+        "embedding_noise",
     )
     regularisers = ("activation_regularisation", "temporal_activation_regularisation")
     epochs = scale.epochs or training.epochs
@@ -102,6 +104,7 @@ def apply_scale(scale: Scale, config: TrialConfig) -> TrialConfig:
                 update={name: max(2, round(getattr(model, name) * scale.width)) for name in widths}
                 | {name: getattr(model, name) * scale.dropout for name in rates}
             ),
+            "output_layer": _output_layer(config.output_layer, scale),
             "training": training.model_copy(
                 update={name: getattr(training, name) * scale.width for name in regularisers}
                 | {
@@ -129,6 +132,12 @@ def smoke_corner(trials: Sequence[TrialConfig]) -> list[TrialConfig]:
         return list(trials)
     last = len(trials) - 1
     return [trials[index] for index in sorted({0, last // 3, 2 * last // 3, last})]
+
+
+def _output_layer(layer: OutputLayerConfig, scale: Scale) -> OutputLayerConfig:
+    if isinstance(layer, MixtureConfig):
+        return layer.model_copy(update={"latent_dropout": layer.latent_dropout * scale.dropout})
+    return layer
 
 
 def _averaging(averaging: AveragingConfig, scale: Scale, epochs: int) -> AveragingConfig:

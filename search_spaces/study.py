@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from trainables.config import CorpusConfig, TrialConfig
+from trainables.config import CorpusConfig, CustomConfig, TrialConfig
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +58,14 @@ Analysis = Correlation | GridMap
 
 
 def describe(config: TrialConfig) -> str:
-    """The output layer with its parameters, and the seed: "gss c=-1.5 k=2.5 seed=1111"."""
-    layer = config.output_layer.model_dump(mode="json")
-    name = layer.pop("name")
-    return " ".join([name, *(f"{key}={value:g}" for key, value in layer.items()), f"seed={config.seed}"])
+    """The output layer with its settings, and the seed: "gss c=-1.5 k=2.5 seed=1111"."""
+    layer = config.output_layer
+    settings: dict[str, Any] = layer.model_dump(mode="json")
+    name = settings.pop("name")
+    if isinstance(layer, CustomConfig):
+        name, settings = layer.layer, layer.settings
+    shown = (f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in settings.items())
+    return " ".join([name, *shown, f"seed={config.seed}"])
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from trainables.config import TrialConfig
 from trainables.errors import UserError
+from trainables.layer_configs import LayerFile
 from trainables.outcome import EpochMetrics, TrialOutcome
 from trainables.runtime import Runtime, trial_directory
 
@@ -25,6 +26,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--data-dir", type=Path, help="where corpora lie; default: data/")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--threads", type=int, default=1, help="threads on a CPU; default: 1")
+    parser.add_argument("--deterministic", action="store_true", help="on a GPU: the same bits for the same seed")
+    parser.add_argument("--layers", type=Path, action="append", help="a file with output layers of your own")
     options = parser.parse_args(arguments)
     try:
         outcome = _run(options)
@@ -49,7 +52,13 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
 
     if options.device == "cuda" and not torch.cuda.is_available():
         raise UserError("--device cuda needs a GPU and a torch built for it, and there is none here: use --device cpu")
-    runtime = Runtime(data_dir=options.data_dir, device=options.device, threads=options.threads)
+    runtime = Runtime(
+        data_dir=options.data_dir,
+        device=options.device,
+        threads=options.threads,
+        deterministic=options.deterministic,
+        layer_files=tuple(_read_layers(path) for path in options.layers or ()),
+    )
     directory = options.directory or trial_directory(Path("results"), config.trial_id)
     try:
         return run_trial(config, directory=directory, runtime=runtime, on_epoch=_print_epoch)
@@ -72,6 +81,13 @@ def _read_config(path: Path) -> TrialConfig:
         raise UserError(f"{path} is not a trial's config ({place}: {first['msg']}): mend it") from error
     except ValueError as error:
         raise UserError(f"{path} is not a trial's config, as it is no JSON ({error}): mend it") from error
+
+
+def _read_layers(path: Path) -> LayerFile:
+    try:
+        return LayerFile(name=path.name, text=path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"--layers takes a Python file, and {path} cannot be read: {error}; check the path") from error
 
 
 def _print_epoch(metrics: EpochMetrics) -> None:

@@ -20,6 +20,8 @@ class Runtime:
     """Threads of one trial on a CPU."""
     checkpoint_every_s: float = 30.0
     """At most so much work is lost when a process dies."""
+    deterministic: bool = False
+    """On a GPU: the same bits every time, at some cost of speed. On a CPU it is always so."""
     layer_files: tuple[LayerFile, ...] = ()
     """The files of output layers of the user's own."""
 

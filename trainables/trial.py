@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import io
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -53,6 +54,7 @@ def run_trial(
         if earlier is not None:
             return earlier
         torch.set_num_threads(runtime.threads)
+        _ask_for_determinism(runtime.deterministic)
         for file in runtime.layer_files:
             load_layers(file)
         memory = PeakMemory(runtime.device)
@@ -89,6 +91,15 @@ def run_trial(
         _write_outcome(directory, outcome, singular_values)
         checkpoints.clear()
         return outcome
+
+
+def _ask_for_determinism(wanted: bool) -> None:
+    """Have every GPU kernel repeat its bits; where one cannot, the framework warns."""
+    if wanted:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS is first used
+    torch.use_deterministic_algorithms(wanted, warn_only=True)
+    # The module gets this attribute by a property, which the type checker does not see.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
 def read_outcome(directory: Path, trial_id: str) -> TrialOutcome | None:

@@ -41,7 +41,7 @@ class PiecewiseLinear(Pointwise):
     def tables(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """f at the left end of each interval, and its rise over the interval; summed in float64."""
         rise_K = softplus(self.weight_K.double()) * self.width
-        start_K = rise_K.cumsum(0) - rise_K
+        start_K = running_sum(rise_K) - rise_K
         return (start_K - start_K[len(start_K) // 2]).to(dtype), rise_K.to(dtype)
 
     def locate_(self, logits: Tensor, indices: Tensor) -> None:
@@ -95,7 +95,21 @@ class _LookUpPass(ChunkPass):
     def gradients(self) -> tuple[Tensor, ...]:
         # Rise j also lifts the start of every interval right of it, and lowers the middle that is taken off of all.
         start_K, middle = self._sum_start_K.double(), len(self._sum_start_K) // 2
-        rise_K = self._sum_rise_K.double() + start_K.flip(0).cumsum(0).flip(0) - start_K
+        rise_K = self._sum_rise_K.double() + running_sum(start_K.flip(0)).flip(0) - start_K
         rise_K[:middle] -= start_K.sum()
         weight_K = self._function.weight_K
         return ((rise_K * self._function.width * weight_K.double().sigmoid()).to(weight_K.dtype),)
+
+
+def running_sum(values_K: Tensor) -> Tensor:
+    """Cumulative sum in float64, the same bits every time.
+
+    A GPU's scan of floats depends on which block comes first; of integers it does not.
+    """
+    return _running_sum_of_integers(values_K) if values_K.is_cuda else values_K.cumsum(0)
+
+
+def _running_sum_of_integers(values_K: Tensor) -> Tensor:
+    """In units of 2^-60 of the sum of absolute values, so that no sum can overflow; finer than float64."""
+    unit = values_K.abs().sum().clamp(min=1e-300) * 2.0**-60
+    return (values_K / unit).round().long().cumsum(0).double() * unit
