@@ -13,7 +13,20 @@ import numpy as np
 import torch
 
 from orchestrator.estimates import V100_SECONDS_PER_EPOCH
-from trainables.config import CorpusConfig, GssConfig, OutputLayerConfig, SigSoftmaxConfig, SoftmaxConfig, TrialConfig
+from search_spaces.awd_lstm import awd_lstm
+from trainables.config import (
+    CorpusConfig,
+    GssConfig,
+    LmsPlifConfig,
+    MocConfig,
+    MonotoneNnConfig,
+    MosConfig,
+    MosPlifConfig,
+    OutputLayerConfig,
+    SigSoftmaxConfig,
+    SoftmaxConfig,
+    TrialConfig,
+)
 from trainables.corpora import Corpus
 from trainables.memory import PeakMemory
 from trainables.runtime import Runtime
@@ -23,14 +36,19 @@ LAYERS: dict[str, OutputLayerConfig] = {
     "softmax": SoftmaxConfig(),
     "sigsoftmax": SigSoftmaxConfig(),
     "gss": GssConfig(c=-1.5, k=2.5),
+    "lms_plif": LmsPlifConfig(),
+    "mos": MosConfig(),
+    "moc": MocConfig(),
+    "mos_plif": MosPlifConfig(),
+    "monotone_nn": MonotoneNnConfig(),
 }
-CORPORA = {"ptb": (929_589, 10_000, 20), "wikitext-2": (2_088_628, 33_278, 80)}
-"""Train tokens, vocabulary, batch size."""
+CORPORA = {"ptb": (929_589, 10_000), "wikitext-2": (2_088_628, 33_278)}
+"""Train tokens and vocabulary."""
 
 
 def random_corpus(name: str) -> Corpus:
     """Random tokens of the corpus' sizes."""
-    tokens, vocabulary, _ = CORPORA[name]
+    tokens, vocabulary = CORPORA[name]
     numbers = np.random.default_rng(0)
     text = numbers.integers(vocabulary, size=tokens)
     return Corpus(
@@ -38,13 +56,17 @@ def random_corpus(name: str) -> Corpus:
     )
 
 
-def time_layer(name: str, layer: OutputLayerConfig, corpus: Corpus, device: str, steps: int) -> tuple[float, float]:
+def paper_trial(name: str, layer: OutputLayerConfig, precision: str) -> TrialConfig:
+    """The trial at paper scale, with its matrix products in this precision."""
+    config = awd_lstm(CorpusConfig(name=name, sha256="0" * 64), layer)
+    return config.model_copy(update={"training": config.training.model_copy(update={"precision": precision})})
+
+
+def time_trial(config: TrialConfig, corpus: Corpus, device: str, steps: int) -> tuple[float, float]:
     """Seconds per epoch, and peak memory in MiB."""
-    base = TrialConfig(seed=141, corpus=CorpusConfig(name=name, sha256="0" * 64), output_layer=layer)
-    training = base.training.model_copy(update={"batch_size": CORPORA[name][2]})
-    trainer = Trainer(base.model_copy(update={"training": training}), corpus, Runtime(device=device))
+    trainer = Trainer(config, corpus, Runtime(device=device))
     memory = PeakMemory(device)
-    _steps(trainer, 5)
+    _steps(trainer, 5 if device == "cuda" else 1)
     _wait(device)
     tokens, start_s = trainer.progress.tokens, time.perf_counter()
     _steps(trainer, steps)
@@ -69,18 +91,26 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--corpora", nargs="+", choices=tuple(CORPORA), default=tuple(CORPORA))
+    parser.add_argument("--layers", nargs="+", choices=tuple(LAYERS), default=tuple(LAYERS))
     options = parser.parse_args()
     if options.device == "cuda" and not torch.cuda.is_available():
         raise SystemExit("no GPU here; --device cpu --steps 2 shows that the benchmark runs")
     hardware = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
-    print(f"{hardware}, torch {torch.__version__}, float32, {options.steps} steps")
-    print(f"{'corpus':<12}{'layer':<12}{'s/epoch':>10}{'V100':>8}{'times':>8}{'peak MiB':>10}")
-    for name in CORPORA:
+    print(f"{hardware}, torch {torch.__version__}, {options.steps} steps")
+    print(f"{'corpus':<12}{'layer':<12}{'precision':<10}{'s/epoch':>9}{'V100':>6}{'times':>7}{'peak MiB':>10}")
+    for name in options.corpora:
         corpus = random_corpus(name)
-        for label, layer in LAYERS.items():
-            seconds, peak_mib = time_layer(name, layer, corpus, options.device, options.steps)
-            published = V100_SECONDS_PER_EPOCH[name][label]
-            print(f"{name:<12}{label:<12}{seconds:>10.1f}{published:>8.0f}{published / seconds:>8.2f}{peak_mib:>10.0f}")
+        for label in options.layers:
+            for precision in ("float32", "bf16"):
+                config = paper_trial(name, LAYERS[label], precision)
+                seconds, peak_mib = time_trial(config, corpus, options.device, options.steps)
+                v100_s = V100_SECONDS_PER_EPOCH[name].get(label)
+                published, times = (f"{v100_s:.0f}", f"{v100_s / seconds:.2f}") if v100_s else ("-", "-")
+                print(
+                    f"{name:<12}{label:<12}{precision:<10}{seconds:>9.1f}{published:>6}{times:>7}{peak_mib:>10.0f}",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

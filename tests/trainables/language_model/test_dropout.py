@@ -7,7 +7,7 @@ import torch
 
 from trainables.config import LanguageModelConfig, SoftmaxConfig
 from trainables.language_model.awd_lstm import AwdLstm
-from trainables.language_model.dropout import drop_connect, locked_dropout, word_dropout
+from trainables.language_model.dropout import drop_connect, gaussian_noise, locked_dropout, word_dropout
 
 NO_DROPOUT = {
     "dropout_embedding_matrix": 0.0,
@@ -60,9 +60,19 @@ def test_drop_connect_drops_single_weights_and_stops_their_gradient() -> None:
     assert ((weight.grad == 0) == (dropped == 0)).all()
 
 
-def test_without_a_generator_nothing_is_dropped() -> None:
+def test_noise_is_normal_with_its_deviation_and_new_for_every_element() -> None:
+    added = gaussian_noise(torch.full((50, 20, 30), 3.0), 0.15, generator()) - 3.0
+    assert abs(added.mean().item()) < 0.15 * 4 / 30_000**0.5
+    assert added.std().item() == pytest.approx(0.15, rel=0.02)
+    assert added.pow(4).mean().item() == pytest.approx(3 * 0.15**4, rel=0.05)  # a normal distribution's
+    assert len(added.flatten().unique()) > 29_000
+    assert abs(torch.corrcoef(added[:2].flatten(1))[0, 1].item()) < 0.2
+
+
+def test_without_a_generator_nothing_is_dropped_nor_added() -> None:
     ones = torch.ones(3, 4, 5)
     assert locked_dropout(ones, 0.5, None) is ones
+    assert gaussian_noise(ones, 0.5, None) is ones
 
 
 def recurrent_gradient(model: AwdLstm, tokens: torch.Tensor, seed: int) -> list[torch.Tensor]:
@@ -93,7 +103,15 @@ def test_drop_connect_uses_one_mask_for_the_whole_window() -> None:
 
 
 @pytest.mark.parametrize(
-    "rate", ["dropout_embedding_matrix", "dropout_embedding", "dropout_hidden", "dropout_output", "dropconnect"]
+    "rate",
+    [
+        "dropout_embedding_matrix",
+        "dropout_embedding",
+        "dropout_hidden",
+        "dropout_output",
+        "dropconnect",
+        "embedding_noise",
+    ],
 )
 def test_each_rate_of_the_config_changes_training_but_not_evaluation(rate: str) -> None:
     tokens = torch.randint(30, (12, 4), generator=generator())

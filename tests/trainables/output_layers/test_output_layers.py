@@ -24,7 +24,7 @@ from trainables.config import (
     SigSoftmaxConfig,
     SoftmaxConfig,
 )
-from trainables.output_layers import LayerShape, OutputLayer, Pointwise, PointwiseSoftmax
+from trainables.output_layers import LayerShape, OutputLayer, Pointwise, PointwiseSoftmax, plif
 from trainables.output_layers.cross_entropy import linear_cross_entropy
 from trainables.output_layers.mixtures import MixtureOfSoftmaxes
 
@@ -307,3 +307,18 @@ def test_latent_dropout_is_locked_and_only_with_masks() -> None:
     assert set(mask.flatten().round(decimals=9).tolist()) == {0.0, 2.0}
     torch.testing.assert_close(mask, mask[:1].expand_as(mask))
     assert len(mask[0].unique(dim=0)) == 7, "every column of the batch has a mask of its own"
+
+
+def test_the_running_sum_of_integers_is_that_of_floats() -> None:
+    """The one that a GPU takes, so that it repeats its bits; on a CPU it can only be compared."""
+    values = torch.randn(100_000, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    torch.testing.assert_close(plif._running_sum_of_integers(values), values.cumsum(0), rtol=0, atol=1e-9)
+    assert not plif._running_sum_of_integers(torch.zeros(5, dtype=torch.float64)).any()
+
+
+def test_a_nan_among_the_logits_ends_as_a_nan_and_not_as_an_index_out_of_range() -> None:
+    hidden, weight, targets = inputs(4, 3, 6)
+    hidden[0, 0] = torch.nan
+    layer = layer_of(LmsPlifConfig(knots=7, limit=3.0), 6)
+    assert layer.loss(hidden.unsqueeze(1), weight.requires_grad_(), targets).isnan()
+    assert layer.log_probabilities(hidden, weight)[0].isnan().all()

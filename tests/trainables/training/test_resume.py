@@ -20,6 +20,7 @@ from trainables.config import (
     LmsPlifFrozenConfig,
     MocConfig,
     MonotoneNnConfig,
+    MosConfig,
     MosPlifConfig,
     NtAsgdConfig,
     OutputLayerConfig,
@@ -99,19 +100,24 @@ def _newest_step(directory: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    "layer",
+    ("layer", "precision"),
     [
-        GssConfig(c=-1.5, k=2.5),
-        MosPlifConfig(mixtures=2, knots=50),
-        MocConfig(mixtures=2),
-        LmsPlifFrozenConfig(knots=50),
-        MonotoneNnConfig(units=4),
+        (GssConfig(c=-1.5, k=2.5), "float32"),
+        (MosConfig(mixtures=2), "bf16"),
+        (MosPlifConfig(mixtures=2, knots=50), "float32"),
+        (MocConfig(mixtures=2), "float32"),
+        (LmsPlifFrozenConfig(knots=50), "float32"),
+        (MonotoneNnConfig(units=4), "float32"),
     ],
-    ids=lambda layer: layer.name,
+    ids=lambda value: getattr(value, "name", value),
 )
-def test_resuming_from_any_step_gives_the_same_next_steps(tmp_path: Path, layer: OutputLayerConfig) -> None:
+def test_resuming_from_any_step_gives_the_same_next_steps(
+    tmp_path: Path, layer: OutputLayerConfig, precision: str
+) -> None:
     """Every single step of the first two epochs, the averaging switch included."""
-    config = config_named("et_asgd").model_copy(update={"output_layer": layer})
+    config = config_named("et_asgd")
+    training = config.training.model_copy(update={"precision": precision})
+    config = config.model_copy(update={"output_layer": layer, "training": training})
     checkpoints = Checkpoints(tmp_path, config.trial_id)
     straight = Trainer(config, tiny.corpus(), Runtime())
     while len(straight.progress.epochs) < 3:
