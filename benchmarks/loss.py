@@ -86,7 +86,7 @@ def prepare_products(config: OutputLayerConfig) -> Callable[[], object]:
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     total = N * (config.mixtures if isinstance(config, MosConfig | MosPlifConfig) else 1)
     hidden_ND, weight_VD = torch.randn(total, D), torch.empty(V, D).uniform_(-0.1, 0.1)
-    rows = chunk_rows(V, 4, torch.device("cpu"))
+    rows = chunk_rows(V, D, 4, torch.device("cpu"))
 
     def run() -> None:
         logits_nV, grad_ND, grad_VD = torch.empty(rows, V), torch.empty(total, D), torch.zeros(V, D)

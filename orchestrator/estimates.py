@@ -144,7 +144,9 @@ def _training_bytes(config: TrialConfig, corpus: CorpusIdentity, device: str) ->
         activations += 6 * contexts * layer.mixtures * model.embedding_width
     plif = isinstance(layer, LmsPlifConfig | LmsPlifFrozenConfig | MosPlifConfig)
     buffers = 6 if plif else 5 if isinstance(layer, MonotoneNnConfig) else 3
-    return 4.0 * (weights + activations) + buffers * max(CHUNK_BYTES[device], 32 * 4 * vocabulary)
+    return 4.0 * (weights + activations) + buffers * max(
+        CHUNK_BYTES[device], 4 * min(model.embedding_width, 256) * vocabulary
+    )
 
 
 def _measuring_bytes(config: TrialConfig, corpus: CorpusIdentity) -> float:

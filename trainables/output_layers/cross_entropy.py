@@ -29,13 +29,17 @@ from trainables.output_layers.pointwise import Pointwise
 CPU_CHUNK_BYTES = 5 * 2**19
 """2.5 MiB: a chunk and its slopes stay in a core's share of the cache (benchmarks/loss.py compares sizes)."""
 GPU_CHUNK_BYTES = 2**28
-MIN_CHUNK_ROWS = 32
+MOST_ROWS_FOR_WIDTH = 256
 
 
-def chunk_rows(vocabulary_size: int, element_size: int, device: torch.device) -> int:
-    """How many rows of logits to hold at a time."""
+def chunk_rows(vocabulary_size: int, width: int, element_size: int, device: torch.device) -> int:
+    """How many rows of logits to hold at a time.
+
+    As many as the budget holds, and at least as many as the weights are wide, up to 256: each chunk also reads and
+    writes the V x D gradient of the weights, which outweighs its own n x V where n is below D.
+    """
     budget = GPU_CHUNK_BYTES if device.type == "cuda" else CPU_CHUNK_BYTES
-    return max(MIN_CHUNK_ROWS, budget // (vocabulary_size * element_size))
+    return max(32, min(width, MOST_ROWS_FOR_WIDTH), budget // (vocabulary_size * element_size))
 
 
 def linear_cross_entropy(
@@ -127,7 +131,7 @@ def _forward(
     autocast = torch.is_autocast_enabled(device.type)
     factor_dtype = torch.get_autocast_dtype(device.type) if autocast else weight_VD.dtype
     total, experts, width = hidden_NKD.shape
-    rows = rows_per_chunk or chunk_rows(len(weight_VD), weight_VD.element_size(), device)
+    rows = rows_per_chunk or chunk_rows(len(weight_VD), weight_VD.shape[1], weight_VD.element_size(), device)
     contexts = max(1, rows // experts)
     # Of one size whatever the window's length: buffers of ever new sizes fragment the heap over hours of training.
     buffer = weight_VD.new_empty(contexts * experts, len(weight_VD))
