@@ -30,7 +30,7 @@ from trainables.config import (
 )
 from trainables.language_model.awd_lstm import AwdLstm
 from trainables.output_layers import LayerShape, OutputLayer, build_output_layer
-from trainables.output_layers.cross_entropy import chunk_rows
+from trainables.output_layers.chunks import chunk_rows
 from trainables.output_layers.mixtures import MixtureOfSoftmaxes
 
 LAYERS: dict[str, OutputLayerConfig] = {

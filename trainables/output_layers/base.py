@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from trainables.output_layers.chunks import chunk_rows
 from trainables.output_layers.cross_entropy import linear_cross_entropy
-from trainables.output_layers.pointwise import Identity, Pointwise
+from trainables.output_layers.pointwise import ChunkPass, Identity, Pointwise
 
 OwnRate = tuple[float, Sequence[nn.Parameter]]
 """A learning rate, and the parameters that it is for."""
@@ -54,6 +55,25 @@ class OutputLayer(nn.Module, ABC):
         return []
 
 
+class BentLogSoftmax:
+    """log_softmax(f(x)) of every row of logits; outside autograd it uses the logits up, a chunk at a time."""
+
+    def __init__(self, function: Pointwise) -> None:
+        self._function = function
+        self._chunk_pass: ChunkPass | None = None
+
+    def __call__(self, logits_NV: Tensor) -> Tensor:
+        """N x V log-probabilities; no call may have more columns or another dtype than the first."""
+        if torch.is_grad_enabled():
+            return torch.log_softmax(self._function(logits_NV), dim=1)
+        rows = chunk_rows(logits_NV.shape[1], 0, logits_NV.element_size(), logits_NV.device)
+        if self._chunk_pass is None:
+            self._chunk_pass = self._function.chunk_pass(logits_NV[:rows])
+        for chunk_nV in logits_NV.split(rows):
+            self._chunk_pass.apply_(chunk_nV)
+        return torch.log_softmax(logits_NV, dim=1)
+
+
 class PointwiseSoftmax(OutputLayer):
     """log_softmax(f(W h + b)) for an increasing function f of one logit; the softmax itself where f is the identity.
 
@@ -66,8 +86,7 @@ class PointwiseSoftmax(OutputLayer):
         self.function = function or Identity()
 
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
-        logits_NV = torch.addmm(self.bias_V, hidden_NC, weight_VD.t())
-        return torch.log_softmax(self.function(logits_NV), dim=1)
+        return BentLogSoftmax(self.function)(torch.addmm(self.bias_V, hidden_NC, weight_VD.t()))
 
     def loss(
         self,

@@ -40,7 +40,7 @@ class PiecewiseLinear(Pointwise):
 
     def tables(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """f at the left end of each interval, and its rise over the interval; summed in float64."""
-        rise_K = softplus(self.weight_K.double()) * self.width
+        rise_K = softplus(self.weight_K, threshold=40.0).double() * self.width
         start_K = running_sum(rise_K) - rise_K
         return (start_K - start_K[len(start_K) // 2]).to(dtype), rise_K.to(dtype)
 
@@ -98,7 +98,7 @@ class _LookUpPass(ChunkPass):
         rise_K = self._sum_rise_K.double() + running_sum(start_K.flip(0)).flip(0) - start_K
         rise_K[:middle] -= start_K.sum()
         weight_K = self._function.weight_K
-        return ((rise_K * self._function.width * weight_K.double().sigmoid()).to(weight_K.dtype),)
+        return ((rise_K * self._function.width * weight_K.sigmoid()).to(weight_K.dtype),)
 
 
 def running_sum(values_K: Tensor) -> Tensor:
