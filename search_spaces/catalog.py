@@ -49,7 +49,7 @@ def _import_file(path: Path) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     # As with a script, what lies beside the file can be imported by it.
-    sys.path.insert(0, str(path.parent.resolve()))
+    sys.path.append(str(path.parent.resolve()))
     try:
         spec.loader.exec_module(module)
     except Exception as error:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import inspect
+import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
+from trainables.errors import UserError
 from trainables.frozen import Frozen, Rate
 
 
@@ -111,20 +114,43 @@ class CustomConfig(Frozen):
 
     name: Literal["custom"] = "custom"
     layer: str
-    """Name of the class, a `trainables.output_layers.OutputLayer`, called with the vocabulary's size and `settings`."""
+    """Name of the class, a `trainables.output_layers.OutputLayer`, called with a `LayerShape` and `settings`."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     """Of the file that defines it: another text is another trial."""
     settings: dict[str, float | int | str | bool | None] = {}
 
     @classmethod
-    def of(cls, layer: type, **settings: float | str | bool | None) -> Self:
-        """The config of a class and its settings; remembers the class, and its file for `layer_files`."""
+    def of(cls, layer: type, /, **settings: float | str | bool | None) -> Self:
+        """The config of a class and its settings; remembers the class, and its file for `layer_files`.
+
+        Raises UserError for a class that no worker could find by its name in its file, and for a file that imports
+        one lying beside it: that one would not travel, and its changes would not show in the trial's identity.
+        """
+        if getattr(sys.modules.get(layer.__module__), layer.__name__, None) is not layer:
+            raise UserError(
+                f"an output layer is a class at the top of its file, and {layer.__qualname__} is not: move it there"
+            )
         path = Path(inspect.getfile(layer))
         text = path.read_text(encoding="utf-8")
+        _refuse_neighbours(path, text)
         digest = hashlib.sha256(text.encode()).hexdigest()
         _defined[digest, layer.__name__] = layer
         _files[digest] = LayerFile(name=path.name, text=text)
         return cls(layer=layer.__name__, sha256=digest, settings=settings)
+
+
+def _refuse_neighbours(path: Path, text: str) -> None:
+    for node in ast.walk(ast.parse(text)):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or "."] if not node.level else ["." + (node.module or "")]
+        for name in (name.partition(".")[0] for name in names):
+            beside = path.parent / name
+            if not name or beside.with_suffix(".py").is_file() or (beside / "__init__.py").is_file():
+                raise UserError(
+                    f"{path.name} imports {name or 'relatively'}, which lies beside it and would not travel with it: "
+                    "put both into one file, or install what it needs as a package"
+                )
 
 
 def defined_here(config: CustomConfig) -> type | None:

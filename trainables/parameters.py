@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from trainables.config import TrialConfig
+from trainables.errors import UserError
 from trainables.layer_configs import CustomConfig, LmsPlifConfig, MixtureConfig, MonotoneNnConfig, MosPlifConfig
 
 
@@ -40,8 +41,12 @@ def _of_custom_layer(layer: CustomConfig, config: TrialConfig, vocabulary_size: 
         embedding_width=config.model.embedding_width,
         context_width=config.model.context_width,
     )
-    with torch.device("meta"):
-        built = build_output_layer(layer, shape)
+    with torch.random.fork_rng():
+        try:
+            with torch.device("meta"):
+                built = build_output_layer(layer, shape)
+        except UserError:  # a constructor may need real numbers, which the device without memory has not
+            built = build_output_layer(layer, shape)
     return sum(parameter.numel() for parameter in built.parameters() if parameter.requires_grad)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import linecache
 import sys
 from types import ModuleType
+from typing import Any
 
 from trainables.errors import UserError
 from trainables.layer_configs import CustomConfig, LayerFile, defined_here
@@ -23,10 +25,15 @@ def load_layers(file: LayerFile) -> None:
     if digest in _loaded:
         return
     module = ModuleType(f"user_layers_{digest[:12]}")
-    sys.modules[module.__name__] = module  # where dataclasses and the like look their names up
+    # What compilers and error messages look up: the lines of the file, and the module by its name.
+    module.__file__ = f"{file.name} ({digest[:12]})"
+    linecache.cache[module.__file__] = (len(file.text), None, file.text.splitlines(keepends=True), module.__file__)
+    sys.modules[module.__name__] = module
     try:
-        exec(compile(file.text, file.name, "exec"), module.__dict__)
-    except Exception as error:
+        code = compile(file.text, module.__file__, "exec", dont_inherit=True)
+        exec(code, module.__dict__)
+    except (Exception, SystemExit) as error:
+        del sys.modules[module.__name__]
         raise UserError(
             f"the file of output layers {file.name} cannot be read: {type(error).__name__}: {error}; mend it"
         ) from error
@@ -35,19 +42,33 @@ def load_layers(file: LayerFile) -> None:
 
 def build_custom(config: CustomConfig, shape: LayerShape) -> OutputLayer:
     """The user's layer. Raises UserError where its file was not loaded, or the class cannot be made."""
-    layer = defined_here(config) or getattr(_loaded.get(config.sha256), config.layer, None)
-    if layer is None:
-        raise UserError(
-            f"the output layer {config.layer} is in a file with SHA-256 {config.sha256[:12]}..., which this process "
-            "was not given: run it through its study, or name the file by --layers"
-        )
+    layer = _class_of(config)
     try:
-        built = layer(shape, **config.settings)
+        built: OutputLayer = layer(shape, **config.settings)
     except Exception as error:
         raise UserError(
             f"the output layer {config.layer} cannot be made with the settings {config.settings}: "
             f"{type(error).__name__}: {error}; mend the class or the settings"
         ) from error
-    if not isinstance(built, OutputLayer):
-        raise UserError(f"an output layer is a trainables.output_layers.OutputLayer; {config.layer} is none: mend it")
+    buffers = [name for name, _ in built.named_buffers()]
+    if buffers:
+        raise UserError(
+            f"the output layer {config.layer} has buffers ({', '.join(buffers)}), which are not kept with the weights: "
+            "make each a torch.nn.Parameter with requires_grad=False, or compute it where it is used"
+        )
     return built
+
+
+def _class_of(config: CustomConfig) -> type[OutputLayer]:
+    layer: Any = defined_here(config)
+    if layer is None and config.sha256 not in _loaded:
+        raise UserError(
+            f"the output layer {config.layer} is in a file with SHA-256 {config.sha256[:12]}..., which this process "
+            "was not given: run it through its study, or name the file to `python -m trainables` by --layers"
+        )
+    layer = layer or getattr(_loaded[config.sha256], config.layer, None)
+    if not (isinstance(layer, type) and issubclass(layer, OutputLayer)):
+        raise UserError(
+            f"an output layer is a subclass of trainables.output_layers.OutputLayer; {config.layer} is none: mend it"
+        )
+    return layer

@@ -35,8 +35,8 @@ class Mixture(OutputLayer):
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
     def log_prior(self, hidden_NC: Tensor) -> Tensor:
-        """log pi, N x K."""
-        return torch.log_softmax(linear(hidden_NC, self.prior_KC), dim=1)
+        """log pi, N x K, in the weights' precision also inside autocast."""
+        return torch.log_softmax(linear(hidden_NC, self.prior_KC).to(self.prior_KC.dtype), dim=1)
 
     def latent(self, hidden_TBC: Tensor, masks: torch.Generator | None = None) -> Tensor:
         """The context vectors, N x K x D, with locked dropout where there are masks to draw."""

@@ -44,19 +44,28 @@ class PiecewiseLinear(Pointwise):
         start_K = running_sum(rise_K) - rise_K
         return (start_K - start_K[len(start_K) // 2]).to(dtype), rise_K.to(dtype)
 
-    def locate_(self, logits: Tensor, indices: Tensor) -> None:
-        """Write each logit's interval to `indices`, and overwrite the logit with its place in it: 0 left, 1 right."""
-        last = len(self.weight_K) - 1
-        places = logits.add_(self.limit).mul_(1 / self.width)
-        # Clamped as integers, so that a NaN has an interval too and ends as a NaN, not as an index out of range.
-        indices.copy_(places).clamp_(0, last)
-        places.sub_(indices)
+    def locate_(self, logits: Tensor, indices: Tensor, scratch: Tensor) -> None:
+        """Write each logit's interval to `indices`, and overwrite the logit with its place in it: 0 left, 1 right.
+
+        Counts intervals from the middle, since adding the limit first would cost a logit near 0 its last digits.
+        """
+        middle, last = len(self.weight_K) // 2, len(self.weight_K) - 1
+        places = self._from_middle_(logits)
+        torch.clamp(places, -middle - 1, last, out=scratch)
+        # Clamped as integers again, so that a NaN has an interval too and ends as a NaN, not as an index out of range.
+        indices.copy_(scratch.floor_()).add_(middle).clamp_(0, last)
+        places.sub_(scratch.copy_(indices).sub_(middle))
+
+    def _from_middle_(self, logits: Tensor) -> Tensor:
+        """Overwrite with the distance, in intervals, from the left end of the middle one."""
+        logits.mul_(1 / self.width)
+        return logits.add_(0.5) if len(self.weight_K) % 2 else logits
 
     def forward(self, logits: Tensor) -> Tensor:
         indices = torch.empty(logits.shape, dtype=torch.int64, device=logits.device)
-        self.locate_(logits.detach().clone(), indices)
+        self.locate_(logits.detach().clone(), indices, torch.empty_like(logits))
         start_K, rise_K = self.tables(logits.dtype)
-        places = (logits + self.limit) * (1 / self.width) - indices
+        places = self._from_middle_(logits.clone()) - (indices - len(self.weight_K) // 2)
         return start_K[indices] + rise_K[indices] * places
 
     def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
@@ -79,7 +88,7 @@ class _LookUpPass(ChunkPass):
         rows = len(logits_nV)
         indices, places, rises = self._indices[:rows], self._places[:rows], self._rises[:rows]
         places.copy_(logits_nV)
-        self._function.locate_(places, indices)
+        self._function.locate_(places, indices, rises)
         torch.index_select(self._start_K, 0, indices.view(-1), out=logits_nV.view(-1))
         torch.index_select(self._rise_K, 0, indices.view(-1), out=rises.view(-1))
         logits_nV.addcmul_(rises, places)
@@ -102,11 +111,12 @@ class _LookUpPass(ChunkPass):
 
 
 def running_sum(values_K: Tensor) -> Tensor:
-    """Cumulative sum in float64, the same bits every time.
+    """Cumulative sum in float64, the same bits every time, but where autograd follows it.
 
     A GPU's scan of floats depends on which block comes first; of integers it does not.
     """
-    return _running_sum_of_integers(values_K) if values_K.is_cuda else values_K.cumsum(0)
+    differentiated = torch.is_grad_enabled() and values_K.requires_grad
+    return _running_sum_of_integers(values_K) if values_K.is_cuda and not differentiated else values_K.cumsum(0)
 
 
 def _running_sum_of_integers(values_K: Tensor) -> Tensor:

@@ -83,7 +83,8 @@ class _AutogradPass(ChunkPass):
     def apply_(self, logits_nV: Tensor) -> None:
         with torch.enable_grad():
             self._input_nV = logits_nV.clone().requires_grad_()
-            self._output_nV = self._function(self._input_nV)
+            # A copy, which the function may overwrite.
+            self._output_nV = self._function(self._input_nV.clone())
         logits_nV.copy_(self._output_nV.detach())
 
     def pull_back_(self, gradient_nV: Tensor) -> None:

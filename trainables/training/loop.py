@@ -61,6 +61,8 @@ class Trainer:
         self.config = config
         self.runtime = runtime
         training, evaluation = config.training, config.evaluation
+        # For output layers of a user's own, which may draw from the global generators; ours have their own.
+        torch.manual_seed(config.seed)
         self.draws = torch.Generator().manual_seed(config.seed)
         self.model = AwdLstm(config.model, config.output_layer, len(corpus.vocabulary))
         self.model.initialise(self.draws)
@@ -201,6 +203,9 @@ class Trainer:
             tensors |= {f"state.{index}.h": h.clone(), f"state.{index}.c": c.clone()}
         tensors["epoch_loss"] = self.epoch_loss
         tensors |= {"random.draws": self.draws.get_state(), "random.masks": self.masks.get_state()}
+        tensors["random.global"] = torch.get_rng_state()
+        if self.runtime.device == "cuda":
+            tensors["random.global_cuda"] = torch.cuda.get_rng_state()
         return tensors, {"progress": self.progress.model_dump(mode="json")}
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -218,6 +223,9 @@ class Trainer:
         self.epoch_loss = tensors["epoch_loss"]
         self.draws.set_state(tensors["random.draws"].cpu())
         self.masks.set_state(tensors["random.masks"].cpu())
+        torch.set_rng_state(tensors["random.global"].cpu())
+        if self.runtime.device == "cuda":
+            torch.cuda.set_rng_state(tensors["random.global_cuda"].cpu())
 
 
 def _parameter_groups(model: AwdLstm, learning_rate: float) -> list[dict[str, Any]]:

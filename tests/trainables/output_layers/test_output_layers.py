@@ -60,6 +60,9 @@ def test_log_p_is_the_formula_and_sums_to_one(config: OutputLayerConfig, scale: 
     torch.testing.assert_close(
         log_p, formulas.log_p(config, parameters_of(layer), hidden, weight), rtol=1e-12, atol=1e-11
     )
+    with torch.no_grad():  # as it is measured: in place, in chunks
+        measured = layer.log_probabilities(hidden, weight)
+    torch.testing.assert_close(measured, log_p, rtol=1e-12, atol=1e-11)
     np.testing.assert_allclose(log_p.exp().sum(1), 1.0, rtol=0, atol=1e-12)
 
 
@@ -322,3 +325,41 @@ def test_a_nan_among_the_logits_ends_as_a_nan_and_not_as_an_index_out_of_range()
     layer = layer_of(LmsPlifConfig(knots=7, limit=3.0), 6)
     assert layer.loss(hidden.unsqueeze(1), weight.requires_grad_(), targets).isnan()
     assert layer.log_probabilities(hidden, weight)[0].isnan().all()
+
+
+@pytest.mark.parametrize("knots", [99_999, 100_000, 1_000_000])
+def test_plif_in_float32_finds_the_interval_of_float64(knots: int) -> None:
+    """Counted from the left end, 2% of the logits near 0 would be in a wrong one of a million intervals."""
+    function = plif.PiecewiseLinear(knots, limit=20.0, learning_rate=0.02)
+    x = torch.randn(20_000, generator=torch.Generator().manual_seed(0))
+    found = torch.empty(len(x), dtype=torch.int64)
+    function.locate_(x.clone(), found, torch.empty_like(x))
+    true = ((x.double() + 20.0) * (knots / 40.0)).floor().long()
+    assert (found != true).float().mean() < 0.002
+    assert ((found - true).abs() <= 1).all()
+
+
+def test_the_prior_sums_to_one_inside_bf16_autocast() -> None:
+    layer = layer_of(MosConfig(), 5, 6).float()
+    assert isinstance(layer, MixtureOfSoftmaxes)
+    with torch.autocast("cpu", torch.bfloat16):
+        log_prior = layer.log_prior(torch.randn(50, 6))
+    assert log_prior.dtype == torch.float32
+    torch.testing.assert_close(log_prior.exp().sum(1), torch.ones(50), rtol=0, atol=1e-6)
+
+
+class InPlace(Cubic):
+    """A function that overwrites what it is given."""
+
+    def forward(self, logits: Tensor) -> Tensor:
+        return logits.mul_(self.a).tanh_()
+
+
+def test_a_function_may_overwrite_its_logits() -> None:
+    hidden, weight, targets = inputs(8, 3, 9)
+    layer = PointwiseSoftmax(LayerShape(vocabulary_size=9, embedding_width=3, context_width=3), InPlace()).double()
+    _, gradients = loss_and_gradients(layer, hidden, weight, targets)
+    leaves = _leaves(layer, hidden, weight)
+    log_p = torch.log_softmax(torch.tanh(leaves["function.a"] * (leaves["hidden"] @ leaves["weight"].T)), dim=1)
+    truth = torch.autograd.grad(3.0 * torch.nn.functional.nll_loss(log_p, targets), leaves["hidden"])[0]
+    torch.testing.assert_close(gradients["hidden"], truth)

@@ -1,0 +1,116 @@
+"""A user's own layer: seeded by its trial, resumed bit for bit, and refused with a reason where it cannot be kept."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+from tests.trainables.training import tiny
+from trainables.config import CustomConfig
+from trainables.errors import UserError
+from trainables.layer_configs import LayerFile
+from trainables.output_layers import LayerShape, build_output_layer
+from trainables.output_layers.custom import load_layers
+from trainables.runtime import Runtime
+from trainables.training.checkpoint import Checkpoints
+from trainables.training.loop import Trainer
+
+LAYER = """
+import torch
+from torch import nn
+from trainables.output_layers import PointwiseSoftmax
+
+class Projected(PointwiseSoftmax):
+    def __init__(self, shape):
+        super().__init__(shape)
+        self.up = nn.Linear(shape.context_width, shape.embedding_width)
+        self.centres = torch.linspace(-1, 1, 4).tolist()
+
+    def loss(self, hidden_TBC, weight_VD, targets_N, masks=None):
+        dropped = nn.functional.dropout(self.up(hidden_TBC), 0.3, self.training)
+        return super().loss(dropped, weight_VD, targets_N, masks)
+
+class Counting(PointwiseSoftmax):
+    def __init__(self, shape):
+        super().__init__(shape)
+        self.register_buffer("seen", torch.zeros(()))
+
+class NoLayer:
+    pass
+
+def make():
+    class Inner(PointwiseSoftmax):
+        pass
+    return Inner
+"""
+SHAPE = LayerShape(vocabulary_size=7, embedding_width=3, context_width=3)
+
+
+def imported(folder: Path, text: str = LAYER) -> ModuleType:
+    path = folder / "own_layers.py"
+    path.write_text(text)
+    spec = importlib.util.spec_from_file_location(f"own_layers_{folder.name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_it_starts_from_the_trials_seed_and_resumes_bit_for_bit(tmp_path: Path) -> None:
+    config = tiny.trial(output_layer=CustomConfig.of(imported(tmp_path).Projected))
+    checkpoints = Checkpoints(tmp_path, config.trial_id)
+    first = Trainer(config, tiny.corpus(), Runtime())
+    other = Trainer(config.model_copy(update={"seed": 8}), tiny.corpus(), Runtime())
+    second = Trainer(config, tiny.corpus(), Runtime())
+    weights = [dict(trainer.model.named_parameters())["output.up.weight"] for trainer in (first, other, second)]
+    assert torch.equal(weights[0], weights[2])
+    assert not torch.equal(weights[0], weights[1])
+
+    straight = Trainer(config, tiny.corpus(), Runtime())
+    for _ in range(3):
+        straight.step()
+    checkpoints.save(3, *straight.snapshot())
+    for _ in range(3):
+        straight.step()
+    resumed = Trainer(config, tiny.corpus(), Runtime())
+    found = checkpoints.latest("cpu")
+    assert found is not None
+    resumed.restore(*found)
+    for _ in range(3):
+        resumed.step()
+    for (name, one), two in zip(straight.model.named_parameters(), resumed.model.parameters(), strict=True):
+        assert torch.equal(one, two), name
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"), [("Counting", "has buffers \\(seen\\)"), ("NoLayer", "is none: mend it")]
+)
+def test_a_class_that_cannot_be_kept_is_refused(tmp_path: Path, name: str, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        build_output_layer(CustomConfig.of(getattr(imported(tmp_path), name)), SHAPE)
+
+
+def test_a_class_that_no_worker_could_find_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="at the top of its file"):
+        CustomConfig.of(imported(tmp_path).make())
+
+
+@pytest.mark.parametrize("line", ["import helper", "from helper import GAIN", "    from helper.part import x"])
+def test_a_file_that_needs_its_neighbour_is_refused(tmp_path: Path, line: str) -> None:
+    (tmp_path / "helper.py").write_text("GAIN = 1.0\n")
+    text = LAYER + f"\ndef later():\n    {line.strip()}\n"
+    with pytest.raises(UserError, match="imports helper, which lies beside it"):
+        CustomConfig.of(imported(tmp_path, text).Projected)
+
+
+@pytest.mark.parametrize("text", ["1 +", "raise ValueError('no')", "import sys; sys.exit(3)"])
+def test_a_file_that_cannot_be_run_says_why(text: str) -> None:
+    with pytest.raises(UserError, match=r"broken\.py cannot be read: \w+.*mend it"):
+        load_layers(LayerFile(name="broken.py", text=text))
