@@ -44,6 +44,12 @@ def test_locked_dropout_has_its_rate_its_scale_and_one_mask_for_all_time_steps(r
     assert not (locked_dropout(torch.ones(9, 50, 40), rate, generator(1)) == dropped).all()
 
 
+def test_dropout_of_bf16_keeps_the_mean() -> None:
+    dropped = locked_dropout(torch.ones(1, 400, 500, dtype=torch.bfloat16), 0.29, generator())
+    kept = dropped[dropped != 0].double()
+    assert kept.mean().item() == pytest.approx(1 / 0.71, rel=1e-6)
+
+
 def test_word_dropout_takes_whole_rows() -> None:
     dropped = word_dropout(torch.ones(5000, 3), 0.1, generator())
     assert_rate(dropped[:, 0] == 0, 0.1)
