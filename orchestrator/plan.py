@@ -195,6 +195,8 @@ def _blaming(study: Study, part: str) -> Iterator[None]:
     """A study is the user's code: whatever it raises is said as a fault of that part of it."""
     try:
         yield
+    except UserError:
+        raise  # says already what is wrong and what to do
     except Exception as error:
         first = str(error).splitlines()[0] if not isinstance(error, ValidationError) else error.errors()[0]["msg"]
         raise UserError(

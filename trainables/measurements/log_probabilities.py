@@ -12,9 +12,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trainables.errors import UserError
 from trainables.language_model.awd_lstm import AwdLstm
 
 ROWS_PER_CHUNK = 1024
+NORMALISED_WITHIN = 1e-2
+"""Nats by which rounding in float32 may leave the log of a row's sum off zero."""
 
 
 @torch.no_grad()
@@ -34,5 +37,19 @@ def context_vectors(model: AwdLstm, tokens: NDArray[np.int64], *, window: int) -
 @torch.no_grad()
 def log_probability_rows(model: AwdLstm, contexts_NC: Tensor) -> Iterator[NDArray[np.float32]]:
     """Chunks of the log-P matrix (rows x V), in the precision of the model."""
-    for chunk in contexts_NC.split(ROWS_PER_CHUNK):
-        yield model.output.log_probabilities(chunk, model.embedding_VD).cpu().numpy()
+    for start in range(0, len(contexts_NC), ROWS_PER_CHUNK):
+        chunk = contexts_NC[start : start + ROWS_PER_CHUNK]
+        log_p_NV = model.output.log_probabilities(chunk, model.embedding_VD)
+        if start == 0:
+            _require_probabilities(log_p_NV[:64])
+        yield log_p_NV.cpu().numpy()
+
+
+def _require_probabilities(log_p_NV: Tensor) -> None:
+    """A user's own output layer may be wrong; the rank and perplexity of anything else than log P mean nothing."""
+    off = log_p_NV.double().logsumexp(1).abs().max().item()
+    if off > NORMALISED_WITHIN:
+        raise UserError(
+            "the probabilities of every context must sum to one, and the log of the output layer's sums is up to "
+            f"{off:.3g} off zero: let its log_probabilities end in a log_softmax"
+        )

@@ -14,6 +14,7 @@ from tests.trainables.training import tiny
 from trainables.config import CustomConfig
 from trainables.errors import UserError
 from trainables.layer_configs import LayerFile
+from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
 from trainables.output_layers import LayerShape, build_output_layer
 from trainables.output_layers.custom import load_layers
 from trainables.runtime import Runtime
@@ -39,6 +40,10 @@ class Counting(PointwiseSoftmax):
     def __init__(self, shape):
         super().__init__(shape)
         self.register_buffer("seen", torch.zeros(()))
+
+class Unnormalised(PointwiseSoftmax):
+    def log_probabilities(self, hidden_NC, weight_VD):
+        return hidden_NC @ weight_VD.T
 
 class NoLayer:
     pass
@@ -114,3 +119,11 @@ def test_a_file_that_needs_its_neighbour_is_refused(tmp_path: Path, line: str) -
 def test_a_file_that_cannot_be_run_says_why(text: str) -> None:
     with pytest.raises(UserError, match=r"broken\.py cannot be read: \w+.*mend it"):
         load_layers(LayerFile(name="broken.py", text=text))
+
+
+def test_a_layer_whose_probabilities_do_not_sum_to_one_is_not_measured(tmp_path: Path) -> None:
+    config = tiny.trial(output_layer=CustomConfig.of(imported(tmp_path).Unnormalised))
+    model = Trainer(config, tiny.corpus(), Runtime()).model
+    contexts = context_vectors(model, tiny.corpus().test, window=70)
+    with pytest.raises(UserError, match="must sum to one"):
+        next(log_probability_rows(model, contexts))
