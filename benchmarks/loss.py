@@ -19,6 +19,7 @@ from torch.nn.functional import nll_loss
 
 from benchmarks.side_by_side import compare, print_table
 from search_spaces.awd_lstm import awd_lstm
+from trainables.chunks import chunk_rows
 from trainables.config import (
     CorpusConfig,
     GssConfig,
@@ -30,7 +31,6 @@ from trainables.config import (
 )
 from trainables.language_model.awd_lstm import AwdLstm
 from trainables.output_layers import LayerShape, OutputLayer, build_output_layer
-from trainables.output_layers.chunks import chunk_rows
 from trainables.output_layers.mixtures import MixtureOfSoftmaxes
 
 LAYERS: dict[str, OutputLayerConfig] = {
@@ -86,7 +86,7 @@ def prepare_products(config: OutputLayerConfig) -> Callable[[], object]:
     torch.set_num_threads(len(os.sched_getaffinity(0)))
     total = N * (config.mixtures if isinstance(config, MosConfig | MosPlifConfig) else 1)
     hidden_ND, weight_VD = torch.randn(total, D), torch.empty(V, D).uniform_(-0.1, 0.1)
-    rows = chunk_rows(V, D, 4, torch.device("cpu"))
+    rows = chunk_rows(V, D, 4, "cpu")
 
     def run() -> None:
         logits_nV, grad_ND, grad_VD = torch.empty(rows, V), torch.empty(total, D), torch.zeros(V, D)

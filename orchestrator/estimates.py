@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from search_spaces.awd_lstm import awd_lstm
+from trainables.chunks import chunk_rows
 from trainables.config import TrialConfig
 from trainables.corpora import CorpusIdentity
 from trainables.layer_configs import (
@@ -47,7 +48,6 @@ TRIAL_OVERHEAD_S = 1.0
 """Reading the corpus, building the model, writing the result."""
 PROCESS_BYTES = 600e6
 """Python, torch and a corpus."""
-CHUNK_BYTES = {"cpu": 5 * 2**19, "gpu": 2**28}
 V100_BASIS = "seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations where the config differs"
 CORE_BASIS = "operations, at the speed of one core of the machine the project is developed on"
 MEMORY_BASIS = "sizes of weights, activations, chunks of logits and the Gram matrix"
@@ -71,7 +71,7 @@ def estimate(config: TrialConfig, corpus: CorpusIdentity) -> Estimate:
         gpu_hours=_gpu_seconds(config, corpus) / 3600,
         core_hours=_core_seconds(config, corpus) / 3600,
         memory_gb=(max(_training_bytes(config, corpus, "cpu"), _measuring_bytes(config, corpus)) + PROCESS_BYTES) / 1e9,
-        gpu_memory_gb=_training_bytes(config, corpus, "gpu") / 1e9,
+        gpu_memory_gb=_training_bytes(config, corpus, "cuda") / 1e9,
     )
 
 
@@ -133,7 +133,7 @@ def _operations_per_logit(layer: OutputLayerConfig) -> float:
             return SOFTMAX_OPERATIONS
 
 
-def _training_bytes(config: TrialConfig, corpus: CorpusIdentity, device: str) -> float:
+def _training_bytes(config: TrialConfig, corpus: CorpusIdentity, device_type: str) -> float:
     """Weights, their gradients twice, average and kept copy; activations of the longest window; chunks of logits."""
     model, layer, training = config.model, config.output_layer, config.training
     vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
@@ -144,9 +144,8 @@ def _training_bytes(config: TrialConfig, corpus: CorpusIdentity, device: str) ->
         activations += 6 * contexts * layer.mixtures * model.embedding_width
     plif = isinstance(layer, LmsPlifConfig | LmsPlifFrozenConfig | MosPlifConfig)
     buffers = 6 if plif else 5 if isinstance(layer, MonotoneNnConfig) else 3
-    return 4.0 * (weights + activations) + buffers * max(
-        CHUNK_BYTES[device], 4 * min(model.embedding_width, 256) * vocabulary
-    )
+    chunk = chunk_rows(vocabulary, model.embedding_width, 4, device_type) * vocabulary
+    return 4.0 * (weights + activations + buffers * chunk)
 
 
 def _measuring_bytes(config: TrialConfig, corpus: CorpusIdentity) -> float:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from trainables.output_layers.chunks import chunk_rows
+from trainables.chunks import chunk_rows
 from trainables.output_layers.cross_entropy import linear_cross_entropy
 from trainables.output_layers.pointwise import ChunkPass, Identity, Pointwise
 
@@ -55,6 +55,12 @@ class OutputLayer(nn.Module, ABC):
         return []
 
 
+def own_rates_of(function: Pointwise) -> list[OwnRate]:
+    """The function's parameters, if they have a learning rate of their own."""
+    rate = function.own_learning_rate()
+    return [] if rate is None else [(rate, list(function.parameters()))]
+
+
 class BentLogSoftmax:
     """log_softmax(f(x)) of every row of logits; outside autograd it uses the logits up, a chunk at a time."""
 
@@ -66,7 +72,7 @@ class BentLogSoftmax:
         """N x V log-probabilities; no call may have more columns or another dtype than the first."""
         if torch.is_grad_enabled():
             return torch.log_softmax(self._function(logits_NV), dim=1)
-        rows = chunk_rows(logits_NV.shape[1], 0, logits_NV.element_size(), logits_NV.device)
+        rows = chunk_rows(logits_NV.shape[1], 0, logits_NV.element_size(), logits_NV.device.type)
         if self._chunk_pass is None:
             self._chunk_pass = self._function.chunk_pass(logits_NV[:rows])
         for chunk_nV in logits_NV.split(rows):
@@ -101,5 +107,4 @@ class PointwiseSoftmax(OutputLayer):
         self.function.initialise(generator)
 
     def own_rates(self) -> list[OwnRate]:
-        rate = self.function.own_learning_rate()
-        return [] if rate is None else [(rate, list(self.function.parameters()))]
+        return own_rates_of(self.function)

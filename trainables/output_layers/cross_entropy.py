@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from trainables.output_layers.chunks import chunk_rows
+from trainables.chunks import chunk_rows
 from trainables.output_layers.pointwise import Pointwise
 
 
@@ -36,19 +36,18 @@ def linear_cross_entropy(
     function: Pointwise,
     *,
     log_prior_NK: Tensor | None = None,
-    rows_per_chunk: int | None = None,
 ) -> Tensor:
     """Mean over N of -log P(target) in nats, with P = sum_k pi_k softmax(f(hidden_k @ weight.T + bias)).
 
     `hidden` is N x D, or with `log_prior_NK` (the log of pi) N x K x D. Equal to the plain formulation up to rounding;
-    differentiable once. Inside autocast the matrix products are in its dtype, all sums in float32. `rows_per_chunk`
-    counts rows of logits; a context's K stay together. Raises ValueError where there is no row.
+    differentiable once. Inside autocast the matrix products are in its dtype, all sums in float32. Raises ValueError
+    where there is no row.
     """
     if targets_N.numel() == 0:
         raise ValueError("the cross-entropy of no rows is undefined; pass at least one target")
     hidden_NKD = hidden.unsqueeze(1) if log_prior_NK is None else hidden
     prior = hidden_NKD.new_zeros(hidden_NKD.shape[:2]) if log_prior_NK is None else log_prior_NK
-    arguments = (hidden_NKD, prior, weight_VD, bias_V, targets_N, function, rows_per_chunk)
+    arguments = (hidden_NKD, prior, weight_VD, bias_V, targets_N, function)
     trained = (hidden, prior, weight_VD, bias_V, *function.parameters())
     if not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in trained)):
         return _forward(*arguments, gradients=None)
@@ -68,7 +67,6 @@ class _LinearCrossEntropy(torch.autograd.Function):
         bias: Tensor,
         targets: Tensor,
         function: Pointwise,
-        rows: int | None,
         *parameters: Tensor,
     ) -> Tensor:
         del parameters  # the function's own; named here so that autograd passes their gradients on
@@ -78,7 +76,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
             weight=torch.zeros_like(weight),
             bias=torch.zeros_like(bias),
         )
-        loss = _forward(hidden, prior, weight, bias, targets, function, rows, gradients=gradients)
+        loss = _forward(hidden, prior, weight, bias, targets, function, gradients=gradients)
         ctx.save_for_backward(
             gradients.hidden, gradients.prior, gradients.weight, gradients.bias, *gradients.of_function
         )
@@ -88,7 +86,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor | None, ...]:
         hidden, prior, weight, bias, *of_function = (gradient * grad_loss for gradient in ctx.saved_tensors)
-        return (hidden, prior, weight, bias, None, None, None, *of_function)
+        return (hidden, prior, weight, bias, None, None, *of_function)
 
 
 @dataclass(kw_only=True)
@@ -109,7 +107,6 @@ def _forward(
     bias_V: Tensor,
     targets_N: Tensor,
     function: Pointwise,
-    rows_per_chunk: int | None,
     *,
     gradients: _Gradients | None,
 ) -> Tensor:
@@ -117,8 +114,8 @@ def _forward(
     autocast = torch.is_autocast_enabled(device.type)
     factor_dtype = torch.get_autocast_dtype(device.type) if autocast else weight_VD.dtype
     total, experts, width = hidden_NKD.shape
-    rows = rows_per_chunk or chunk_rows(len(weight_VD), weight_VD.shape[1], weight_VD.element_size(), device)
-    contexts = max(1, rows // experts)
+    rows = chunk_rows(len(weight_VD), weight_VD.shape[1], weight_VD.element_size(), device.type)
+    contexts = max(1, rows // experts)  # a context's experts stay together
     # Of one size whatever the window's length: buffers of ever new sizes fragment the heap over hours of training.
     buffer = weight_VD.new_empty(contexts * experts, len(weight_VD))
     loss = torch.zeros((), dtype=torch.float64, device=device)

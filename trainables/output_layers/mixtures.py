@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from trainables.language_model.dropout import locked_dropout
-from trainables.output_layers.base import BentLogSoftmax, LayerShape, OutputLayer, OwnRate
+from trainables.output_layers.base import BentLogSoftmax, LayerShape, OutputLayer, OwnRate, own_rates_of
 from trainables.output_layers.cross_entropy import linear_cross_entropy
 from trainables.output_layers.pointwise import Identity, Pointwise
 
@@ -58,8 +58,7 @@ class MixtureOfSoftmaxes(Mixture):
         self.function.initialise(generator)
 
     def own_rates(self) -> list[OwnRate]:
-        rate = self.function.own_learning_rate()
-        return [] if rate is None else [(rate, list(self.function.parameters()))]
+        return own_rates_of(self.function)
 
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
         log_prior_NK, latent_NKD = self.log_prior(hidden_NC), self.latent(hidden_NC.unsqueeze(1))
