@@ -111,7 +111,7 @@ def _stop(take_signals: Callable[[], None]) -> None:
     """End or leave the cluster."""
     node = ray_worker._global_node
     if node is not None:
-        # Ray first lets SIGTERM kill this process, then takes a second to end its own ones.
+        # Ray first lets SIGTERM kill this process, for the 2 ms to here, then takes a second to end its own ones.
         end_processes = node.kill_all_processes
 
         def guarded(*arguments: Any, **options: Any) -> None:
