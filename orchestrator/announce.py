@@ -11,9 +11,11 @@ from pathlib import Path
 
 from orchestrator.display import duration
 from orchestrator.plan import Plan
-from orchestrator.store.records import TrialState
+from orchestrator.store.records import StudyKey, TrialState
+from search_spaces.study import Study
 
 PASSWORD = re.compile(r"(://[^:/@?]*:|[?&](?:ssl)?password=)[^@&]+")
+PLACES = ("--storage", "--store", "--data-dir")
 START_S = 10.0
 """Ray's start and its workers' imports."""
 
@@ -54,7 +56,7 @@ def opening(
     lines = [
         f"Study {plan.study.name}: {plan.study.title or plan.study.question}".rstrip(": "),
         f"Scale {plan.scale.name} ({plan.scale.summary}), corpus {plan.corpus.name}{with_set}",
-        f"{total} trials: {missing} to run, {done} already done{troubled}.",
+        f"{counted(total, 'trial')}: {missing} to run, {done} already done{troubled}.",
     ]
     if missing:
         unit = "GPU" if options.gpus_per_trial else "core"
@@ -62,20 +64,38 @@ def opening(
         whole = duration(START_S + missing * seconds_each[0] / options.concurrent)
         lines.append(
             f"Estimated time: about {whole} on {units} ({duration(seconds_each[0])} a trial and {unit}, "
-            f"{seconds_each[1]})."
+            f"{seconds_each[1]}; {START_S:.0f} s to start)."
         )
-    command = paper_command(plan.argument, plan.study.corpora or (plan.corpus.name,), plan.scale.name)
+    command = paper_command(plan.argument, plan.study, plan.key, options.typed)
     if command is not None:
         lines.append(f"This is not the paper's scale; for that, type: {command}")
     return "\n".join(lines)
 
 
-def paper_command(argument: str, corpora: Sequence[str], scale: str) -> str | None:
-    """What to type for the paper's scale; None where this is it."""
-    if scale == "paper":
+def paper_command(argument: str, study: Study, key: StudyKey, typed: Sequence[str]) -> str | None:
+    """What to type for the paper's scale, on the same store and storage as in `typed`; None where this is it.
+
+    The corpora are the paper's; of a study without any, the one at hand, or Penn Treebank in place of the built-in.
+    """
+    if key.scale == "paper":
         return None
-    chosen = " ".join(f"--corpus {shlex.quote(corpus)}" for corpus in corpora)
-    return f"python sweep.py {shlex.quote(argument)} --scale paper {chosen}"
+    corpora = study.corpora or ("ptb" if key.corpus == "pydocs" else key.corpus,)
+    words = [word for corpus in corpora for word in ("--corpus", corpus)]
+    return shlex.join(["python", "sweep.py", argument, "--scale", "paper", *words, *_kept(typed)])
+
+
+def _kept(typed: Sequence[str]) -> list[str]:
+    """Of what was typed, the options that say where things are, passwords masked."""
+    words: list[str] = []
+    for place, word in enumerate(typed):
+        name, equals, _ = word.partition("=")
+        if name in PLACES:
+            words += [word] if equals else typed[place : place + 2]
+    return [_masked(word) for word in words]
+
+
+def _masked(word: str) -> str:
+    return PASSWORD.sub(r"\1***", word)
 
 
 def retry_command(typed: Sequence[str]) -> str:
@@ -83,8 +103,12 @@ def retry_command(typed: Sequence[str]) -> str:
 
     A password in a store's address is masked: this line may end in a log.
     """
-    shown = [PASSWORD.sub(r"\1***", argument) for argument in typed]
-    return shlex.join(["python", "sweep.py", "retry", *shown])
+    return shlex.join(["python", "sweep.py", "retry", *(_masked(word) for word in typed)])
+
+
+def counted(number: int, noun: str) -> str:
+    """ "1 trial", "72 trials"."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def interrupted(done: int, total: int) -> str:

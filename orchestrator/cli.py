@@ -57,7 +57,9 @@ COMMANDS = ("run", *catalog.COMMANDS)
 STORAGE = Path("results")
 
 Scale = Annotated[str, typer.Option("--scale", help="smoke, quick, small or paper.")]
-AnyScale = Annotated[str | None, typer.Option("--scale", help="Only this scale.")]
+AnyScale = Annotated[
+    str | None, typer.Option("--scale", help="Only this scale. [default: of those with a result, the one planned last]")
+]
 Corpus = Annotated[
     list[str] | None,
     typer.Option("--corpus", help="pydocs, ptb, wikitext-2 or a folder; may be repeated."),
@@ -150,7 +152,8 @@ def run(
 def _plans(
     study: str, scale: str, corpora: list[str] | None, data_dir: Path | None, settings: list[str] | None
 ) -> list[Plan]:
-    from orchestrator.plan import default_corpora, make_plan, parse_overrides, scale_named
+    from orchestrator.overrides import parse_overrides
+    from orchestrator.plan import default_corpora, make_plan, scale_named
     from search_spaces.catalog import load_study
 
     chosen, size, overrides = load_study(study), scale_named(scale), parse_overrides(settings or [])
@@ -190,7 +193,7 @@ def _as_ctrl_c(number: int, frame: object) -> None:  # noqa: ARG001  (the signat
 
 def _wanted(scale: str | None, corpus: str | None, settings: list[str] | None) -> Wanted:
     from orchestrator.listing import Wanted
-    from orchestrator.plan import overrides_json, parse_overrides
+    from orchestrator.overrides import overrides_json, parse_overrides
 
     overrides = overrides_json(parse_overrides(settings)) if settings else None
     # A folder's path names its corpus here as it does in a run.
@@ -236,6 +239,7 @@ def results(
 
 @app.command("report")
 def report(
+    context: typer.Context,
     study: StudyArgument,
     scale: AnyScale = None,
     corpus: AnyCorpus = None,
@@ -257,7 +261,7 @@ def report(
     with open_store(_store_url(store, storage), create=False) as opened:
         key = choose_variant(opened, chosen.name, _wanted(scale, corpus, settings))
         folder = out or default_report_folder(storage.resolve(), key)
-        command = paper_command(study, chosen.corpora or (key.corpus,), key.scale)
+        command = paper_command(study, chosen, key, context.obj)
         result = write_report(opened, chosen, key, folder.resolve(), paper_command=command)
     console.print(summary_group(result.summary))
     console.print(f"Report: {result.path}", soft_wrap=True)

@@ -69,6 +69,7 @@ def print_records(records: Sequence[Record], columns: Mapping[str, str], form: s
 
 def print_plans(plans: Sequence[Plan], form: str, console: Console) -> None:
     """The trials of plans: in json one object a trial with its full config; as a table, with totals and their basis."""
+    from orchestrator.announce import counted
     from orchestrator.display import duration
     from orchestrator.estimates import CORE_BASIS, MEMORY_BASIS, V100_BASIS
     from trainables.parameters import in_millions
@@ -100,7 +101,7 @@ def print_plans(plans: Sequence[Plan], form: str, console: Console) -> None:
             **record,
             "id": record["trial_id"][:12],
             "millions": in_millions(record["parameters"]) + "M",
-            "hours": f"{record['estimated_gpu_hours']:.3g}",
+            "hours": _hours(record["estimated_gpu_hours"]),
             "memory": f"{record['estimated_gpu_memory_gb']:.1f} GB",
         }
         for record in records
@@ -119,11 +120,16 @@ def print_plans(plans: Sequence[Plan], form: str, console: Console) -> None:
         memory_gb = max(trial.estimate.memory_gb for trial in plan.trials)
         cores = duration(3600 * sum(trial.estimate.core_hours for trial in plan.trials))
         console.print(
-            f"{plan.study.name}, scale {plan.scale.name}, corpus {plan.corpus.name}: {len(plan.trials)} trials, "
-            f"estimated {gpu_hours:,.4g} GPU-hours, or {cores} of one core with {memory_gb:.1f} GB.",
+            f"{plan.study.name}, scale {plan.scale.name}, corpus {plan.corpus.name}: "
+            f"{counted(len(plan.trials), 'trial')}, estimated {_hours(gpu_hours)} GPU-hours, "
+            f"or {cores} of one core with {memory_gb:.1f} GB.",
             soft_wrap=True,
         )
     console.print(f"GPU-hours: {V100_BASIS}. Core: {CORE_BASIS}. Memory: {MEMORY_BASIS}.", soft_wrap=True)
+
+
+def _hours(hours: float) -> str:
+    return f"{hours:,.3g}" if hours >= 0.001 else "< 0.001"
 
 
 def print_studies(form: str, console: Console) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from orchestrator.estimates import Estimate, estimate
+from orchestrator.overrides import apply_overrides, overrides_json
 from orchestrator.store.records import PlannedTrial, StudyKey
 from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
 from search_spaces.study import Study
@@ -20,9 +20,6 @@ from trainables.config import MIN_STREAM, CorpusConfig, TrialConfig
 from trainables.corpora import CorpusIdentity, identity, resolve_argument
 from trainables.errors import UserError
 from trainables.parameters import parameter_count
-
-FIXED_KEYS = ("schema_version", "kind", "corpus.name", "corpus.sha256")
-"""What `--set` may not touch: with another value, the config would lie about the text or the program."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,7 +81,7 @@ def make_plan(
     if scale.name == "smoke":
         with _blaming(study, "its corner function"):
             configs = list((study.corner or smoke_corner)(configs))
-    resolved = [apply_overrides(apply_scale(scale, config), overrides) for config in configs]
+    resolved = apply_overrides([apply_scale(scale, config) for config in configs], overrides)
     for config in resolved:
         _require_text(config, known)
     trials = tuple(_trial_plan(study, config, known) for config in resolved)
@@ -104,75 +101,6 @@ def make_plan(
         key=key,
         trials=trials,
     )
-
-
-def parse_overrides(settings: Sequence[str]) -> dict[str, Any]:
-    """`key=value` texts as a dictionary; values are read as JSON where they are JSON, else as text."""
-    overrides: dict[str, Any] = {}
-    for setting in settings:
-        key, equals, text = setting.partition("=")
-        if not equals or not key:
-            raise UserError(f"--set takes key=value, for example --set training.epochs=3; got {setting!r}")
-        try:
-            overrides[key] = json.loads(text)
-        except json.JSONDecodeError:
-            overrides[key] = text
-    return overrides
-
-
-def overrides_json(overrides: Mapping[str, Any]) -> str:
-    """Overrides as canonical JSON: what tells variants of a study apart."""
-    return json.dumps(overrides, sort_keys=True, separators=(",", ":"))
-
-
-def apply_overrides(config: TrialConfig, overrides: Mapping[str, Any]) -> TrialConfig:
-    """The config with dotted keys replaced. Raises UserError for an unknown key or a value that it cannot have."""
-    if not overrides:
-        return config
-    content = config.model_dump(mode="json")
-    keys = _dotted(content)
-    for key, value in overrides.items():
-        if key in FIXED_KEYS:
-            raise UserError(f"--set cannot change {key!r}: it follows from the program, the study or --corpus")
-        if key not in keys:
-            near = difflib.get_close_matches(key, keys, n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(near)}? " if near else ""
-            raise UserError(f"--set knows no key {key!r}: {hint}Keys are those of the config, as --dry-run prints it")
-        *parents, last = key.split(".")
-        place = content
-        for parent in parents:
-            place = place[parent]
-        place[last] = value
-    try:
-        return TrialConfig.model_validate(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place_named = _known_part(first["loc"], content)
-        if not place_named:
-            raise UserError(
-                f"--set makes a config that cannot be: {first['msg'].removeprefix('Value error, ')}"
-            ) from error
-        raise UserError(f"--set cannot give {place_named} the value {first['input']!r}: {first['msg']}") from error
-
-
-def _dotted(content: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Every key, also those of whole parts such as `training.averaging`, which can be set as JSON objects."""
-    keys = []
-    for key, value in content.items():
-        keys.append(prefix + key)
-        if isinstance(value, dict):
-            keys += _dotted(value, f"{prefix}{key}.")
-    return keys
-
-
-def _known_part(location: Sequence[int | str], content: Any) -> str:
-    """The key that an error is about; a union's error also names the member that was tried, which is no key."""
-    keys = []
-    for part in location:
-        if isinstance(content, dict) and part in content:
-            keys.append(str(part))
-            content = content[part]
-    return ".".join(keys)
 
 
 def _trials_of(study: Study, corpus: CorpusConfig) -> list[TrialConfig]:
@@ -240,8 +168,10 @@ def _refuse_duplicates(study: Study, trials: Sequence[TrialPlan]) -> None:
     names: dict[str, str] = {}
     for trial in trials:
         if trial.trial_id in names:
+            earlier = names[trial.trial_id]
+            same = "twice" if earlier == trial.name else f"and {earlier!r} as one and the same"
             raise UserError(
-                f"every trial of a study is different; {study.name} plans {trial.name!r} and "
-                f"{names[trial.trial_id]!r}, which are the same: drop one, or the --set that made them equal"
+                f"every trial of a study is different; {study.name} plans {trial.name!r} {same}: drop one, or the "
+                "--set that made them equal"
             )
         names[trial.trial_id] = trial.name

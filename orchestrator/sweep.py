@@ -198,7 +198,7 @@ def report_and_status(store: Store, plan: Plan, options: RunOptions, console: Co
     """Write the report, print its numbers and its path; 0 where all trials are done, else 1."""
     from orchestrator.report.terminal import summary_group
 
-    command = paper_command(plan.argument, plan.study.corpora or (plan.corpus.name,), plan.scale.name)
+    command = paper_command(plan.argument, plan.study, plan.key, options.typed)
     result = write_report(
         store, plan.study, plan.key, default_report_folder(options.storage, plan.key), paper_command=command
     )

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
 import time
-import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +15,7 @@ from ray import tune
 from orchestrator.events import DISK_TROUBLES, EVENTS, TrialEvent
 from trainables.config import TrialConfig
 from trainables.errors import UserError
+from trainables.failures import cause_of
 from trainables.outcome import EpochMetrics, TrialOutcome
 from trainables.runtime import Runtime, trial_directory
 
@@ -135,19 +134,10 @@ def _run_one(run_trial: RunTrial, config: TrialConfig, job: Job, outbox: _Outbox
     except OSError as error:
         if error.errno in DISK_TROUBLES:
             raise _DiskError(DISK_TROUBLES[error.errno]) from error
-        cause = _cause(error, directory)
+        cause = cause_of(error, directory, job.runtime.layer_files)
     except (Exception, SystemExit) as error:  # any trouble is this trial's alone; it is reported, not swallowed
-        cause = _cause(error, directory)
+        cause = cause_of(error, directory, job.runtime.layer_files)
     return TrialOutcome(trial_id=config.trial_id, state="failed", cause=cause)
-
-
-def _cause(error: BaseException, directory: Path) -> str:
-    """An exception in one line; called where it is handled, and leaves its traceback in the folder."""
-    # Where the log cannot be written, the cause still reaches the driver.
-    with contextlib.suppress(OSError):
-        (directory / "error.log").write_text(traceback.format_exc())
-    first_line = next(iter(str(error).splitlines()), "")
-    return f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
 
 
 def _gpu_is_lost(outcome: TrialOutcome) -> bool:

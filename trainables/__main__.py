@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from trainables.config import TrialConfig
 from trainables.errors import UserError
+from trainables.failures import cause_of
 from trainables.layer_configs import LayerFile
 from trainables.outcome import EpochMetrics, TrialOutcome
 from trainables.runtime import Runtime, trial_directory
@@ -48,7 +49,7 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
     # Imported late, so that a wrong config is answered at once.
     import torch
 
-    from trainables.trial import run_trial
+    from trainables.trial import read_outcome, run_trial
 
     if options.device == "cuda" and not torch.cuda.is_available():
         raise UserError("--device cuda needs a GPU and a torch built for it, and there is none here: use --device cpu")
@@ -60,18 +61,33 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
         layer_files=tuple(_read_layers(path) for path in options.layers or ()),
     )
     directory = options.directory or trial_directory(Path("results"), config.trial_id)
+    if read_outcome(directory, config.trial_id) is not None:
+        print(f"{directory} has this trial's result already; it is shown again.", file=sys.stderr)
     try:
         return run_trial(config, directory=directory, runtime=runtime, on_epoch=_print_epoch)
+    except UserError:
+        raise
     except OSError as error:
         raise UserError(
             f"the trial's folder {directory} must take its files, and could not ({error.strerror}): "
             "free space there or name another one with --directory"
+        ) from error
+    except Exception as error:
+        if not runtime.layer_files:
+            raise
+        # A mistake in the user's own layer is theirs to mend; any other is ours, and shows its traceback.
+        cause = cause_of(error, directory, runtime.layer_files)
+        raise UserError(
+            f"the trial failed: {cause}; the whole traceback is in {directory / 'error.log'}; mend the layer"
         ) from error
 
 
 def _read_config(path: Path) -> TrialConfig:
     try:
         content = json.loads(path.read_bytes())
+        if isinstance(content, list) and len(content) != 1:
+            raise UserError(f"{path} is a list of {len(content)} trials, and here one is trained: keep just one in it")
+        content = content[0] if isinstance(content, list) else content
         return TrialConfig.model_validate(content.get("config", content) if isinstance(content, dict) else content)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; name a trial's config file") from error

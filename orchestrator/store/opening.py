@@ -106,7 +106,9 @@ def _make_folder(path: Path) -> None:
 
 
 def _missing(address: str) -> UserError:
-    return UserError(f"There is no results store {address} yet: run a study first, or name another one with --store.")
+    return UserError(
+        f"There is no results store {address} yet: run a study first, or name where it lies with --storage or --store."
+    )
 
 
 def _version(database: Database) -> str | None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 
 from orchestrator.announce import paper_command, retry_command
+from orchestrator.store.records import StudyKey
+from search_spaces.study import Study
 
 
 def test_retry_repeats_what_was_typed_but_no_password() -> None:
@@ -23,6 +26,16 @@ def test_an_address_without_a_password_is_left_alone() -> None:
 
 
 def test_the_papers_command_names_the_study_as_it_was_typed() -> None:
-    command = paper_command("./my study.py", ("ptb", "wikitext-2"), "quick")
-    assert command == "python sweep.py './my study.py' --scale paper --corpus ptb --corpus wikitext-2"
-    assert paper_command("gss_grid", ("ptb",), "paper") is None
+    study = Study(name="mine", trials=lambda _: (), corpora=("ptb", "wikitext-2"))
+    key = StudyKey(study="mine", scale="quick", corpus="pydocs", overrides="{}")
+    typed = ("./my study.py", "--storage", "here", "--scale", "quick", "--store=postgresql://me:s3cret@host/db")
+    command = paper_command("./my study.py", study, key, typed)
+    assert command == (
+        "python sweep.py './my study.py' --scale paper --corpus ptb --corpus wikitext-2 --storage here "
+        "'--store=postgresql://me:***@host/db'"
+    )
+    own = replace(study, corpora=())
+    assert paper_command("mine", own, key, ()) == "python sweep.py mine --scale paper --corpus ptb"
+    text = replace(key, corpus="text")
+    assert paper_command("mine", own, text, ()) == "python sweep.py mine --scale paper --corpus text"
+    assert paper_command("mine", own, replace(key, scale="paper"), ()) is None

@@ -70,9 +70,9 @@ def test_a_changed_layer_makes_other_trials(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((), "which this process was not given"),
+        ((), "this process was given none"),
         (("--layers", "nowhere.py"), "cannot be read"),
-        (("--layers", "tests/trainables/output_layers/formulas.py"), "which this process was not given"),
+        (("--layers", "tests/trainables/output_layers/formulas.py"), "was given formulas.py"),
     ],
 )
 def test_a_layer_whose_file_is_not_named_is_never_run(folder: Path, arguments: tuple[str, ...], sentence: str) -> None:
@@ -91,3 +91,29 @@ def test_a_layer_that_cannot_be_made_fails_with_its_reason(folder: Path) -> None
     answer = sweep(study, "--scale", "smoke", "--dry-run")
     assert answer.returncode == 2, answer.stdout + answer.stderr
     assert "WaveSoftmax cannot be made with the settings {'b': 0.1}" in answer.stderr
+
+
+def test_a_layer_that_fails_in_training_is_named_with_its_line(folder: Path) -> None:
+    layer = folder / "my_layer.py"
+    text = layer.read_text().replace("return logits + self.a * torch.tanh(logits)", "return logits[:, :3].view(7, -1)")
+    layer.write_text(text)
+    line = 1 + text[: text.index("view(7")].count("\n")
+    study = (folder / "my_layer_study.py", "--scale", "smoke", "--storage", folder / "results")
+    ran = sweep(*study)
+    assert ran.returncode == 1, ran.stderr
+    assert f"(my_layer.py, line {line})" in ran.stdout
+    config = folder / "config.json"
+    config.write_text(sweep(*study, "--dry-run", "--format", "json").stdout)
+    many = run_alone(config, folder, "--layers", str(layer))
+    assert "is a list of 3 trials" in many.stderr
+    config.write_text(json.dumps(json.loads(config.read_text())[:1]))
+    alone = run_alone(config, folder, "--layers", str(layer))
+    assert alone.returncode == many.returncode == 2
+    assert f"(my_layer.py, line {line})" in alone.stderr
+    assert "Traceback" not in alone.stderr
+
+
+def test_a_layer_without_a_map_of_its_own_needs_equal_widths(folder: Path) -> None:
+    answer = sweep(folder / "my_layer_study.py", "--scale", "smoke", "--dry-run", "--set", "model.context_width=7")
+    assert answer.returncode == 2, answer.stdout
+    assert "here they have 7 and" in answer.stderr

@@ -10,13 +10,17 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.plan import apply_overrides, make_plan, parse_overrides, scale_named
+from orchestrator.overrides import apply_overrides, parse_overrides
+from orchestrator.plan import make_plan, scale_named
+from search_spaces.awd_lstm import awd_lstm
 from search_spaces.catalog import load_study
 from search_spaces.study import Study
 from tests.orchestrator.command import ROOT, sweep
-from trainables.config import CorpusConfig, EtAsgdConfig, GssConfig, NtAsgdConfig, TrialConfig
+from trainables.config import CorpusConfig, EtAsgdConfig, GssConfig, NtAsgdConfig, SoftmaxConfig, TrialConfig
 from trainables.errors import UserError
 from trainables.parameters import in_millions
+
+BENT = GssConfig(c=0.0, k=2.0)
 
 
 def plan_of(corpus: str, scale: str = "paper", overrides: dict[str, object] | None = None):  # type: ignore[no-untyped-def]
@@ -89,6 +93,8 @@ def test_a_default_written_out_with_set_is_the_same_trial() -> None:
         ("model.embedding_width=30", "must equal model.embedding_width"),
         ("corpus.vocabulary_limit=2", "corpus.vocabulary_limit the value 2"),
         ("corpus.name=wikitext-2", "cannot change 'corpus.name'"),
+        ("output_layer.name=softmax", "replace the whole"),
+        ("output_layer.mixtures=3", "knows no key"),
         ("training.averaging.switch_epoch=0", "training.averaging.switch_epoch the value 0"),
     ],
 )
@@ -97,13 +103,22 @@ def test_an_override_that_makes_no_sense_is_named(setting: str, sentence: str) -
         plan_of("ptb", overrides=parse_overrides([setting]))
 
 
+def test_an_override_that_only_some_trials_could_take_is_refused_whatever_their_order() -> None:
+    plain, bent = (awd_lstm(CorpusConfig(name="ptb", sha256="0" * 64), layer) for layer in (SoftmaxConfig(), BENT))
+    for configs in ([plain, bent], [bent, plain]):
+        with pytest.raises(UserError, match=r"1 of 2 trials, such as one of output layer softmax, have no 'output_lay"):
+            apply_overrides(configs, {"output_layer.c": 3})
+    whole = apply_overrides([plain, bent], {"output_layer": {"name": "softmax"}})
+    assert [config.output_layer for config in whole] == [SoftmaxConfig()] * 2
+
+
 def test_overrides_are_json_or_text() -> None:
     settings = ["a=1", "b=0.5", "c=null", "d=word", 'e="1"']
     assert parse_overrides(settings) == {"a": 1, "b": 0.5, "c": None, "d": "word", "e": "1"}
     config = plan_of("ptb").trials[0].config
-    averaging = apply_overrides(config, {"training.averaging": {"name": "nt_asgd"}}).training.averaging
+    averaging = apply_overrides([config], {"training.averaging": {"name": "nt_asgd"}})[0].training.averaging
     assert averaging == NtAsgdConfig(nonmonotone_interval=5)
-    assert apply_overrides(config, {"corpus.vocabulary_limit": 50}).corpus.vocabulary_limit == 50
+    assert apply_overrides([config], {"corpus.vocabulary_limit": 50})[0].corpus.vocabulary_limit == 50
 
 
 @pytest.mark.parametrize(
@@ -116,7 +131,7 @@ def test_overrides_are_json_or_text() -> None:
         ("STUDY = Study(name='mine', trials=lambda corpus: [])", "at least one trial"),
         ("STUDY = Study(name='mine', trials=lambda corpus: [1])", "yields a int"),
         ("STUDY = Study(name='mine', trials=lambda corpus: 1 / 0)", "ZeroDivisionError"),
-        ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)] * 2)", "are the same"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)] * 2)", "'softmax seed=1' twice"),
         ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)], label=lambda config: 1 / 0)", "label"),
     ],
 )

@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from trainables.chunks import chunk_rows
+from trainables.errors import UserError
 from trainables.output_layers.cross_entropy import linear_cross_entropy
 from trainables.output_layers.pointwise import ChunkPass, Identity, Pointwise
 
@@ -88,6 +89,12 @@ class PointwiseSoftmax(OutputLayer):
 
     def __init__(self, shape: LayerShape, function: Pointwise | None = None) -> None:
         super().__init__()
+        if shape.context_width != shape.embedding_width:
+            raise UserError(
+                f"logits are the hidden state times the embedding, so both have one width; here they have "
+                f"{shape.context_width} and {shape.embedding_width}: set model.context_width to the latter, or use a "
+                "layer that maps one to the other"
+            )
         self.bias_V = nn.Parameter(torch.zeros(shape.vocabulary_size))
         self.function = function or Identity()
 

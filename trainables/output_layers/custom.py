@@ -45,6 +45,8 @@ def build_custom(config: CustomConfig, shape: LayerShape) -> OutputLayer:
     layer = _class_of(config)
     try:
         built: OutputLayer = layer(shape, **config.settings)
+    except UserError:
+        raise
     except Exception as error:
         raise UserError(
             f"the output layer {config.layer} cannot be made with the settings {config.settings}: "
@@ -62,9 +64,11 @@ def build_custom(config: CustomConfig, shape: LayerShape) -> OutputLayer:
 def _class_of(config: CustomConfig) -> type[OutputLayer]:
     layer: Any = defined_here(config)
     if layer is None and config.sha256 not in _loaded:
+        given = ", ".join(f"{module.__file__}" for module in _loaded.values()) or "none"
         raise UserError(
-            f"the output layer {config.layer} is in a file with SHA-256 {config.sha256[:12]}..., which this process "
-            "was not given: run it through its study, or name the file to `python -m trainables` by --layers"
+            f"the output layer {config.layer} is in a file with SHA-256 {config.sha256[:12]}..., and of such files "
+            f"this process was given {given}: run it through its study, or name that very file, unchanged, to "
+            "`python -m trainables` by --layers"
         )
     layer = layer or getattr(_loaded[config.sha256], config.layer, None)
     if not (isinstance(layer, type) and issubclass(layer, OutputLayer)):
