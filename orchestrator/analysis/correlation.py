@@ -21,7 +21,7 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True)
 class Interval:
-    """A 95% confidence interval."""
+    """A confidence interval: 95% where nothing else is said."""
 
     low: float
     high: float

@@ -1,0 +1,88 @@
+"""Groups of values, one a seed, as the few numbers that tests of their means need."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import sys
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+Names = tuple[str, str]
+"""What `missing` calls the two groups."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SampleSummary:
+    """What a t-test needs to know of a group: computed by `summarise_sample`, or as a paper prints it."""
+
+    n: int
+    mean: float | None
+    """None where n is 0."""
+    sd: float | None
+    """With n - 1 in the denominator; None for fewer than 2 values, and where a paper prints none."""
+
+    def __post_init__(self) -> None:
+        if self.n < 0 or (self.mean is None) != (self.n == 0):
+            raise ValueError(f"a sample has a mean exactly where it has values, got n = {self.n}, mean = {self.mean}")
+        if self.sd is not None and (self.n < 2 or self.sd < 0):
+            raise ValueError(f"a standard deviation is >= 0 and of 2 or more values, got {self.sd} of n = {self.n}")
+        if not all(math.isfinite(number) for number in (self.mean, self.sd) if number is not None):
+            raise ValueError(f"a sample needs finite numbers, got mean = {self.mean}, sd = {self.sd}")
+
+
+def summarise_sample(values: ArrayLike) -> SampleSummary:
+    """n, mean and standard deviation (ddof 1) of a sequence of numbers, which may be empty.
+
+    Raises ValueError where a number is not finite.
+    """
+    values_n = np.asarray(values, dtype=np.float64)
+    if values_n.ndim != 1 or not np.isfinite(values_n).all():
+        raise ValueError(f"a sample is a sequence of finite numbers, got {values!r}; leave out trials without a value")
+    # Exact sums: numpy's mean of equal numbers can be off by rounding, and would leave a spread where there is none.
+    exact, n = values_n.tolist(), len(values_n)
+    return SampleSummary(n=n, mean=statistics.mean(exact) if n else None, sd=statistics.stdev(exact) if n > 1 else None)
+
+
+def difference_of_means(a: SampleSummary, b: SampleSummary) -> float | None:
+    """Mean of a minus mean of b; None where one has no values."""
+    return None if a.mean is None or b.mean is None else a.mean - b.mean
+
+
+def student_error(a: SampleSummary, b: SampleSummary) -> tuple[float, float]:
+    """Standard error of the difference of means from the pooled variance, and its degrees of freedom."""
+    return pooled_sd(a, b) * math.sqrt(1 / a.n + 1 / b.n), a.n + b.n - 2
+
+
+def welch_error(a: SampleSummary, b: SampleSummary) -> tuple[float, float]:
+    """Standard error of the difference of means, and the Welch-Satterthwaite degrees of freedom."""
+    assert a.sd is not None and b.sd is not None
+    error_a, error_b = a.sd / math.sqrt(a.n), b.sd / math.sqrt(b.n)
+    error = math.hypot(error_a, error_b)
+    # Shares of the variance instead of its fourth powers, which under- and overflow early.
+    share_a, share_b = (error_a / error) ** 2, (error_b / error) ** 2
+    return error, 1 / (share_a**2 / (a.n - 1) + share_b**2 / (b.n - 1))
+
+
+def pooled_sd(a: SampleSummary, b: SampleSummary) -> float:
+    """The standard deviation that the two groups share, if they do."""
+    assert a.sd is not None and b.sd is not None
+    df = a.n + b.n - 2
+    return math.hypot(a.sd * math.sqrt((a.n - 1) / df), b.sd * math.sqrt((b.n - 1) / df))
+
+
+def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, spread: bool = True) -> str:
+    """Why the two cannot be held against each other, in words; empty where they can.
+
+    `spread=False` leaves out that neither group has any.
+    """
+    groups = tuple(zip((a, b), names, strict=True))
+    if few := [f"{'none' if group.n == 0 else '1'} of {name}" for group, name in groups if group.n < 2]:
+        return f"at least 2 values of each group are needed, there is {' and '.join(few)}"
+    if unknown := [name for group, name in groups if group.sd is None]:
+        return f"the standard deviation of {' and '.join(unknown)} is not known"
+    if spread and max(a.sd or 0.0, b.sd or 0.0) < sys.float_info.min:
+        return f"neither {names[0]} nor {names[1]} has any spread to hold their difference against"
+    return ""
