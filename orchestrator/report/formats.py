@@ -106,6 +106,20 @@ def p_value(value: float | None) -> str:
     return f"{value:.3f}" if value >= 0.001 else ("< 1e-15" if value < 1e-15 else f"{value:.1e}")
 
 
+def equals(p_value: str) -> str:
+    """What follows the letter p: "= 0.012" or "< 1e-15"."""
+    return p_value if p_value.startswith("<") else f"= {p_value}"
+
+
+def to_width(value: float, bounds: Interval, *, signed: bool = False) -> str:
+    """`value` to as many decimals as show two digits of half the interval's width: finer ones mean nothing."""
+    half = (bounds.high - bounds.low) / 2
+    decimals = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 2
+    # Adding 0.0 turns a negative zero into zero.
+    shown = f"{round(value, decimals) + 0.0:{'+' if signed else ''},.{decimals}f}"
+    return shown.replace("-", MINUS)
+
+
 def published(value: PublishedValue) -> str:
     """A paper's coefficient with its interval, as in +0.48 [+0.28, +0.64]."""
     return coefficient(value.value) + (f" {interval(value.interval)}" if value.interval else "")

@@ -47,7 +47,7 @@ def correlation(line: ComparedCorrelation) -> str:
     text = f"{where}, {x} and {y} have Pearson r = {formats.coefficient(found.value)}"
     if found.interval is None:
         return f"{text}, without an interval: {_spelled(found.missing, line)}."
-    text += f", 95% interval {formats.interval(found.interval)}, p {_equals(formats.p_value(found.p_value))}"
+    text += f", 95% interval {formats.interval(found.interval)}, p {formats.equals(formats.p_value(found.p_value))}"
     if 0.0 in found.interval:
         return f"{text}: the interval includes zero, so these trials leave open whether there is one and its sign."
     direction = "higher" if found.value > 0 else "lower"
@@ -145,10 +145,6 @@ def _spelled(missing: str, line: ComparedCorrelation) -> str:
     for name in (line.x, line.y):
         missing = missing.replace(name, formats.title(name))
     return missing
-
-
-def _equals(p_value: str) -> str:
-    return p_value if p_value.startswith("<") else f"= {p_value}"
 
 
 def _decapital(text: str) -> str:

@@ -1,0 +1,121 @@
+"""A verdict claims what the test allows: "not significant" is not "equal", and equivalence needs its own test."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from orchestrator.analysis.correlation import Interval
+from orchestrator.analysis.group_comparison import compare
+from orchestrator.report import formats
+from orchestrator.report.verdicts import verdict
+
+MINUS, PLUS_MINUS = formats.MINUS, "\N{PLUS-MINUS SIGN}"
+NAMES = ("GSS", "Softmax")
+SHAPE = np.array([-1.5, -1.0, -0.6, -0.3, -0.1, 0.1, 0.3, 0.6, 1.0, 1.5])
+
+
+def make_values(mean: float, sd: float, *, n: int = 10) -> list[float]:
+    values = SHAPE[:n] - SHAPE[:n].mean()
+    return list(mean + sd * values / values.std(ddof=1))
+
+
+def test_a_significant_difference_says_which_is_lower_and_by_how_much() -> None:
+    found = compare(make_values(56.81, 0.11), make_values(57.08, 0.10))
+    assert verdict(found, None, names=("PLIF", "Softmax"), metric="test_perplexity") == (
+        "PLIF has a lower test perplexity than Softmax, by 0.270 (95% interval 0.171 to 0.369; p = 1.9e-05)."
+    )
+
+
+def test_the_lower_one_is_named_first_whichever_way_round_they_come() -> None:
+    found = compare(make_values(57.08, 0.10), make_values(56.81, 0.11))
+    text = verdict(found, None, names=("Softmax", "PLIF"), metric="test_perplexity")
+    assert text.startswith("PLIF has a lower test perplexity than Softmax, by 0.270 (95% interval 0.171 to 0.369;")
+
+
+def test_what_is_not_significant_is_left_open_with_what_the_seeds_could_have_shown() -> None:
+    found = compare(make_values(57.02, 0.13), make_values(57.08, 0.10))
+    assert verdict(found, None, names=NAMES, metric="test_perplexity") == (
+        "The difference in test perplexity between GSS and Softmax is not significant (p = 0.262): GSS minus Softmax "
+        f"may lie anywhere from {MINUS}0.17 to +0.05 (95% interval), and the smallest difference that 10 seeds of each "
+        "could have shown with 80% power is 0.15."
+    )
+
+
+def test_the_adjusted_p_value_decides_and_both_are_shown() -> None:
+    found = compare(make_values(56.95, 0.13), make_values(57.08, 0.10))
+    assert found.student.p_value is not None and found.student.p_value < 0.05
+    text = verdict(found, 0.09, names=NAMES, metric="test_perplexity")
+    assert "is not significant (Holm-adjusted p = 0.090, p = 0.022 unadjusted)" in text
+    assert "(95% interval of this pair alone)" in text
+    assert "has a lower" in verdict(found, 0.044, names=NAMES, metric="test_perplexity")
+
+
+def test_exactly_the_threshold_is_not_significant() -> None:
+    found = compare(make_values(56.81, 0.11), make_values(57.08, 0.10))
+    assert "is not significant" in verdict(found, 0.05, names=NAMES, metric="test_perplexity")
+
+
+def test_equivalence_is_claimed_where_its_own_test_finds_it() -> None:
+    found = compare(make_values(57.02, 0.13), make_values(57.08, 0.10), 0.2)
+    text = verdict(found, None, names=NAMES, metric="test_perplexity")
+    assert re.search(rf"not significant .*; the two are equivalent within {PLUS_MINUS}0.2 \(TOST p = 0.00\d\)\.$", text)
+
+
+def test_equivalence_that_was_not_found_is_said_too() -> None:
+    found = compare(make_values(57.02, 0.13), make_values(57.08, 0.10), 0.1)
+    text = verdict(found, None, names=NAMES, metric="test_perplexity")
+    assert f"they are not shown to be equivalent within {PLUS_MINUS}0.1" in text
+
+
+def test_a_difference_can_be_significant_and_still_lie_within_the_margin() -> None:
+    found = compare(make_values(56.81, 0.11), make_values(57.08, 0.10), 1.0)
+    text = verdict(found, None, names=("PLIF", "Softmax"), metric="test_perplexity")
+    assert text.startswith("PLIF has a lower test perplexity")
+    assert f"; small as it is, the two are equivalent within {PLUS_MINUS}1 (TOST p " in text
+
+
+def test_unequal_numbers_of_seeds_are_both_named() -> None:
+    found = compare(make_values(57.02, 0.13, n=4), make_values(57.08, 0.10))
+    assert "that 4 and 10 seeds could have shown" in verdict(found, None, names=NAMES, metric="test_perplexity")
+
+
+def test_welchs_test_decides_where_it_is_asked_for() -> None:
+    found = compare(make_values(57.0, 1.0, n=4), make_values(58.0, 0.1))
+    student = verdict(found, None, names=NAMES, metric="test_perplexity")
+    welch = verdict(found, None, names=NAMES, metric="test_perplexity", test="welch")
+    assert "has a lower" in student and "is not significant" in welch
+
+
+@pytest.mark.parametrize("mean", [57.08, 57.07, 57.02, 56.99])
+@pytest.mark.parametrize("margin", [None, 0.05, 0.3])
+def test_no_verdict_calls_two_groups_equal(mean: float, margin: float | None) -> None:
+    found = compare(make_values(mean, 0.13), make_values(57.08, 0.10), margin)
+    text = verdict(found, None, names=NAMES, metric="test_perplexity")
+    assert "not significant" in text
+    assert not re.search(r"\b(equal|the same|no difference|identical)\b", text)
+    assert text.count(".") - len(re.findall(r"\d\.\d", text)) == 1
+
+
+def test_what_cannot_be_tested_is_said_in_words() -> None:
+    found = compare([57.0], make_values(57.08, 0.10), names=NAMES)
+    assert verdict(found, None, names=NAMES, metric="test_perplexity") == (
+        "Nothing can be concluded about the test perplexity of GSS and Softmax: at least 2 values of each group are "
+        "needed, there is 1 of GSS."
+    )
+
+
+@pytest.mark.parametrize(
+    ("value", "half", "shown"),
+    [
+        (-0.0004, 0.11, "+0.00"),
+        (-1.26, 0.11, f"{MINUS}1.26"),
+        (0.12345, 0.0123, "+0.123"),
+        (1234.5, 250.0, "+1,234"),
+        (0.5, 0.0, "+0.50"),
+    ],
+)
+def test_numbers_have_as_many_decimals_as_their_interval_has_meaning_for(value: float, half: float, shown: str) -> None:
+    assert formats.to_width(value, Interval(low=-half, high=half), signed=True) == shown
