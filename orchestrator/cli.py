@@ -93,7 +93,7 @@ Deterministic = Annotated[
     bool,
     typer.Option("--deterministic", help="On a GPU too, the same bits for the same seed; slower."),
 ]
-StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, or a Python file.")]
+StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, a Python file, or all.")]
 
 
 def _console(*, stderr: bool = False) -> Console:
@@ -134,7 +134,10 @@ def run(
     if dry_run:
         from orchestrator.listing import print_plans
 
-        print_plans(plans, form, _console())
+        # The other formats are for programs: they get the plan alone.
+        gpu = _gpus(gpus_per_trial, scale) > 0
+        measured = _measured(plans, _store_url(store, storage), gpu=gpu) if form == "table" else []
+        print_plans(plans, form, _console(), measured=measured)
         return
     options = _options(
         context,
@@ -156,9 +159,26 @@ def _plans(
     from orchestrator.plan import default_corpora, make_plan, scale_named
     from search_spaces.catalog import load_study
 
-    chosen, size, overrides = load_study(study), scale_named(scale), parse_overrides(settings or [])
-    names = dict.fromkeys(corpora or default_corpora(chosen, size))
-    return [make_plan(chosen, size, name, data_dir, overrides, argument=study) for name in names]
+    size, overrides = scale_named(scale), parse_overrides(settings or [])
+    plans = []
+    for argument in catalog.NAMES if study == catalog.ALL else (study,):
+        chosen = load_study(argument)
+        names = dict.fromkeys(corpora or default_corpora(chosen, size))
+        plans += [make_plan(chosen, size, name, data_dir, overrides, argument=argument) for name in names]
+    return plans
+
+
+def _measured(plans: Sequence[Plan], store_url: str, *, gpu: bool) -> list[str]:
+    """What trials done so far say about the time of those to run; nothing where there is no store yet."""
+    from orchestrator.measured_times import remaining
+    from orchestrator.store.opening import open_store
+
+    try:
+        opened = open_store(store_url, create=False)
+    except UserError:  # a plan needs no store
+        return []
+    with opened:
+        return remaining(plans, opened, gpu=gpu)
 
 
 def _gpus(asked: float | None, scale: str) -> float:

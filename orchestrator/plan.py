@@ -84,7 +84,8 @@ def make_plan(
     resolved = apply_overrides([apply_scale(scale, config) for config in configs], overrides)
     for config in resolved:
         _require_text(config, known)
-    trials = tuple(_trial_plan(study, config, known) for config in resolved)
+    names = _names(study, configs, resolved, overrides)
+    trials = tuple(_trial_plan(name, config, known) for name, config in zip(names, resolved, strict=True))
     _refuse_duplicates(study, trials)
     key = StudyKey(
         study=study.name,
@@ -132,10 +133,20 @@ def _blaming(study: Study, part: str) -> Iterator[None]:
         ) from error
 
 
-def _trial_plan(study: Study, config: TrialConfig, corpus: CorpusIdentity) -> TrialPlan:
-    vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
+def _names(
+    study: Study, written: Sequence[TrialConfig], resolved: Sequence[TrialConfig], overrides: Mapping[str, Any]
+) -> list[str]:
+    """The trials' names, from the configs as the study has written them: the same at every scale."""
+    try:
+        named = apply_overrides(written, overrides)
+    except UserError:  # what fits the scale's config need not fit the paper's
+        named = list(resolved)
     with _blaming(study, "its label function"):
-        name = study.label(config)
+        return [study.label(config) for config in named]
+
+
+def _trial_plan(name: str, config: TrialConfig, corpus: CorpusIdentity) -> TrialPlan:
+    vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
     return TrialPlan(
         name=name,
         config=config,

@@ -15,6 +15,7 @@ from orchestrator.announce import RunOptions, interrupted, opening, paper_comman
 from orchestrator.display import watching
 from orchestrator.execution import ScheduleOptions
 from orchestrator.lease import this_owner
+from orchestrator.measured_times import expected_seconds, timings
 from orchestrator.plan import Plan
 from orchestrator.record import recover
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey, TrialState
@@ -96,7 +97,7 @@ def _run_missing(
             console.print(f"Recorded {recovered} results that an earlier run had left as files.")
             states = store.states([trial.trial_id for trial in plan.trials])
             missing = [trial for trial in missing if states[trial.trial_id] in OPEN]
-        seconds_each = _seconds_per_trial(plan, store, gpu=options.gpus_per_trial > 0)
+        seconds_each = _seconds_per_trial(plan, missing, store, gpu=options.gpus_per_trial > 0)
         console.print(opening(plan, len(missing), states, seconds_each, options), soft_wrap=True)
         return bool(missing) and _schedule(plan, missing, options, store, run_id, seconds_each[0], console)
     finally:
@@ -150,14 +151,14 @@ def _run_record(plan: Plan, options: RunOptions) -> RunRecord:
     )
 
 
-def _seconds_per_trial(plan: Plan, store: Store, *, gpu: bool) -> tuple[float, str]:
-    """Mean time of a trial and where that is known from: trials of this plan that are done, else operations."""
-    times = [row["metrics"]["wall_seconds"] for row in store.results(plan.key) if "wall_seconds" in row["metrics"]]
-    if times:
-        return sum(times) / len(times), f"the mean of {len(times)} done"
-    hours = [t.estimate.gpu_hours if gpu else t.estimate.core_hours for t in plan.trials]
-    basis = "from the published times on a V100" if gpu else "from the number of operations"
-    return 3600 * sum(hours) / len(hours), basis
+def _seconds_per_trial(plan: Plan, missing: Sequence[PlannedTrial], store: Store, *, gpu: bool) -> tuple[float, str]:
+    """Mean time of the trials to run, and where that is known from."""
+    key = plan.key
+    known = timings(store, scale=key.scale, corpus=key.corpus, overrides=key.overrides, gpu=gpu)
+    wanted = {trial.trial_id for trial in missing}
+    others = [trial.trial_id for trial in plan.trials if trial.trial_id not in wanted]
+    expected, basis = expected_seconds(plan.trials, known, others, gpu=gpu)
+    return sum(expected.values()) / max(1, len(expected)), basis
 
 
 def _ensure_corpus(plan: Plan, console: Console) -> None:
@@ -196,6 +197,7 @@ def _forget(store: Store, ids: Sequence[str], storage: Path) -> list[str]:
 
 def report_and_status(store: Store, plan: Plan, options: RunOptions, console: Console) -> int:
     """Write the report, print its numbers and its path; 0 where all trials are done, else 1."""
+    from orchestrator.report.index import write_index
     from orchestrator.report.terminal import summary_group
 
     command = paper_command(plan.argument, plan.study, plan.key, options.typed)
@@ -204,6 +206,7 @@ def report_and_status(store: Store, plan: Plan, options: RunOptions, console: Co
     )
     console.print(summary_group(result.summary))
     console.print(f"Report: {result.path}", soft_wrap=True)
+    console.print(f"All reports: {write_index(result.path.parent.parent)}", soft_wrap=True)
     rows = store.trials(plan.key)
     lost = [row for row in rows if row.state in LOST]
     for row in lost:

@@ -12,8 +12,22 @@ from types import ModuleType
 from search_spaces.study import Study
 from trainables.errors import UserError
 
-NAMES = ("gss_grid",)
+NAMES = (
+    "gss_grid",
+    "seeds",
+    "averaging",
+    "plif_frozen",
+    "mos_k",
+    "mos_dropout",
+    "rank_metrics",
+    "qualitative",
+    "word_similarity",
+    "plif_lm",
+)
 """Every built-in study: the module of that name in this package."""
+
+ALL = "all"
+"""What is typed for every built-in study, one after another."""
 
 COMMANDS = ("studies", "status", "results", "report", "retry", "corpus", "store", "rank")
 """What else may have been meant by a word that is no study."""
@@ -24,10 +38,11 @@ def load_study(name: str) -> Study:
     if name.endswith(".py") or "/" in name:
         return _study_in(_import_file(Path(name)), name)
     if name not in NAMES:
-        near = difflib.get_close_matches(name, NAMES + COMMANDS, n=2, cutoff=0.6)
+        near = difflib.get_close_matches(name, (*NAMES, ALL, *COMMANDS), n=2, cutoff=0.6)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         raise UserError(
-            f"unknown study {name!r}: {hint}Choose from {', '.join(NAMES)}, or give a Python file that defines STUDY"
+            f"unknown study {name!r}: {hint}Choose from {', '.join((*NAMES, ALL))}, "
+            "or give a Python file that defines STUDY"
         )
     return _study_in(importlib.import_module(f"search_spaces.{name}"), name)
 

@@ -14,47 +14,40 @@ A study file makes one `Study`; everything but its name and its trials has a def
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+from search_spaces.requests import (
+    Analysis,
+    Comparison,
+    Correlation,
+    Curves,
+    Differences,
+    GridMap,
+    GroupSpectra,
+    GroupTable,
+    Predictions,
+    PublishedCorrelation,
+    Similarity,
+)
 from trainables.config import CorpusConfig, CustomConfig, TrialConfig
 
-
-@dataclass(frozen=True, kw_only=True)
-class PublishedCorrelation:
-    """Pearson correlations that a paper printed for one corpus."""
-
-    all_cells: float
-    windowed: float
-    """Inside the perplexity window only."""
-    cells: int
-    """How many trials `all_cells` is over. Papers rarely print how many are in the window."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Correlation:
-    """Ask for the correlation of two metrics over the trials, all of them and inside a window of `y`."""
-
-    x: str = "press_rank"
-    y: str = "test_perplexity"
-    windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """Corpus -> the published window (low, high) of `y`, both ends inside. Used at paper scale only: a perplexity
-    window means nothing for other models. Elsewhere the window is the better half of the trials."""
-    published: Mapping[str, PublishedCorrelation] = field(default_factory=dict)
-    """Corpus -> what the paper printed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class GridMap:
-    """Ask for tables and heat maps of metrics over two config values, named by their dotted paths."""
-
-    row: str
-    column: str
-    values: tuple[str, ...] = ("press_rank", "test_perplexity")
-
-
-Analysis = Correlation | GridMap
+__all__ = [
+    "Analysis",
+    "Comparison",
+    "Correlation",
+    "Curves",
+    "Differences",
+    "GridMap",
+    "GroupSpectra",
+    "GroupTable",
+    "Predictions",
+    "PublishedCorrelation",
+    "Similarity",
+    "Study",
+    "describe",
+]
 
 
 def describe(config: TrialConfig) -> str:
@@ -82,7 +75,8 @@ class Study:
     source: str = ""
     """Paper and figure or table that the study reproduces."""
     label: Callable[[TrialConfig], str] = describe
-    """A short name for a trial, different for each of the study's trials."""
+    """A short name for a trial, different for each of the study's trials. It gets the config as `trials` made it, so
+    that a trial has one name at every scale; what is before " seed=" names its group."""
     corpora: tuple[str, ...] = ()
     """The corpora of the paper; empty where there is none."""
     measurements: tuple[str, ...] = ("perplexity@1", "spectrum@1")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,8 @@ METRICS = (
 """The well-known metrics in reading order. A measurement that is not among them gets a column behind."""
 CONFIG_NOT_SHOWN = ("schema_version", "kind")
 
+SEED = re.compile(r" seed=\d+$")
+
 Row = Mapping[str, Any]
 """A trial as `Store.results` gives it: trial_id, name, state, attempt, cause, config (nested), metrics (flat)."""
 
@@ -64,10 +67,17 @@ class FlatResults:
         )
 
     def frame(self) -> pd.DataFrame:
-        """The records as a data frame; a missing number is NaN in a column of floats."""
+        """The records as a data frame with their groups; a missing number is NaN in a column of floats."""
         import pandas as pd
 
-        return pd.DataFrame(list(self.records), columns=list(self.columns))
+        frame = pd.DataFrame(list(self.records), columns=list(self.columns))
+        frame["group"] = [group_of(record["name"]) for record in self.records]
+        return frame
+
+
+def group_of(name: str) -> str:
+    """What a trial's name says apart from its seed: "mos K=15" of "mos K=15 seed=28"."""
+    return SEED.sub("", name)
 
 
 def flatten(rows: Sequence[Row]) -> FlatResults:

@@ -6,13 +6,38 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 from orchestrator.analysis.comparison import ComparedCorrelation, correlate
+from orchestrator.analysis.contrasts import ContrastNumbers, contrast_numbers
 from orchestrator.analysis.frames import FlatResults
 from orchestrator.analysis.grid import Grid, lay_out
+from orchestrator.analysis.groups import (
+    CurveNumbers,
+    DifferenceNumbers,
+    GroupNumbers,
+    curve_numbers,
+    difference_numbers,
+    group_numbers,
+)
+from orchestrator.analysis.predictions import PredictionNumbers, prediction_numbers
+from orchestrator.analysis.similarity import SimilarityNumbers, similarity_numbers
 from orchestrator.store.records import StudyKey, TrialState
-from search_spaces.study import Correlation, GridMap, Study
+from search_spaces.requests import (
+    Analysis,
+    Comparison,
+    Correlation,
+    Curves,
+    Differences,
+    GridMap,
+    GroupTable,
+    Predictions,
+    Similarity,
+)
+from search_spaces.study import Study
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+Answer = GroupNumbers | DifferenceNumbers | ContrastNumbers | CurveNumbers | PredictionNumbers | SimilarityNumbers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +73,8 @@ class StudySummaryNumbers:
     """How many trials share all of their config but the seed, at least."""
     correlations: tuple[ComparedCorrelation, ...]
     grids: tuple[Grid, ...]
+    answers: tuple[Answer, ...]
+    """To the study's other requests, in its order."""
     extremes: tuple[Extremes, ...]
     """Of each metric that the study's analyses are about."""
     trouble: tuple[Trouble, ...]
@@ -56,6 +83,12 @@ class StudySummaryNumbers:
     def trials(self) -> int:
         """All trials of the plan."""
         return sum(self.counts.values())
+
+    @property
+    def has_published(self) -> bool:
+        """Whether printed values stand beside any of the numbers."""
+        beside = [answer.has_published for answer in self.answers]
+        return any(beside) or any(line.published for line in self.correlations)
 
     @property
     def done(self) -> int:
@@ -86,6 +119,9 @@ def summarise(study: Study, key: StudyKey, results: FlatResults, frame: pd.DataF
             if {request.row, request.column} <= set(frame.columns)
             for metric in request.values
         ),
+        answers=tuple(
+            answer for request in study.analyses if (answer := _answer(frame, request, key.corpus)) is not None
+        ),
         extremes=tuple(found for metric in metrics if (found := _extremes(frame, metric)) is not None),
         trouble=tuple(
             Trouble(name=record["name"], state=record["state"], cause=record["cause"] or "no cause recorded")
@@ -93,6 +129,24 @@ def summarise(study: Study, key: StudyKey, results: FlatResults, frame: pd.DataF
             if record["state"] in ("failed", "diverged")
         ),
     )
+
+
+def _answer(frame: pd.DataFrame, request: Analysis, corpus: str) -> Answer | None:
+    match request:
+        case GroupTable():
+            return group_numbers(frame, request, corpus=corpus)
+        case Differences():
+            return difference_numbers(frame, request, corpus=corpus)
+        case Comparison():
+            return contrast_numbers(frame, request, corpus=corpus)
+        case Curves():
+            return curve_numbers(frame, request, corpus=corpus)
+        case Predictions():
+            return prediction_numbers(frame)
+        case Similarity():
+            return similarity_numbers(frame, request, corpus=corpus)
+        case _:
+            return None
 
 
 def _trials_per_setting(results: FlatResults) -> int:

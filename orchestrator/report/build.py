@@ -17,11 +17,13 @@ from orchestrator.analysis.frames import Row, flatten
 from orchestrator.analysis.summary import StudySummaryNumbers, summarise
 from orchestrator.report import formats
 from orchestrator.report.figures import DrawnFigure, Points, heat_map, save, scatter
-from orchestrator.report.files import TRIALS_FILE, write_files
-from orchestrator.report.page import compose, render
+from orchestrator.report.files import TRIALS_FILE, write_csv, write_files
+from orchestrator.report.index import CARD_FILE, card_of
+from orchestrator.report.page import Part, compose, render
+from orchestrator.report.sections import Section, sections
 from orchestrator.report.spectra import Spectrum, draw_spectra
 from orchestrator.store.records import StudyKey
-from search_spaces.study import GridMap, Study
+from search_spaces.study import GridMap, GroupSpectra, Study
 from trainables.errors import UserError
 from trainables.files import write_file
 
@@ -59,24 +61,35 @@ def build_report(
     try:
         out.mkdir(parents=True, exist_ok=True)
         figures = _draw(study, summary, frame, spectra, out)
+        parts = [_place(section, out) for section in sections(summary)]
         write_files(summary, results, out)
         page = compose(
             study,
             summary,
             results,
             figures=figures,
+            parts=parts,
             environment=environment,
             paper_command=paper_command,
             trials_file=TRIALS_FILE,
         )
         path = out / "report.html"
         write_file(path, render(page).encode())
+        write_file(out / CARD_FILE, card_of(page).model_dump_json(indent=1).encode())
     except OSError as error:
         raise UserError(
             f"the report needs a folder that can be written to, but {out} cannot ({error.strerror or error}); "
             "free space or name another one with --out"
         ) from error
     return ReportResult(path=path, summary=summary)
+
+
+def _place(section: Section, out: Path) -> Part:
+    """A section with its figures drawn and its files written."""
+    for name, lines in section.files.items():
+        write_csv(out / name, lines)
+    drawn = [save(drawing.draw(), out, name=drawing.name, caption=drawing.caption) for drawing in section.drawings]
+    return Part(section=section, figures=tuple(drawn))
 
 
 def _draw(
@@ -99,7 +112,8 @@ def _draw(
             caption += f"{formats.title(grid.column)}"
             caption += ", means of a cell's trials." if max(c.trials for row in grid.cells for c in row) > 1 else "."
             figures.append(save(heat_map(grid), out, name=grid.name, caption=caption))
-    return figures + _draw_spectra(done, spectra, out)
+    by_group = any(isinstance(request, GroupSpectra) for request in study.analyses)
+    return figures + _draw_spectra(done, spectra, out, by_group=by_group)
 
 
 def _draw_scatter(
@@ -134,7 +148,9 @@ def _colour_column(study: Study, done: pd.DataFrame) -> str | None:
     return None
 
 
-def _draw_spectra(done: pd.DataFrame, spectra: Mapping[str, NDArray[np.float64]], out: Path) -> list[DrawnFigure]:
+def _draw_spectra(
+    done: pd.DataFrame, spectra: Mapping[str, NDArray[np.float64]], out: Path, *, by_group: bool
+) -> list[DrawnFigure]:
     if "press_rank" not in done.columns:
         return []
     chosen = [
@@ -142,13 +158,15 @@ def _draw_spectra(done: pd.DataFrame, spectra: Mapping[str, NDArray[np.float64]]
             values=spectra[row["trial_id"]],
             press_rank=float(row["press_rank"]),
             relative_tolerance=_relative(row.get("press_tolerance"), row.get("sigma_max")),
+            group=row["group"] if by_group else None,
         )
         for row in done.dropna(subset=["press_rank"]).to_dict("records")
         if len(spectra.get(row["trial_id"], ()))
     ]
     if not chosen:
         return []
-    what = f"Normalised singular values of log P, {len(chosen)} trials, coloured by Press rank"
+    colours = "group" if by_group else "Press rank"
+    what = f"Normalised singular values of log P, {formats.trials(len(chosen))}, coloured by {colours}"
     return [
         save(draw_spectra(chosen, logarithmic=False), out, name="spectra_linear", caption=f"{what}, cut like Fig. 7."),
         save(draw_spectra(chosen, logarithmic=True), out, name="spectra_logarithmic", caption=f"{what}, logarithmic."),

@@ -25,12 +25,13 @@ def write_files(summary: StudySummaryNumbers, results: FlatResults, out: Path) -
     trials = io.StringIO()
     write_results(results, "csv", trials)
     write_file(out / TRIALS_FILE, trials.getvalue().encode())
-    _write(out / "correlations.csv", _correlation_lines(summary.correlations))
+    write_csv(out / "correlations.csv", _correlation_lines(summary.correlations))
     for grid in summary.grids:
-        _write(out / f"{grid.name}.csv", _grid_lines(grid))
+        write_csv(out / f"{grid.name}.csv", _grid_lines(grid))
 
 
-def _write(path: Path, lines: Iterable[Sequence[Any]]) -> None:
+def write_csv(path: Path, lines: Iterable[Sequence[Any]]) -> None:
+    """Write lines, the heading first, as CSV."""
     stream = io.StringIO()
     csv.writer(stream, lineterminator="\n").writerows(lines)
     write_file(path, stream.getvalue().encode())

@@ -20,6 +20,7 @@ TITLES = {
     "effective_rank_1e-4": "effective rank (1e-4)",
     "effective_rank_1e-5": "effective rank (1e-5)",
     "peak_memory_mib": "peak memory (MiB)",
+    "generalisation_gap": "generalisation gap",
     "seconds_per_epoch": "seconds per epoch",
     "kept_epoch": "kept epoch",
     "sigma_max": "largest singular value",
@@ -80,6 +81,36 @@ def cell(metric: str, value: float | None) -> str:
     if value is not None and metric.endswith("perplexity"):
         return f"{value:.2f}" if value < 100 else f"{value:,.1f}"
     return number(value, digits=4)
+
+
+def trials(number: int) -> str:
+    """ "1 trial", "72 trials"."""
+    return f"{number:,} trial{'s' * (number != 1)}"
+
+
+def spread(metric: str, mean: float | None, deviation: float | None) -> str:
+    """A mean with its standard deviation, where there is one, to the mean's decimals: "57.08 +- 0.09"."""
+    if mean is None:
+        return "\N{EN DASH}"
+    if metric == "parameters":
+        # Cut off and not rounded, as the papers print it.
+        return f"{int(mean) // 10_000 / 100:.2f}M" if mean >= 1e6 else f"{mean / 1e3:.1f}k"
+    shown = f"{mean:,.0f}" if metric == "press_rank" else cell(metric, mean)
+    if deviation is None:
+        return shown
+    decimals = len(shown.partition(".")[2])
+    return f"{shown} \N{PLUS-MINUS SIGN} {deviation:,.{decimals}f}"
+
+
+def signed(value: float | None) -> str:
+    """Two decimals and the sign, a dash where there is no value."""
+    return "\N{EN DASH}" if value is None else coefficient(value)
+
+
+def bounded(value: float | None, bounds: Interval | None) -> str:
+    """A value with its interval, or as much of both as there is."""
+    shown = [] if value is None else [signed(value)]
+    return " ".join([*shown, *([interval(bounds)] if bounds else [])]) or "\N{EN DASH}"
 
 
 def coefficient(value: float) -> str:

@@ -14,11 +14,20 @@ from orchestrator.analysis.frames import FlatResults
 from orchestrator.analysis.summary import StudySummaryNumbers
 from orchestrator.report import formats, sentences, tables
 from orchestrator.report.figures import DrawnFigure
+from orchestrator.report.sections import Section
 from orchestrator.report.tables import TextTable
 from search_spaces.study import Study
 
 TEMPLATES = Path(__file__).parent / "templates"
 SEEDS_SHOWN = 12
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """A section with its figures drawn."""
+
+    section: Section
+    figures: tuple[DrawnFigure, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,6 +47,7 @@ class Page:
     trouble: TextTable
     correlations: TextTable
     comparisons: Sequence[str]
+    parts: Sequence[Part]
     figures: Sequence[DrawnFigure]
     trials: TextTable
     trials_file: str
@@ -50,6 +60,7 @@ def compose(
     results: FlatResults,
     *,
     figures: Sequence[DrawnFigure],
+    parts: Sequence[Part],
     environment: Environment,
     paper_command: str | None,
     trials_file: str,
@@ -63,13 +74,14 @@ def compose(
         + ("" if key.scale == "paper" else ": not the paper's models"),
         source=study.source,
         question=study.question,
-        findings=sentences.findings(summary),
+        findings=[*sentences.findings(summary), *(text for part in parts for text in part.section.findings)],
         cautions=sentences.cautions(study, summary, environment),
         run=_run(summary, environment),
         paper_command=paper_command,
         trouble=tables.trouble_table(summary),
         correlations=tables.correlations_table(summary),
         comparisons=sentences.comparisons(summary),
+        parts=parts,
         figures=figures,
         trials=tables.trials_table(results),
         trials_file=trials_file,

@@ -102,7 +102,7 @@ def _not_alike(environment: Environment) -> list[str]:
 
 
 def _not_the_paper(study: Study, summary: StudySummaryNumbers) -> list[str]:
-    key, published = summary.key, any(line.published for line in summary.correlations)
+    key, published = summary.key, summary.has_published
     sentences = []
     if key.scale != "paper":
         sentences.append(

@@ -19,6 +19,9 @@ from orchestrator.report.figures import COLOURS, STYLE, new_figure
 SHOWN_POINTS = 160
 LINEAR_SHARE, LINEAR_MOST, LINEAR_TOP = 0.05, 500, 0.2
 """What Fig. 7 shows: the first 500 of PTB's 10,000 indices, normalised values up to 0.2."""
+GROUP_COLOURS = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#d55e00", "#cc79a7", "#0072b2")
+"""Okabe and Ito's, which colour-blind readers tell apart."""
+GROUP_LINES = ("-", "--", ":")
 WIDE_SPREAD = 10
 """Greatest over least rank from which colours go by the logarithm."""
 
@@ -31,6 +34,8 @@ class Spectrum:
     press_rank: float
     relative_tolerance: float | None
     """The Press tolerance over the largest singular value."""
+    group: str | None = None
+    """What its line is coloured by; None colours all by rank."""
 
 
 def shown_indices(length: int, *, points: int = SHOWN_POINTS) -> NDArray[np.int64]:
@@ -49,21 +54,47 @@ def draw_spectra(spectra: Sequence[Spectrum], *, logarithmic: bool) -> Figure:
     The logarithmic one has the Press tolerance as a dashed line; on the linear one it would lie on the axis."""
     with mpl.rc_context(STYLE):
         figure, axes = new_figure(left_in=0.95, top_in=0.15)
-        ranks = np.array([spectrum.press_rank for spectrum in spectra])
-        norm = _colour_scale(ranks)
-        lines = LineCollection(
-            [_curve(spectrum, last=None if logarithmic else _linear_end(spectra)) for spectrum in spectra],
-            array=ranks, cmap=COLOURS, norm=norm, linewidths=0.9, alpha=0.85,
-        )  # fmt: skip
-        axes.add_collection(lines)
+        curves = [_curve(spectrum, last=None if logarithmic else _linear_end(spectra)) for spectrum in spectra]
+        groups = list(dict.fromkeys(spectrum.group for spectrum in spectra if spectrum.group))
+        if groups:
+            _draw_groups(axes, spectra, curves, groups)
+        else:
+            _draw_by_rank(figure, axes, spectra, curves)
         _limits(axes, spectra, logarithmic=logarithmic)
         if logarithmic:
             _draw_tolerances(axes, spectra)
         axes.set_xlabel("index of the singular value")
         axes.set_ylabel("singular value / largest one")
-        bar = figure.colorbar(ScalarMappable(norm, COLOURS), ax=axes, pad=0.02, label="Press rank")
-        bar.ax.minorticks_off()
+        if logarithmic or groups:
+            axes.legend(loc="upper right", frameon=True, edgecolor="0.8")
         return figure
+
+
+def _draw_by_rank(
+    figure: Figure, axes: Axes, spectra: Sequence[Spectrum], curves: Sequence[NDArray[np.float64]]
+) -> None:
+    ranks = np.array([spectrum.press_rank for spectrum in spectra])
+    norm = _colour_scale(ranks)
+    axes.add_collection(LineCollection(curves, array=ranks, cmap=COLOURS, norm=norm, linewidths=0.9, alpha=0.85))
+    bar = figure.colorbar(ScalarMappable(norm, COLOURS), ax=axes, pad=0.02, label="Press rank")
+    bar.ax.minorticks_off()
+
+
+def _draw_groups(
+    axes: Axes, spectra: Sequence[Spectrum], curves: Sequence[NDArray[np.float64]], groups: Sequence[str]
+) -> None:
+    named = set()
+    for spectrum, curve in zip(spectra, curves, strict=True):
+        assert spectrum.group is not None
+        place = groups.index(spectrum.group)
+        axes.plot(
+            *curve.T,
+            color=GROUP_COLOURS[place % len(GROUP_COLOURS)],
+            linestyle=GROUP_LINES[place // len(GROUP_COLOURS) % len(GROUP_LINES)],
+            linewidth=1.2,
+            label=None if spectrum.group in named else spectrum.group,
+        )
+        named.add(spectrum.group)
 
 
 def _colour_scale(ranks: NDArray[np.float64]) -> Normalize:
@@ -89,8 +120,6 @@ def _draw_tolerances(axes: Axes, spectra: Sequence[Spectrum]) -> None:
     tolerances = sorted({spectrum.relative_tolerance for spectrum in spectra if spectrum.relative_tolerance})
     for i, tolerance in enumerate(tolerances):
         axes.axhline(tolerance, color="#b00020", linestyle="--", linewidth=1.2, label=None if i else "Press tolerance")
-    if tolerances:
-        axes.legend(loc="upper right", frameon=True, edgecolor="0.8")
 
 
 def _limits(axes: Axes, spectra: Sequence[Spectrum], *, logarithmic: bool) -> None:

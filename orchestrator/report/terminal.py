@@ -13,6 +13,7 @@ from orchestrator.analysis.grid import Grid
 from orchestrator.analysis.summary import StudySummaryNumbers
 from orchestrator.report import sentences
 from orchestrator.report.layout import column_widths, split
+from orchestrator.report.sections import sections
 from orchestrator.report.tables import TextTable, correlations_table, grid_table, trouble_table
 
 STYLES = {"bad": "bold red", "label": "bold", "waiting": "dim"}
@@ -45,6 +46,11 @@ def _parts(summary: StudySummaryNumbers) -> Iterator[RenderableType]:
     if summary.correlations:
         yield Fitting(table=correlations_table(summary))
         yield Text("\n".join(sentences.comparisons(summary)))
+    for section in sections(summary):
+        for table in section.tables:
+            yield Fitting(table=table)
+        if section.findings:
+            yield Text("\n".join(section.findings))
     if summary.trouble:
         yield Fitting(table=trouble_table(summary))
     yield Text(sentences.coverage(summary))

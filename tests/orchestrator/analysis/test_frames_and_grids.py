@@ -42,7 +42,7 @@ def test_columns_are_leading_then_dotted_config_then_metrics_in_reading_order() 
 
 
 def test_no_trials_make_an_empty_frame() -> None:
-    assert list(flatten([]).frame().columns) == ["trial_id", "name", "state", "attempt", "cause"]
+    assert list(flatten([]).frame().columns) == ["trial_id", "name", "state", "attempt", "cause", "group"]
 
 
 def test_a_grid_holds_means_and_the_worst_state() -> None:

@@ -16,10 +16,17 @@ from orchestrator.report.build import build_report
 from tests.orchestrator.report.synthetic import KEY, STUDY, make_results
 
 REPOSITORY = Path(__file__).parents[3]
-ENDS = {".html": b"</html>", ".svg": b"</svg>\n", ".png": b"IEND\xaeB`\x82", ".pdf": b"%%EOF\n", ".csv": b"\n"}
+ENDS = {
+    ".html": b"</html>",
+    ".svg": b"</svg>\n",
+    ".png": b"IEND\xaeB`\x82",
+    ".pdf": b"%%EOF\n",
+    ".csv": b"\n",
+    ".json": b"}",
+}
 """What a file ends with that is whole."""
-FILES = 1 + 5 * 3 + 4
-"""The page, five figures in three formats, four tables."""
+FILES = 2 + 5 * 3 + 4
+"""The page and its entry for the index, five figures in three formats, four tables."""
 
 
 def start(folder: Path, number: int) -> subprocess.Popen[str]:

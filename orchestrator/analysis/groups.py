@@ -1,0 +1,193 @@
+"""Metrics by group of trials, with what the papers printed for the same groups."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orchestrator.analysis.samples import SampleSummary, summarise_sample
+from search_spaces.published import PublishedNumber
+from search_spaces.requests import Curves, Differences, GroupTable
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupLine:
+    """One group: its trials, the metrics over those that are done, and the printed values by corpus and metric."""
+
+    group: str
+    trials: int
+    done: int
+    values: Mapping[str, SampleSummary]
+    published: Mapping[str, Mapping[str, PublishedNumber]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupNumbers:
+    """A table of groups, in the order of the plan."""
+
+    request: GroupTable
+    corpora: tuple[str, ...]
+    """Whose printed values stand beside."""
+    lines: tuple[GroupLine, ...]
+
+    @property
+    def has_published(self) -> bool:
+        """Whether printed values stand beside."""
+        return bool(self.request.published)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifferenceLine:
+    """By how much a metric's mean is lower in a group than in its baseline; None where one of them has no value."""
+
+    group: str
+    baseline: str
+    difference: float | None
+    published: Mapping[str, Mapping[str, float]]
+    """Corpus -> who says so -> the difference."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DifferenceNumbers:
+    """A table of differences."""
+
+    request: Differences
+    lines: tuple[DifferenceLine, ...]
+
+    @property
+    def has_published(self) -> bool:
+        """Whether printed values stand beside."""
+        return bool(self.request.published)
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint:
+    """One place on the x axis with the value of each metric that has one."""
+
+    label: str
+    x: float
+    values: Mapping[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurveNumbers:
+    """Ours, a point a trial, and the printed ones by corpus."""
+
+    request: Curves
+    points: tuple[CurvePoint, ...]
+    published: Mapping[str, tuple[CurvePoint, ...]]
+
+    @property
+    def has_published(self) -> bool:
+        """Whether printed values stand beside."""
+        return bool(self.published)
+
+
+def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
+    """The metric of the done trials of each group, in the order of the plan; groups without a value are empty."""
+    found: dict[str, list[float]] = {group: [] for group in frame["group"]}
+    if metric in frame.columns:
+        done = frame[frame["state"] == "done"]
+        for group, value in zip(done["group"], done[metric], strict=True):
+            if value is not None and not math.isnan(value):
+                found[group].append(float(value))
+    return found
+
+
+def corpora_beside(published: Mapping[str, object], corpus: str) -> tuple[str, ...]:
+    """Whose printed values to show: the corpus' own, or those of the first one that the paper used."""
+    return (corpus,) if corpus in published else tuple(published)[:1]
+
+
+def group_numbers(frame: pd.DataFrame, request: GroupTable, *, corpus: str) -> GroupNumbers:
+    """The table that a study asks for."""
+    by_metric = {metric: values_by_group(frame, metric) for metric in request.metrics}
+    groups = list(dict.fromkeys(frame["group"]))
+    trials = {group: frame[frame["group"] == group] for group in groups}
+    corpora = corpora_beside(request.published, corpus)
+    return GroupNumbers(
+        request=request,
+        corpora=corpora,
+        lines=tuple(
+            GroupLine(
+                group=group,
+                trials=len(trials[group]),
+                done=int((trials[group]["state"] == "done").sum()),
+                values={metric: summarise_sample(by_metric[metric][group]) for metric in request.metrics},
+                published={name: request.published[name].get(group, {}) for name in corpora},
+            )
+            for group in groups
+        ),
+    )
+
+
+def difference_numbers(frame: pd.DataFrame, request: Differences, *, corpus: str) -> DifferenceNumbers:
+    """The differences from the baselines that a study asks for; groups that the plan does not have are left out."""
+    values = values_by_group(frame, request.metric)
+    corpora = corpora_beside(request.published, corpus)
+    return DifferenceNumbers(
+        request=request,
+        lines=tuple(
+            DifferenceLine(
+                group=group,
+                baseline=baseline,
+                difference=_mean(values[baseline]) - _mean(values[group])
+                if values[group] and values[baseline]
+                else None,
+                published={name: request.published[name].get(group, {}) for name in corpora},
+            )
+            for group, baseline in request.baselines.items()
+            if group in values and baseline in values
+        ),
+    )
+
+
+def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> CurveNumbers:
+    """The curves that a study asks for; a printed point stands where our trials of its group do."""
+    done = frame[frame["state"] == "done"]
+    points = tuple(
+        CurvePoint(
+            label=row["group"],
+            x=float(row[request.x]),
+            values={name: float(row[name]) for name in request.metrics if _is_number(row.get(name))},
+        )
+        for row in done.to_dict("records")
+        if _is_number(row.get(request.x))
+    )
+    places = {point.label: point.x for point in points}
+    return CurveNumbers(
+        request=request,
+        points=points,
+        published={
+            name: _printed(request.published[name], request, places)
+            for name in corpora_beside(request.published, corpus)
+        },
+    )
+
+
+def _printed(
+    groups: Mapping[str, Mapping[str, PublishedNumber]], request: Curves, places: Mapping[str, float]
+) -> tuple[CurvePoint, ...]:
+    found = []
+    for group, numbers in groups.items():
+        x = numbers[request.x].value if request.x in numbers else places.get(group)
+        if x is None:
+            continue
+        values = {metric: numbers[metric].value for metric in request.metrics if metric in numbers}
+        if "generalisation_gap" in request.metrics and {"train_perplexity", "test_perplexity"} <= set(numbers):
+            values["generalisation_gap"] = numbers["test_perplexity"].value - numbers["train_perplexity"].value
+        found.append(CurvePoint(label=group, x=x, values=values))
+    return tuple(found)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and math.isfinite(value)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)

@@ -1,0 +1,77 @@
+"""The likeliest next words of every model at the same contexts (Fig. 3 of AAAI 2021)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PREFIX = "top_k"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prediction:
+    """What a model expects after one context."""
+
+    next: str
+    """The word that follows."""
+    probability: float
+    """What the model gives it."""
+    rank: int
+    """Its place among all words, 1 for the likeliest."""
+    top: tuple[tuple[str, float], ...]
+    """The likeliest words with their probabilities."""
+
+    @property
+    def hit(self) -> bool:
+        """Whether the word that follows is among the likeliest."""
+        return self.rank <= len(self.top)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PredictionNumbers:
+    """`cells[i][j]` is the j-th model's prediction at the i-th context; None where the trial has none."""
+
+    contexts: tuple[str, ...]
+    models: tuple[str, ...]
+    cells: tuple[tuple[Prediction | None, ...], ...]
+    has_published: bool = False
+    """The papers print the words in a table that is not part of the data."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The word that follows each context; empty where no model has a prediction."""
+        return tuple(next((cell.next for cell in row if cell), "") for row in self.cells)
+
+    def hits(self, j: int) -> tuple[int, int]:
+        """At how many contexts the j-th model has the true word among its likeliest, and at how many it was asked."""
+        asked = [row[j] for row in self.cells if row[j] is not None]
+        return sum(cell.hit for cell in asked if cell), len(asked)
+
+
+def prediction_numbers(frame: pd.DataFrame) -> PredictionNumbers:
+    """Read the metrics of the measurement top_k of the done trials."""
+    columns = [name for name in frame.columns if name.startswith(PREFIX)]
+    done = frame[frame["state"] == "done"]
+    return PredictionNumbers(
+        contexts=tuple(name.partition(" ")[2] for name in columns),
+        models=tuple(done["group"]),
+        cells=tuple(tuple(_read(value) for value in done[name]) for name in columns),
+    )
+
+
+def _read(value: object) -> Prediction | None:
+    if not isinstance(value, str):
+        return None
+    found: dict[str, Any] = json.loads(value)
+    top: Sequence[tuple[str, float]] = found["top"]
+    return Prediction(
+        next=found["next"],
+        probability=found["probability"],
+        rank=found["rank"],
+        top=tuple((word, probability) for word, probability in top),
+    )

@@ -1,0 +1,69 @@
+"""One page over all reports in a folder: what each asks, how far it is, what it says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import jinja2
+from pydantic import ValidationError
+
+from orchestrator.report.page import TEMPLATES, Page
+from trainables.files import write_file
+from trainables.frozen import Frozen
+
+CARD_FILE = "summary.json"
+FINDINGS_SHOWN = 3
+
+
+class Card(Frozen):
+    """What the index says of one report; each report leaves its own beside its page."""
+
+    title: str
+    variant: str
+    question: str
+    scale: str
+    trials: str
+    findings: tuple[str, ...]
+
+
+def card_of(page: Page) -> Card:
+    """The entry of a report's page."""
+    run = dict(page.run)
+    return Card(
+        title=page.title,
+        variant=page.variant,
+        question=page.question,
+        scale=run["scale"],
+        trials=run.get("trials", "no trials"),
+        findings=tuple(page.findings[:FINDINGS_SHOWN]),
+    )
+
+
+def write_index(folder: Path) -> Path:
+    """Write index.html over the reports below the folder, in alphabetical order; returns its path."""
+    cards = [(path.parent.name, card) for path in sorted(folder.glob(f"*/{CARD_FILE}")) if (card := _read(path))]
+    path = folder / "index.html"
+    write_file(path, _render(cards).encode())
+    return path
+
+
+def _read(path: Path) -> Card | None:
+    try:
+        return Card.model_validate_json(path.read_bytes())
+    except (OSError, ValidationError):  # of another version, or just being deleted
+        return None
+
+
+def _render(cards: Sequence[tuple[str, Card]]) -> str:
+    templates = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    html: str = templates.get_template("index.html.j2").render(
+        cards=cards, style=(TEMPLATES / "report.css").read_text(encoding="utf-8")
+    )
+    return html

@@ -1,0 +1,37 @@
+"""What the terminal and the page show of each answer to a study's question: sentences, tables, figures."""
+
+from __future__ import annotations
+
+from orchestrator.analysis.contrasts import ContrastNumbers
+from orchestrator.analysis.groups import CurveNumbers, DifferenceNumbers, GroupNumbers
+from orchestrator.analysis.predictions import PredictionNumbers
+from orchestrator.analysis.summary import Answer, StudySummaryNumbers
+from orchestrator.report.sections.contrasts import contrast_section
+from orchestrator.report.sections.curves import curve_section
+from orchestrator.report.sections.groups import difference_section, group_section
+from orchestrator.report.sections.predictions import prediction_section
+from orchestrator.report.sections.section import Section
+from orchestrator.report.sections.similarity import similarity_section
+
+__all__ = ["Section", "sections"]
+
+
+def sections(summary: StudySummaryNumbers) -> tuple[Section, ...]:
+    """One section for each of the study's answers, in its order."""
+    return tuple(_section(answer) for answer in summary.answers)
+
+
+def _section(answer: Answer) -> Section:
+    match answer:
+        case GroupNumbers():
+            return group_section(answer)
+        case DifferenceNumbers():
+            return difference_section(answer)
+        case ContrastNumbers():
+            return contrast_section(answer)
+        case CurveNumbers():
+            return curve_section(answer)
+        case PredictionNumbers():
+            return prediction_section(answer)
+        case _:
+            return similarity_section(answer)

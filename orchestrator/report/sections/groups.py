@@ -1,0 +1,140 @@
+"""Means by group beside the printed ones, and differences from a baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from orchestrator.analysis.groups import DifferenceNumbers, GroupLine, GroupNumbers
+from orchestrator.report import formats
+from orchestrator.report.sections.section import Section
+from orchestrator.report.tables import Cell, TextTable
+
+BEST_IS_LEAST = ("test_perplexity", "valid_perplexity")
+DASH = "\N{EN DASH}"
+
+
+def group_section(numbers: GroupNumbers) -> Section:
+    """The table of a GroupTable request."""
+    request = numbers.request
+    columns = [(metric, _printed_corpora(numbers, metric)) for metric in request.metrics]
+    head = ["model", "trials"]
+    for metric, corpora in columns:
+        head.append(formats.title(metric))
+        head += [f"published {formats.corpus_title(corpus)}" for corpus in corpora]
+    beside = f", beside {request.source}" if any(corpora for _, corpora in columns) and request.source else ""
+    return Section(
+        key="groups",
+        heading=request.title,
+        findings=tuple(_order(numbers)),
+        tables=(
+            TextTable(
+                caption=f"Means \N{PLUS-MINUS SIGN} standard deviations over the done trials{beside}",
+                head=tuple(head),
+                body=tuple(tuple(_cells(line, columns)) for line in numbers.lines),
+            ),
+        ),
+        files={"groups.csv": list(_csv(numbers))},
+    )
+
+
+def _printed_corpora(numbers: GroupNumbers, metric: str) -> list[str]:
+    return [
+        corpus for corpus in numbers.corpora if any(metric in line.published.get(corpus, {}) for line in numbers.lines)
+    ]
+
+
+def _cells(line: GroupLine, columns: Sequence[tuple[str, Sequence[str]]]) -> Iterator[Cell]:
+    yield Cell(text=line.group, kind="name")
+    count = str(line.done) if line.done == line.trials else f"{line.done} of {line.trials}"
+    yield Cell(text=count, number=line.done)
+    for metric, corpora in columns:
+        found = line.values[metric]
+        yield Cell(text=formats.spread(metric, found.mean, found.sd), number=found.mean)
+        for corpus in corpora:
+            printed = line.published[corpus].get(metric)
+            text = formats.spread(metric, printed.value, printed.deviation) if printed else DASH
+            yield Cell(text=text, number=printed.value if printed else None)
+
+
+def _order(numbers: GroupNumbers) -> Iterator[str]:
+    """The groups by rank, and which has the least perplexity: descriptions of means, not tests."""
+    for metric in numbers.request.metrics:
+        means = {line.group: line.values[metric].mean for line in numbers.lines}
+        known = {group: mean for group, mean in means.items() if mean is not None}
+        if len(known) < 2 or metric not in (*BEST_IS_LEAST, "press_rank"):
+            continue
+        name = formats.capital(formats.title(metric))
+        ordered = sorted(known, key=known.__getitem__)
+        if metric == "press_rank":
+            shown = ", ".join(f"{group} {formats.cell(metric, known[group])}" for group in ordered)
+            yield f"{name} from low to high: {shown}."
+        else:
+            best, worst = (f"{group} ({formats.cell(metric, known[group])})" for group in (ordered[0], ordered[-1]))
+            yield f"{name} is lowest in {best} and highest in {worst}."
+
+
+def _csv(numbers: GroupNumbers) -> Iterator[list[Any]]:
+    metrics = numbers.request.metrics
+    ours = [f"{metric}_{what}" for metric in metrics for what in ("n", "mean", "sd")]
+    printed = [(corpus, metric) for corpus in numbers.corpora for metric in metrics]
+    yield [
+        "group",
+        "trials",
+        "done",
+        *ours,
+        *(f"published_{corpus}_{metric}{end}" for corpus, metric in printed for end in ("", "_sd")),
+    ]
+    for line in numbers.lines:
+        found = [line.values[metric] for metric in metrics]
+        beside = [line.published[corpus].get(metric) for corpus, metric in printed]
+        yield [
+            line.group,
+            line.trials,
+            line.done,
+            *(value for sample in found for value in (sample.n, sample.mean, sample.sd)),
+            *(value for one in beside for value in ((one.value, one.deviation) if one else (None, None))),
+        ]
+
+
+def difference_section(numbers: DifferenceNumbers) -> Section:
+    """The table of a Differences request."""
+    request, lines = numbers.request, numbers.lines
+    columns = list(
+        dict.fromkeys(
+            (corpus, source) for line in lines for corpus, printed in line.published.items() for source in printed
+        )
+    )
+    body = tuple(
+        (
+            Cell(text=line.group, kind="name"),
+            Cell(text=line.baseline, kind="name"),
+            Cell(text=formats.signed(line.difference), number=line.difference),
+            *(
+                Cell(text=formats.signed(value), number=value)
+                for value in (line.published.get(corpus, {}).get(source) for corpus, source in columns)
+            ),
+        )
+        for line in lines
+    )
+    metric = formats.title(request.metric)
+    head = ("model", "against", "ours", *(f"{source}, {formats.corpus_title(corpus)}" for corpus, source in columns))
+    beside = f", beside {request.source}" if columns and request.source else ""
+    return Section(
+        key="differences",
+        heading=f"Gain in {metric} over the baseline",
+        tables=(
+            TextTable(
+                caption=f"{formats.capital(metric)} of the baseline less the model's: positive is better{beside}",
+                head=head,
+                body=body,
+            ),
+        ),
+        method="Differences of means; with one seed a model they hold for that seed alone.",
+        files={
+            "differences.csv": [
+                ["group", "baseline", "ours", *(f"{source} {corpus}" for corpus, source in columns)],
+                *([line[0].text, line[1].text, *(cell.number for cell in line[2:])] for line in body),
+            ]
+        },
+    )

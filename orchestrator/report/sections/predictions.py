@@ -1,0 +1,128 @@
+"""Which model has the true next word among its likeliest, and what they expect instead (Fig. 3, SM Table 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from orchestrator.analysis.predictions import Prediction, PredictionNumbers
+from orchestrator.report.figures import STYLE, new_figure
+from orchestrator.report.sections.section import Drawing, Section
+from orchestrator.report.tables import Cell, TextTable
+
+MISSED, FOUND = "0.15", "#7fc8a9"
+
+
+def prediction_section(numbers: PredictionNumbers) -> Section:
+    """The table and the figure of a Predictions request."""
+    if not numbers.contexts or not numbers.models:
+        return Section(key="predictions", heading="Predictions", findings=("No trial has predictions yet.",))
+    return Section(
+        key="predictions",
+        heading="The likeliest next words",
+        findings=tuple(_findings(numbers)),
+        tables=(_hits_table(numbers), _words_table(numbers)),
+        method=(
+            "A context is the test text up to a word, the hidden state carried from the start. Contexts that were "
+            "chosen by hand are no sample of the text: hits on them describe these contexts and test nothing."
+        ),
+        files={"predictions.csv": list(_csv(numbers))},
+        drawings=(
+            Drawing(
+                name="predictions",
+                caption="Light: the true next word is among the five likeliest, with its place; dark: it is not.",
+                draw=lambda: _draw(numbers),
+            ),
+        ),
+    )
+
+
+def _findings(numbers: PredictionNumbers) -> Iterator[str]:
+    shown = []
+    for j, model in enumerate(numbers.models):
+        hits, asked = numbers.hits(j)
+        shown.append(f"{model} at {hits} of {asked}")
+    yield f"The true next word is among the five likeliest: {', '.join(shown)}."
+    rows = [[cell.hit for cell in row if cell] for row in numbers.cells]
+    everyone, no_one = sum(all(row) for row in rows if row), sum(not any(row) for row in rows if row)
+    mixed = len(rows) - everyone - no_one
+    yield (
+        f"All models have it at {everyone} contexts and none at {no_one}; at the {mixed} others some have it and some "
+        "do not."
+    )
+
+
+def _hits_table(numbers: PredictionNumbers) -> TextTable:
+    body = []
+    for j, model in enumerate(numbers.models):
+        hits, asked = numbers.hits(j)
+        body.append((Cell(text=model, kind="name"), Cell(text=str(hits), number=hits), Cell(text=str(asked))))
+    return TextTable(
+        caption="Contexts with the true next word among the five likeliest",
+        head=("model", "hits", "contexts"),
+        body=tuple(body),
+    )
+
+
+def _words_table(numbers: PredictionNumbers) -> TextTable:
+    return TextTable(
+        caption="The five likeliest words, and the place of the true one",
+        head=("context", "next word", *numbers.models),
+        body=tuple(
+            (
+                Cell(text=context, kind="name"),
+                Cell(text=word, kind="short"),
+                *(Cell(text=_expected(cell), kind="name") for cell in row),
+            )
+            for context, word, row in zip(numbers.contexts, numbers.words, numbers.cells, strict=True)
+        ),
+    )
+
+
+def _expected(cell: Prediction | None) -> str:
+    if cell is None:
+        return "\N{EN DASH}"
+    return f"{', '.join(word for word, _ in cell.top)} ({cell.rank})"
+
+
+def _csv(numbers: PredictionNumbers) -> Iterator[list[object]]:
+    yield ["context", "next_word", "model", "rank", "probability", "likeliest", "their_probabilities"]
+    for context, row in zip(numbers.contexts, numbers.cells, strict=True):
+        for model, cell in zip(numbers.models, row, strict=True):
+            if cell is not None:
+                words, shares = zip(*cell.top, strict=True)
+                yield [
+                    context,
+                    cell.next,
+                    model,
+                    cell.rank,
+                    cell.probability,
+                    " ".join(words),
+                    " ".join(map(str, shares)),
+                ]
+
+
+def _draw(numbers: PredictionNumbers) -> Figure:
+    with mpl.rc_context(STYLE):
+        rows, columns = len(numbers.models), len(numbers.contexts)
+        figure, axes = new_figure(
+            width_in=1.9 + 0.36 * columns, height_in=1.5 + 0.36 * rows, left_in=1.5, top_in=0.1, bottom_in=1.2
+        )
+        for i, context in enumerate(numbers.cells):
+            for j, cell in enumerate(context):
+                if cell is None:
+                    continue
+                colour = FOUND if cell.hit else MISSED
+                axes.add_patch(Rectangle((i, j), 1, 1, facecolor=colour, edgecolor="white", linewidth=1))
+                if cell.hit:
+                    axes.text(i + 0.5, j + 0.5, str(cell.rank), ha="center", va="center", fontsize=9)
+        axes.set_xlim(0, columns)
+        axes.set_ylim(rows, 0)
+        axes.set_xticks([i + 0.5 for i in range(columns)], numbers.contexts, rotation=90)
+        axes.set_yticks([j + 0.5 for j in range(rows)], numbers.models)
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        return figure

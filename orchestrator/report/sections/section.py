@@ -1,0 +1,38 @@
+"""A part of a report that answers one request of the study."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from orchestrator.report.tables import TextTable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drawing:
+    """A figure to be drawn."""
+
+    name: str
+    """File name without its ending."""
+    caption: str
+    draw: Callable[[], Figure] = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """What is shown of one answer."""
+
+    key: str
+    """Short and unique in a report: an anchor, and the start of its files' names."""
+    heading: str
+    findings: tuple[str, ...] = ()
+    """What the numbers say, a sentence each."""
+    tables: tuple[TextTable, ...] = ()
+    method: str = ""
+    """How the numbers were made, where the tables do not say it."""
+    files: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
+    """CSV file -> its lines, heading first, with every digit."""
+    drawings: tuple[Drawing, ...] = ()

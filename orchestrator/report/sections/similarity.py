@@ -1,0 +1,138 @@
+"""Word-similarity benchmarks by group, and how often one group beats another (Fig. 4, SM Table 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+
+from orchestrator.analysis.similarity import Scores, SimilarityNumbers
+from orchestrator.report import formats
+from orchestrator.report.figures import COLOURS, STYLE, new_figure
+from orchestrator.report.sections.section import Drawing, Section
+from orchestrator.report.tables import Cell, TextTable
+
+METHOD = (
+    "Spearman's rho between people's scores and the cosines of embedding rows, over the pairs whose two lower-cased "
+    "words are in the vocabulary. A benchmark with few known pairs decides little: with n pairs, two rhos that differ "
+    "by less than about 2 / \N{SQUARE ROOT}n are within chance."
+)
+
+
+def similarity_section(numbers: SimilarityNumbers) -> Section:
+    """The tables and the figure of a Similarity request."""
+    scores = numbers.scores
+    if not scores.benchmarks:
+        return Section(key="similarity", heading="Word similarity", findings=("No trial was measured on it yet.",))
+    drawings = [("similarity_wins", "ours", scores)]
+    drawings += [
+        (f"similarity_wins_published_{name}", f"as published for {formats.corpus_title(name)}", found)
+        for name, found in numbers.published.items()
+    ]
+    return Section(
+        key="similarity",
+        heading="Word similarity",
+        findings=tuple(_findings(numbers)),
+        tables=(_rho_table(numbers), *(_wins_table(found, whose) for _, whose, found in drawings)),
+        method=METHOD,
+        files={"word_similarity.csv": list(_csv(numbers))},
+        drawings=tuple(
+            Drawing(
+                name=name,
+                caption=f"On how many benchmarks the row beats the column, {whose}.",
+                draw=partial(_draw, found),
+            )
+            for name, whose, found in drawings
+        ),
+    )
+
+
+def _findings(numbers: SimilarityNumbers) -> Iterator[str]:
+    used = [numbers.pairs.get(name, 0) for name in numbers.scores.benchmarks]
+    yield (
+        f"Of {len(used)} benchmarks, {sum(pairs >= 100 for pairs in used)} have 100 or more pairs of known words "
+        f"({', '.join(f'{name} {pairs}' for name, pairs in zip(numbers.scores.benchmarks, used, strict=True))})."
+    )
+    wins = numbers.scores.wins()
+    totals = {group: sum(row) for group, row in zip(numbers.scores.groups, wins, strict=True)}
+    ordered = sorted(totals, key=lambda group: -totals[group])
+    yield (
+        "Comparisons won, of "
+        f"{len(used) * (len(totals) - 1)}: {', '.join(f'{group} {totals[group]}' for group in ordered)}."
+    )
+
+
+def _rho_table(numbers: SimilarityNumbers) -> TextTable:
+    scores = numbers.scores
+    printed = {
+        corpus: dict(zip(found.benchmarks, found.rho, strict=True)) for corpus, found in numbers.published.items()
+    }
+    beside = "; in brackets the published ones" if len(printed) == 1 else ""
+    body = []
+    for name, row in zip(scores.benchmarks, scores.rho, strict=True):
+        old = next(iter(printed.values())).get(name, (None,) * len(row)) if beside else (None,) * len(row)
+        cells = [Cell(text=_rho(value, other), number=value) for value, other in zip(row, old, strict=True)]
+        pairs = numbers.pairs.get(name, 0)
+        body.append((Cell(text=name, kind="name"), Cell(text=str(pairs), number=pairs), *cells))
+    return TextTable(
+        caption=f"Spearman's \N{GREEK SMALL LETTER RHO} of each benchmark{beside}",
+        head=("benchmark", "pairs", *scores.groups),
+        body=tuple(body),
+    )
+
+
+def _rho(value: float | None, published: float | None) -> str:
+    ours = "\N{EN DASH}" if value is None else formats.coefficient(value)
+    return ours if published is None else f"{ours} ({formats.coefficient(published)})"
+
+
+def _wins_table(scores: Scores, whose: str) -> TextTable:
+    return TextTable(
+        caption=f"On how many benchmarks the row beats the column, {whose}",
+        head=("model", *scores.groups),
+        body=tuple(
+            (Cell(text=group, kind="name"), *(Cell(text=str(count), number=count) for count in row))
+            for group, row in zip(scores.groups, scores.wins(), strict=True)
+        ),
+    )
+
+
+def _csv(numbers: SimilarityNumbers) -> Iterator[list[object]]:
+    scores = numbers.scores
+    yield [
+        "benchmark",
+        "pairs",
+        *scores.groups,
+        *(f"published_{c}_{g}" for c in numbers.published for g in scores.groups),
+    ]
+    for name, row in zip(scores.benchmarks, scores.rho, strict=True):
+        beside: list[float | None] = []
+        for found in numbers.published.values():
+            beside += dict(zip(found.benchmarks, found.rho, strict=True)).get(name, (None,) * len(row))
+        yield [name, numbers.pairs.get(name, 0), *row, *beside]
+
+
+def _draw(scores: Scores) -> Figure:
+    with mpl.rc_context(STYLE):
+        size = len(scores.groups)
+        figure, axes = new_figure(
+            width_in=2.0 + 0.6 * size, height_in=1.4 + 0.45 * size, left_in=1.2, top_in=0.1, bottom_in=1.0
+        )
+        wins = np.array(scores.wins(), dtype=float)
+        np.fill_diagonal(wins, np.nan)
+        axes.imshow(
+            np.ma.masked_invalid(wins), cmap=COLOURS, vmin=0, vmax=max(1, len(scores.benchmarks)), aspect="auto"
+        )
+        for i in range(size):
+            for j in range(size):
+                if i != j:
+                    ink = "white" if wins[i, j] < len(scores.benchmarks) / 2 else "black"
+                    axes.text(j, i, f"{wins[i, j]:.0f}", ha="center", va="center", color=ink)
+        axes.set_xticks(range(size), scores.groups, rotation=40, ha="right")
+        axes.set_yticks(range(size), scores.groups)
+        axes.tick_params(length=0)
+        axes.spines[:].set_visible(False)
+        return figure

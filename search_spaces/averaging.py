@@ -1,0 +1,62 @@
+"""Six models under two rules for when averaging starts (AAAI 2021, Table 1, SM Tables 10 and 11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from search_spaces.models import AVERAGING, SIX, model_and_averaging, trial
+from search_spaces.published import Row, by_group, rows
+from search_spaces.study import Differences, GroupTable, Study
+from trainables.config import CorpusConfig, TrialConfig
+
+TABLE_1 = {"SS": "sigsoftmax", "LMS-PLIF": "lms_plif", "MoS": "mos"}
+
+
+def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
+    """Six models with NT-ASGD and with ET-ASGD, the authors' seed: 12 trials a corpus."""
+    for averaging in AVERAGING:
+        for model in SIX:
+            yield trial(corpus, model, averaging=averaging)
+
+
+def group(row: Row) -> str:
+    """The group that a row of SM Tables 10 and 11 belongs to."""
+    return f"{row['model']} {row['averaging'].replace('_', '-').upper()}"
+
+
+def published_differences() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
+    """Table 1: what the original papers reported and what this one reproduced, on Penn Treebank."""
+    table = {row["source"]: row for row in rows("table1_reproduction") if row["metric"] == "perplexity_difference"}
+    return {
+        "ptb": {
+            f"{model} ET-ASGD": {
+                "the model's own paper": float(table["reported"][column]),
+                "AAAI 2021": float(table["ours"][column]),
+            }
+            for column, model in TABLE_1.items()
+        }
+    }
+
+
+STUDY = Study(
+    name="averaging",
+    title="When averaging starts",
+    question="How much of a model's gain over softmax is the rule for when averaging starts?",
+    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Table 1 and SM Tables 10 and 11",
+    trials=trials,
+    label=model_and_averaging,
+    corpora=("ptb", "wikitext-2"),
+    analyses=(
+        GroupTable(
+            metrics=("parameters", "train_perplexity", "valid_perplexity", "test_perplexity", "press_rank"),
+            title="Results by model and rule",
+            source="SM Tables 10 and 11",
+            published=by_group("sm_table10_11_averaging", group),
+        ),
+        Differences(
+            baselines={f"{model} {rule}": f"softmax {rule}" for rule in AVERAGING for model in SIX[1:]},
+            source="Table 1",
+            published=published_differences(),
+        ),
+    ),
+)

@@ -1,0 +1,48 @@
+"""PLIF in language models: what it costs and what it brings (Ganea et al., ICML 2019)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from search_spaces.models import model_and_seed, trial
+from search_spaces.published import by_group
+from search_spaces.study import GroupTable, Study
+from trainables.config import CorpusConfig, TrialConfig
+
+MODELS = {"softmax": "softmax", "lms_plif_1e5": "lms_plif", "mos_15": "mos", "mos_15_plif_1e6": "mos_plif"}
+"""As the talk calls them, and as they are called here."""
+
+
+def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
+    """Four models with the settings of AAAI 2021, the authors' seed."""
+    for model in MODELS.values():
+        yield trial(corpus, model)
+
+
+STUDY = Study(
+    name="plif_lm",
+    title="Piecewise linear output functions in language models",
+    question="Does a learned piecewise linear function lower the perplexity, and what does it cost?",
+    source="Breaking the Softmax Bottleneck via Learnable Monotonic Pointwise Non-linearities (ICML 2019)",
+    trials=trials,
+    label=model_and_seed,
+    corpora=("ptb",),
+    analyses=(
+        GroupTable(
+            metrics=(
+                "parameters",
+                "valid_perplexity",
+                "test_perplexity",
+                "seconds_per_epoch",
+                "peak_memory_mib",
+                "press_rank",
+            ),
+            source="the talk's table of language models",
+            published=by_group("ganea_language_modelling", lambda row: MODELS[row["model"]]),
+        ),
+    ),
+    deviations=(
+        "The talk's mixtures have 26.6 and 28.6 million parameters; these have the 21.5 and 22.5 million of the "
+        "AAAI-2021 settings, whose softmax model is the talk's.",
+    ),
+)

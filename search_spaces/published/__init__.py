@@ -1,0 +1,82 @@
+"""The values that the papers printed, as they printed them: a CSV file a table, with mean and deviation where given.
+
+`table*` and `fig*` are the AAAI-2021 paper, `sm_*` its supplementary material, `ganea_*` the ICML-2019 talk. A printed
+value is a claim to check, not a truth to hit.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+METRICS = {
+    "train_ppl": "train_perplexity",
+    "valid_ppl": "valid_perplexity",
+    "test_ppl": "test_perplexity",
+    "rank": "press_rank",
+    "press_rank": "press_rank",
+    "effective_rank_1e-3": "effective_rank_1e-3",
+    "effective_rank_1e-4": "effective_rank_1e-4",
+    "effective_rank_1e-5": "effective_rank_1e-5",
+    "params_millions": "parameters",
+    "seconds_per_epoch": "seconds_per_epoch",
+    "seconds_per_epoch_v100": "seconds_per_epoch",
+}
+"""Column of a table -> what the project calls the quantity."""
+UNITS = {"params_millions": 1e6}
+
+Row = Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedNumber:
+    """A printed value, or a printed mean with its standard deviation."""
+
+    value: float
+    deviation: float | None = None
+
+
+PublishedTable = Mapping[str, Mapping[str, Mapping[str, PublishedNumber]]]
+"""Corpus -> group -> metric -> the printed number."""
+
+
+@cache
+def rows(table: str) -> tuple[Row, ...]:
+    """The rows of a table by its file's name, every value as it is printed, empty where there is none."""
+    with (FOLDER / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+        return tuple(csv.DictReader(file))
+
+
+def by_group(table: str, group: Callable[[Row], str] = lambda row: row["model"]) -> PublishedTable:
+    """The metrics of a table; `group` says which of a study's groups a row belongs to. Without a corpus it is PTB."""
+    found: dict[str, dict[str, dict[str, PublishedNumber]]] = {}
+    for row in rows(table):
+        of_corpus = found.setdefault(row.get("corpus", "ptb"), {})
+        of_corpus[group(row)] = _numbers(row)
+    return found
+
+
+def _numbers(row: Row) -> dict[str, PublishedNumber]:
+    numbers = {}
+    for column, text in row.items():
+        name = column.removesuffix("_mean")
+        if name not in METRICS or not text:
+            continue
+        deviation = row.get(f"{name}_sd")
+        numbers[METRICS[name]] = PublishedNumber(
+            value=round(float(text) * UNITS.get(name, 1.0), 6), deviation=float(deviation) if deviation else None
+        )
+    return numbers
+
+
+def p_values(table: str, column: str = "p_value_vs_softmax") -> dict[str, dict[str, float]]:
+    """Corpus -> model -> the printed p-value, where there is one."""
+    found: dict[str, dict[str, float]] = {}
+    for row in rows(table):
+        if row[column]:
+            found.setdefault(row.get("corpus", "ptb"), {})[row["model"]] = float(row[column])
+    return found

@@ -1,0 +1,31 @@
+"""Which models have the true next word among their five likeliest? (AAAI 2021, Fig. 3, SM Table 2)"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from search_spaces.models import SIX, model_and_averaging, trial
+from search_spaces.study import GroupTable, Predictions, Study
+from trainables.config import CorpusConfig, TrialConfig
+
+
+def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
+    """The models of `averaging`: six with ET-ASGD, and the two mixtures with NT-ASGD as well."""
+    for model in SIX:
+        yield trial(corpus, model)
+    for model in ("mos", "moc"):
+        yield trial(corpus, model, averaging="NT-ASGD")
+
+
+STUDY = Study(
+    name="qualitative",
+    title="The likeliest next words at eighteen contexts",
+    question="Do high-rank models have the true next word among their five likeliest where low-rank ones do not?",
+    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Fig. 3 and SM Table 2",
+    trials=trials,
+    label=model_and_averaging,
+    corpora=("ptb",),
+    measurements=("perplexity@1", "spectrum@1", "top_k@1"),
+    analyses=(Predictions(), GroupTable(metrics=("test_perplexity", "press_rank"))),
+    deviations=("On another corpus than Penn Treebank the contexts are eighteen evenly spaced ones of its test text.",),
+)

@@ -1,0 +1,115 @@
+"""What a study can ask of its results: tables, tests, correlations, figures, and the published values beside them.
+
+A group is what the names of trials say apart from their seed: "mos K=15" of "mos K=15 seed=28".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from search_spaces.published import PublishedTable
+
+
+@dataclass(frozen=True, kw_only=True)
+class PublishedCorrelation:
+    """Pearson correlations that a paper printed for one corpus."""
+
+    all_cells: float
+    windowed: float
+    """Inside the perplexity window only."""
+    cells: int
+    """How many trials `all_cells` is over. Papers rarely print how many are in the window."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Correlation:
+    """Ask for the correlation of two metrics over the trials, all of them and inside a window of `y`."""
+
+    x: str = "press_rank"
+    y: str = "test_perplexity"
+    windows: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    """Corpus -> the published window (low, high) of `y`, both ends inside. Used at paper scale only: a perplexity
+    window means nothing for other models. Elsewhere the window is the better half of the trials."""
+    published: Mapping[str, PublishedCorrelation] = field(default_factory=dict)
+    """Corpus -> what the paper printed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridMap:
+    """Ask for tables and heat maps of metrics over two config values, named by their dotted paths."""
+
+    row: str
+    column: str
+    values: tuple[str, ...] = ("press_rank", "test_perplexity")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupTable:
+    """Ask for the mean and standard deviation of metrics in each group, beside the published ones."""
+
+    metrics: tuple[str, ...]
+    title: str = "Results by model"
+    source: str = ""
+    """The published table."""
+    published: PublishedTable = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Differences:
+    """Ask for how much lower a metric is in each group than in its baseline, from means (positive: better)."""
+
+    baselines: Mapping[str, str]
+    """Group -> the group that it is held against."""
+    metric: str = "test_perplexity"
+    source: str = ""
+    published: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
+    """Corpus -> group -> who says so -> the difference."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Ask for significance tests of a metric between each group and its baseline, over the same seeds."""
+
+    baselines: Mapping[str, str]
+    """Group -> the group that it is held against; all of them are one family for Holm's correction."""
+    metric: str = "test_perplexity"
+    seeds: tuple[int, ...] | None = None
+    """The trials that count; None takes all. A seed that somebody chose is no random one."""
+    source: str = ""
+    published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Corpus -> group -> p-value of Student's test."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Curves:
+    """Ask for metrics as curves over a setting, one small figure each, a point a trial, the published ones beside."""
+
+    x: str
+    """A config value, by its dotted path, or a metric."""
+    metrics: tuple[str, ...]
+    caption: str
+    published: PublishedTable = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Predictions:
+    """Ask for the likeliest next words at chosen contexts (measurement top_k)."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Similarity:
+    """Ask for the word-similarity benchmarks (measurement word_similarity): which group's embedding is better."""
+
+    published: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
+    """Corpus -> benchmark -> group -> Spearman's rho."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupSpectra:
+    """Ask for the spectra coloured by group instead of by rank."""
+
+
+Analysis = (
+    Correlation | GridMap | GroupTable | Differences | Comparison | Curves | Predictions | Similarity | GroupSpectra
+)

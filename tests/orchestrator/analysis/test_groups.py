@@ -1,0 +1,137 @@
+"""Groups of trials: means, differences, curves, tests, predictions and similarity, against numbers worked by hand."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+from scipy import stats
+
+from orchestrator.analysis.contrasts import contrast_numbers
+from orchestrator.analysis.frames import flatten, group_of
+from orchestrator.analysis.groups import curve_numbers, difference_numbers, group_numbers
+from orchestrator.analysis.predictions import prediction_numbers
+from orchestrator.analysis.similarity import similarity_numbers
+from search_spaces.published import PublishedNumber
+from search_spaces.requests import Comparison, Curves, Differences, GroupTable, Similarity
+
+RHO: dict[str, Any] = {"similarity X": 0.5, "similarity Y": 0.1}
+PAIRS: dict[str, Any] = {"similarity pairs X": 10, "similarity pairs Y": 4}
+PUBLISHED = {"ptb": {"a": {"test_perplexity": PublishedNumber(value=5.0, deviation=0.5)}}}
+
+
+def row(name: str, state: Any = "done", seed: Any = 1, **metrics: Any) -> dict[str, Any]:
+    return {
+        "trial_id": name,
+        "name": name,
+        "state": state,
+        "attempt": 1,
+        "cause": None,
+        "config": {"seed": seed, "output_layer": {"mixtures": len(name)}},
+        "metrics": metrics,
+    }
+
+
+ROWS = [
+    row("a seed=1", seed=1, test_perplexity=10.0, train_perplexity=4.0),
+    row("a seed=2", seed=2, test_perplexity=12.0, train_perplexity=5.0),
+    row("a seed=3", "failed", seed=3),
+    row("b seed=1", seed=1, test_perplexity=9.0),
+    row("b seed=2", seed=2, test_perplexity=8.0),
+    row("b seed=9", seed=9, test_perplexity=100.0),
+    row("c seed=1", "planned", seed=1),
+]
+FRAME = flatten(ROWS).frame()
+
+
+def test_a_group_is_the_name_without_the_seed() -> None:
+    assert [group_of(name) for name in ("mos K=15 seed=28", "mos K=15", "seed=1 x", "a seed=1 b")] == [
+        "mos K=15",
+        "mos K=15",
+        "seed=1 x",
+        "a seed=1 b",
+    ]
+
+
+def test_means_and_deviations_are_over_the_done_trials_of_a_group() -> None:
+    numbers = group_numbers(
+        FRAME, GroupTable(metrics=("test_perplexity", "press_rank"), published=PUBLISHED), corpus="x"
+    )
+    a, b, c = numbers.lines
+    assert (a.group, a.trials, a.done) == ("a", 3, 2)
+    found = a.values["test_perplexity"]
+    assert (found.n, found.mean) == (2, 11.0)
+    assert found.sd == pytest.approx(math.sqrt(2))
+    assert a.published == PUBLISHED | {"ptb": PUBLISHED["ptb"]["a"]}
+    assert b.values["test_perplexity"].mean == pytest.approx(39)
+    assert (c.done, c.values["test_perplexity"].mean, b.values["press_rank"].n) == (0, None, 0)
+
+
+def test_a_difference_is_baseline_less_model() -> None:
+    request = Differences(baselines={"b": "a", "c": "a", "unknown": "a"}, published={"ptb": {"b": {"paper": 0.4}}})
+    b, c = difference_numbers(FRAME, request, corpus="ptb").lines
+    assert b.difference == pytest.approx(11 - 39)
+    assert c.difference is None
+    assert b.published == {"ptb": {"paper": 0.4}}
+
+
+def test_only_the_named_seeds_are_tested_and_the_family_is_corrected() -> None:
+    request = Comparison(baselines={"b": "a", "c": "a"}, seeds=(1, 2), published={"ptb": {"b": 0.05}})
+    b, c = contrast_numbers(FRAME, request, corpus="ptb").contrasts
+    truth = stats.ttest_ind([9.0, 8.0], [10.0, 12.0])
+    assert b.found.student.p_value == pytest.approx(truth.pvalue, rel=1e-12)
+    assert b.found.student.difference == pytest.approx(-2.5)
+    assert b.p_adjusted == pytest.approx(truth.pvalue), "a test without a value is no member of the family"
+    assert b.published == {"ptb": 0.05}
+    assert (c.found.student.p_value, c.p_adjusted) == (None, None)
+    assert "c" in c.found.student.missing
+
+
+def test_curves_put_a_printed_value_where_our_trial_of_its_group_stands() -> None:
+    rows = [row("K=1", test_perplexity=9.0), row("K=22", test_perplexity=8.0), row("K=333", "failed")]
+    published = {"ptb": {name: {"test_perplexity": PublishedNumber(value=5.0)} for name in ("K=1", "K=333", "K=4")}}
+    request = Curves(x="output_layer.mixtures", metrics=("test_perplexity",), caption="", published=published)
+    numbers = curve_numbers(flatten(rows).frame(), request, corpus="ptb")
+    assert [(point.x, point.values["test_perplexity"]) for point in numbers.points] == [(3.0, 9.0), (4.0, 8.0)]
+    assert [(point.label, point.x) for point in numbers.published["ptb"]] == [("K=1", 3.0)]
+
+
+def test_the_printed_gap_is_the_difference_of_the_printed_perplexities() -> None:
+    printed = {
+        "press_rank": PublishedNumber(value=7.0),
+        "train_perplexity": PublishedNumber(value=3.0),
+        "test_perplexity": PublishedNumber(value=5.0),
+    }
+    request = Curves(x="press_rank", metrics=("generalisation_gap",), caption="", published={"ptb": {"a": printed}})
+    numbers = curve_numbers(flatten([row("a", press_rank=1)]).frame(), request, corpus="ptb")
+    assert [(point.x, point.values) for point in numbers.published["ptb"]] == [(7.0, {"generalisation_gap": 2.0})]
+
+
+def test_predictions_are_read_and_counted() -> None:
+    def at(rank: int) -> str:
+        return json.dumps({"next": "tons", "probability": 0.1, "rank": rank, "top": [["of", 0.5], ["tons", 0.1]]})
+
+    rows = [
+        row("a seed=1", **{"top_k yang 1": at(2), "top_k yang 2": at(3)}),
+        row("b seed=1", **{"top_k yang 1": at(1)}),
+        row("c seed=1", "planned"),
+    ]
+    numbers = prediction_numbers(flatten(rows).frame())
+    assert (numbers.contexts, numbers.models, numbers.words) == (("yang 1", "yang 2"), ("a", "b"), ("tons", "tons"))
+    assert [numbers.hits(j) for j in (0, 1)] == [(1, 2), (1, 1)]
+    assert numbers.cells[1][1] is None
+
+
+def test_wins_count_the_benchmarks_with_the_greater_rho() -> None:
+    rows = [
+        row("a seed=1", **PAIRS, **RHO),
+        row("b seed=1", **PAIRS, **{name: RHO[name] - 0.1 for name in ("similarity X",)}),
+    ]
+    published = {"ptb": {"X": {"a": 0.1, "b": 0.2}, "Y": {"a": 0.3, "b": 0.3}}}
+    numbers = similarity_numbers(flatten(rows).frame(), Similarity(published=published), corpus="ptb")
+    assert numbers.scores.benchmarks == ("X", "Y")
+    assert numbers.pairs == {"X": 10, "Y": 4}
+    assert numbers.scores.wins() == ((0, 1), (0, 0)), "a benchmark that one of the two lacks is nobody's win"
+    assert numbers.published["ptb"].wins() == ((0, 0), (1, 0)), "nor is a tie"
