@@ -300,18 +300,23 @@ def retry(
 
 @corpus_app.command("fetch")
 def corpus_fetch(name: Annotated[str, typer.Argument(metavar="NAME")], data_dir: DataDir = None) -> None:
-    """Download a corpus, going on from what an earlier attempt left, and verify it."""
+    """Download a corpus (or the benchmarks, word-similarity), going on from an earlier attempt, and verify it."""
     from orchestrator.sweep import download_lines
     from trainables.corpora import fetch
+    from trainables.corpora.benchmarks import fetch_benchmarks
+    from trainables.corpora.known import WORD_SIMILARITY
 
     console = _console()
-    fetch(name, data_dir=data_dir, on_progress=download_lines(console))
+    if name == WORD_SIMILARITY:
+        fetch_benchmarks(data_dir, on_progress=download_lines(console))
+    else:
+        fetch(name, data_dir=data_dir, on_progress=download_lines(console))
     console.print(f"{name} is complete and verified.")
 
 
 @corpus_app.command("check")
 def corpus_check(name: Annotated[str, typer.Argument(metavar="NAME")], data_dir: DataDir = None) -> None:
-    """Verify a corpus: files, hashes, token counts."""
+    """Verify a corpus (or word-similarity, the benchmarks): files, hashes, counts."""
     from orchestrator.listing import print_corpus
 
     print_corpus(name, data_dir, _console())

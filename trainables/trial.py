@@ -69,7 +69,7 @@ def run_trial(
             trainer.train(checkpoints, on_epoch or _ignore)
             trainer.take_kept_weights()
             trained_at = time.monotonic()
-            metrics, singular_values = measure(measurements, trainer.model, corpus, config)
+            metrics, singular_values = measure(measurements, trainer.model, corpus, config, runtime)
         except DivergedError as error:
             outcome = TrialOutcome(
                 trial_id=config.trial_id,
