@@ -93,6 +93,14 @@ Deterministic = Annotated[
     bool,
     typer.Option("--deterministic", help="On a GPU too, the same bits for the same seed; slower."),
 ]
+Contexts = Annotated[
+    Path | None,
+    typer.Option("--contexts", metavar="FILE", help="Contexts of your own for top_k@1, as a JSON list; see README."),
+]
+Benchmarks = Annotated[
+    Path | None,
+    typer.Option("--benchmarks", metavar="DIR", help="Benchmarks of your own for word_similarity@1, files *.txt."),
+]
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, or a Python file.")]
 
 
@@ -121,6 +129,8 @@ def run(
     cores_per_trial: Cores = 1,
     max_concurrent: MaxConcurrent = None,
     deterministic: Deterministic = False,
+    contexts: Contexts = None,
+    benchmarks: Benchmarks = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
     form: Format = "table",
     settings: Settings = None,
@@ -130,7 +140,7 @@ def run(
         raise UserError(
             f"--format {form} is for --dry-run; the results of a run are shown by: sweep.py results {study}"
         )
-    plans = _plans(study, scale, corpus, data_dir, settings)
+    plans = _plans(study, scale, corpus, data_dir, settings, contexts, benchmarks)
     if dry_run:
         from orchestrator.listing import print_plans
 
@@ -150,15 +160,23 @@ def run(
 
 
 def _plans(
-    study: str, scale: str, corpora: list[str] | None, data_dir: Path | None, settings: list[str] | None
+    study: str,
+    scale: str,
+    corpora: list[str] | None,
+    data_dir: Path | None,
+    settings: list[str] | None,
+    contexts: Path | None,
+    benchmarks: Path | None,
 ) -> list[Plan]:
     from orchestrator.overrides import parse_overrides
+    from orchestrator.own_inputs import read_own
     from orchestrator.plan import default_corpora, make_plan, scale_named
     from search_spaces.catalog import load_study
 
     chosen, size, overrides = load_study(study), scale_named(scale), parse_overrides(settings or [])
     names = dict.fromkeys(corpora or default_corpora(chosen, size))
-    return [make_plan(chosen, size, name, data_dir, overrides, argument=study) for name in names]
+    own = read_own(contexts, benchmarks)
+    return [make_plan(chosen, size, name, data_dir, overrides, argument=study, own=own) for name in names]
 
 
 def _gpus(asked: float | None, scale: str) -> float:
@@ -281,10 +299,12 @@ def retry(
     cores_per_trial: Cores = 1,
     max_concurrent: MaxConcurrent = None,
     deterministic: Deterministic = False,
+    contexts: Contexts = None,
+    benchmarks: Benchmarks = None,
     settings: Settings = None,
 ) -> None:
     """Run just those trials of a study again that failed or diverged."""
-    plans = _plans(study, scale, corpus, data_dir, settings)
+    plans = _plans(study, scale, corpus, data_dir, settings, contexts, benchmarks)
     options = _options(
         context,
         store,
@@ -301,7 +321,7 @@ def retry(
 @corpus_app.command("fetch")
 def corpus_fetch(name: Annotated[str, typer.Argument(metavar="NAME")], data_dir: DataDir = None) -> None:
     """Download a corpus (or the benchmarks, word-similarity), going on from an earlier attempt, and verify it."""
-    from orchestrator.sweep import download_lines
+    from orchestrator.texts import download_lines
     from trainables.corpora import fetch
     from trainables.corpora.benchmarks import fetch_benchmarks
     from trainables.corpora.known import WORD_SIMILARITY
