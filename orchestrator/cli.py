@@ -93,6 +93,14 @@ Deterministic = Annotated[
     bool,
     typer.Option("--deterministic", help="On a GPU too, the same bits for the same seed; slower."),
 ]
+Contexts = Annotated[
+    Path | None,
+    typer.Option("--contexts", metavar="FILE", help="Contexts of your own for top_k@1, as a JSON list; see README."),
+]
+Benchmarks = Annotated[
+    Path | None,
+    typer.Option("--benchmarks", metavar="DIR", help="Benchmarks of your own for word_similarity@1, files *.txt."),
+]
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, a Python file, or all.")]
 
 
@@ -121,6 +129,8 @@ def run(
     cores_per_trial: Cores = 1,
     max_concurrent: MaxConcurrent = None,
     deterministic: Deterministic = False,
+    contexts: Contexts = None,
+    benchmarks: Benchmarks = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
     form: Format = "table",
     settings: Settings = None,
@@ -130,7 +140,7 @@ def run(
         raise UserError(
             f"--format {form} is for --dry-run; the results of a run are shown by: sweep.py results {study}"
         )
-    plans = _plans(study, scale, corpus, data_dir, settings)
+    plans = _plans(study, scale, corpus, data_dir, settings, contexts, benchmarks)
     if dry_run:
         from orchestrator.listing import print_plans
 
@@ -153,18 +163,26 @@ def run(
 
 
 def _plans(
-    study: str, scale: str, corpora: list[str] | None, data_dir: Path | None, settings: list[str] | None
+    study: str,
+    scale: str,
+    corpora: list[str] | None,
+    data_dir: Path | None,
+    settings: list[str] | None,
+    contexts: Path | None,
+    benchmarks: Path | None,
 ) -> list[Plan]:
     from orchestrator.overrides import parse_overrides
+    from orchestrator.own_inputs import read_own
     from orchestrator.plan import default_corpora, make_plan, scale_named
     from search_spaces.catalog import load_study
 
     size, overrides = scale_named(scale), parse_overrides(settings or [])
+    own = read_own(contexts, benchmarks)
     plans = []
     for argument in catalog.NAMES if study == catalog.ALL else (study,):
         chosen = load_study(argument)
         names = dict.fromkeys(corpora or default_corpora(chosen, size))
-        plans += [make_plan(chosen, size, name, data_dir, overrides, argument=argument) for name in names]
+        plans += [make_plan(chosen, size, name, data_dir, overrides, argument=argument, own=own) for name in names]
     return plans
 
 
@@ -301,10 +319,12 @@ def retry(
     cores_per_trial: Cores = 1,
     max_concurrent: MaxConcurrent = None,
     deterministic: Deterministic = False,
+    contexts: Contexts = None,
+    benchmarks: Benchmarks = None,
     settings: Settings = None,
 ) -> None:
     """Run just those trials of a study again that failed or diverged."""
-    plans = _plans(study, scale, corpus, data_dir, settings)
+    plans = _plans(study, scale, corpus, data_dir, settings, contexts, benchmarks)
     options = _options(
         context,
         store,
@@ -320,18 +340,23 @@ def retry(
 
 @corpus_app.command("fetch")
 def corpus_fetch(name: Annotated[str, typer.Argument(metavar="NAME")], data_dir: DataDir = None) -> None:
-    """Download a corpus, going on from what an earlier attempt left, and verify it."""
-    from orchestrator.sweep import download_lines
+    """Download a corpus (or the benchmarks, word-similarity), going on from an earlier attempt, and verify it."""
+    from orchestrator.texts import download_lines
     from trainables.corpora import fetch
+    from trainables.corpora.benchmarks import fetch_benchmarks
+    from trainables.corpora.known import WORD_SIMILARITY
 
     console = _console()
-    fetch(name, data_dir=data_dir, on_progress=download_lines(console))
+    if name == WORD_SIMILARITY:
+        fetch_benchmarks(data_dir, on_progress=download_lines(console))
+    else:
+        fetch(name, data_dir=data_dir, on_progress=download_lines(console))
     console.print(f"{name} is complete and verified.")
 
 
 @corpus_app.command("check")
 def corpus_check(name: Annotated[str, typer.Argument(metavar="NAME")], data_dir: DataDir = None) -> None:
-    """Verify a corpus: files, hashes, token counts."""
+    """Verify a corpus (or word-similarity, the benchmarks): files, hashes, counts."""
     from orchestrator.listing import print_corpus
 
     print_corpus(name, data_dir, _console())

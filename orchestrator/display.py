@@ -35,12 +35,14 @@ def duration(seconds: float) -> str:
 class _Running:
     name: str
     started_s: float
+    doing: str
+    """Before the first epoch ended."""
     latest: EpochMetrics | None = None
 
     def describe(self) -> str:
         """Epoch and perplexity so far."""
         if self.latest is None:
-            return "first epoch"
+            return self.doing
         return f"epoch {self.latest.epoch}, validation perplexity {math.exp(self.latest.valid_loss):.1f}"
 
 
@@ -59,9 +61,10 @@ def _result(outcome: TrialOutcome) -> str:
 class _Watching:
     """What both displays keep track of."""
 
-    def __init__(self, console: Console, total: int) -> None:
+    def __init__(self, console: Console, total: int, doing: str) -> None:
         self.console = console
         self.total = total
+        self.doing = doing
         self.finished_trials = 0
         self.failures: list[str] = []
         self.running: dict[str, _Running] = {}
@@ -69,7 +72,7 @@ class _Watching:
 
     def started(self, trial_id: str, name: str) -> None:
         """A worker took the trial up."""
-        self.running[trial_id] = _Running(name, time.monotonic())
+        self.running[trial_id] = _Running(name, time.monotonic(), self.doing)
 
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
         """An epoch of it ended."""
@@ -112,8 +115,8 @@ class PlainLines(_Watching):
 class LivePicture(_Watching):
     """A bar, the running trials and the failures, redrawn in place."""
 
-    def __init__(self, console: Console, total: int) -> None:
-        super().__init__(console, total)
+    def __init__(self, console: Console, total: int, doing: str) -> None:
+        super().__init__(console, total, doing)
         self._bar = Progress(
             TextColumn("Trials"),
             BarColumn(bar_width=None),
@@ -154,11 +157,11 @@ class LivePicture(_Watching):
 
 
 @contextmanager
-def watching(console: Console, total: int) -> Iterator[Listener]:
-    """A listener that shows the sweep on `console` for as long as the context lasts."""
+def watching(console: Console, total: int, doing: str = "first epoch") -> Iterator[Listener]:
+    """A listener that shows the sweep on `console` for as long as the context lasts; `doing` is how trials begin."""
     if not console.is_terminal:
-        yield PlainLines(console, total)
+        yield PlainLines(console, total, doing)
         return
-    picture = LivePicture(console, total)
+    picture = LivePicture(console, total, doing)
     with Live(picture, console=console, refresh_per_second=4, transient=True):
         yield picture

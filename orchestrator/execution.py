@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from trainables.runtime import Runtime
+
+PROCESS_DIED = "its process died (killed by a signal, out of memory, or left by an exit call)"
+LOW_MEMORY = "its process was ended because the machine ran low on memory"
+"""Why a worker ended without an answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,3 +40,12 @@ class RunSummary:
 
     interrupted: bool = False
     """True where a signal came, whenever; what was running then is planned again."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaterSummary:
+    """How later measurements went; what was measured is in the store."""
+
+    interrupted: bool = False
+    causes: Mapping[str, str] = field(default_factory=dict)
+    """By trial id, why a trial could not be measured."""

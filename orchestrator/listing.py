@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from orchestrator.plan import Plan, TrialPlan
     from orchestrator.store.interface import Store
     from orchestrator.store.records import StudyKey
+    from trainables.corpora import CheckedFile
 
 FORMATS = ("table", "csv", "json")
 Record = Mapping[str, Any]
@@ -263,18 +264,35 @@ def print_results(study: str, wanted: Wanted, store_url: str, form: str) -> None
 
 
 def print_corpus(name: str, data_dir: Path | None, console: Console) -> None:
-    """What a verified corpus consists of."""
+    """What a verified corpus, or the folder of published benchmarks, consists of."""
     from trainables.corpora import check, resolve_argument
+    from trainables.corpora.known import WORD_SIMILARITY
 
+    if name == WORD_SIMILARITY:
+        _print_benchmarks(data_dir, console)
+        return
     name, data_dir = resolve_argument(name, data_dir)
     report = check(name, data_dir=data_dir)
     about = report.identity
-    for file in report.files:
-        console.print(f"{file.name}: {file.size_bytes:,} bytes, SHA-256 {file.sha256}")
+    _print_files(report.files, console)
     console.print(
         f"{name} is in order: train {about.train_tokens:,}, valid {about.valid_tokens:,}, test {about.test_tokens:,} "
         f"tokens; vocabulary {about.vocabulary_size:,}.",
     )
+
+
+def _print_benchmarks(data_dir: Path | None, console: Console) -> None:
+    from trainables.corpora.benchmarks import check_benchmarks, parse_pairs, read_published
+
+    _print_files(check_benchmarks(data_dir), console)
+    pairs = {each.name: len(parse_pairs(each)) for each in read_published(data_dir)}
+    counts = ", ".join(f"{name} {count:,}" for name, count in pairs.items())
+    console.print(f"The {len(pairs)} benchmarks are in order; pairs: {counts}.", soft_wrap=True)
+
+
+def _print_files(files: Sequence[CheckedFile], console: Console) -> None:
+    for file in files:
+        console.print(f"{file.name}: {file.size_bytes:,} bytes, SHA-256 {file.sha256}")
 
 
 def print_rank(file: Path, method: str, eps: str, form: str, console: Console) -> None:

@@ -13,11 +13,13 @@ from pydantic import ValidationError
 
 from orchestrator.estimates import Estimate, estimate
 from orchestrator.overrides import apply_overrides, overrides_json
+from orchestrator.own_inputs import OwnInputs
 from orchestrator.store.records import PlannedTrial, StudyKey
 from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
 from search_spaces.study import Study
 from trainables.config import MIN_STREAM, CorpusConfig, TrialConfig
 from trainables.corpora import CorpusIdentity, identity, resolve_argument
+from trainables.corpora.folders import DEFAULT_DATA_DIR
 from trainables.errors import UserError
 from trainables.parameters import parameter_count
 
@@ -47,7 +49,13 @@ class Plan:
     scale: Scale
     corpus: CorpusIdentity
     data_dir: Path | None
+    """Where the corpus lies; None for `pydocs`."""
+    benchmarks_dir: Path
+    """Where the folder of published word-similarity benchmarks lies, or is to be fetched to."""
     key: StudyKey
+    measurements: tuple[str, ...]
+    """The study's, those over published inputs replaced where the user brought others."""
+    own: OwnInputs
     trials: tuple[TrialPlan, ...]
 
 
@@ -73,8 +81,12 @@ def make_plan(
     overrides: Mapping[str, Any],
     *,
     argument: str | None = None,
+    own: OwnInputs | None = None,
 ) -> Plan:
     """Resolve every trial of the study. Raises UserError for a study, corpus or override that makes no sense."""
+    own = own or OwnInputs()
+    measurements = own.measurements(study)
+    benchmarks_dir = (data_dir or DEFAULT_DATA_DIR).resolve()
     name, data_dir = resolve_argument(corpus, data_dir)
     known = identity(name, data_dir=data_dir)
     configs = _trials_of(study, CorpusConfig(name=known.name, sha256=known.sha256))
@@ -91,7 +103,7 @@ def make_plan(
         study=study.name,
         scale=scale.name,
         corpus=known.name,
-        overrides=overrides_json(overrides),
+        overrides=overrides_json({**overrides, **own.overrides}),
     )
     return Plan(
         study=study,
@@ -99,7 +111,10 @@ def make_plan(
         scale=scale,
         corpus=known,
         data_dir=data_dir,
+        benchmarks_dir=benchmarks_dir,
         key=key,
+        measurements=measurements,
+        own=own,
         trials=trials,
     )
 

@@ -6,7 +6,7 @@ A worker makes its result durable before it reports it, so whatever a driver did
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from pydantic import ValidationError
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial
 from trainables.errors import UserError
+from trainables.later_files import read_later
 from trainables.outcome import TrialOutcome
 from trainables.runtime import trial_directory
 
@@ -62,6 +63,20 @@ def record_outcome(store: Store, storage: Path, outcome: TrialOutcome, *, run_id
         spectrum = None
     store.record(outcome, run_id=run_id, spectrum=spectrum)
     return outcome
+
+
+def record_later(store: Store, storage: Path, trial_id: str, names: Iterable[str], *, run_id: int) -> int:
+    """Record those of a done trial's later measurements that lie in its folder; returns how many were new.
+
+    Raises ValueError where one cannot be recorded, as `Store.add_measurement` does.
+    """
+    directory = trial_directory(storage, trial_id)
+    new = 0
+    for name in names:
+        later = read_later(directory, trial_id, name)
+        if later is not None:
+            new += store.add_measurement(trial_id, name, later[0], run_id=run_id, spectrum=later[1])
+    return new
 
 
 def read_result(storage: Path, trial_id: str) -> tuple[TrialOutcome, NDArray[np.float64] | None] | None:

@@ -24,7 +24,7 @@ from orchestrator.bridge import Bridge, Parcel
 from orchestrator.cluster import check_cluster, check_cuda, check_storage, connected, nodes, scratch_folder
 from orchestrator.dispatch import Dispatcher
 from orchestrator.events import EVENTS
-from orchestrator.execution import RunSummary, ScheduleOptions
+from orchestrator.execution import LOW_MEMORY, PROCESS_DIED, RunSummary, ScheduleOptions
 from orchestrator.interrupt import Interrupt
 from orchestrator.lease import LeaseKeeper, dead_owners
 from orchestrator.progress import Listener
@@ -207,9 +207,9 @@ def _cause(trial: Trial) -> dict[str, Any]:
     if not isinstance(error, RayActorError):
         return {"cause": (text.strip().splitlines() or [type(error).__name__])[-1], "process_died": False}
     if "low on memory" in text:
-        cause = "its process was ended because the machine ran low on memory"
+        cause = LOW_MEMORY
     elif "node" in text and "has died" in text and "worker process has died" not in text:
         cause = "its machine left the cluster"
     else:
-        cause = "its process died (killed by a signal, out of memory, or left by an exit call)"
+        cause = PROCESS_DIED
     return {"cause": cause, "process_died": True}

@@ -13,13 +13,13 @@ from rich.console import Console
 
 from orchestrator.announce import RunOptions, interrupted, opening, paper_command, retry_command
 from orchestrator.display import watching
-from orchestrator.execution import ScheduleOptions
+from orchestrator.execution import LaterSummary, ScheduleOptions
+from orchestrator.later import measure_later, print_not_measured, recover_all
 from orchestrator.lease import this_owner
 from orchestrator.measured_times import expected_seconds, timings
 from orchestrator.plan import Plan
-from orchestrator.record import recover
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey, TrialState
-from trainables.corpora import OnProgress, ensure
+from orchestrator.texts import ensure_texts
 from trainables.environment import code_version, describe, package_versions
 from trainables.errors import UserError
 from trainables.layer_configs import layer_files
@@ -53,11 +53,13 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
             trials = [trial for trial in trials if trial.trial_id in reset]
         else:
             store.register(plan.key, trials)
-        if _run_missing(plan, trials, options, store, console):
+        summary = _run_missing(plan, trials, options, store, console, again=again)
+        if summary.interrupted:
             done = sum(row.state == "done" for row in store.trials(plan.key))
             console.print(interrupted(done, len(plan.trials)), soft_wrap=True)
             return INTERRUPTED
-        return report_and_status(store, plan, options, console)
+        status = report_and_status(store, plan, options, console)
+        return max(status, print_not_measured(plan, summary, console))
 
 
 def _nothing_to_retry(plan: Plan) -> str:
@@ -82,62 +84,67 @@ def make_storage(storage: Path) -> None:
 
 
 def _run_missing(
-    plan: Plan, trials: Sequence[PlannedTrial], options: RunOptions, store: Store, console: Console
-) -> bool:
-    """Run those of `trials` that are not done; returns whether that was interrupted."""
+    plan: Plan, trials: Sequence[PlannedTrial], options: RunOptions, store: Store, console: Console, *, again: bool
+) -> LaterSummary:
+    """Run those of `trials` that are not done, then take the measurements that done trials lack, unless `again`."""
     states = store.states([trial.trial_id for trial in plan.trials])
     missing = [trial for trial in trials if states[trial.trial_id] in OPEN]
-    if not missing:
-        console.print(opening(plan, 0, states, (0.0, ""), options), soft_wrap=True)
-        return False
+    lacking = {} if again else store.lacking(plan.key, plan.measurements)
+    if not missing and not lacking:
+        console.print(opening(plan, 0, states, {}, (0.0, ""), options), soft_wrap=True)
+        return LaterSummary()
     run_id = store.begin_run(_run_record(plan, options))
     try:
-        recovered = recover(store, options.storage, missing, run_id, note=console.print)
-        if recovered:
-            console.print(f"Recorded {recovered} results that an earlier run had left as files.")
+        if recover_all(plan, missing, lacking, options.storage, store, run_id, console):
             states = store.states([trial.trial_id for trial in plan.trials])
             missing = [trial for trial in missing if states[trial.trial_id] in OPEN]
+            lacking = {} if again else store.lacking(plan.key, plan.measurements)
         seconds_each = _seconds_per_trial(plan, missing, store, gpu=options.gpus_per_trial > 0)
-        console.print(opening(plan, len(missing), states, seconds_each, options), soft_wrap=True)
-        return bool(missing) and _schedule(plan, missing, options, store, run_id, seconds_each[0], console)
+        console.print(opening(plan, len(missing), states, lacking, seconds_each, options), soft_wrap=True)
+        if not missing and not lacking:
+            return LaterSummary()
+        ensure_texts(plan, console)
+        schedule = _schedule_options(plan, options, seconds_each[0])
+        if missing and _schedule(missing, schedule, store, run_id, console):
+            return LaterSummary(interrupted=True)
+        return LaterSummary() if again else measure_later(plan, schedule, store, run_id, console)
     finally:
         store.end_run(run_id)
 
 
 def _schedule(
-    plan: Plan,
-    missing: Sequence[PlannedTrial],
-    options: RunOptions,
-    store: Store,
-    run_id: int,
-    seconds_per_trial: float,
-    console: Console,
+    missing: Sequence[PlannedTrial], schedule: ScheduleOptions, store: Store, run_id: int, console: Console
 ) -> bool:
-    _ensure_corpus(plan, console)
+    """Run the trials; returns whether that was interrupted."""
     # Ray takes seconds to import; without trials to run nothing needs it.
     from orchestrator.schedule import run_trials
 
-    gpu = options.gpus_per_trial > 0
-    schedule = ScheduleOptions(
-        storage=options.storage,
-        runtime=Runtime(
-            data_dir=plan.data_dir,
-            device="cuda" if gpu else "cpu",
-            threads=options.cores_per_trial,
-            deterministic=options.deterministic,
-            layer_files=layer_files(trial.config.output_layer for trial in plan.trials),
-        ),
-        measurements=plan.study.measurements,
-        seconds_per_trial=seconds_per_trial,
-        address=options.address,
-        gpus_per_trial=options.gpus_per_trial,
-        max_concurrent=options.max_concurrent,
-    )
     with watching(console, len(missing)) as listener:
         summary = run_trials(
             missing, store=store, run_id=run_id, owner=this_owner(), options=schedule, listener=listener
         )
     return summary.interrupted
+
+
+def _schedule_options(plan: Plan, options: RunOptions, seconds_per_trial: float) -> ScheduleOptions:
+    return ScheduleOptions(
+        storage=options.storage,
+        runtime=Runtime(
+            data_dir=plan.data_dir,
+            device="cuda" if options.gpus_per_trial > 0 else "cpu",
+            threads=options.cores_per_trial,
+            deterministic=options.deterministic,
+            layer_files=layer_files(trial.config.output_layer for trial in plan.trials),
+            benchmarks_dir=plan.benchmarks_dir,
+            contexts=plan.own.contexts,
+            benchmarks=plan.own.benchmarks,
+        ),
+        measurements=plan.measurements,
+        seconds_per_trial=seconds_per_trial,
+        address=options.address,
+        gpus_per_trial=options.gpus_per_trial,
+        max_concurrent=options.max_concurrent,
+    )
 
 
 def _run_record(plan: Plan, options: RunOptions) -> RunRecord:
@@ -159,24 +166,6 @@ def _seconds_per_trial(plan: Plan, missing: Sequence[PlannedTrial], store: Store
     others = [trial.trial_id for trial in plan.trials if trial.trial_id not in wanted]
     expected, basis = expected_seconds(plan.trials, known, others, gpu=gpu)
     return sum(expected.values()) / max(1, len(expected)), basis
-
-
-def _ensure_corpus(plan: Plan, console: Console) -> None:
-    if plan.corpus.name != "pydocs":
-        ensure(plan.corpus.name, data_dir=plan.data_dir, on_progress=download_lines(console))
-
-
-def download_lines(console: Console) -> OnProgress:
-    """A download's progress as a line for each tenth of a file."""
-    shown: dict[str, int] = {}
-
-    def show(file: str, done: int, total: int) -> None:
-        tenth = 10 * done // max(1, total)
-        if shown.get(file) != tenth:
-            shown[file] = tenth
-            console.print(f"{file}: {done / 1e6:.1f} of {total / 1e6:.1f} MB")
-
-    return show
 
 
 def _forget(store: Store, ids: Sequence[str], storage: Path) -> list[str]:

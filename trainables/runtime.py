@@ -1,11 +1,14 @@
-"""Where and how a trial runs. Nothing here can change its outcome, so nothing here is part of its identity."""
+"""Where and how a trial runs. Nothing here is part of its identity: nothing changes what is trained, and what
+measurements read is known by their names."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainables.corpora.benchmarks import BenchmarkFolder
 from trainables.layer_configs import LayerFile
+from trainables.measurements.contexts import ContextsFile
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,6 +27,12 @@ class Runtime:
     """On a GPU: the same bits every time, at some cost of speed. On a CPU it is always so."""
     layer_files: tuple[LayerFile, ...] = ()
     """The files of output layers of the user's own."""
+    benchmarks_dir: Path | None = None
+    """Where the folder `word-similarity` with the published benchmarks lies; None: in `data_dir`."""
+    contexts: ContextsFile | None = None
+    """The user's own contexts for the likeliest words."""
+    benchmarks: BenchmarkFolder | None = None
+    """The user's own word-similarity benchmarks."""
 
 
 def trial_directory(storage: Path, trial_id: str) -> Path:

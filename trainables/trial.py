@@ -24,6 +24,7 @@ from trainables.config import TrialConfig
 from trainables.corpora import load
 from trainables.environment import describe
 from trainables.files import write_file
+from trainables.later_files import forget_later
 from trainables.measurements.registry import measure
 from trainables.memory import PeakMemory
 from trainables.outcome import EpochMetrics, Metric, TrialOutcome
@@ -32,6 +33,7 @@ from trainables.runtime import Runtime
 from trainables.training.checkpoint import Checkpoints, save_tensors
 from trainables.training.loop import DivergedError, Trainer
 
+KEPT_WEIGHTS = "kept.safetensors"
 DEFAULT_MEASUREMENTS = ("perplexity@1", "spectrum@1")
 
 
@@ -49,14 +51,11 @@ def run_trial(
     returned; any other trouble is an exception. Only one process at a time works in a folder: a second one waits.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    with _locked(directory):
+    with locked(directory):
         earlier = read_outcome(directory, config.trial_id)
         if earlier is not None:
             return earlier
-        torch.set_num_threads(runtime.threads)
-        _ask_for_determinism(runtime.deterministic)
-        for file in runtime.layer_files:
-            load_layers(file)
+        prepare(runtime)
         memory = PeakMemory(runtime.device)
         corpus = load(config.corpus, data_dir=runtime.data_dir)
         trainer = Trainer(config, corpus, runtime)
@@ -69,7 +68,7 @@ def run_trial(
             trainer.train(checkpoints, on_epoch or _ignore)
             trainer.take_kept_weights()
             trained_at = time.monotonic()
-            metrics, singular_values = measure(measurements, trainer.model, corpus, config)
+            metrics, singular_values = measure(measurements, trainer.model, corpus, config, runtime)
         except DivergedError as error:
             outcome = TrialOutcome(
                 trial_id=config.trial_id,
@@ -87,10 +86,19 @@ def run_trial(
             measurements={"training@1": _training_metrics(trainer, memory, time.monotonic() - trained_at), **metrics},
             environment=environment,
         )
-        save_tensors(directory / "kept.safetensors", trainer.kept, {"trial_id": config.trial_id})
+        forget_later(directory)
+        save_tensors(directory / KEPT_WEIGHTS, trainer.kept, {"trial_id": config.trial_id})
         _write_outcome(directory, outcome, singular_values)
         checkpoints.clear()
         return outcome
+
+
+def prepare(runtime: Runtime) -> None:
+    """Set this process up as the runtime says: threads, determinism, output layers of the user's own."""
+    torch.set_num_threads(runtime.threads)
+    _ask_for_determinism(runtime.deterministic)
+    for file in runtime.layer_files:
+        load_layers(file)
 
 
 def _ask_for_determinism(wanted: bool) -> None:
@@ -143,7 +151,8 @@ def _training_metrics(trainer: Trainer, memory: PeakMemory, measured_s: float) -
 
 
 @contextmanager
-def _locked(directory: Path) -> Iterator[None]:
+def locked(directory: Path) -> Iterator[None]:
+    """Have the trial's folder to oneself; the kernel gives the lock back when the process dies."""
     with (directory / "lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield

@@ -16,6 +16,7 @@ METRICS = (
     "train_perplexity",
     "valid_perplexity",
     "test_perplexity",
+    "generalisation_gap",
     "press_rank",
     "press_tolerance",
     "press_eps",
@@ -83,18 +84,26 @@ def group_of(name: str) -> str:
 def flatten(rows: Sequence[Row]) -> FlatResults:
     """The trials of `Store.results`, one flat record each, in their order."""
     configs = [_flatten(row["config"]) for row in rows]
+    metrics = [_with_derived(row["metrics"]) for row in rows]
     config_columns = tuple(dict.fromkeys(key for config in configs for key in config))
-    present = {key for row in rows for key in row["metrics"]}
+    present = {key for each in metrics for key in each}
     metric_columns = (*(name for name in METRICS if name in present), *sorted(present - set(METRICS)))
     clash = set(config_columns) & present
     assert not clash, f"metrics and config values share the names {sorted(clash)}"
     records = tuple(
         {key: row[key] for key in LEADING}
         | {key: config.get(key) for key in config_columns}
-        | {key: row["metrics"].get(key) for key in metric_columns}
-        for row, config in zip(rows, configs, strict=True)
+        | {key: measured.get(key) for key in metric_columns}
+        for row, config, measured in zip(rows, configs, metrics, strict=True)
     )
     return FlatResults(records=records, config_columns=config_columns, metric_columns=metric_columns)
+
+
+def _with_derived(metrics: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics, and `generalisation_gap`: test minus train perplexity, where there are both."""
+    if "test_perplexity" not in metrics or "train_perplexity" not in metrics:
+        return dict(metrics)
+    return {**metrics, "generalisation_gap": metrics["test_perplexity"] - metrics["train_perplexity"]}
 
 
 def _flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

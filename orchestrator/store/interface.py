@@ -56,6 +56,14 @@ class Store(ABC):
         """The state of each of these trials that the store knows."""
 
     @abstractmethod
+    def lacking(self, key: StudyKey, measurements: Collection[str]) -> dict[str, list[str]]:
+        """Which of these measurements ("name@version") each done trial of the study has not got: by trial id in plan
+        order, the names in the given order, trials that have all of them left out. Reads no metrics.
+
+        Raises ValueError for a measurement not called "name@version".
+        """
+
+    @abstractmethod
     def begin_run(self, run: RunRecord) -> int:
         """Record that a run of the command starts now; returns its id."""
 

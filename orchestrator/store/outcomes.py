@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -84,6 +84,24 @@ def add_measurement(
         elif stored != values:
             raise ValueError(f"trial {trial_id} is done with another spectrum than {name_at_version} gives")
     return True
+
+
+def lacking(connection: Connection, key: StudyKey, measurements: Collection[str]) -> dict[str, list[str]]:
+    """See `Store.lacking`: one query, answered from the results' primary key."""
+    wanted = {_parse(name): name for name in measurements}
+    query = (
+        select(study_trial.c.trial_id, result.c.measurement, result.c.version)
+        .join_from(study, study_trial)
+        .join(trial)
+        .join(result, result.c.trial_id == study_trial.c.trial_id, isouter=True)
+        .where(is_study(key) & (trial.c.state == "done"))
+        .order_by(study_trial.c.position)
+    )
+    measured: defaultdict[str, set[tuple[str, int]]] = defaultdict(set)
+    for row in connection.execute(query):
+        measured[row.trial_id].add((row.measurement, row.version))
+    missing = {trial_id: [wanted[each] for each in wanted if each not in has] for trial_id, has in measured.items()}
+    return {trial_id: names for trial_id, names in missing.items() if names}
 
 
 def fail(connection: Connection, trial_id: str, *, cause: str, run_id: int) -> bool:

@@ -18,7 +18,7 @@ class StudyKey:
     scale: str
     corpus: str
     overrides: str = "{}"
-    """The `--set` options as canonical JSON."""
+    """The `--set` options as canonical JSON, and under "--contexts" and "--benchmarks" what the user brought."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -37,6 +37,10 @@ class SqlStore(Store):
         with self._database.read() as connection:
             return membership.states(connection, trial_ids)
 
+    def lacking(self, key: StudyKey, measurements: Collection[str]) -> dict[str, list[str]]:
+        with self._database.read() as connection:
+            return outcomes.lacking(connection, key, measurements)
+
     def begin_run(self, run: RunRecord) -> int:
         with self._database.write() as connection:
             return outcomes.begin_run(connection, run)

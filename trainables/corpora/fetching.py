@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from pathlib import Path
 from trainables.corpora.download import Patience, RemoteFile, download
 from trainables.corpora.folders import FILES, locate, names_in
 from trainables.corpora.identity import CorpusIdentity, measured_identity, published_identity
-from trainables.corpora.known import KNOWN, PublishedFile
+from trainables.corpora.known import KNOWN, WORD_SIMILARITY
 from trainables.corpora.source import read_source
 from trainables.corpora.text import SPLITS
 from trainables.errors import UserError
@@ -86,24 +86,41 @@ def fetch(
         UserError: Not a known corpus; the server or the network fails; the disk is full or cannot be written.
     """
     if name not in KNOWN:
-        raise UserError(f"only {' and '.join(KNOWN)} are downloaded; got {name!r}: check it with corpus check instead")
-    folder = locate(name, data_dir)
-    place = KNOWN[name].base_url if base_url is None else base_url.rstrip("/") + "/"
-    with _writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        with _lock(folder / ".fetch.lock"):
-            for split, file in KNOWN[name].files.items():
-                _fetch_file(place, file, folder / f"{split}.txt", on_progress, patience or Patience())
+        choices = f"{', '.join(KNOWN)} and {WORD_SIMILARITY}"
+        raise UserError(f"only {choices} are downloaded; got {name!r}: check it with corpus check instead")
+    known = KNOWN[name]
+    files = {f"{split}.txt": (file.remote_name, file.size_bytes, file.sha256) for split, file in known.files.items()}
+    place = known.base_url if base_url is None else base_url
+    fetch_files(remote_files(place, files), locate(name, data_dir), on_progress=on_progress, patience=patience)
     return check(name, data_dir=data_dir)
 
 
-def _fetch_file(place: str, file: PublishedFile, target: Path, on_progress: OnProgress, patience: Patience) -> None:
+def remote_files(place: str, files: Mapping[str, tuple[str, int, str]]) -> dict[str, RemoteFile]:
+    """Files below the address `place`, by their names here; given as remote name, size in bytes and SHA-256."""
+    base = place.rstrip("/") + "/"
+    return {
+        name: RemoteFile(url=base + remote_name, size_bytes=size_bytes, sha256=sha256)
+        for name, (remote_name, size_bytes, sha256) in files.items()
+    }
+
+
+def fetch_files(
+    files: Mapping[str, RemoteFile], folder: Path, *, on_progress: OnProgress, patience: Patience | None
+) -> None:
+    """Download to `folder`, under their names, those of the files that are absent or wrong; see `fetch`."""
+    with _writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        with _lock(folder / ".fetch.lock"):
+            for name, file in files.items():
+                _fetch_file(file, folder / name, on_progress, patience or Patience())
+
+
+def _fetch_file(file: RemoteFile, target: Path, on_progress: OnProgress, patience: Patience) -> None:
     if target.exists() and hashlib.sha256(target.read_bytes()).hexdigest() == file.sha256:
         on_progress(target.name, file.size_bytes, file.size_bytes)
         return
-    remote = RemoteFile(url=place + file.remote_name, size_bytes=file.size_bytes, sha256=file.sha256)
     download(
-        remote,
+        file,
         target,
         on_bytes=lambda done: on_progress(target.name, done, file.size_bytes),
         patience=patience,

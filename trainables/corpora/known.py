@@ -31,6 +31,8 @@ class KnownCorpus:
 
 PYDOCS = "pydocs"
 """The corpus made from Python's own documentation; see `trainables.corpora.pydocs`."""
+WORD_SIMILARITY = "word-similarity"
+"""No corpus, but fetched and checked like one: see `trainables.corpora.benchmarks`."""
 
 KNOWN: Mapping[str, KnownCorpus] = {
     # Penn Treebank as preprocessed by Mikolov et al. 2010.

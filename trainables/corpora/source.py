@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from collections.abc import Mapping
@@ -11,7 +12,7 @@ from pathlib import Path
 from trainables.corpora.folders import fetch_command, locate, missing_file
 from trainables.corpora.known import KNOWN, PYDOCS
 from trainables.corpora.pydocs import split_texts
-from trainables.corpora.text import SPLITS
+from trainables.corpora.text import SPLITS, tokenise
 from trainables.errors import UserError
 
 
@@ -60,6 +61,19 @@ def read_source(name: str, *, data_dir: Path | None) -> Source:
         sizes_bytes={split: len(content) for split, content in contents.items()},
         digests=digests,
     )
+
+
+def test_words(name: str, *, data_dir: Path | None) -> tuple[str, ...]:
+    """The tokens of the test text of the corpus `name` as they are written, whatever a trial's vocabulary keeps.
+
+    Raises UserError as `read_source` does. A process reads each text once.
+    """
+    return _test_words(name, data_dir and data_dir.resolve())
+
+
+@functools.lru_cache(maxsize=2)
+def _test_words(name: str, data_dir: Path | None) -> tuple[str, ...]:
+    return tuple(tokenise(read_source(name, data_dir=data_dir).texts["test"]))
 
 
 def _read_file(name: str, data_dir: Path | None, path: Path) -> bytes:

@@ -23,15 +23,19 @@ NORMALISED_WITHIN = 1e-2
 @torch.no_grad()
 def context_vectors(model: AwdLstm, tokens: NDArray[np.int64], *, window: int) -> Tensor:
     """What the output layer sees after each token, N x C: read as one stream, the hidden state carried over."""
+    return torch.cat(list(context_windows(model, tokens, window=window)))
+
+
+@torch.no_grad()
+def context_windows(model: AwdLstm, tokens: NDArray[np.int64], *, window: int) -> Iterator[Tensor]:
+    """The same, a window at a time."""
     model.eval()
     stream_TB = torch.tensor(tokens, device=model.embedding_VD.device).unsqueeze(1)
     state = model.zero_state(1)
-    parts = []
     for window_TB in stream_TB.split(window):
         contexts = model.contexts(window_TB, state)
         state = contexts.state
-        parts.append(contexts.dropped_TBC.squeeze(1))
-    return torch.cat(parts)
+        yield contexts.dropped_TBC.squeeze(1)
 
 
 @torch.no_grad()

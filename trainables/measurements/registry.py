@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trainables.config import TrialConfig
 from trainables.corpora import Corpus
+from trainables.corpora.benchmarks import BenchmarkFolder, read_published
+from trainables.corpora.source import test_words
+from trainables.errors import UserError
 from trainables.language_model.awd_lstm import AwdLstm
+from trainables.measurements.contexts import ContextsFile, require_in_text
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
+from trainables.measurements.names import PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY
 from trainables.measurements.perplexity import mean_loss
 from trainables.measurements.ranks import rank_report
 from trainables.measurements.spectrum import log_p_spectrum
+from trainables.measurements.top_k import default_contexts, top_k_metrics
+from trainables.measurements.word_similarity import similarity_metrics
 from trainables.outcome import Metric
+from trainables.runtime import Runtime
 from trainables.training.loop import MAX_LOSS, DivergedError
 
 
@@ -50,17 +60,65 @@ def measure_spectrum(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Mea
     return Measured(metrics=rank_report(spectrum), singular_values=spectrum.singular_values)
 
 
-MEASUREMENTS: Mapping[str, Measure] = {"perplexity@1": measure_perplexity, "spectrum@1": measure_spectrum}
+def measure_top_k(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Measured:
+    """The likeliest next words at the published contexts of Penn Treebank; of another corpus, at evenly spaced ones."""
+    return Measured(metrics=top_k_metrics(model, corpus, config, default_contexts(corpus, config)))
+
+
+def measurements(runtime: Runtime) -> dict[str, Measure]:
+    """Every measurement by name, with those over the contexts and benchmarks that the runtime brings."""
+    known: dict[str, Measure] = {
+        PERPLEXITY: measure_perplexity,
+        SPECTRUM: measure_spectrum,
+        TOP_K: measure_top_k,
+        WORD_SIMILARITY: partial(_published_similarity, runtime.benchmarks_dir or runtime.data_dir),
+    }
+    if runtime.contexts is not None:
+        known[runtime.contexts.measurement] = partial(_own_top_k, runtime.contexts, runtime.data_dir)
+    if runtime.benchmarks is not None:
+        known[runtime.benchmarks.measurement] = partial(_own_similarity, runtime.benchmarks)
+    return known
+
+
+def _own_top_k(
+    file: ContextsFile, data_dir: Path | None, model: AwdLstm, corpus: Corpus, config: TrialConfig
+) -> Measured:
+    require_in_text(file, test_words(corpus.name, data_dir=data_dir), corpus.name)
+    return Measured(metrics=top_k_metrics(model, corpus, config, file.contexts, prefix=f"top_k-{file.tag}"))
+
+
+def _published_similarity(data_dir: Path | None, model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Measured:
+    del config
+    benchmarks = read_published(data_dir)
+    return Measured(metrics=similarity_metrics(_embedding(model), corpus.vocabulary, benchmarks))
+
+
+def _own_similarity(folder: BenchmarkFolder, model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Measured:
+    del config
+    prefix = f"similarity-{folder.tag}"
+    return Measured(metrics=similarity_metrics(_embedding(model), corpus.vocabulary, folder.benchmarks, prefix=prefix))
+
+
+def _embedding(model: AwdLstm) -> NDArray[np.float32]:
+    found: NDArray[np.float32] = model.embedding_VD.detach().float().cpu().numpy()
+    return found
 
 
 def measure(
-    names: Sequence[str], model: AwdLstm, corpus: Corpus, config: TrialConfig
+    names: Sequence[str], model: AwdLstm, corpus: Corpus, config: TrialConfig, runtime: Runtime
 ) -> tuple[dict[str, dict[str, Metric]], NDArray[np.float64] | None]:
-    """Run the named measurements; their metrics by name, and the singular values if one of them gives some."""
+    """Run the named measurements; their metrics by name, and the singular values if one of them gives some.
+
+    Raises UserError for a name that is not among `measurements(runtime)`, and where one of them needs a file that is
+    missing or not the right one.
+    """
+    known = measurements(runtime)
     metrics: dict[str, dict[str, Metric]] = {}
     singular_values = None
     for name in names:
-        measured = MEASUREMENTS[name](model, corpus, config)
+        if name not in known:
+            raise UserError(f"unknown measurement {name!r}: choose from {', '.join(known)}")
+        measured = known[name](model, corpus, config)
         metrics[name] = measured.metrics
         if measured.singular_values is not None:
             singular_values = measured.singular_values

@@ -78,7 +78,7 @@ def test_ensure_accepts_the_built_in_corpus() -> None:
 
 @pytest.mark.parametrize("name", ["pydocs", "novels"])
 def test_only_known_corpora_are_downloaded(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=f"only ptb and wikitext-2 are downloaded; got '{name}'"):
+    with pytest.raises(UserError, match=f"only ptb, wikitext-2 and word-similarity are downloaded; got '{name}'"):
         fetch(name, data_dir=tmp_path, on_progress=silent)
 
 

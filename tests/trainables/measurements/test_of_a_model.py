@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.trainables.measurements.trained_models import trained
 from tests.trainables.training import tiny
 from trainables.config import (
     GssConfig,
@@ -22,22 +23,11 @@ from trainables.language_model.awd_lstm import AwdLstm
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
 from trainables.measurements.perplexity import mean_loss
 from trainables.measurements.ranks import FLOAT32_EPS, press_rank
-from trainables.measurements.registry import MEASUREMENTS, measure
+from trainables.measurements.registry import measure
 from trainables.measurements.spectrum import FLOAT64_EPS, GramSpectrum, QrSpectrum
 from trainables.runtime import Runtime
-from trainables.training.loop import Trainer
 
 D = 8
-
-
-def trained(layer: OutputLayerConfig, epochs: int = 2) -> AwdLstm:
-    config = tiny.trial(output_layer=layer, epochs=epochs, learning_rate=20.0, activation_regularisation=0.0)
-    trainer = Trainer(config, tiny.corpus(), Runtime())
-    while len(trainer.progress.epochs) < epochs:
-        trainer.step()
-        if trainer.epoch_is_over():
-            trainer.end_epoch()
-    return trainer.model.eval()
 
 
 @torch.no_grad()
@@ -123,7 +113,7 @@ def test_measurements_run_by_name_and_respect_the_number_of_contexts() -> None:
     model, corpus = trained(SoftmaxConfig()), tiny.corpus()
     config = tiny.trial()
     limited = config.model_copy(update={"evaluation": config.evaluation.model_copy(update={"rank_contexts": 100})})
-    metrics, singular_values = measure(list(MEASUREMENTS), model, corpus, limited)
+    metrics, singular_values = measure(["perplexity@1", "spectrum@1"], model, corpus, limited, Runtime())
     assert metrics["spectrum@1"]["rank_rows"] == 100
     assert singular_values is not None
     assert len(singular_values) == tiny.VOCABULARY

@@ -1,0 +1,197 @@
+"""Later measurements as Ray tasks: one a trial, on the resources of the sweep, nothing trained.
+
+A worker leaves each measurement as a file in the trial's folder; the driver records the files. A worker that dies, or
+a driver, loses at most the measurement that it was at.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import ray
+from ray.exceptions import OutOfMemoryError, RayError, WorkerCrashedError
+
+from orchestrator.cluster import check_cluster, check_cuda, check_storage, connected, nodes
+from orchestrator.events import DISK_TROUBLES
+from orchestrator.execution import LOW_MEMORY, PROCESS_DIED, LaterSummary, ScheduleOptions
+from orchestrator.interrupt import Interrupt
+from orchestrator.progress import Listener
+from orchestrator.record import record_later
+from orchestrator.resources import check_options, per_pack, slots_of
+from orchestrator.store.interface import Store
+from orchestrator.store.records import PlannedTrial
+from trainables.config import TrialConfig
+from trainables.errors import UserError
+from trainables.failures import cause_of
+from trainables.outcome import TrialOutcome
+from trainables.runtime import Runtime, trial_directory
+
+LOOK_S = 0.2
+"""How often the driver looks whether it was interrupted."""
+
+
+class MeasureKept(Protocol):
+    """What `trainables.remeasure.measure_kept` does: leave each measurement as a file."""
+
+    def __call__(self, config: TrialConfig, *, directory: Path, runtime: Runtime, names: Sequence[str]) -> object: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Answer:
+    """How a task ended: well, or why not."""
+
+    cause: str | None = None
+    disk: str | None = None
+    """One of `DISK_TROUBLES`: any other trial would meet it too."""
+
+
+def run_later(
+    lacking: Mapping[str, Sequence[str]],
+    trials: Sequence[PlannedTrial],
+    *,
+    store: Store,
+    run_id: int,
+    options: ScheduleOptions,
+    listener: Listener,
+    measure: MeasureKept | None = None,
+) -> LaterSummary:
+    """Take the measurements that `lacking` names by trial id; `trials` holds these trials, among others.
+
+    `measure` must be importable in a worker; None is the real one. SIGINT and SIGTERM end it early: what was measured
+    is kept. A trial that cannot be measured gets a cause, and the others go on. Raises UserError as `run_trials` does.
+    """
+    wanted = [trial for trial in trials if trial.trial_id in lacking]
+    check_options(options)
+    check_cluster(options.address)
+    with Interrupt() as interrupt, connected(options, listener.note, interrupt.install):
+        machines = nodes()
+        slots = slots_of([machine["Resources"] for machine in machines], options)
+        check_storage(options.storage, machines)
+        check_cuda(options, lambda: interrupt.requested)
+        tasks = _Tasks(wanted, lacking, store, run_id, options, listener, measure)
+        try:
+            tasks.run(min(slots, options.max_concurrent or slots), interrupt)
+        finally:
+            tasks.stop()
+    return LaterSummary(interrupted=interrupt.requested, causes=tasks.causes)
+
+
+class _Tasks:
+    """The trials still to be measured, and those that are being measured."""
+
+    def __init__(
+        self,
+        trials: Sequence[PlannedTrial],
+        lacking: Mapping[str, Sequence[str]],
+        store: Store,
+        run_id: int,
+        options: ScheduleOptions,
+        listener: Listener,
+        measure: MeasureKept | None,
+    ) -> None:
+        self._queue = deque(trials)
+        self._flights: dict[Any, PlannedTrial] = {}
+        self._attempts: Counter[str] = Counter()
+        self._lacking, self._store, self._run_id = lacking, store, run_id
+        self._options, self._listener, self._measure = options, listener, measure
+        need = per_pack(options)
+        # Another attempt is the driver's to make: it counts them.
+        self._task = ray.remote(num_cpus=need["cpu"], num_gpus=need.get("gpu", 0), max_retries=0)(_measure_one)
+        self.causes: dict[str, str] = {}
+
+    def run(self, at_once: int, interrupt: Interrupt) -> None:
+        """Measure until nothing is left or the user interrupts. Raises UserError where the disk takes nothing more."""
+        while (self._queue or self._flights) and not interrupt.requested:
+            while self._queue and len(self._flights) < at_once:
+                self._submit(self._queue.popleft())
+            ended, _ = ray.wait(list(self._flights), timeout=LOOK_S)
+            for reference in ended:
+                if not interrupt.requested:
+                    self._take_in(reference, self._flights.pop(reference))
+
+    def stop(self) -> None:
+        """End what still runs, and record what it left."""
+        for reference in self._flights:
+            ray.cancel(reference, force=True)
+        for trial in self._flights.values():
+            self._record(trial)
+        self._flights.clear()
+
+    def _submit(self, trial: PlannedTrial) -> None:
+        names = tuple(self._lacking[trial.trial_id])
+        config = TrialConfig.model_validate(trial.config).canonical_json()
+        options = self._options
+        reference = self._task.remote(config, names, options.storage, options.runtime, self._measure)
+        self._flights[reference] = trial
+        self._attempts[trial.trial_id] += 1
+        self._listener.started(trial.trial_id, trial.name)
+
+    def _take_in(self, reference: Any, trial: PlannedTrial) -> None:
+        try:
+            answer: _Answer = ray.get(reference)
+        except RayError as error:
+            if self._attempts[trial.trial_id] < self._options.max_attempts:
+                self._listener.note(f"{trial.name}: {_why(error)}; it is measured again.")
+                self._queue.append(trial)
+                return
+            answer = _Answer(cause=_why(error))
+        problem = self._record(trial)
+        if answer.disk is not None:
+            raise UserError(
+                f"The disk of {self._options.storage} {answer.disk} and type the same command again; what was measured "
+                "is kept."
+            )
+        cause = answer.cause or problem
+        if cause is not None:
+            self.causes[trial.trial_id] = cause
+        outcome = TrialOutcome(trial_id=trial.trial_id, state="failed" if cause else "done", cause=cause)
+        self._listener.finished(trial.trial_id, outcome)
+
+    def _record(self, trial: PlannedTrial) -> str | None:
+        """Record the files there are; why that cannot be, where it cannot."""
+        names = self._lacking[trial.trial_id]
+        try:
+            record_later(self._store, self._options.storage, trial.trial_id, names, run_id=self._run_id)
+        except ValueError as error:
+            return f"what was measured cannot be recorded: {error}"
+        return None
+
+
+def _measure_one(
+    config_json: str, names: Sequence[str], storage: Path, runtime: Runtime, measure: MeasureKept | None
+) -> _Answer:
+    """What runs in a worker process. Whatever is raised is this trial's alone; it is answered, not swallowed."""
+    os.environ["OMP_NUM_THREADS"] = str(runtime.threads)
+    config = TrialConfig.model_validate_json(config_json)
+    directory = trial_directory(storage, config.trial_id)
+    try:
+        (measure or _default_measure())(config, directory=directory, runtime=runtime, names=names)
+    except UserError as error:
+        return _Answer(cause=str(error))
+    except OSError as error:
+        if error.errno in DISK_TROUBLES:
+            return _Answer(disk=DISK_TROUBLES[error.errno])
+        return _Answer(cause=cause_of(error, directory, runtime.layer_files))
+    except (Exception, SystemExit) as error:
+        return _Answer(cause=cause_of(error, directory, runtime.layer_files))
+    return _Answer()
+
+
+def _default_measure() -> MeasureKept:
+    from trainables.remeasure import measure_kept
+
+    return measure_kept
+
+
+def _why(error: RayError) -> str:
+    """Why a task ended without an answer, in one clause."""
+    if isinstance(error, OutOfMemoryError):
+        return LOW_MEMORY
+    if isinstance(error, WorkerCrashedError):
+        return PROCESS_DIED
+    return (str(error).strip().splitlines() or [type(error).__name__])[-1]

@@ -1,0 +1,38 @@
+"""The texts that a plan's trials read, brought here and checked before any of them starts."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from orchestrator.plan import Plan
+from trainables.corpora import OnProgress, ensure
+from trainables.corpora.benchmarks import ensure_benchmarks
+from trainables.corpora.source import test_words
+from trainables.measurements.contexts import require_in_text
+from trainables.measurements.names import WORD_SIMILARITY
+
+
+def ensure_texts(plan: Plan, console: Console) -> None:
+    """Fetch what is missing of the corpus and of the benchmarks, and look up the user's own contexts in the test text.
+
+    Raises UserError where one of them cannot be had, is not the right one, or does not fit.
+    """
+    if plan.corpus.name != "pydocs":
+        ensure(plan.corpus.name, data_dir=plan.data_dir, on_progress=download_lines(console))
+    if WORD_SIMILARITY in plan.measurements:
+        ensure_benchmarks(plan.benchmarks_dir, on_progress=download_lines(console))
+    if plan.own.contexts is not None:
+        require_in_text(plan.own.contexts, test_words(plan.corpus.name, data_dir=plan.data_dir), plan.corpus.name)
+
+
+def download_lines(console: Console) -> OnProgress:
+    """A download's progress as a line for each tenth of a file."""
+    shown: dict[str, int] = {}
+
+    def show(file: str, done: int, total: int) -> None:
+        tenth = 10 * done // max(1, total)
+        if shown.get(file) != tenth:
+            shown[file] = tenth
+            console.print(f"{file}: {done / 1e6:.1f} of {total / 1e6:.1f} MB")
+
+    return show

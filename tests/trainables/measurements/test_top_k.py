@@ -1,0 +1,130 @@
+"""The likeliest next words against brute force over the whole log-P matrix."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from tests.trainables.corpora.support import write_corpus
+from tests.trainables.measurements.trained_models import trained
+from tests.trainables.training import tiny
+from trainables.config import CorpusConfig, GssConfig, MosConfig, OutputLayerConfig, SoftmaxConfig
+from trainables.corpora import Corpus, identity, load
+from trainables.errors import UserError
+from trainables.language_model.awd_lstm import AwdLstm
+from trainables.measurements.contexts import Context, ContextsFile, even_contexts, published_contexts
+from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
+from trainables.measurements.registry import measure
+from trainables.measurements.top_k import default_contexts, top_k_metrics
+from trainables.runtime import Runtime
+
+
+def brute_force(model: AwdLstm, corpus: Corpus, index: int) -> tuple[list[str], list[float], int]:
+    """Words and probabilities from the likeliest to the least, and the rank of the true one; from all rows of log P."""
+    contexts = context_vectors(model, corpus.test, window=70)
+    row = np.concatenate(list(log_probability_rows(model, contexts)))[index].astype(np.float64)
+    order = sorted(range(len(row)), key=lambda word: (-row[word], word))
+    true = int(corpus.test[index + 1])
+    return [corpus.vocabulary[word] for word in order], [math.exp(row[word]) for word in order], order.index(true) + 1
+
+
+@pytest.mark.parametrize(
+    "layer", [SoftmaxConfig(), GssConfig(c=-1.5, k=2.5), MosConfig(mixtures=3)], ids=lambda layer: layer.name
+)
+def test_words_probabilities_and_ranks_are_those_of_the_sorted_log_p_matrix(layer: OutputLayerConfig) -> None:
+    model, corpus = trained(layer), tiny.corpus()
+    metrics = top_k_metrics(model, corpus, tiny.trial(), even_contexts(len(corpus.test)))
+    assert list(metrics) == [f"top_k even {number}" for number in range(1, 19)]
+    for context in even_contexts(len(corpus.test)):
+        found = json.loads(str(metrics[f"top_k even {context.number}"]))
+        words, probabilities, rank = brute_force(model, corpus, context.last_token_index)
+        assert [word for word, _ in found["top"]] == words[:5]
+        assert [p for _, p in found["top"]] == pytest.approx(probabilities[:5], rel=2e-5)
+        assert found["next"] == corpus.vocabulary[corpus.test[context.last_token_index + 1]] == words[rank - 1]
+        assert (found["rank"], found["probability"]) == (rank, pytest.approx(probabilities[rank - 1], rel=2e-5))
+        assert all(p == float(f"{p:.6g}") for _, p in found["top"])
+        assert "next_in_text" not in found
+
+
+def test_the_output_layer_sees_the_asked_contexts_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, corpus = trained(SoftmaxConfig()), tiny.corpus()
+    rows: list[int] = []
+    compute = model.output.log_probabilities
+
+    def counted(hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
+        rows.append(len(hidden_NC))
+        return compute(hidden_NC, weight_VD)
+
+    monkeypatch.setattr(model.output, "log_probabilities", counted)
+    contexts = [Context(group="a", number=n, last_token_index=i) for n, i in enumerate((300, 5, 5), start=1)]
+    metrics = top_k_metrics(model, corpus, tiny.trial(), contexts)
+    assert rows == [3]
+    assert metrics["top_k a 2"] == metrics["top_k a 3"] != metrics["top_k a 1"]
+
+
+def test_of_equally_likely_words_the_lower_id_comes_first() -> None:
+    model, corpus = trained(SoftmaxConfig()), tiny.corpus()
+    with torch.no_grad():
+        model.embedding_VD.zero_()
+        model.output.bias_V.zero_()  # type: ignore[operator]
+    (text,) = top_k_metrics(model, corpus, tiny.trial(), [Context(group="a", number=1, last_token_index=9)]).values()
+    found = json.loads(str(text))
+    assert found["top"] == [[f"w{word}", 0.025] for word in range(5)]
+    assert found["rank"] == int(corpus.test[10]) + 1
+
+
+def test_contexts_lie_in_the_evaluated_text_except_for_those_of_penn_treebank() -> None:
+    corpus, config = tiny.corpus(), tiny.trial()
+    cut = config.model_copy(update={"evaluation": config.evaluation.model_copy(update={"test_tokens": 100})})
+    assert default_contexts(corpus, cut) == even_contexts(100)
+    assert default_contexts(replace(corpus, name="ptb"), cut) == published_contexts()
+
+
+def test_with_a_cut_vocabulary_the_true_word_is_the_models_and_the_files_is_kept() -> None:
+    model, corpus = trained(SoftmaxConfig()), tiny.corpus()
+    context = Context(group="yang", number=1, last_token_index=398, next_token="rare")
+    found = json.loads(str(top_k_metrics(model, corpus, tiny.trial(), [context])["top_k yang 1"]))
+    assert (found["next"], found["next_in_text"]) == (corpus.vocabulary[corpus.test[399]], "rare")
+
+
+def own_contexts(*contexts: dict[str, Any]) -> ContextsFile:
+    return ContextsFile(name="mine.json", text=json.dumps(contexts))
+
+
+def measured_on_a_folder(tmp_path: Path, file: ContextsFile, words: Sequence[str]) -> dict[str, object]:
+    """Of a model that knows 40 words of a longer text."""
+    write_corpus(tmp_path / "tiny", **dict.fromkeys(("train", "valid", "test"), " ".join(words)))
+    config = tiny.trial()
+    limited = CorpusConfig(name="tiny", sha256=identity("tiny", data_dir=tmp_path).sha256, vocabulary_limit=40)
+    config = config.model_copy(update={"corpus": limited})
+    corpus = load(config.corpus, data_dir=tmp_path)
+    runtime = Runtime(data_dir=tmp_path, contexts=file)
+    metrics, _ = measure([file.measurement], trained(SoftmaxConfig()), corpus, config, runtime)
+    return {name: json.loads(str(value)) for name, value in metrics[file.measurement].items()}
+
+
+def test_a_users_own_contexts_are_checked_against_the_uncut_text(tmp_path: Path) -> None:
+    words = [f"w{index % 60}" for index in range(200)]
+    file = own_contexts({"last_token_index": 49, "next_token": "w50"}, {"last_token_index": 4})
+    found = measured_on_a_folder(tmp_path, file, words)
+    assert set(found) == {f"top_k-{file.tag} own 1", f"top_k-{file.tag} own 2"}
+    cut, kept = (found[f"top_k-{file.tag} own {number}"] for number in (1, 2))
+    assert (cut["next"], cut["next_in_text"]) == ("<unk>", "w50")  # type: ignore[index]
+    assert kept["next"] == "w5" and "next_in_text" not in kept  # type: ignore[index, operator]
+    # Both words are cut to <unk>, and still the wrong one is noticed.
+    with pytest.raises(UserError, match=r"'w51' follows token 49 .* 'w50' does"):
+        measured_on_a_folder(tmp_path, own_contexts({"last_token_index": 49, "next_token": "w51"}), words)
+
+
+def test_an_unknown_measurement_gets_the_list_of_known_ones() -> None:
+    with pytest.raises(UserError, match=r"unknown measurement 'top_k@2': choose from perplexity@1, .*top_k@1"):
+        measure(["top_k@2"], trained(SoftmaxConfig()), tiny.corpus(), tiny.trial(), Runtime())

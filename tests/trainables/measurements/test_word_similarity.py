@@ -1,0 +1,117 @@
+"""Word similarity against another implementation of Spearman's rho, and against the published counts of pairs."""
+
+from __future__ import annotations
+
+import csv
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.spatial.distance import cosine
+from scipy.stats import spearmanr
+
+from tests.trainables.corpora.support import REAL_DATA
+from tests.trainables.measurements.trained_models import trained
+from tests.trainables.training import tiny
+from trainables.config import CorpusConfig, SoftmaxConfig
+from trainables.corpora import identity, load
+from trainables.corpora.benchmarks import Benchmark, parse_pairs, read_folder, read_published
+from trainables.measurements.registry import measure
+from trainables.measurements.word_similarity import known_pairs, similarity_metrics, spearman_rho
+from trainables.runtime import Runtime
+
+TABLE = REAL_DATA.parent / "paper" / "sm_table13_word_pairs.csv"
+VOCABULARY = ("<eos>", *(f"w{index}" for index in range(1, 30)))
+needs_data = pytest.mark.skipif(not REAL_DATA.is_dir(), reason="the real benchmarks are not beside this repository")
+
+
+def benchmark(*lines: str) -> Benchmark:
+    return Benchmark(name="B", file="EN-B.txt", text="\n".join(lines))
+
+
+def embedding() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(len(VOCABULARY), 6)).astype(np.float32)
+
+
+@given(st.lists(st.tuples(st.integers(-3, 3), st.integers(-3, 3)), min_size=3, max_size=30))
+def test_rho_is_scipys_whatever_the_ties(values: list[tuple[int, int]]) -> None:
+    x, y = (np.array(side, dtype=np.float64) for side in zip(*values, strict=True))
+    found = spearman_rho(x, y)
+    if min(len(set(x)), len(set(y))) == 1:
+        assert found is None
+    else:
+        assert found == pytest.approx(spearmanr(x, y).statistic, abs=1e-12)
+
+
+def test_rho_is_over_the_pairs_whose_lower_cased_words_are_known() -> None:
+    dice = np.random.default_rng(1)
+    words = dice.integers(1, 40, (60, 2)).tolist()
+    pairs = [(f"W{a}", f"w{b}", round(dice.random(), 1)) for a, b in words]
+    metrics = similarity_metrics(embedding(), VOCABULARY, [benchmark(*("\t".join(map(str, p)) for p in pairs))])
+    ids = {word: index for index, word in enumerate(VOCABULARY)}
+    known = [(ids[a.lower()], ids[b], score) for a, b, score in pairs if a.lower() in ids and b in ids]
+    rows = embedding().astype(np.float64)
+    cosines = [1 - cosine(rows[a], rows[b]) for a, b, _ in known]
+    assert 3 < metrics["similarity pairs B"] == len(known) < 60  # type: ignore[operator]
+    assert metrics["similarity B"] == pytest.approx(spearmanr(cosines, [score for *_, score in known]).statistic)
+
+
+@pytest.mark.parametrize(
+    ("lines", "pairs"),
+    [
+        (("w1 w2 1", "w2 w3 2", "w3 unknown 3"), 2),
+        (("w1 w2 1", "w2 w3 1", "w3 w4 1"), 3),
+        (("w1 w2 1", "w1 w2 2", "w2 w1 3"), 3),
+        ((), 0),
+    ],
+    ids=["two pairs", "equal scores", "equal cosines", "nothing"],
+)
+def test_rho_is_left_out_where_it_would_say_nothing(lines: tuple[str, ...], pairs: int) -> None:
+    assert similarity_metrics(embedding(), VOCABULARY, [benchmark(*lines)]) == {"similarity pairs B": pairs}
+
+
+def test_a_folder_of_ones_own_has_names_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "EN-MINE.txt").write_text("w1 w2 1\nw2 w3 2\nw3 w5 0\n")
+    folder = read_folder(tmp_path)
+    model, corpus = trained(SoftmaxConfig()), tiny.corpus()
+    metrics, _ = measure([folder.measurement], model, corpus, tiny.trial(), Runtime(benchmarks=folder))
+    assert folder.measurement == f"word_similarity-{folder.tag}@1"
+    prefix = f"similarity-{folder.tag}"
+    assert set(metrics[folder.measurement]) == {f"{prefix} MINE", f"{prefix} pairs MINE"}
+    rows = model.embedding_VD.detach().double().numpy()
+    cosines = [1 - cosine(rows[a], rows[b]) for a, b in ((1, 2), (2, 3), (3, 5))]
+    expected = spearmanr(cosines, [1, 2, 0]).statistic
+    assert metrics[folder.measurement][f"{prefix} MINE"] == pytest.approx(expected)
+
+
+@cache
+def vocabulary_of(corpus: str) -> dict[str, int]:
+    config = CorpusConfig(name=corpus, sha256=identity(corpus, data_dir=REAL_DATA).sha256)
+    return {word: index for index, word in enumerate(load(config, data_dir=REAL_DATA).vocabulary)}
+
+
+@needs_data
+@pytest.mark.parametrize("corpus", ["ptb", "wikitext-2"])
+def test_all_thirteen_benchmarks_have_the_published_numbers_of_pairs(corpus: str) -> None:
+    with TABLE.open() as file:
+        rows = {row["benchmark"]: row for row in csv.DictReader(file)}
+    published = {name: (int(row["pairs"]), int(row[f"pairs_not_in_{corpus}"])) for name, row in rows.items()}
+    found = {}
+    for each in read_published(REAL_DATA):
+        pairs = parse_pairs(each)
+        found[each.name] = (len(pairs), len(pairs) - len(known_pairs(pairs, vocabulary_of(corpus))))
+    assert len(found) == 13
+    assert found == published
+
+
+@needs_data
+def test_the_published_benchmarks_are_measured_by_name() -> None:
+    corpus = tiny.corpus()
+    model = trained(SoftmaxConfig())
+    metrics, _ = measure(["word_similarity@1"], model, corpus, tiny.trial(), Runtime(data_dir=REAL_DATA))
+    assert metrics["word_similarity@1"] == {f"similarity pairs {each.name}": 0 for each in read_published(REAL_DATA)}
+    elsewhere = Runtime(data_dir=Path("nowhere"), benchmarks_dir=REAL_DATA)
+    assert measure(["word_similarity@1"], model, corpus, tiny.trial(), elsewhere)[0] == metrics

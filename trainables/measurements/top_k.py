@@ -1,0 +1,87 @@
+"""The likeliest next words at chosen contexts (AAAI 2021, Fig. 3 and SM Table 2).
+
+Shapes: N asked contexts, C width of the context vector, V vocabulary.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trainables.config import TrialConfig
+from trainables.corpora import Corpus
+from trainables.language_model.awd_lstm import AwdLstm
+from trainables.measurements.contexts import Context, even_contexts, published_contexts
+from trainables.measurements.log_probabilities import context_windows, log_probability_rows
+from trainables.outcome import Metric
+from trainables.training.loop import DivergedError
+
+WORDS = 5
+
+
+def default_contexts(corpus: Corpus, config: TrialConfig) -> tuple[Context, ...]:
+    """The published contexts of Penn Treebank; elsewhere 18, evenly spaced in the evaluated test tokens."""
+    if corpus.name == "ptb":
+        return published_contexts()
+    return even_contexts(len(corpus.test[: config.evaluation.test_tokens]))
+
+
+def top_k_metrics(
+    model: AwdLstm, corpus: Corpus, config: TrialConfig, contexts: Sequence[Context], *, prefix: str = "top_k"
+) -> dict[str, Metric]:
+    """For each context a metric "PREFIX GROUP NUMBER", JSON text with these keys:
+
+    "next": the true next word, of the model's own vocabulary; "next_in_text": the one that the contexts' file gives,
+    where it does: another word means that the vocabulary was cut; "probability" of "next"; "rank" of "next", 1 for the
+    likeliest; "top": the five likeliest words with their probabilities, likeliest first. Probabilities have six
+    significant digits. Of equally likely words, the one with the lower id comes first.
+
+    The text is read from its start as one stream (batch 1, the protocol's windows), also beyond the evaluated tokens
+    where a context lies there; the output layer sees no other than the asked contexts.
+    """
+    indices = [context.last_token_index for context in contexts]
+    asked_NC = _contexts_at(model, corpus.test[: max(indices) + 1], indices, window=config.evaluation.window)
+    log_p_NV = np.concatenate(list(log_probability_rows(model, asked_NC)))
+    if np.isnan(log_p_NV).any():
+        raise DivergedError("a probability at one of the asked contexts is no number")
+    return {
+        f"{prefix} {context.group} {context.number}": _describe(
+            row_V, int(corpus.test[context.last_token_index + 1]), corpus.vocabulary, context.next_token
+        )
+        for row_V, context in zip(log_p_NV, contexts, strict=True)
+    }
+
+
+@torch.no_grad()
+def _contexts_at(model: AwdLstm, tokens: NDArray[np.int64], indices: Sequence[int], *, window: int) -> Tensor:
+    """The context vectors after the tokens at these indices, N x C, without keeping those of all others."""
+    found: dict[int, Tensor] = {}
+    start = 0
+    for part_NC in context_windows(model, tokens, window=window):
+        # Cloned: a view would keep the whole window.
+        found |= {i: part_NC[i - start].clone() for i in indices if start <= i < start + len(part_NC)}
+        start += len(part_NC)
+    return torch.stack([found[index] for index in indices])
+
+
+def _describe(log_p_V: NDArray[np.float32], true_id: int, vocabulary: Sequence[str], next_in_text: str | None) -> str:
+    order = np.argsort(-log_p_V, kind="stable")
+    described = {
+        "next": vocabulary[true_id],
+        **({} if next_in_text is None else {"next_in_text": next_in_text}),
+        "probability": _probability(log_p_V[true_id]),
+        "rank": 1 + int(np.flatnonzero(order == true_id)[0]),
+        "top": [[vocabulary[word], _probability(log_p_V[word])] for word in order[:WORDS].tolist()],
+    }
+    return json.dumps(described, ensure_ascii=False)
+
+
+def _probability(log_p: np.float32) -> float:
+    """With six significant digits."""
+    return float(f"{math.exp(log_p):.6g}")

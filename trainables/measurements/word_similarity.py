@@ -1,0 +1,71 @@
+"""Do words that people find alike have embeddings that point the same way? (AAAI 2021, Fig. 4 and SM Table 3)
+
+Shapes: n pairs, V vocabulary, D width of the embedding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainables.corpora.benchmarks import Benchmark, WordPair, parse_pairs
+from trainables.outcome import Metric
+
+FEWEST_PAIRS = 3
+"""Below this a rank correlation says nothing."""
+
+
+def similarity_metrics(
+    embedding_VD: NDArray[np.float32],
+    vocabulary: Sequence[str],
+    benchmarks: Iterable[Benchmark],
+    *,
+    prefix: str = "similarity",
+) -> dict[str, Metric]:
+    """For each benchmark "PREFIX pairs NAME", how many of its pairs have both words in the vocabulary, and
+    "PREFIX NAME", Spearman's rho of the cosines of their embeddings and their scores.
+
+    rho is left out where there are fewer than 3 such pairs, or all their cosines or scores are equal.
+    """
+    ids = {word: index for index, word in enumerate(vocabulary)}
+    metrics: dict[str, Metric] = {}
+    for benchmark in benchmarks:
+        pairs = known_pairs(parse_pairs(benchmark), ids)
+        scores = np.array([pair.score for pair in pairs])
+        rho = spearman_rho(_cosines(embedding_VD, pairs, ids), scores) if len(pairs) >= FEWEST_PAIRS else None
+        if rho is not None:
+            metrics[f"{prefix} {benchmark.name}"] = rho
+        metrics[f"{prefix} pairs {benchmark.name}"] = len(pairs)
+    return metrics
+
+
+def known_pairs(pairs: Iterable[WordPair], ids: Mapping[str, int]) -> list[WordPair]:
+    """The pairs whose two lower-cased words are both in the vocabulary."""
+    return [pair for pair in pairs if pair.first in ids and pair.second in ids]
+
+
+def spearman_rho(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
+    """Spearman's rank correlation, equal values taking their mean rank; None where all of one side are equal."""
+    ranks_x, ranks_y = (_mean_ranks(values) - (len(values) + 1) / 2 for values in (x, y))
+    scale = float(np.sqrt((ranks_x @ ranks_x) * (ranks_y @ ranks_y)))
+    return float(ranks_x @ ranks_y) / scale if scale > 0 else None
+
+
+def _mean_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """1 for the least; equal values share the mean of their ranks."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks: NDArray[np.float64] = (np.cumsum(counts) - (counts - 1) / 2)[places]
+    return ranks
+
+
+def _cosines(
+    embedding_VD: NDArray[np.float32], pairs: Sequence[WordPair], ids: Mapping[str, int]
+) -> NDArray[np.float64]:
+    """In float64; 0 for a word whose embedding is zero."""
+    first_nD = embedding_VD[[ids[pair.first] for pair in pairs]].astype(np.float64)
+    second_nD = embedding_VD[[ids[pair.second] for pair in pairs]].astype(np.float64)
+    lengths = np.linalg.norm(first_nD, axis=1) * np.linalg.norm(second_nD, axis=1)
+    products: NDArray[np.float64] = (first_nD * second_nD).sum(axis=1)
+    return products / np.where(lengths > 0, lengths, 1.0)
