@@ -213,15 +213,17 @@ def _options(context: typer.Context, store: str | None, storage: Path, **resourc
 
 
 def _run_all(plans: Sequence[Plan], options: RunOptions, *, again: bool) -> None:
+    from orchestrator.shared_cluster import shared
     from orchestrator.sweep import INTERRUPTED, run_study
 
     # What `docker stop` and batch systems send ends a run as Ctrl-C does.
     signal.signal(signal.SIGTERM, _as_ctrl_c)
     statuses = []
-    for plan in plans:
-        statuses.append(run_study(plan, options, _console(), again=again))
-        if statuses[-1] == INTERRUPTED:
-            break
+    with shared():
+        for plan in plans:
+            statuses.append(run_study(plan, options, _console(), again=again))
+            if statuses[-1] == INTERRUPTED:
+                break
     raise typer.Exit(max(statuses))
 
 

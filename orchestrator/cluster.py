@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +21,9 @@ from ray.exceptions import RayError
 
 from orchestrator.address import check_address, token_path
 from orchestrator.execution import ScheduleOptions
+from orchestrator.interrupt import SIGNALS
 from orchestrator.resources import per_pack
+from orchestrator.shared_cluster import entered
 from orchestrator.worker import cuda_problem
 from trainables.errors import UserError
 
@@ -45,18 +49,22 @@ LONGEST_BASE = 24
 
 
 @contextmanager
-def connected(
-    options: ScheduleOptions, note: Callable[[str], None], take_signals: Callable[[], None] = lambda: None
-) -> Iterator[None]:
+def connected(options: ScheduleOptions, note: Callable[[str], None]) -> Iterator[None]:
     """Connect to the cluster at `options.address`, or start one on this machine, for as long as the context lasts.
 
-    Within a process that is connected already, that connection is used and left. `take_signals` is called wherever Ray
-    has put its own handler of SIGTERM in place of the one that was there.
+    Within a process that is connected already, that connection is used and left; so it is within
+    `orchestrator.shared_cluster.shared`, which ends it.
     """
     os.environ.update(SETTINGS)
     if ray.is_initialized():
         yield
         return
+    with entered(_connected(options, note)):
+        yield
+
+
+@contextmanager
+def _connected(options: ScheduleOptions, note: Callable[[str], None]) -> Iterator[None]:
     # While it starts, Ray would end the process at SIGTERM.
     ray_utils.set_sigterm_handler = _leave_as_it_is
     # Ray prints a page for every process that dies; the dispatcher says it in a sentence.
@@ -66,7 +74,7 @@ def connected(
     with scratch_folder("sweep-ray-") as folder:
         try:
             context = _start(folder) if options.address is None else _connect(options.address)
-            take_signals()
+            _take_signals_again()
             if context.dashboard_url:
                 note(
                     f"Ray dashboard: http://{context.dashboard_url} (log in with the token that `ray get-auth-token` "
@@ -74,7 +82,7 @@ def connected(
                 )
             yield
         finally:
-            _stop(take_signals)
+            _stop()
 
 
 def check_cluster(address: str | None) -> None:
@@ -107,7 +115,7 @@ def scratch_folder(prefix: str) -> Iterator[Path]:
         yield Path(folder.name)
 
 
-def _stop(take_signals: Callable[[], None]) -> None:
+def _stop() -> None:
     """End or leave the cluster."""
     node = ray_worker._global_node
     if node is not None:
@@ -115,11 +123,20 @@ def _stop(take_signals: Callable[[], None]) -> None:
         end_processes = node.kill_all_processes
 
         def guarded(*arguments: Any, **options: Any) -> None:
-            take_signals()
+            _take_signals_again()
             end_processes(*arguments, **options)
 
         node.kill_all_processes = guarded
     ray.shutdown()
+
+
+def _take_signals_again() -> None:
+    """Install Python's handlers of signals once more: Ray's own code has put others below them."""
+    if threading.current_thread() is threading.main_thread():
+        for number in SIGNALS:
+            handler = signal.getsignal(number)
+            if handler is not None:
+                signal.signal(number, handler)
 
 
 def _leave_as_it_is(handler: object) -> None:

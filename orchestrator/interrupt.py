@@ -24,7 +24,8 @@ class Interrupt:
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.getsignal(number) for number in SIGNALS}
-        self.install()
+        for number in self._before:
+            signal.signal(number, self._handle)
         return self
 
     def __exit__(
@@ -33,11 +34,6 @@ class Interrupt:
         for number, handler in self._before.items():
             # None stands for a handler that is no Python function, which cannot be put back.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
-
-    def install(self) -> None:
-        """Take the signals, again where something else took them since (Ray does)."""
-        for number in self._before:
-            signal.signal(number, self._handle)
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
         if self.requested:

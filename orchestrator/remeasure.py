@@ -68,7 +68,7 @@ def run_later(
     wanted = [trial for trial in trials if trial.trial_id in lacking]
     check_options(options)
     check_cluster(options.address)
-    with Interrupt() as interrupt, connected(options, listener.note, interrupt.install):
+    with Interrupt() as interrupt, connected(options, listener.note):
         machines = nodes()
         slots = slots_of([machine["Resources"] for machine in machines], options)
         check_storage(options.storage, machines)

@@ -65,7 +65,7 @@ def run_trials(
         store.expire(dead)
     with (
         Interrupt() as interrupt,
-        connected(options, listener.note, interrupt.install),
+        connected(options, listener.note),
         LeaseKeeper(store, owner) as keeper,
     ):
         machines = nodes()

@@ -55,13 +55,19 @@ class PredictionNumbers:
 
 def prediction_numbers(frame: pd.DataFrame) -> PredictionNumbers:
     """Read the metrics of the measurement top_k of the done trials."""
-    columns = [name for name in frame.columns if name.startswith(PREFIX)]
+    columns = sorted((name for name in frame.columns if name.startswith(PREFIX)), key=_place)
     done = frame[frame["state"] == "done"]
     return PredictionNumbers(
         contexts=tuple(name.partition(" ")[2] for name in columns),
         models=tuple(done["group"]),
         cells=tuple(tuple(_read(value) for value in done[name]) for name in columns),
     )
+
+
+def _place(column: str) -> tuple[str, int]:
+    """By group in alphabetical order, then by number."""
+    group, _, number = column.rpartition(" ")
+    return group, int(number)
 
 
 def _read(value: object) -> Prediction | None:

@@ -71,7 +71,9 @@ def number(value: Any, *, digits: int = 5) -> str:
 
 
 def setting(value: Any) -> str:
-    """A config value as one would type it, without trailing zeros or thousands: "-1.5"."""
+    """A config value as one would type it, without trailing zeros or thousands: "-1.5"; a dash for none."""
+    if value is None:
+        return "\N{EN DASH}"
     text = f"{value:g}" if isinstance(value, float) else str(value)
     return text.replace("-", MINUS) if isinstance(value, (int, float)) else text
 

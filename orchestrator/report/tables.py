@@ -26,6 +26,7 @@ TRIAL_METRICS = (
     "epochs",
     "seconds",
 )
+MOST_SETTINGS = 6
 SHORT = {"press_rank": "rank", "test_perplexity": "ppl"}
 """Metrics in the caption of a grid that has several in a cell."""
 BAD = ("failed", "diverged")
@@ -79,6 +80,8 @@ def _grid_cell(grids: Sequence[Grid], cells: Sequence[GridCell]) -> Cell:
 def trials_table(results: FlatResults) -> TextTable:
     """Every trial: name, state, the settings that differ between trials, the main metrics, and the cause of trouble."""
     varying = [name for name in results.varying if name != "output_layer.name"]
+    if len(varying) > MOST_SETTINGS:  # models of different kinds: their names say more than their settings
+        varying = [name for name in varying if name == "seed"]
     metrics = [name for name in TRIAL_METRICS if name in results.metric_columns] or list(results.metric_columns)
     with_cause = any(record["cause"] for record in results.records)
     head = ["trial", "state", *varying, *metrics, *(["cause"] if with_cause else [])]

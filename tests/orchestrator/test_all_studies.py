@@ -41,6 +41,10 @@ def test_each_ends_in_a_report_and_the_index_has_them_all(storage: Path) -> None
         assert not {"nan", "NaN", "None", "inf"} & set(text.split())
 
 
+def test_they_share_one_ray(storage: Path) -> None:
+    assert (storage / "out.txt").read_text().count("Ray dashboard:") == 1
+
+
 def test_studies_that_share_trials_train_them_once(storage: Path) -> None:
     trials = [json.loads(path.read_text()) for path in storage.glob("trials/*/*/result.json")]
     trials += [json.loads(path.read_text()) for path in storage.glob("trials/*/result.json")]

@@ -49,10 +49,8 @@ def _findings(numbers: PredictionNumbers) -> Iterator[str]:
     rows = [[cell.hit for cell in row if cell] for row in numbers.cells]
     everyone, no_one = sum(all(row) for row in rows if row), sum(not any(row) for row in rows if row)
     mixed = len(rows) - everyone - no_one
-    yield (
-        f"All models have it at {everyone} contexts and none at {no_one}; at the {mixed} others some have it and some "
-        "do not."
-    )
+    others = f"; at the {mixed} others some have it and some do not" if mixed else ""
+    yield f"All models have it at {everyone} contexts and none at {no_one}{others}."
 
 
 def _hits_table(numbers: PredictionNumbers) -> TextTable:
@@ -85,7 +83,7 @@ def _words_table(numbers: PredictionNumbers) -> TextTable:
 def _expected(cell: Prediction | None) -> str:
     if cell is None:
         return "\N{EN DASH}"
-    return f"{', '.join(word for word, _ in cell.top)} ({cell.rank})"
+    return f"{' '.join(word for word, _ in cell.top)} ({cell.rank})"
 
 
 def _csv(numbers: PredictionNumbers) -> Iterator[list[object]]:

@@ -53,8 +53,8 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
 def _findings(numbers: SimilarityNumbers) -> Iterator[str]:
     used = [numbers.pairs.get(name, 0) for name in numbers.scores.benchmarks]
     yield (
-        f"Of {len(used)} benchmarks, {sum(pairs >= 100 for pairs in used)} have 100 or more pairs of known words "
-        f"({', '.join(f'{name} {pairs}' for name, pairs in zip(numbers.scores.benchmarks, used, strict=True))})."
+        f"{sum(pairs >= 100 for pairs in used)} of {len(used)} benchmarks have 100 or more pairs of words that this "
+        "vocabulary knows."
     )
     wins = numbers.scores.wins()
     totals = {group: sum(row) for group, row in zip(numbers.scores.groups, wins, strict=True)}
@@ -70,7 +70,7 @@ def _rho_table(numbers: SimilarityNumbers) -> TextTable:
     printed = {
         corpus: dict(zip(found.benchmarks, found.rho, strict=True)) for corpus, found in numbers.published.items()
     }
-    beside = "; in brackets the published ones" if len(printed) == 1 else ""
+    beside = "".join(f"; in brackets the published ones for {formats.corpus_title(name)}" for name in printed)
     body = []
     for name, row in zip(scores.benchmarks, scores.rho, strict=True):
         old = next(iter(printed.values())).get(name, (None,) * len(row)) if beside else (None,) * len(row)
