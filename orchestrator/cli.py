@@ -93,6 +93,12 @@ Deterministic = Annotated[
     bool,
     typer.Option("--deterministic", help="On a GPU too, the same bits for the same seed; slower."),
 ]
+Search = Annotated[
+    str | None, typer.Option("--search", help="How a tuned study picks trials: tpe, random or grid. [default: tpe]")
+]
+Budget = Annotated[
+    int | None, typer.Option("--budget", help="Trials that a tuned study picks for each side. [default: by scale]")
+]
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, or a Python file.")]
 
 
@@ -121,6 +127,8 @@ def run(
     cores_per_trial: Cores = 1,
     max_concurrent: MaxConcurrent = None,
     deterministic: Deterministic = False,
+    search: Search = None,
+    budget: Budget = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
     form: Format = "table",
     settings: Settings = None,
@@ -130,7 +138,7 @@ def run(
         raise UserError(
             f"--format {form} is for --dry-run; the results of a run are shown by: sweep.py results {study}"
         )
-    plans = _plans(study, scale, corpus, data_dir, settings)
+    plans = _plans(study, scale, corpus, data_dir, settings, search=search, budget=budget)
     if dry_run:
         from orchestrator.listing import print_plans
 
@@ -150,7 +158,14 @@ def run(
 
 
 def _plans(
-    study: str, scale: str, corpora: list[str] | None, data_dir: Path | None, settings: list[str] | None
+    study: str,
+    scale: str,
+    corpora: list[str] | None,
+    data_dir: Path | None,
+    settings: list[str] | None,
+    *,
+    search: str | None,
+    budget: int | None,
 ) -> list[Plan]:
     from orchestrator.overrides import parse_overrides
     from orchestrator.plan import default_corpora, make_plan, scale_named
@@ -158,7 +173,10 @@ def _plans(
 
     chosen, size, overrides = load_study(study), scale_named(scale), parse_overrides(settings or [])
     names = dict.fromkeys(corpora or default_corpora(chosen, size))
-    return [make_plan(chosen, size, name, data_dir, overrides, argument=study) for name in names]
+    return [
+        make_plan(chosen, size, name, data_dir, overrides, argument=study, search=search, budget=budget)
+        for name in names
+    ]
 
 
 def _gpus(asked: float | None, scale: str) -> float:
@@ -281,10 +299,12 @@ def retry(
     cores_per_trial: Cores = 1,
     max_concurrent: MaxConcurrent = None,
     deterministic: Deterministic = False,
+    search: Search = None,
+    budget: Budget = None,
     settings: Settings = None,
 ) -> None:
     """Run just those trials of a study again that failed or diverged."""
-    plans = _plans(study, scale, corpus, data_dir, settings)
+    plans = _plans(study, scale, corpus, data_dir, settings, search=search, budget=budget)
     options = _options(
         context,
         store,

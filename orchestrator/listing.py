@@ -15,9 +15,11 @@ from rich.console import Console
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
+    from orchestrator.estimates import Estimate
     from orchestrator.plan import Plan
     from orchestrator.store.interface import Store
     from orchestrator.store.records import StudyKey
+    from orchestrator.tuning.outlook import StageOutlook
 
 FORMATS = ("table", "csv", "json")
 Record = Mapping[str, Any]
@@ -72,6 +74,7 @@ def print_plans(plans: Sequence[Plan], form: str, console: Console) -> None:
     from orchestrator.announce import counted
     from orchestrator.display import duration
     from orchestrator.estimates import CORE_BASIS, MEMORY_BASIS, V100_BASIS
+    from orchestrator.tuning.outlook import outlook
     from trainables.parameters import in_millions
 
     records: list[dict[str, Any]] = [
@@ -95,6 +98,12 @@ def print_plans(plans: Sequence[Plan], form: str, console: Console) -> None:
     if form != "table":
         columns = {key: key for key in records[0] if key not in ("config", "estimate_basis")}
         print_records(records, columns, form, console)
+        for plan in plans:
+            if plan.total > len(plan.trials):
+                later = "; ".join(str(stage) for stage in outlook(plan))
+                print(
+                    f"{len(plan.trials)} of {plan.total} trials can be listed before results: {later}.", file=sys.stderr
+                )
         return
     shown = [
         {
@@ -116,20 +125,24 @@ def print_plans(plans: Sequence[Plan], form: str, console: Console) -> None:
     }
     print_records(shown, headings, "table", console)
     for plan in plans:
-        gpu_hours = sum(trial.estimate.gpu_hours for trial in plan.trials)
+        stages = outlook(plan)
+        for stage in stages:
+            console.print(f"{stage}; up to {_hours(stage.gpu_hours)} GPU-hours.", soft_wrap=True)
+        hours: Sequence[StageOutlook | Estimate] = stages or [trial.estimate for trial in plan.trials]
         memory_gb = max(trial.estimate.memory_gb for trial in plan.trials)
-        cores = duration(3600 * sum(trial.estimate.core_hours for trial in plan.trials))
         console.print(
             f"{plan.study.name}, scale {plan.scale.name}, corpus {plan.corpus.name}: "
-            f"{counted(len(plan.trials), 'trial')}, estimated {_hours(gpu_hours)} GPU-hours, "
-            f"or {cores} of one core with {memory_gb:.1f} GB.",
+            f"{counted(plan.total, 'trial')}, estimated {_hours(sum(each.gpu_hours for each in hours))} GPU-hours, "
+            f"or {duration(3600 * sum(each.core_hours for each in hours))} of one core with {memory_gb:.1f} GB.",
             soft_wrap=True,
         )
     console.print(f"GPU-hours: {V100_BASIS}. Core: {CORE_BASIS}. Memory: {MEMORY_BASIS}.", soft_wrap=True)
 
 
 def _hours(hours: float) -> str:
-    return f"{hours:,.3g}" if hours >= 0.001 else "< 0.001"
+    if hours >= 1000:
+        return f"{hours:,.0f}"
+    return f"{hours:.3g}" if hours >= 0.001 else "< 0.001"
 
 
 def print_studies(form: str, console: Console) -> None:
@@ -141,8 +154,7 @@ def print_studies(form: str, console: Console) -> None:
     for name in NAMES:
         study = load_study(name)
         counts = [
-            f"{len(make_plan(study, scale_named('paper'), corpus, None, {}).trials)} on {corpus}"
-            for corpus in study.corpora
+            f"{make_plan(study, scale_named('paper'), corpus, None, {}).total} on {corpus}" for corpus in study.corpora
         ]
         records.append({"study": name, "trials": ", ".join(counts), "question": study.question, "source": study.source})
     headings = {"study": "study", "trials": "trials at paper scale", "question": "question", "source": "source"}

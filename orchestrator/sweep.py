@@ -27,6 +27,7 @@ from trainables.runtime import Runtime, trial_directory
 if TYPE_CHECKING:
     from orchestrator.report.build import ReportResult
     from orchestrator.store.interface import Store
+    from orchestrator.tuning.tuner import Tuner
     from search_spaces.study import Study
 
 OPEN: tuple[TrialState, ...] = ("planned", "running")
@@ -43,20 +44,44 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
 
     make_storage(options.storage)
     with open_store(options.store_url, create=not again) as store:
-        trials = [trial.planned() for trial in plan.trials]
+        tuner = _tuner(plan, store) if plan.tuning is not None and not again else None
         if again:
-            reset = _forget(store, [trial.trial_id for trial in trials], options.storage)
+            known = _members(plan, store)
+            reset = _forget(store, [trial.trial_id for trial in known], options.storage)
             if not reset:
                 console.print(_nothing_to_retry(plan), soft_wrap=True)
                 return 0
-            trials = [trial for trial in trials if trial.trial_id in reset]
+            trials = [trial for trial in known if trial.trial_id in reset]
         else:
-            store.register(plan.key, trials)
-        if _run_missing(plan, trials, options, store, console):
+            trials = known = tuner.start() if tuner is not None else _register(plan, store)
+        if _run_missing(plan, known, trials, options, store, console, tuner):
             done = sum(row.state == "done" for row in store.trials(plan.key))
-            console.print(interrupted(done, len(plan.trials)), soft_wrap=True)
+            console.print(interrupted(done, plan.total), soft_wrap=True)
             return INTERRUPTED
         return report_and_status(store, plan, options, console)
+
+
+def _register(plan: Plan, store: Store) -> list[PlannedTrial]:
+    """Register the trials of a study that tunes nothing. Those that a tuning has stopped early are wanted in full."""
+    trials = [trial.planned() for trial in plan.trials]
+    store.register(plan.key, trials)
+    store.reset([trial.trial_id for trial in trials], states=("pruned",))
+    return trials
+
+
+def _tuner(plan: Plan, store: Store) -> Tuner:
+    from orchestrator.tuning.tuner import Tuner
+
+    assert plan.tuning is not None, f"{plan.study.name} tunes nothing"
+    return Tuner(plan.tuning, plan.key, [trial.planned() for trial in plan.trials], store)
+
+
+def _members(plan: Plan, store: Store) -> list[PlannedTrial]:
+    """The study's trials without planning anything: of a tuned one, those that it has come to."""
+    if plan.tuning is None:
+        return [trial.planned() for trial in plan.trials]
+    rows = store.trials(plan.key)
+    return [PlannedTrial(trial_id=row.trial_id, name=row.name, config=row.config) for row in rows]
 
 
 def _nothing_to_retry(plan: Plan) -> str:
@@ -81,24 +106,38 @@ def make_storage(storage: Path) -> None:
 
 
 def _run_missing(
-    plan: Plan, trials: Sequence[PlannedTrial], options: RunOptions, store: Store, console: Console
+    plan: Plan,
+    known: Sequence[PlannedTrial],
+    trials: Sequence[PlannedTrial],
+    options: RunOptions,
+    store: Store,
+    console: Console,
+    tuner: Tuner | None,
 ) -> bool:
-    """Run those of `trials` that are not done; returns whether that was interrupted."""
-    states = store.states([trial.trial_id for trial in plan.trials])
-    missing = [trial for trial in trials if states[trial.trial_id] in OPEN]
-    if not missing:
+    """Run those of `trials` that have not ended, and what `tuner` gives after them; returns whether that was
+    interrupted. `known` are all trials of the study that are known so far."""
+
+    def current() -> tuple[dict[str, TrialState], list[PlannedTrial], int]:
+        """State by trial, those of `trials` to run, and how many will be, with those that the tuner has yet to name."""
+        states = store.states([trial.trial_id for trial in known])
+        missing = [trial for trial in trials if states.get(trial.trial_id) in OPEN]
+        unnamed = plan.total - len(known) if tuner is not None and not tuner.over else 0
+        return states, missing, len(missing) + unnamed
+
+    states, missing, count = current()
+    if not count:
         console.print(opening(plan, 0, states, (0.0, ""), options), soft_wrap=True)
         return False
     run_id = store.begin_run(_run_record(plan, options))
     try:
-        recovered = recover(store, options.storage, missing, run_id, note=console.print)
+        searched = (lambda trial: False) if tuner is None else tuner.is_searched  # noqa: ARG005
+        recovered = recover(store, options.storage, missing, run_id, note=console.print, may_be_pruned=searched)
         if recovered:
             console.print(f"Recorded {recovered} results that an earlier run had left as files.")
-            states = store.states([trial.trial_id for trial in plan.trials])
-            missing = [trial for trial in missing if states[trial.trial_id] in OPEN]
+            states, missing, count = current()
         seconds_each = _seconds_per_trial(plan, store, gpu=options.gpus_per_trial > 0)
-        console.print(opening(plan, len(missing), states, seconds_each, options), soft_wrap=True)
-        return bool(missing) and _schedule(plan, missing, options, store, run_id, seconds_each[0], console)
+        console.print(opening(plan, count, states, seconds_each, options), soft_wrap=True)
+        return count > 0 and _schedule(plan, missing, count, options, store, run_id, seconds_each[0], console, tuner)
     finally:
         store.end_run(run_id)
 
@@ -106,11 +145,13 @@ def _run_missing(
 def _schedule(
     plan: Plan,
     missing: Sequence[PlannedTrial],
+    count: int,
     options: RunOptions,
     store: Store,
     run_id: int,
     seconds_per_trial: float,
     console: Console,
+    tuner: Tuner | None,
 ) -> bool:
     _ensure_corpus(plan, console)
     # Ray takes seconds to import; without trials to run nothing needs it.
@@ -132,9 +173,15 @@ def _schedule(
         gpus_per_trial=options.gpus_per_trial,
         max_concurrent=options.max_concurrent,
     )
-    with watching(console, len(missing)) as listener:
+    with watching(console, count) as listener:
         summary = run_trials(
-            missing, store=store, run_id=run_id, owner=this_owner(), options=schedule, listener=listener
+            missing,
+            store=store,
+            run_id=run_id,
+            owner=this_owner(),
+            options=schedule,
+            listener=listener,
+            source=tuner,
         )
     return summary.interrupted
 
@@ -210,7 +257,7 @@ def report_and_status(store: Store, plan: Plan, options: RunOptions, console: Co
         console.print(f"{row.state}: {row.name}: {row.cause}", soft_wrap=True)
     if lost:
         console.print(f"Run just these again with: {retry_command(options.typed)}", soft_wrap=True)
-    return 0 if all(row.state == "done" for row in rows) else 1
+    return 0 if all(row.state in ("done", "pruned") for row in rows) else 1
 
 
 def default_report_folder(storage: Path, key: StudyKey) -> Path:

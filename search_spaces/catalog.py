@@ -12,7 +12,7 @@ from types import ModuleType
 from search_spaces.study import Study
 from trainables.errors import UserError
 
-NAMES = ("gss_grid",)
+NAMES = ("gss_grid", "fair_capacity")
 """Every built-in study: the module of that name in this package."""
 
 COMMANDS = ("studies", "status", "results", "report", "retry", "corpus", "store", "rank")

@@ -1,6 +1,6 @@
 """What a study is: its trials at paper scale, the question behind them, and the analyses that answer it.
 
-A study file makes one `Study`; everything but its name and its trials has a default. A new study in full:
+A study file makes one `Study`; everything but its name and its trials, or its tuning, has a default. A new study:
 
     from search_spaces.study import Study
     from trainables.config import CorpusConfig, GssConfig, TrialConfig
@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from search_spaces.tuning import Tuning
 from trainables.config import CorpusConfig, CustomConfig, TrialConfig
 
 
@@ -74,8 +75,10 @@ class Study:
 
     name: str
     """What is typed after `python sweep.py`."""
-    trials: Callable[[CorpusConfig], Iterable[TrialConfig]]
-    """The trials on a corpus, at paper scale; scales map each config down afterwards."""
+    trials: Callable[[CorpusConfig], Iterable[TrialConfig]] = lambda corpus: ()  # noqa: ARG005
+    """The trials on a corpus, at paper scale; scales map each config down afterwards. A tuned study has none here."""
+    tuning: Tuning | None = None
+    """How trials are chosen by the results of earlier ones, in place of `trials`."""
     title: str = ""
     question: str = ""
     """One sentence ending in a question mark; the report opens with it."""

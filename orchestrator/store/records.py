@@ -18,7 +18,7 @@ class StudyKey:
     scale: str
     corpus: str
     overrides: str = "{}"
-    """The `--set` options as canonical JSON."""
+    """The `--set` options as canonical JSON, with "search" where `--search` was not the default."""
 
 
 @dataclass(frozen=True, kw_only=True)
