@@ -206,8 +206,8 @@ class Trainer:
         if last.valid_loss > stop_above.get(last.epoch, math.inf):
             best = min(epoch.valid_loss for epoch in self.progress.epochs)
             raise PrunedError(
-                f"stopped after epoch {last.epoch}: its validation loss of {last.valid_loss:.4f} nats per token was "
-                f"above {stop_above[last.epoch]:.4f}, what the better trials had there; its best was {best:.4f}"
+                f"stopped after epoch {last.epoch}: its validation loss of {last.valid_loss:.5f} nats per token was "
+                f"above {stop_above[last.epoch]:.5f}, what the better trials had there; its best was {best:.5f}"
             )
 
     @torch.no_grad()
