@@ -10,7 +10,7 @@ import resource
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import ray
@@ -35,9 +35,10 @@ def do_nothing(
     runtime: Runtime,
     measurements: Sequence[str],
     on_epoch: Callable[[EpochMetrics], None],
+    stop_above: Mapping[int, float] | None,
 ) -> TrialOutcome:
     """A trial without work, and with a result that has to be recorded."""
-    del directory, runtime, measurements, on_epoch
+    del directory, runtime, measurements, on_epoch, stop_above
     return TrialOutcome(trial_id=config.trial_id, state="done", measurements={"nothing@1": {"seed": config.seed}})
 
 

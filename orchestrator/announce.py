@@ -12,6 +12,7 @@ from pathlib import Path
 from orchestrator.display import duration
 from orchestrator.plan import Plan
 from orchestrator.store.records import StudyKey, TrialState
+from orchestrator.tuning.outlook import outlook
 from search_spaces.study import Study
 
 PASSWORD = re.compile(r"(://[^:/@?]*:|[?&](?:ssl)?password=)[^@&]+")
@@ -52,19 +53,21 @@ def opening(
     seconds_each: tuple[float, str],
     options: RunOptions,
 ) -> str:
-    """What will run and for how long. `seconds_each` is the time of a trial and where that is known from; `lacking`
-    has the measurements that done trials have not got, by trial id."""
-    total = len(plan.trials)
-    done = sum(state == "done" for state in states.values())
-    others = total - done - missing
-    troubled = f", {others} not run (without a result so far)" if others else ""
+    """What will run and for how long. `missing` counts trials that are not chosen yet, too; `seconds_each` is the time
+    of a trial and where that is known from; `lacking` has the measurements that done trials have not got, by trial id.
+    """
+    done, stopped = (sum(state == wanted for state in states.values()) for wanted in ("done", "pruned"))
+    others = plan.total - done - stopped - missing
+    troubled = f", {stopped} stopped early" if stopped else ""
+    troubled += f", {others} not run (without a result so far)" if others else ""
     names = ", ".join(dict.fromkeys(name for each in lacking.values() for name in each))
     later = f", {len(lacking)} of them to be measured again for: {names}" if lacking else ""
     with_set = f", with {plan.key.overrides}" if plan.key.overrides != "{}" else ""
     lines = [
         f"Study {plan.study.name}: {plan.study.title or plan.study.question}".rstrip(": "),
         f"Scale {plan.scale.name} ({plan.scale.summary}), corpus {plan.corpus.name}{with_set}",
-        f"{counted(total, 'trial')}: {missing} to run, {done} already done{later}{troubled}.",
+        *map(str, outlook(plan)),
+        f"{counted(plan.total, 'trial')}: {missing} to run, {done} already done{later}{troubled}.",
     ]
     if missing:
         unit = "GPU" if options.gpus_per_trial else "core"

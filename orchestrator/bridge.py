@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-from pydantic import TypeAdapter
-
+from orchestrator.assignment import Assignment
 from orchestrator.dispatch import Dispatcher
 from orchestrator.interrupt import Interrupt
 from orchestrator.lease import LeaseKeeper
 from orchestrator.packs import Pack
 from trainables.config import TrialConfig
-
-CONFIGS: TypeAdapter[tuple[TrialConfig, ...]] = TypeAdapter(tuple[TrialConfig, ...])
-"""A pack's trials as JSON."""
 
 
 class Parcel:
@@ -22,16 +18,17 @@ class Parcel:
 
     def __init__(self, pack: Pack) -> None:
         configs = tuple(TrialConfig.model_validate(trial.config) for trial in pack.trials)
-        self._text = CONFIGS.dump_json(configs)
+        rule = None if pack.stop_above is None else dict(pack.stop_above)
+        self._text = Assignment(configs=configs, stop_above=rule).model_dump_json()
         self._size = len(configs)
 
-    def open(self) -> tuple[TrialConfig, ...]:
-        """The pack's trials."""
-        return CONFIGS.validate_json(self._text)
+    def open(self) -> Assignment:
+        """What is to be done."""
+        return Assignment.model_validate_json(self._text)
 
     def empty(self) -> None:
         """Forget the trials."""
-        self._text = b"[]"
+        self._text = Assignment(configs=()).model_dump_json()
 
     def __str__(self) -> str:
         return f"{self._size} trials"

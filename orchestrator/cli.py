@@ -13,6 +13,28 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
+from orchestrator.options import (
+    Address,
+    AnyCorpus,
+    AnyScale,
+    AnySettings,
+    Benchmarks,
+    Budget,
+    Contexts,
+    Cores,
+    Corpus,
+    DataDir,
+    Deterministic,
+    Format,
+    Gpus,
+    MaxConcurrent,
+    Scale,
+    Search,
+    Settings,
+    Storage,
+    StoreUrl,
+    StudyArgument,
+)
 from search_spaces import catalog
 from trainables.errors import UserError
 
@@ -56,53 +78,6 @@ app.add_typer(store_app, name="store")
 COMMANDS = ("run", *catalog.COMMANDS)
 STORAGE = Path("results")
 
-Scale = Annotated[str, typer.Option("--scale", help="smoke, quick, small or paper.")]
-AnyScale = Annotated[
-    str | None, typer.Option("--scale", help="Only this scale. [default: of those with a result, the one planned last]")
-]
-Corpus = Annotated[
-    list[str] | None,
-    typer.Option("--corpus", help="pydocs, ptb, wikitext-2 or a folder; may be repeated."),
-]
-AnyCorpus = Annotated[str | None, typer.Option("--corpus", help="Only this corpus.")]
-DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where corpora lie. [default: data]")]
-StoreUrl = Annotated[
-    str | None,
-    typer.Option("--store", help="sqlite:///FILE or postgresql+psycopg://... [default: results.db in the storage]"),
-]
-Storage = Annotated[Path, typer.Option("--storage", help="Folder of checkpoints, result files and reports.")]
-Format = Annotated[str, typer.Option("--format", help="table, csv or json.")]
-Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Replace a value of every trial's config, e.g. training.epochs=3; may be repeated."),
-]
-AnySettings = Annotated[
-    list[str] | None, typer.Option("--set", help="Only the variant that was run with this; may be repeated.")
-]
-Address = Annotated[str | None, typer.Option("--address", help="A running Ray cluster. [default: start Ray]")]
-Gpus = Annotated[
-    float | None,
-    typer.Option("--gpus-per-trial", help="0, a fraction or a number. [default: 1 at scales small and paper, else 0]"),
-]
-Cores = Annotated[int, typer.Option("--cores-per-trial", min=1, help="Threads of a trial that runs on a CPU.")]
-MaxConcurrent = Annotated[
-    int | None,
-    typer.Option("--max-concurrent", min=1, help="At most so many trials at the same time."),
-]
-Deterministic = Annotated[
-    bool,
-    typer.Option("--deterministic", help="On a GPU too, the same bits for the same seed; slower."),
-]
-Contexts = Annotated[
-    Path | None,
-    typer.Option("--contexts", metavar="FILE", help="Contexts of your own for top_k@1, as a JSON list; see README."),
-]
-Benchmarks = Annotated[
-    Path | None,
-    typer.Option("--benchmarks", metavar="DIR", help="Benchmarks of your own for word_similarity@1, files *.txt."),
-]
-StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, a Python file, or all.")]
-
 
 def _console(*, stderr: bool = False) -> Console:
     # Without a terminal, lines are as long as they are: a log file has no width.
@@ -131,6 +106,8 @@ def run(
     deterministic: Deterministic = False,
     contexts: Contexts = None,
     benchmarks: Benchmarks = None,
+    search: Search = None,
+    budget: Budget = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
     form: Format = "table",
     settings: Settings = None,
@@ -140,9 +117,19 @@ def run(
         raise UserError(
             f"--format {form} is for --dry-run; the results of a run are shown by: sweep.py results {study}"
         )
-    plans = _plans(study, scale, corpus, data_dir, settings, contexts, benchmarks)
+    plans = _plans(
+        study,
+        scale,
+        corpus,
+        data_dir=data_dir,
+        settings=settings,
+        contexts=contexts,
+        benchmarks=benchmarks,
+        search=search,
+        budget=budget,
+    )
     if dry_run:
-        from orchestrator.listing import print_plans
+        from orchestrator.plan_listing import print_plans
 
         # The other formats are for programs: they get the plan alone.
         gpu = _gpus(gpus_per_trial, scale) > 0
@@ -166,10 +153,13 @@ def _plans(
     study: str,
     scale: str,
     corpora: list[str] | None,
+    *,
     data_dir: Path | None,
     settings: list[str] | None,
     contexts: Path | None,
     benchmarks: Path | None,
+    search: str | None,
+    budget: int | None,
 ) -> list[Plan]:
     from orchestrator.overrides import parse_overrides
     from orchestrator.own_inputs import read_own
@@ -182,7 +172,22 @@ def _plans(
     for argument in catalog.NAMES if study == catalog.ALL else (study,):
         chosen = load_study(argument)
         names = dict.fromkeys(corpora or default_corpora(chosen, size))
-        plans += [make_plan(chosen, size, name, data_dir, overrides, argument=argument, own=own) for name in names]
+        # Of all studies, those that tune nothing have no use for how to search.
+        tuned = chosen.tuning is not None or study != catalog.ALL
+        plans += [
+            make_plan(
+                chosen,
+                size,
+                name,
+                data_dir,
+                overrides,
+                argument=argument,
+                own=own,
+                search=search if tuned else None,
+                budget=budget if tuned else None,
+            )
+            for name in names
+        ]
     return plans
 
 
@@ -323,10 +328,22 @@ def retry(
     deterministic: Deterministic = False,
     contexts: Contexts = None,
     benchmarks: Benchmarks = None,
+    search: Search = None,
+    budget: Budget = None,
     settings: Settings = None,
 ) -> None:
     """Run just those trials of a study again that failed or diverged."""
-    plans = _plans(study, scale, corpus, data_dir, settings, contexts, benchmarks)
+    plans = _plans(
+        study,
+        scale,
+        corpus,
+        data_dir=data_dir,
+        settings=settings,
+        contexts=contexts,
+        benchmarks=benchmarks,
+        search=search,
+        budget=budget,
+    )
     options = _options(
         context,
         store,

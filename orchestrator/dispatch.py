@@ -1,14 +1,16 @@
 """Which pack runs next, and what becomes of trials when a pack ends, well or badly. Knows nothing of Ray.
 
 Trials are claimed pack by pack, when a worker is about to be free: two drivers that are given the same study share it.
+Beyond those that it starts with, a source may give it trials that depend on the results of earlier ones.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from orchestrator.events import TrialEvent
 from orchestrator.execution import ScheduleOptions
@@ -17,7 +19,7 @@ from orchestrator.packs import Pack, pack
 from orchestrator.progress import Listener
 from orchestrator.record import UnusableResultError, read_result, record_outcome
 from orchestrator.store.interface import Store
-from orchestrator.store.records import PlannedTrial, TrialState
+from orchestrator.store.records import PlannedTrial
 from trainables.errors import UserError
 from trainables.outcome import EpochMetrics, TrialOutcome
 
@@ -25,7 +27,21 @@ POLL_S = 2.0
 """How often the store is asked about trials that another driver runs."""
 MOST_START_FAILURES = 3
 """So many workers in a row that end before they take up a trial end the sweep."""
-ENDED: tuple[TrialState, ...] = ("done", "diverged", "failed", "pruned")
+
+
+class Source(Protocol):
+    """Knows trials that nobody knew when the sweep began; those that it gives are registered in the store."""
+
+    def more(self, busy: Collection[str]) -> Sequence[PlannedTrial] | None:
+        """Trials to run now, of which none is in `busy` (trial ids); empty while there may be some later, None at the
+        end."""
+
+    def is_searched(self, trial: PlannedTrial) -> bool:
+        """Whether the trial may be stopped early. Such a trial is taken up by a free worker, never in advance, so that
+        as much as can be is known before."""
+
+    def stop_above(self, trial: PlannedTrial) -> Mapping[int, float]:
+        """For a searched trial that starts now: the validation losses above which it is stopped, by epoch."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +58,7 @@ class _Flight:
     waiting: dict[str, PlannedTrial]
     started: bool = False
     ended: int = 0
+    may_be_pruned: bool = False
 
 
 class Dispatcher:
@@ -57,9 +74,12 @@ class Dispatcher:
         options: ScheduleOptions,
         listener: Listener,
         slots: int,
+        source: Source | None = None,
     ) -> None:
         self._store, self._run_id, self._owner = store, run_id, owner
         self._options, self._listener, self._slots = options, listener, slots
+        self._source = source
+        self._asks_again_s = 0.0
         self._queue = deque(_Queued(part) for part in self._pack(trials))
         self._flights: dict[str, _Flight] = {}
         self._held: dict[str, PlannedTrial] = {}
@@ -69,12 +89,13 @@ class Dispatcher:
         self._start_failures = 0
         # One pack waits ready for the next free worker, except where that would exceed the user's own limit.
         limit = options.max_concurrent
+        self._workers = slots if limit is None else min(slots, limit)
         self._most_flights = slots + 1 if limit is None or limit > slots else limit
 
     @property
     def finished(self) -> bool:
         """True when nothing is left to hand out and nothing can come back."""
-        return not (self._queue or self._flights or self._foreign)
+        return not (self._queue or self._flights or self._foreign) and self._source is None
 
     @property
     def held(self) -> int:
@@ -87,12 +108,18 @@ class Dispatcher:
             return None
         if not self._queue and self._foreign and time.monotonic() >= self._next_poll_s:
             self._poll()
+        if not self._queue:
+            self._ask()
         while self._queue:
+            searched = self._is_searched(self._queue[0].pack)
+            if searched and len(self._flights) >= self._workers:
+                return None
             queued = self._queue.popleft()
             trials = queued.pack.trials if queued.claimed else self._claim(queued.pack.trials)
             if trials:
-                self._flights[key] = _Flight({trial.trial_id: trial for trial in trials})
-                return Pack(tuple(trials))
+                self._flights[key] = _Flight({trial.trial_id: trial for trial in trials}, may_be_pruned=searched)
+                rule = self._source.stop_above(trials[0]) if self._source and searched else None
+                return Pack(tuple(trials), stop_above=rule)
         return None
 
     def events(self, key: str, events: Iterable[TrialEvent]) -> None:
@@ -125,6 +152,7 @@ class Dispatcher:
         `cause`. Trials that were not started go back into the queue. Raises UserError where workers do not even start.
         """
         flight = self._flights.pop(key)
+        self._asks_again_s = 0.0
         self._recover(flight)
         left = list(flight.waiting.values())
         if not left:
@@ -150,8 +178,27 @@ class Dispatcher:
         finally:
             self._store.release(list(self._held), owner=self._owner)
 
+    def _ask(self) -> None:
+        """Queue what the source has for a free worker; forget the source at its end."""
+        if self._source is None or len(self._flights) >= self._workers or time.monotonic() < self._asks_again_s:
+            return
+        busy = {trial_id for flight in self._flights.values() for trial_id in flight.waiting} | self._foreign.keys()
+        more = self._source.more(busy)
+        if more is None:
+            self._source = None
+            return
+        # Without anything new, what it says changes when a trial ends, here or in another driver.
+        self._asks_again_s = 0.0 if more else time.monotonic() + POLL_S
+        self._queue.extend(_Queued(part) for part in self._pack(more))
+
+    def _is_searched(self, pack: Pack) -> bool:
+        return self._source is not None and any(map(self._source.is_searched, pack.trials))
+
     def _pack(self, trials: Sequence[PlannedTrial]) -> list[Pack]:
-        return pack(trials, slots=self._slots, seconds_per_trial=self._options.seconds_per_trial)
+        """Packs of trials; searched ones each in their own, since each one's thresholds need those before it."""
+        alone = [Pack((trial,)) for trial in trials if self._source and self._source.is_searched(trial)]
+        others = [trial for trial in trials if not (self._source and self._source.is_searched(trial))]
+        return pack(others, slots=self._slots, seconds_per_trial=self._options.seconds_per_trial) + alone
 
     def _claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Claim trials; those that another driver runs are kept in mind, of those that ended meanwhile it is told."""
@@ -182,10 +229,10 @@ class Dispatcher:
     def _drop_ended(self) -> None:
         """Tell of trials of other drivers that ended."""
         for trial_id, state in self._store.states(list(self._foreign)).items():
-            if state in ENDED:
+            if state not in ("planned", "running"):
                 outcome = TrialOutcome(
                     trial_id=trial_id,
-                    state="failed" if state == "pruned" else state,
+                    state=state,
                     cause=None if state == "done" else f"{state} in another driver's run",
                 )
                 self._tell(self._foreign.pop(trial_id), outcome)
@@ -197,7 +244,7 @@ class Dispatcher:
                 result = read_result(self._options.storage, trial_id)
             except UnusableResultError:
                 continue
-            if result is not None:
+            if result is not None and (result[0].state != "pruned" or flight.may_be_pruned):
                 self._store.record(result[0], run_id=self._run_id, spectrum=result[1])
                 self._end(flight, result[0])
 

@@ -47,6 +47,8 @@ class _Running:
 
 
 def _result(outcome: TrialOutcome) -> str:
+    if outcome.state == "pruned":
+        return str(outcome.cause)
     if outcome.state != "done":
         return f"{outcome.state}: {outcome.cause}"
     metrics = {name: value for measured in outcome.measurements.values() for name, value in measured.items()}
@@ -85,7 +87,7 @@ class _Watching:
         name = running.name if running else trial_id[:12]
         self.finished_trials += 1
         line = f"{name}: {_result(outcome)}"
-        if outcome.state != "done":
+        if outcome.state not in ("done", "pruned"):
             self.failures.append(line)
         return line
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from orchestrator.display import watching
 from orchestrator.execution import LaterSummary, ScheduleOptions
 from orchestrator.plan import Plan
 from orchestrator.record import record_later, recover
-from orchestrator.store.records import PlannedTrial
+from orchestrator.store.records import PlannedTrial, TrialRow
 
 if TYPE_CHECKING:
     from orchestrator.store.interface import Store
@@ -27,9 +27,11 @@ def recover_all(
     store: Store,
     run_id: int,
     console: Console,
+    *,
+    may_be_pruned: Callable[[PlannedTrial], bool],
 ) -> int:
     """Record what an earlier run left as files: results of missing trials, measurements that done ones lack."""
-    results = recover(store, storage, missing, run_id, note=console.print)
+    results = recover(store, storage, missing, run_id, note=console.print, may_be_pruned=may_be_pruned)
     if results:
         console.print(f"Recorded {counted(results, 'result')} that an earlier run had left as files.")
         lacking = {**lacking, **store.lacking(plan.key, plan.measurements)}
@@ -53,14 +55,15 @@ def measure_later(plan: Plan, schedule: ScheduleOptions, store: Store, run_id: i
     # Ray takes seconds to import; without trials to measure nothing needs it.
     from orchestrator.remeasure import run_later
 
-    trials = [trial.planned() for trial in plan.trials]
+    rows = store.trials(plan.key)
+    trials = [PlannedTrial(trial_id=row.trial_id, name=row.name, config=row.config) for row in rows]
     with watching(console, len(lacking), doing="measuring") as listener:
         return run_later(lacking, trials, store=store, run_id=run_id, options=schedule, listener=listener)
 
 
-def print_not_measured(plan: Plan, summary: LaterSummary, console: Console) -> int:
+def print_not_measured(trials: Sequence[TrialRow], summary: LaterSummary, console: Console) -> int:
     """Name the trials that could not be measured, each with its cause; 1 where there are some, else 0."""
-    for trial in plan.trials:
+    for trial in trials:
         if trial.trial_id in summary.causes:
             console.print(f"not measured: {trial.name}: {summary.causes[trial.trial_id]}", soft_wrap=True)
     return 1 if summary.causes else 0

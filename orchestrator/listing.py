@@ -15,7 +15,6 @@ from rich.console import Console
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
-    from orchestrator.plan import Plan, TrialPlan
     from orchestrator.store.interface import Store
     from orchestrator.store.records import StudyKey
     from trainables.corpora import CheckedFile
@@ -68,109 +67,6 @@ def print_records(records: Sequence[Record], columns: Mapping[str, str], form: s
         console.print(Fitting(table=TextTable(caption="", head=tuple(columns.values()), body=body)))
 
 
-def print_plans(plans: Sequence[Plan], form: str, console: Console, *, measured: Sequence[str]) -> None:
-    """The different trials of plans: in json one object a trial with its full config; as a table, with totals.
-
-    `measured` are sentences about times known from trials that are done.
-    """
-    from orchestrator.estimates import CORE_BASIS, MEMORY_BASIS, V100_BASIS
-
-    records = _plan_records(plans)
-    if form != "table":
-        columns = {key: key for key in records[0] if key not in ("config", "estimate_basis")}
-        print_records(records, columns, form, console)
-        return
-    _print_trials(records, console)
-    for plan in plans:
-        trials = {trial.trial_id: trial for trial in plan.trials}
-        heading = f"{plan.study.name}, scale {plan.scale.name}, corpus {plan.corpus.name}"
-        console.print(_total(heading, list(trials.values()), "trial"), soft_wrap=True)
-    union = {trial.trial_id: trial for plan in plans for trial in plan.trials}
-    if len(plans) > 1:
-        console.print(_total("All together", list(union.values()), "different trial"), soft_wrap=True)
-    for sentence in measured:
-        console.print(sentence, soft_wrap=True)
-    console.print(f"GPU-hours: {V100_BASIS}. Core: {CORE_BASIS}. Memory: {MEMORY_BASIS}.", soft_wrap=True)
-
-
-def _plan_records(plans: Sequence[Plan]) -> list[dict[str, Any]]:
-    """One record a different trial; a trial of several studies names all of them."""
-    from orchestrator.estimates import CORE_BASIS, MEMORY_BASIS, V100_BASIS
-
-    studies: dict[str, dict[str, None]] = {}
-    for plan in plans:
-        for trial in plan.trials:
-            studies.setdefault(trial.trial_id, {})[plan.study.name] = None
-    union = {trial.trial_id: (plan, trial) for plan in reversed(plans) for trial in plan.trials}
-    return [
-        {
-            "study": ", ".join(studies[trial_id]),
-            "scale": plan.scale.name,
-            "corpus": plan.corpus.name,
-            "name": trial.name,
-            "trial_id": trial_id,
-            "parameters": trial.parameters,
-            "estimated_gpu_hours": float(f"{trial.estimate.gpu_hours:.6g}"),
-            "estimated_core_hours": float(f"{trial.estimate.core_hours:.6g}"),
-            "estimated_memory_gb": round(trial.estimate.memory_gb, 2),
-            "estimated_gpu_memory_gb": round(trial.estimate.gpu_memory_gb, 2),
-            "estimate_basis": f"GPU: {V100_BASIS}. Core: {CORE_BASIS}. Memory: {MEMORY_BASIS}.",
-            "config": trial.config.model_dump(mode="json"),
-        }
-        for trial_id, (plan, trial) in ((trial_id, union[trial_id]) for trial_id in studies)
-    ]
-
-
-def _print_trials(records: Sequence[Mapping[str, Any]], console: Console) -> None:
-    from trainables.parameters import in_millions
-
-    shown = [
-        {
-            **record,
-            "study": _first_of(record["study"]),
-            "id": record["trial_id"][:12],
-            "millions": in_millions(record["parameters"]) + "M",
-            "hours": _hours(record["estimated_gpu_hours"]),
-            "memory": f"{record['estimated_gpu_memory_gb']:.1f} GB",
-        }
-        for record in records
-    ]
-    headings = {
-        "corpus": "corpus",
-        "name": "trial",
-        "id": "id",
-        "millions": "parameters",
-        "hours": "GPU-hours",
-        "memory": "GPU memory",
-    }
-    several = {"study": "study"} if len({record["study"] for record in records}) > 1 else {}
-    print_records(shown, {**several, **headings}, "table", console)
-
-
-def _first_of(studies: str) -> str:
-    first, *others = studies.split(", ")
-    return f"{first} +{len(others)}" if others else first
-
-
-def _total(heading: str, trials: Sequence[TrialPlan], noun: str) -> str:
-    from orchestrator.announce import counted
-    from orchestrator.display import duration
-
-    gpu_hours = sum(trial.estimate.gpu_hours for trial in trials)
-    memory_gb = max(trial.estimate.memory_gb for trial in trials)
-    cores = duration(3600 * sum(trial.estimate.core_hours for trial in trials))
-    return (
-        f"{heading}: {counted(len(trials), noun)}, estimated {_hours(gpu_hours)} GPU-hours, or {cores} of one core "
-        f"with {memory_gb:.1f} GB."
-    )
-
-
-def _hours(hours: float) -> str:
-    if hours < 0.001:
-        return "< 0.001"
-    return f"{hours:,.0f}" if hours >= 100 else f"{hours:.3g}"
-
-
 def print_studies(form: str, console: Console) -> None:
     """Every built-in study with its source and its number of trials at paper scale."""
     from orchestrator.plan import make_plan, scale_named
@@ -180,8 +76,7 @@ def print_studies(form: str, console: Console) -> None:
     for name in NAMES:
         study = load_study(name)
         counts = [
-            f"{len(make_plan(study, scale_named('paper'), corpus, None, {}).trials)} on {corpus}"
-            for corpus in study.corpora
+            f"{make_plan(study, scale_named('paper'), corpus, None, {}).total} on {corpus}" for corpus in study.corpora
         ]
         records.append({"study": name, "trials": ", ".join(counts), "question": study.question, "source": study.source})
     headings = {"study": "study", "trials": "trials at paper scale", "question": "question", "source": "source"}

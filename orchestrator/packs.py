@@ -7,7 +7,7 @@ at about the same time.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 from typing import Any
@@ -39,6 +39,9 @@ class Pack:
     """Trials of the same shapes for one worker, in plan order."""
 
     trials: tuple[PlannedTrial, ...]
+    stop_above: Mapping[int, float] | None = None
+    """Of a trial that a search may stop early, alone in its pack: after which epochs, above which validation loss in
+    nats per token. None for trials that run in full."""
 
 
 def pack(trials: Sequence[PlannedTrial], *, slots: int, seconds_per_trial: float) -> list[Pack]:

@@ -15,6 +15,7 @@ from orchestrator.estimates import Estimate, estimate
 from orchestrator.overrides import apply_overrides, overrides_json
 from orchestrator.own_inputs import OwnInputs
 from orchestrator.store.records import PlannedTrial, StudyKey
+from orchestrator.tuning.plan import DEFAULT_SEARCH, TuningPlan, plan_tuning
 from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
 from search_spaces.study import Study
 from trainables.config import MIN_STREAM, CorpusConfig, TrialConfig
@@ -57,6 +58,13 @@ class Plan:
     """The study's, those over published inputs replaced where the user brought others."""
     own: OwnInputs
     trials: tuple[TrialPlan, ...]
+    """Of a tuned study, those that no result is needed for."""
+    tuning: TuningPlan | None = None
+
+    @property
+    def total(self) -> int:
+        """How many trials there are in the end."""
+        return len(self.trials) if self.tuning is None else self.tuning.total
 
 
 def scale_named(name: str) -> Scale:
@@ -82,28 +90,32 @@ def make_plan(
     *,
     argument: str | None = None,
     own: OwnInputs | None = None,
+    search: str | None = None,
+    budget: int | None = None,
 ) -> Plan:
-    """Resolve every trial of the study. Raises UserError for a study, corpus or override that makes no sense."""
+    """Resolve every trial of the study. Raises UserError for a study, corpus or override that makes no sense.
+
+    `search` and `budget` are how a tuned study picks the trials of its stage 2; None takes the default.
+    """
     own = own or OwnInputs()
     measurements = own.measurements(study)
     benchmarks_dir = (data_dir or DEFAULT_DATA_DIR).resolve()
     name, data_dir = resolve_argument(corpus, data_dir)
     known = identity(name, data_dir=data_dir)
-    configs = _trials_of(study, CorpusConfig(name=known.name, sha256=known.sha256))
-    if scale.name == "smoke":
-        with _blaming(study, "its corner function"):
-            configs = list((study.corner or smoke_corner)(configs))
-    resolved = apply_overrides([apply_scale(scale, config) for config in configs], overrides)
-    for config in resolved:
+    content = CorpusConfig(name=known.name, sha256=known.sha256)
+    tuning = _tuning_plan(study, scale, content, known, overrides, search=search, budget=budget)
+    named = _named_trials(study, scale, content, overrides) if tuning is None else list(tuning.known())
+    for _, config in named:
         _require_text(config, known)
-    names = _names(study, configs, resolved, overrides)
-    trials = tuple(_trial_plan(name, config, known) for name, config in zip(names, resolved, strict=True))
+    trials = tuple(trial_plan(name, config, known) for name, config in named)
     _refuse_duplicates(study, trials)
+    # Another way to search is another variant of the study; a larger budget is more of the same one.
+    searched = {} if tuning is None or tuning.search == DEFAULT_SEARCH else {"search": tuning.search}
     key = StudyKey(
         study=study.name,
         scale=scale.name,
         corpus=known.name,
-        overrides=overrides_json({**overrides, **own.overrides}),
+        overrides=overrides_json({**overrides, **own.overrides, **searched}),
     )
     return Plan(
         study=study,
@@ -116,7 +128,46 @@ def make_plan(
         measurements=measurements,
         own=own,
         trials=trials,
+        tuning=tuning,
     )
+
+
+def _named_trials(
+    study: Study, scale: Scale, corpus: CorpusConfig, overrides: Mapping[str, Any]
+) -> list[tuple[str, TrialConfig]]:
+    configs = _trials_of(study, corpus)
+    if scale.name == "smoke":
+        with _blaming(study, "its corner function"):
+            configs = list((study.corner or smoke_corner)(configs))
+    resolved = apply_overrides([apply_scale(scale, config) for config in configs], overrides)
+    return list(zip(_names(study, configs, resolved, overrides), resolved, strict=True))
+
+
+def _tuning_plan(
+    study: Study,
+    scale: Scale,
+    corpus: CorpusConfig,
+    known: CorpusIdentity,
+    overrides: Mapping[str, Any],
+    *,
+    search: str | None,
+    budget: int | None,
+) -> TuningPlan | None:
+    if study.tuning is None:
+        for option, value in (("--search", search), ("--budget", budget)):
+            if value is not None:
+                raise UserError(f"{option} is for studies that tune, and {study.name} tunes nothing: leave it away")
+        return None
+
+    def resolve(config: TrialConfig) -> TrialConfig:
+        [resolved] = apply_overrides([apply_scale(scale, config)], overrides)
+        _require_text(resolved, known)
+        return resolved
+
+    with _blaming(study, "its tuning"):
+        # All sides at once: what only some of them have is refused with a sentence that says so.
+        apply_overrides([apply_scale(scale, base(corpus)) for base in study.tuning.sides.values()], overrides)
+        return plan_tuning(study.tuning, corpus, scale.name, resolve, search=search, budget=budget)
 
 
 def _trials_of(study: Study, corpus: CorpusConfig) -> list[TrialConfig]:
@@ -160,7 +211,8 @@ def _names(
         return [study.label(config) for config in named]
 
 
-def _trial_plan(name: str, config: TrialConfig, corpus: CorpusIdentity) -> TrialPlan:
+def trial_plan(name: str, config: TrialConfig, corpus: CorpusIdentity) -> TrialPlan:
+    """A resolved config with what can be said of it before it runs."""
     vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
     return TrialPlan(
         name=name,

@@ -17,8 +17,8 @@ class Listener(Protocol):
         """An epoch ended. Workers report about two a second at most, so not every epoch is heard."""
 
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
-        """The trial is done, diverged or failed, and the store knows. Measurements are absent where another driver
-        ran it."""
+        """The trial is done, pruned, diverged or failed, and the store knows. Measurements are absent where another
+        driver ran it."""
 
     def note(self, text: str) -> None:
         """One sentence for the reader: an address, a retry, something waited for."""

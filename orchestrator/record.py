@@ -26,11 +26,18 @@ class UnusableResultError(Exception):
 
 
 def recover(
-    store: Store, storage: Path, trials: Sequence[PlannedTrial], run_id: int, *, note: Callable[[str], None]
+    store: Store,
+    storage: Path,
+    trials: Sequence[PlannedTrial],
+    run_id: int,
+    *,
+    note: Callable[[str], None],
+    may_be_pruned: Callable[[PlannedTrial], bool] = lambda trial: False,  # noqa: ARG005
 ) -> int:
     """Record results that were left as files by a driver that died; returns how many.
 
-    Looks at trials that are planned or running. Files that are truncated or belong to another trial are set aside with
+    Looks at trials that are planned or running. One that was stopped early counts only where `may_be_pruned` says so;
+    any other runs on. Files that are truncated or belong to another trial are set aside with
     a note: such a trial simply runs again.
     """
     states = store.states([trial.trial_id for trial in trials])
@@ -44,7 +51,7 @@ def recover(
             note(f"{trial.name} runs again: {error}.")
             _set_aside(storage, trial.trial_id)
             continue
-        if result is not None:
+        if result is not None and (result[0].state != "pruned" or may_be_pruned(trial)):
             found += store.record(result[0], run_id=run_id, spectrum=result[1])
     return found
 

@@ -22,7 +22,7 @@ from typing_extensions import override
 
 from orchestrator.bridge import Bridge, Parcel
 from orchestrator.cluster import check_cluster, check_cuda, check_storage, connected, nodes, scratch_folder
-from orchestrator.dispatch import Dispatcher
+from orchestrator.dispatch import Dispatcher, Source
 from orchestrator.events import EVENTS
 from orchestrator.execution import LOW_MEMORY, PROCESS_DIED, RunSummary, ScheduleOptions
 from orchestrator.interrupt import Interrupt
@@ -48,16 +48,18 @@ def run_trials(
     options: ScheduleOptions,
     listener: Listener,
     run_trial: RunTrial | None = None,
+    source: Source | None = None,
 ) -> RunSummary:
     """Run trials that are registered in `store` and not done, and return when every one of them has ended.
 
-    `owner` is `orchestrator.lease.this_owner()`. `run_trial` must be importable in a worker; None is the real one.
-    SIGINT and SIGTERM end the sweep early: what ran is planned again and goes on from its checkpoint next time.
-    Trials that another driver runs are waited for. Raises UserError for resources that do not exist, an address where
-    no cluster is, a Ray that cannot start, a torch that cannot use the GPUs asked for, and a disk or store that can no
-    longer be written; no trial stays claimed then, where the store lets us.
+    With a `source`, trials follow that it gives as results come in, until it has no more. `owner` is
+    `orchestrator.lease.this_owner()`. `run_trial` must be importable in a worker; None is the real one. SIGINT and
+    SIGTERM end the sweep early: what ran is planned again and goes on from its checkpoint next time. Trials that
+    another driver runs are waited for. Raises UserError for resources that do not exist, an address where no cluster
+    is, a Ray that cannot start, a torch that cannot use the GPUs asked for, and a disk or store that can no longer be
+    written; no trial stays claimed then, where the store lets us.
     """
-    if not trials:
+    if not trials and source is None:
         return RunSummary()
     check_options(options)
     check_cluster(options.address)
@@ -73,7 +75,14 @@ def run_trials(
         check_storage(options.storage, machines)
         check_cuda(options, lambda: interrupt.requested)
         dispatcher = Dispatcher(
-            trials, store=store, run_id=run_id, owner=owner, options=options, listener=listener, slots=slots
+            trials,
+            store=store,
+            run_id=run_id,
+            owner=owner,
+            options=options,
+            listener=listener,
+            slots=slots,
+            source=source,
         )
         bridge = Bridge(dispatcher, interrupt, keeper)
         try:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from ray import tune
 
+from orchestrator.assignment import Assignment
 from orchestrator.events import DISK_TROUBLES, EVENTS, TrialEvent
 from trainables.config import TrialConfig
 from trainables.errors import UserError
@@ -35,6 +36,7 @@ class RunTrial(Protocol):
         runtime: Runtime,
         measurements: Sequence[str],
         on_epoch: Callable[[EpochMetrics], None],
+        stop_above: Mapping[int, float] | None,
     ) -> TrialOutcome: ...
 
 
@@ -80,8 +82,8 @@ def make_trainable(job: Job) -> Callable[[dict[str, Any]], None]:
     return run
 
 
-def run_pack(configs: Sequence[TrialConfig], job: Job, send: Callable[[str], None]) -> None:
-    """Run trials in the given order and send their events, several in one message where trials are short.
+def run_pack(assignment: Assignment, job: Job, send: Callable[[str], None]) -> None:
+    """Run the assigned trials in their order and send their events, several in one message where trials are short.
 
     Raises BrokenProcessError, with the rest of the pack not started, where no trial could run any more.
     """
@@ -91,11 +93,11 @@ def run_pack(configs: Sequence[TrialConfig], job: Job, send: Callable[[str], Non
     run_trial = job.run_trial or _default_run_trial()
     outbox = _Outbox(send)
     was_long = True
-    for config in configs:
+    for config in assignment.configs:
         start_s = time.monotonic()
         outbox.add(TrialEvent(trial_id=config.trial_id), now=was_long)
         try:
-            outcome = _run_one(run_trial, config, job, outbox)
+            outcome = _run_one(run_trial, config, job, outbox, assignment.stop_above)
         except _DiskError as error:
             outbox.add(TrialEvent(trial_id=config.trial_id, disk=str(error)), now=True)
             raise BrokenProcessError(f"the disk {error}") from error
@@ -114,7 +116,9 @@ def _default_run_trial() -> RunTrial:
     return run_trial
 
 
-def _run_one(run_trial: RunTrial, config: TrialConfig, job: Job, outbox: _Outbox) -> TrialOutcome:
+def _run_one(
+    run_trial: RunTrial, config: TrialConfig, job: Job, outbox: _Outbox, stop_above: Mapping[int, float] | None
+) -> TrialOutcome:
     """The trial's outcome; whatever it raises becomes a failed one, with the traceback in its folder's error.log.
 
     Raises _DiskError where the disk takes nothing more: that is no trial's failure.
@@ -128,6 +132,7 @@ def _run_one(run_trial: RunTrial, config: TrialConfig, job: Job, outbox: _Outbox
             runtime=job.runtime,
             measurements=job.measurements,
             on_epoch=lambda metrics: outbox.add(TrialEvent(trial_id=config.trial_id, epoch=metrics)),
+            stop_above=stop_above,
         )
     except UserError as error:
         cause = str(error)

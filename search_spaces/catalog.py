@@ -19,6 +19,7 @@ NAMES = (
     "plif_frozen",
     "mos_k",
     "mos_dropout",
+    "fair_capacity",
     "rank_metrics",
     "qualitative",
     "word_similarity",

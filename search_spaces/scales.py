@@ -41,7 +41,7 @@ SCALES = {
     for scale in (
         Scale(
             name="smoke",
-            summary="four trials of the study, seconds: does everything work?",
+            summary="a few trials of the study, seconds: does everything work?",
             width=0.03,
             dropout=0.25,
             learning_rate=0.3,

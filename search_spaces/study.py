@@ -1,6 +1,6 @@
 """What a study is: its trials at paper scale, the question behind them, and the analyses that answer it.
 
-A study file makes one `Study`; everything but its name and its trials has a default. A new study in full:
+A study file makes one `Study`; everything but its name and its trials, or its tuning, has a default. A new study:
 
     from search_spaces.study import Study
     from trainables.config import CorpusConfig, GssConfig, TrialConfig
@@ -31,6 +31,7 @@ from search_spaces.requests import (
     PublishedCorrelation,
     Similarity,
 )
+from search_spaces.tuning import Tuning
 from trainables.config import CorpusConfig, CustomConfig, TrialConfig
 
 __all__ = [
@@ -67,8 +68,10 @@ class Study:
 
     name: str
     """What is typed after `python sweep.py`."""
-    trials: Callable[[CorpusConfig], Iterable[TrialConfig]]
-    """The trials on a corpus, at paper scale; scales map each config down afterwards."""
+    trials: Callable[[CorpusConfig], Iterable[TrialConfig]] = lambda corpus: ()  # noqa: ARG005
+    """The trials on a corpus, at paper scale; scales map each config down afterwards. A tuned study has none here."""
+    tuning: Tuning | None = None
+    """How trials are chosen by the results of earlier ones, in place of `trials`."""
     title: str = ""
     question: str = ""
     """One sentence ending in a question mark; the report opens with it."""

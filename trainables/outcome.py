@@ -6,7 +6,8 @@ from typing import Literal
 
 from trainables.frozen import Frozen
 
-FinalState = Literal["done", "diverged", "failed"]
+FinalState = Literal["done", "diverged", "failed", "pruned"]
+"""Pruned: stopped early by a search. The checkpoint is kept, and a plan that wants the whole trial goes on from it."""
 Metric = int | float | str | bool
 
 

@@ -11,7 +11,7 @@ import io
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from trainables.outcome import EpochMetrics, Metric, TrialOutcome
 from trainables.output_layers.custom import load_layers
 from trainables.runtime import Runtime
 from trainables.training.checkpoint import Checkpoints, save_tensors
-from trainables.training.loop import DivergedError, Trainer
+from trainables.training.loop import DivergedError, PrunedError, Trainer
 
 KEPT_WEIGHTS = "kept.safetensors"
 DEFAULT_MEASUREMENTS = ("perplexity@1", "spectrum@1")
@@ -44,17 +44,20 @@ def run_trial(
     runtime: Runtime,
     measurements: Sequence[str] = DEFAULT_MEASUREMENTS,
     on_epoch: Callable[[EpochMetrics], None] | None = None,
+    stop_above: Mapping[int, float] | None = None,
 ) -> TrialOutcome:
     """Train and measure one trial, or return the result that its folder already holds.
 
-    Goes on from a checkpoint where there is one. The outcome is `done` or `diverged`, and is on disk before it is
-    returned; any other trouble is an exception. Only one process at a time works in a folder: a second one waits.
+    Goes on from a checkpoint where there is one. The outcome is `done` or `diverged`, or `pruned` by `stop_above` (see
+    `Trainer.train`), and is on disk before it is returned; any other trouble is an exception. A pruned trial keeps its
+    checkpoint and goes on from it the next time. Only one process at a time works in a folder: a second one waits.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with locked(directory):
         earlier = read_outcome(directory, config.trial_id)
         if earlier is not None:
             return earlier
+        (directory / "result.json").unlink(missing_ok=True)  # of a trial that was pruned then and goes on now
         prepare(runtime)
         memory = PeakMemory(runtime.device)
         corpus = load(config.corpus, data_dir=runtime.data_dir)
@@ -65,14 +68,17 @@ def run_trial(
             trainer.restore(*found)
         environment = describe(runtime.device, runtime.threads)
         try:
-            trainer.train(checkpoints, on_epoch or _ignore)
+            trainer.train(checkpoints, on_epoch or _ignore, stop_above)
             trainer.take_kept_weights()
             trained_at = time.monotonic()
             metrics, singular_values = measure(measurements, trainer.model, corpus, config, runtime)
-        except DivergedError as error:
+        except (DivergedError, PrunedError) as error:
+            pruned = isinstance(error, PrunedError)
+            if pruned:
+                checkpoints.save(trainer.progress.step, *trainer.snapshot())
             outcome = TrialOutcome(
                 trial_id=config.trial_id,
-                state="diverged",
+                state="pruned" if pruned else "diverged",
                 cause=str(error),
                 epochs=tuple(trainer.progress.epochs),
                 environment=environment,
@@ -111,12 +117,12 @@ def _ask_for_determinism(wanted: bool) -> None:
 
 
 def read_outcome(directory: Path, trial_id: str) -> TrialOutcome | None:
-    """The outcome that the folder holds, or None where there is none, it is damaged, or another trial's."""
+    """The final outcome that the folder holds; None where there is none, it is damaged, another trial's or pruned."""
     try:
         outcome = TrialOutcome.model_validate_json((directory / "result.json").read_bytes())
     except (FileNotFoundError, ValidationError):
         return None
-    return outcome if outcome.trial_id == trial_id else None
+    return outcome if outcome.trial_id == trial_id and outcome.state != "pruned" else None
 
 
 def _ignore(metrics: EpochMetrics) -> None:

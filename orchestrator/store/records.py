@@ -18,7 +18,8 @@ class StudyKey:
     scale: str
     corpus: str
     overrides: str = "{}"
-    """The `--set` options as canonical JSON, and under "--contexts" and "--benchmarks" what the user brought."""
+    """The `--set` options as canonical JSON, with "search" where `--search` was not the default, and under "--contexts"
+    and "--benchmarks" what the user brought."""
 
 
 @dataclass(frozen=True, kw_only=True)

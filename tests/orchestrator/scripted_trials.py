@@ -10,7 +10,7 @@ import fcntl
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from orchestrator.store.records import PlannedTrial
@@ -47,9 +47,10 @@ def run_scripted(
     runtime: Runtime,
     measurements: Sequence[str],
     on_epoch: Callable[[EpochMetrics], None],
+    stop_above: Mapping[int, float] | None = None,
 ) -> TrialOutcome:
     """Count to STEPS, with the count on disk as a checkpoint, and do what the seed asks on the way."""
-    del runtime, measurements
+    del runtime, measurements, stop_above
     behaviour = config.seed - config.seed % 100
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -316,6 +316,15 @@ SHARED = ROOT.parent / "shared" / "data"
         (("gss_grid", "--scale", "smoke", "--gpus-per-trial", "nan", "--storage", "{tmp}/r"), "gpus-per-trial"),
         (("statsu",), "did you mean status"),
         (("corpus", "check", "ptb", "--data-dir", "{tmp}/wrong"), "train.txt"),
+        (("gss_grid", "--search", "tpe"), "gss_grid tunes nothing"),
+        (("gss_grid", "--budget", "3"), "gss_grid tunes nothing"),
+        (("fair_capacity", "--search", "gird"), "did you mean grid"),
+        (("fair_capacity", "--search", "best"), "tpe, random, grid"),
+        (("fair_capacity", "--budget", "0"), "from 1 to its 2,940 cells; got 0"),
+        (("fair_capacity", "--budget", "2941"), "from 1 to its 2,940 cells; got 2941"),
+        (("fair_capacity", "--budget", "3", "--search", "grid"), "no --budget"),
+        (("fair_capacity", "--set", "model.dropout_hidden=0.1"), "which this study tunes"),
+        (("fair_capacity", "--set", "output_layer.mixtures=3"), "2 of 3 trials, such as one of output layer softmax"),
     ],
 )  # fmt: skip
 def test_bad_input_gets_one_clear_sentence(tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:

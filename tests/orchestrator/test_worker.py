@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.assignment import Assignment
 from orchestrator.events import EVENTS, TrialEvent
 from orchestrator.worker import BrokenProcessError, Job, run_pack
 from tests.orchestrator.scripted_trials import RAISES, SOUND, planned, run_scripted
@@ -29,7 +30,7 @@ def run_until_it_breaks(pack: list[TrialConfig], storage: Path) -> list[TrialEve
     sent: list[str] = []
     job = Job(storage=storage, runtime=Runtime(), measurements=(), run_trial=run_scripted)
     with pytest.raises(BrokenProcessError, match="the disk"):
-        run_pack(pack, job, sent.append)
+        run_pack(Assignment(configs=tuple(pack)), job, sent.append)
     return [event for text in sent for event in EVENTS.validate_json(text)]
 
 
@@ -65,7 +66,8 @@ def test_any_other_trouble_is_the_trials_own_and_its_mates_go_on(tmp_path: Path)
     trial_file.parent.mkdir(parents=True)
     trial_file.write_text("a file where the folder should be")
     sent: list[str] = []
-    run_pack(pack, Job(storage=tmp_path, runtime=Runtime(), measurements=(), run_trial=run_scripted), sent.append)
+    job = Job(storage=tmp_path, runtime=Runtime(), measurements=(), run_trial=run_scripted)
+    run_pack(Assignment(configs=tuple(pack)), job, sent.append)
     outcomes = [event.outcome for text in sent for event in EVENTS.validate_json(text) if event.outcome is not None]
     assert [outcome.state for outcome in outcomes] == ["failed", "failed", "done"]
     assert str(outcomes[1].cause).startswith("FileExistsError")

@@ -105,6 +105,44 @@ def test_killed_and_started_again_alone_it_gives_the_same_outcome(tmp_path: Path
     assert without_clocks(json.loads(found.stdout)) == without_clocks(json.loads(expected.stdout))
 
 
+def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(tmp_path: Path) -> None:
+    """Stopped after the second of five epochs, with the averaging switch still to come."""
+    overrides = {"training.epochs": 5, "training.averaging.switch_epoch": 3}
+    config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", None, overrides).trials[0].config
+    straight = run_trial(config, directory=tmp_path / "straight", runtime=Runtime())
+    folder = tmp_path / "stopped"
+    second_loss = straight.epochs[1].valid_loss
+    for _ in range(2):  # asked again by a search, it stops again, without a step
+        pruned = run_trial(config, directory=folder, runtime=Runtime(), stop_above={1: 100.0, 2: second_loss - 1e-9})
+        assert pruned.state == "pruned"
+        assert f"stopped after epoch 2: its validation loss of {second_loss:.5f}" in str(pruned.cause)
+        assert [epoch.valid_loss for epoch in pruned.epochs] == [epoch.valid_loss for epoch in straight.epochs[:2]]
+        assert {path.name.partition("-")[0] for path in folder.iterdir()} == {"lock", "result.json", "checkpoint"}
+    heard: list[int] = []
+    whole = run_trial(config, directory=folder, runtime=Runtime(), on_epoch=lambda epoch: heard.append(epoch.epoch))
+    assert heard == [3, 4, 5]
+    assert without_clocks(whole.model_dump(mode="json")) == without_clocks(straight.model_dump(mode="json"))
+    for name in ("kept.safetensors", "spectrum.npy"):
+        assert (folder / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+    assert {path.name for path in folder.iterdir()} == {"lock", "result.json", "spectrum.npy", "kept.safetensors"}
+
+
+def test_a_loss_equal_to_the_threshold_passes(tmp_path: Path) -> None:
+    first = run_trial(smoke_trial(), directory=tmp_path / "first", runtime=Runtime())
+    above = {1: first.epochs[0].valid_loss}
+    assert run_trial(smoke_trial(), directory=tmp_path / "again", runtime=Runtime(), stop_above=above).state == "done"
+
+
+def test_a_rule_holds_also_for_an_epoch_that_ended_before_the_process_died(tmp_path: Path) -> None:
+    """The checkpoint is of the epoch's end, and no result was written: as a kill between the two leaves it."""
+    config = smoke_trial()
+    assert run_trial(config, directory=tmp_path, runtime=Runtime(), stop_above={1: 0.5}).state == "pruned"
+    (tmp_path / "result.json").unlink()
+    heard: list[object] = []
+    again = run_trial(config, directory=tmp_path, runtime=Runtime(), on_epoch=heard.append, stop_above={1: 0.5})
+    assert (again.state, heard) == ("pruned", [])
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [("{", "not a trial's config"), ('{"seed": -1}', "not a trial's config"), (None, "cannot read")],

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -34,6 +34,10 @@ STEPS_PER_LOOK = 50
 
 class DivergedError(Exception):
     """Training left the finite numbers; the text says where."""
+
+
+class PrunedError(Exception):
+    """A search wants no more of this trial; the text says why."""
 
 
 class Progress(BaseModel):
@@ -81,11 +85,21 @@ class Trainer:
         self.average: WeightAverage | None = None
         self.kept: dict[str, Tensor] = {}
 
-    def train(self, checkpoints: Checkpoints, on_epoch: Callable[[EpochMetrics], None]) -> None:
-        """Train from where the progress stands to the last epoch. Raises DivergedError."""
+    def train(
+        self,
+        checkpoints: Checkpoints,
+        on_epoch: Callable[[EpochMetrics], None],
+        stop_above: Mapping[int, float] | None = None,
+    ) -> None:
+        """Train from where the progress stands to the last epoch. Raises DivergedError.
+
+        Raises PrunedError after an epoch of `stop_above` whose validation loss is above the one given there (nats per
+        token), also when that epoch ended before a checkpoint.
+        """
         progress = self.progress
         saved_at = time.monotonic()
         while len(progress.epochs) < self.config.training.epochs:
+            self._raise_if_pruned(stop_above or {})
             started = time.monotonic()
             self.step()
             progress.epoch_seconds += time.monotonic() - started
@@ -184,6 +198,17 @@ class Trainer:
         if not loss <= MAX_LOSS:
             epoch, step = len(self.progress.epochs) + 1, self.progress.step
             raise DivergedError(f"the {what} loss became {loss:.3g} nats per token in epoch {epoch}, step {step}")
+
+    def _raise_if_pruned(self, stop_above: Mapping[int, float]) -> None:
+        if not self.progress.epochs:
+            return
+        last = self.progress.epochs[-1]
+        if last.valid_loss > stop_above.get(last.epoch, math.inf):
+            best = min(epoch.valid_loss for epoch in self.progress.epochs)
+            raise PrunedError(
+                f"stopped after epoch {last.epoch}: its validation loss of {last.valid_loss:.5f} nats per token was "
+                f"above {stop_above[last.epoch]:.5f}, what the better trials had there; its best was {best:.5f}"
+            )
 
     @torch.no_grad()
     def take_kept_weights(self) -> None:

@@ -1,0 +1,14 @@
+"""What the driver gives a worker to do, as JSON on its way."""
+
+from __future__ import annotations
+
+from trainables.config import TrialConfig
+from trainables.frozen import Frozen
+
+
+class Assignment(Frozen):
+    """A pack's trials, and where a search wants to stop the one that it is of."""
+
+    configs: tuple[TrialConfig, ...]
+    stop_above: dict[int, float] | None = None
+    """See `Pack.stop_above`."""

@@ -1,0 +1,177 @@
+"""What a study still lacks: trials that have not ended, and measurements that done ones have not got."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from orchestrator.announce import RunOptions, opening
+from orchestrator.display import watching
+from orchestrator.execution import LaterSummary, ScheduleOptions
+from orchestrator.later import measure_later, recover_all
+from orchestrator.lease import this_owner
+from orchestrator.measured_times import expected_seconds, timings
+from orchestrator.plan import Plan
+from orchestrator.store.records import PlannedTrial, RunRecord, TrialState
+from orchestrator.texts import ensure_texts
+from trainables.environment import code_version, describe, package_versions
+from trainables.layer_configs import layer_files
+from trainables.runtime import Runtime
+
+if TYPE_CHECKING:
+    from orchestrator.store.interface import Store
+    from orchestrator.tuning.tuner import Tuner
+
+OPEN: tuple[TrialState, ...] = ("planned", "running")
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Todo:
+    """What there is to do at one moment."""
+
+    states: Mapping[str, TrialState]
+    """Of every known trial."""
+    trials: Sequence[PlannedTrial]
+    """To run now."""
+    count: int
+    """To run in all, with those that a tuner has yet to name."""
+    lacking: Mapping[str, Sequence[str]]
+    """Trial id -> the measurements that a done trial has not got."""
+
+    @property
+    def nothing(self) -> bool:
+        return not self.count and not self.lacking
+
+
+class Missing:
+    """Runs what one study lacks, of the trials that are wanted."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        options: RunOptions,
+        store: Store,
+        console: Console,
+        *,
+        known: Sequence[PlannedTrial],
+        wanted: Sequence[PlannedTrial],
+        tuner: Tuner | None,
+        again: bool,
+    ) -> None:
+        """`known` are all trials of the study so far, `wanted` those of them to run, after which `tuner` names others.
+
+        With `again` just the wanted ones are run and no measurement is taken later.
+        """
+        self._plan, self._options, self._store, self._console = plan, options, store, console
+        self._known, self._wanted, self._tuner, self._again = known, wanted, tuner, again
+
+    def run(self) -> LaterSummary:
+        """Run the trials, then take the measurements; says before what and for how long."""
+        todo = self._todo()
+        if todo.nothing:
+            self._announce(todo, (0.0, ""))
+            return LaterSummary()
+        run_id = self._store.begin_run(_run_record(self._plan, self._options))
+        try:
+            if self._recover(todo, run_id):
+                todo = self._todo()
+            seconds_each = self._seconds_per_trial(todo)
+            self._announce(todo, seconds_each)
+            if todo.nothing:
+                return LaterSummary()
+            ensure_texts(self._plan, self._console)
+            schedule = _schedule_options(self._plan, self._options, seconds_each[0])
+            if todo.count and self._run_trials(todo, schedule, run_id):
+                return LaterSummary(interrupted=True)
+            if self._again:
+                return LaterSummary()
+            return measure_later(self._plan, schedule, self._store, run_id, self._console)
+        finally:
+            self._store.end_run(run_id)
+
+    def _todo(self) -> _Todo:
+        states = self._store.states([trial.trial_id for trial in self._known])
+        trials = [trial for trial in self._wanted if states.get(trial.trial_id) in OPEN]
+        tuner = self._tuner
+        unnamed = self._plan.total - len(self._known) if tuner is not None and not tuner.over else 0
+        lacking = {} if self._again else self._store.lacking(self._plan.key, self._plan.measurements)
+        return _Todo(states=states, trials=trials, count=len(trials) + unnamed, lacking=lacking)
+
+    def _announce(self, todo: _Todo, seconds_each: tuple[float, str]) -> None:
+        text = opening(self._plan, todo.count, todo.states, todo.lacking, seconds_each, self._options)
+        self._console.print(text, soft_wrap=True)
+
+    def _recover(self, todo: _Todo, run_id: int) -> int:
+        """Record what an earlier run left as files; a trial that was stopped early counts where it is searched."""
+        return recover_all(
+            self._plan,
+            todo.trials,
+            todo.lacking,
+            self._options.storage,
+            self._store,
+            run_id,
+            self._console,
+            may_be_pruned=lambda trial: self._tuner is not None and self._tuner.is_searched(trial),
+        )
+
+    def _run_trials(self, todo: _Todo, schedule: ScheduleOptions, run_id: int) -> bool:
+        """Run the trials; returns whether that was interrupted."""
+        # Ray takes seconds to import; without trials to run nothing needs it.
+        from orchestrator.schedule import run_trials
+
+        with watching(self._console, todo.count) as listener:
+            summary = run_trials(
+                todo.trials,
+                store=self._store,
+                run_id=run_id,
+                owner=this_owner(),
+                options=schedule,
+                listener=listener,
+                source=self._tuner,
+            )
+        return summary.interrupted
+
+    def _seconds_per_trial(self, todo: _Todo) -> tuple[float, str]:
+        """Mean time of the trials to run, and where that is known from."""
+        key, trials, gpu = self._plan.key, self._plan.trials, self._options.gpus_per_trial > 0
+        known = timings(self._store, scale=key.scale, corpus=key.corpus, overrides=key.overrides, gpu=gpu)
+        wanted = {trial.trial_id for trial in todo.trials}
+        # Those that a tuner has yet to name are like those it has named.
+        others = [] if todo.count > len(wanted) else [t.trial_id for t in trials if t.trial_id not in wanted]
+        expected, basis = expected_seconds(trials, known, others, gpu=gpu)
+        return sum(expected.values()) / max(1, len(expected)), basis
+
+
+def _schedule_options(plan: Plan, options: RunOptions, seconds_per_trial: float) -> ScheduleOptions:
+    return ScheduleOptions(
+        storage=options.storage,
+        runtime=Runtime(
+            data_dir=plan.data_dir,
+            device="cuda" if options.gpus_per_trial > 0 else "cpu",
+            threads=options.cores_per_trial,
+            deterministic=options.deterministic,
+            layer_files=layer_files(trial.config.output_layer for trial in plan.trials),
+            benchmarks_dir=plan.benchmarks_dir,
+            contexts=plan.own.contexts,
+            benchmarks=plan.own.benchmarks,
+        ),
+        measurements=plan.measurements,
+        seconds_per_trial=seconds_per_trial,
+        address=options.address,
+        gpus_per_trial=options.gpus_per_trial,
+        max_concurrent=options.max_concurrent,
+    )
+
+
+def _run_record(plan: Plan, options: RunOptions) -> RunRecord:
+    about = describe("cpu", threads=1)
+    return RunRecord(
+        code_version=code_version(),
+        packages=package_versions(),
+        host=about["host"],
+        device=f"{options.gpus_per_trial:g} GPUs a trial" if options.gpus_per_trial else about["hardware"],
+        corpus_sha256=plan.corpus.sha256,
+    )

@@ -1,0 +1,61 @@
+"""The options and arguments that commands share, with what `--help` says of each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Scale = Annotated[str, typer.Option("--scale", help="smoke, quick, small or paper.")]
+AnyScale = Annotated[
+    str | None, typer.Option("--scale", help="Only this scale. [default: of those with a result, the one planned last]")
+]
+Corpus = Annotated[
+    list[str] | None,
+    typer.Option("--corpus", help="pydocs, ptb, wikitext-2 or a folder; may be repeated."),
+]
+AnyCorpus = Annotated[str | None, typer.Option("--corpus", help="Only this corpus.")]
+DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where corpora lie. [default: data]")]
+StoreUrl = Annotated[
+    str | None,
+    typer.Option("--store", help="sqlite:///FILE or postgresql+psycopg://... [default: results.db in the storage]"),
+]
+Storage = Annotated[Path, typer.Option("--storage", help="Folder of checkpoints, result files and reports.")]
+Format = Annotated[str, typer.Option("--format", help="table, csv or json.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Replace a value of every trial's config, e.g. training.epochs=3; may be repeated."),
+]
+AnySettings = Annotated[
+    list[str] | None, typer.Option("--set", help="Only the variant that was run with this; may be repeated.")
+]
+Address = Annotated[str | None, typer.Option("--address", help="A running Ray cluster. [default: start Ray]")]
+Gpus = Annotated[
+    float | None,
+    typer.Option("--gpus-per-trial", help="0, a fraction or a number. [default: 1 at scales small and paper, else 0]"),
+]
+Cores = Annotated[int, typer.Option("--cores-per-trial", min=1, help="Threads of a trial that runs on a CPU.")]
+MaxConcurrent = Annotated[
+    int | None,
+    typer.Option("--max-concurrent", min=1, help="At most so many trials at the same time."),
+]
+Deterministic = Annotated[
+    bool,
+    typer.Option("--deterministic", help="On a GPU too, the same bits for the same seed; slower."),
+]
+Contexts = Annotated[
+    Path | None,
+    typer.Option("--contexts", metavar="FILE", help="Contexts of your own for top_k@1, as a JSON list; see README."),
+]
+Benchmarks = Annotated[
+    Path | None,
+    typer.Option("--benchmarks", metavar="DIR", help="Benchmarks of your own for word_similarity@1, files *.txt."),
+]
+Search = Annotated[
+    str | None, typer.Option("--search", help="How a tuned study picks trials: tpe, random or grid. [default: tpe]")
+]
+Budget = Annotated[
+    int | None, typer.Option("--budget", help="Trials that a tuned study picks for each side. [default: by scale]")
+]
+StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, a Python file, or all.")]

@@ -1,0 +1,177 @@
+"""A tuning at one scale, on one corpus, with one method and budget: everything but results."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, get_args
+
+from orchestrator.store.records import PlannedTrial
+from search_spaces.tuning import (
+    Cell,
+    Space,
+    Tuning,
+    at,
+    cell_count,
+    cells,
+    final_name,
+    stage1_name,
+    stage2_name,
+    value_at,
+)
+from trainables.config import CorpusConfig, TrialConfig
+from trainables.errors import UserError
+
+Search = Literal["tpe", "random", "grid"]
+DEFAULT_SEARCH: Search = "tpe"
+BUDGETS = {"smoke": 3, "quick": 6, "small": 30, "paper": 60}
+"""Trials of stage 2 for each side, by scale."""
+SMOKE_SEEDS = 2
+"""Final trials a side at scale smoke, which also trains just the first and the last cell of stage 1."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TuningPlan:
+    """Which trials there are and may be, by side and stage."""
+
+    tuning: Tuning
+    bases: Mapping[str, TrialConfig]
+    """Each side's config at paper scale."""
+    resolve: Callable[[TrialConfig], TrialConfig]
+    """From paper scale to the config that is trained."""
+    search: Search
+    budget: int
+    """Trials of stage 2 for each side."""
+    smoke: bool
+
+    @property
+    def stage1_cells(self) -> tuple[Cell, ...]:
+        """Those that are trained."""
+        every = tuple(cells(self.tuning.stage1))
+        return (every[0], every[-1]) if self.smoke else every
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """Of each side's final trials."""
+        return self.tuning.seeds[:SMOKE_SEEDS] if self.smoke else self.tuning.seeds
+
+    @property
+    def total(self) -> int:
+        """How many trials there are in the end, where every side has a best one."""
+        return len(self.bases) * (len(self.stage1_cells) + self.budget + len(self.seeds))
+
+    def known(self) -> Iterator[tuple[str, TrialConfig]]:
+        """Names and resolved configs of the trials that no result is needed for."""
+        for side, base in self.bases.items():
+            for cell in self.stage1_cells:
+                space = self.tuning.stage1
+                yield stage1_name(side, space, cell), self.resolve(at(base, space, cell))
+        if self.search == "grid":
+            for number, cell in enumerate(cells(self.tuning.stage2), start=1):
+                for side in self.bases:
+                    yield stage2_name(side, number, self.tuning.stage2, cell), self._searched_config(side, cell)
+
+    def searched(self, side: str, number: int, cell: Cell) -> PlannedTrial:
+        """The side's trial of stage 2 with that number."""
+        return _planned(stage2_name(side, number, self.tuning.stage2, cell), self._searched_config(side, cell))
+
+    def final(self, side: str, best: Mapping[str, Any]) -> list[PlannedTrial]:
+        """The trials with the side's best config (as JSON data) and each final seed."""
+        return [
+            _planned(final_name(side, seed), TrialConfig.model_validate({**best, "seed": seed})) for seed in self.seeds
+        ]
+
+    def cell_of(self, side: str, config: Mapping[str, Any]) -> Cell | None:
+        """The cell of stage 2 that a resolved config is of; None where it is none of this plan's."""
+        found = []
+        for dimension, choices in zip(self.tuning.stage2, self._choices[side], strict=True):
+            value = value_at(config, dimension.key)
+            if value not in choices:
+                return None
+            found.append(choices.index(value))
+        cell = tuple(found)
+        return cell if self._searched_config(side, cell).model_dump(mode="json") == config else None
+
+    def _searched_config(self, side: str, cell: Cell) -> TrialConfig:
+        return self.resolve(at(self.bases[side], self.tuning.stage2, cell))
+
+    @cached_property
+    def _choices(self) -> dict[str, list[list[Any]]]:
+        return {side: _resolved_choices(base, self.tuning.stage2, self.resolve) for side, base in self.bases.items()}
+
+
+def plan_tuning(
+    tuning: Tuning,
+    corpus: CorpusConfig,
+    scale: str,
+    resolve: Callable[[TrialConfig], TrialConfig],
+    *,
+    search: str | None,
+    budget: int | None,
+) -> TuningPlan:
+    """Check what was asked for and put it together; None stands for the default.
+
+    Raises UserError for a method or budget that cannot be, and where `resolve` fixes a value that is tuned.
+    """
+    method = _method(search)
+    most = cell_count(tuning.stage2)
+    if method == "grid" and budget is not None:
+        raise UserError(
+            f"--search grid trains all {most:,} cells of each side, so it takes no --budget: leave one away"
+        )
+    if budget is not None and not 1 <= budget <= most:
+        raise UserError(f"--budget takes the trials a side of stage 2, from 1 to its {most:,} cells; got {budget}")
+    plan = TuningPlan(
+        tuning=tuning,
+        bases={side: base(corpus) for side, base in tuning.sides.items()},
+        resolve=resolve,
+        search=method,
+        budget=most if method == "grid" else min(most, budget or BUDGETS[scale]),
+        smoke=scale == "smoke",
+    )
+    _refuse_fixed_dimensions(plan)
+    return plan
+
+
+def _method(search: str | None) -> Search:
+    methods: tuple[Search, ...] = get_args(Search)
+    for method in methods:
+        if search in (method, None):
+            return method if search else DEFAULT_SEARCH
+    near = difflib.get_close_matches(str(search), methods, n=1, cutoff=0.4)
+    hint = f"did you mean {near[0]}? " if near else ""
+    raise UserError(f"unknown --search {search!r}: {hint}Choose from {', '.join(methods)}")
+
+
+def _refuse_fixed_dimensions(plan: TuningPlan) -> None:
+    base = next(iter(plan.bases.values()))
+    for space in (plan.tuning.stage1, plan.tuning.stage2):
+        for dimension, choices in zip(space, _resolved_choices(base, space, plan.resolve), strict=True):
+            if len(set(choices)) < len(choices):
+                raise UserError(
+                    f"--set cannot fix {dimension.key!r}, which this study tunes over "
+                    f"{', '.join(f'{value:g}' for value in dimension.values)}: leave that --set away"
+                )
+
+
+def _resolved_choices(
+    base: TrialConfig, space: Space, resolve: Callable[[TrialConfig], TrialConfig]
+) -> list[list[Any]]:
+    """For each dimension the values of its choices once resolved, the other dimensions at their first choice."""
+    first = (0,) * len(space)
+    return [
+        [
+            value_at(
+                resolve(at(base, space, (*first[:place], index, *first[place + 1 :]))).model_dump(mode="json"),
+                dimension.key,
+            )
+            for index in range(len(dimension.values))
+        ]
+        for place, dimension in enumerate(space)
+    ]
+
+
+def _planned(name: str, config: TrialConfig) -> PlannedTrial:
+    return PlannedTrial(trial_id=config.trial_id, name=name, config=config.model_dump(mode="json"))

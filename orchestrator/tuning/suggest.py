@@ -1,0 +1,97 @@
+"""Which cell of a space to try next, as a pure function of the seed and of what was tried so far.
+
+Every call builds a sampler anew from the whole history, so nothing of it has to be stored: a search that was killed
+goes on as if it had not been. This file alone imports Optuna, and only when it is asked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+from search_spaces.tuning import Cell, Space, cell_count, cells
+
+if TYPE_CHECKING:
+    import optuna
+
+Method = Literal["tpe", "random"]
+Ending = Literal["done", "pruned", "diverged", "failed", "open"]
+
+RANDOM_FIRST = 10
+"""So many trials are drawn at random before TPE begins to model: Optuna's default."""
+REDRAWS = 20
+"""So often a cell that was tried before is drawn again, before the nearest one that was not is taken."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tried:
+    """A cell that was asked for, and what is known of its trial."""
+
+    cell: Cell
+    ending: Ending
+    losses: Mapping[int, float]
+    """Validation loss in nats per token after each epoch."""
+
+
+def suggest(space: Space, *, method: Method, seed: int, history: Sequence[Tried]) -> Cell | None:
+    """A cell that is not in the history (in the order of asking); None once every cell is."""
+    tried = {each.cell for each in history}
+    if len(tried) >= cell_count(space):
+        return None
+    draw = _draw_by_tpe if method == "tpe" else _draw_at_random
+    for redraw in range(REDRAWS):
+        cell = draw(space, _mixed(seed, len(history), redraw), history)
+        if cell not in tried:
+            return cell
+    left = (other for other in cells(space) if other not in tried)
+    return min(left, key=lambda other: (sum(abs(a - b) for a, b in zip(cell, other, strict=True)), other))
+
+
+def _mixed(*numbers: int) -> int:
+    """One seed of 32 bits from several numbers."""
+    return int.from_bytes(hashlib.sha256(repr(numbers).encode()).digest()[:4])
+
+
+def _draw_at_random(space: Space, seed: int, _history: Sequence[Tried]) -> Cell:
+    dice = random.Random(seed)
+    return tuple(dice.randrange(len(dimension.values)) for dimension in space)
+
+
+def _draw_by_tpe(space: Space, seed: int, history: Sequence[Tried]) -> Cell:
+    import optuna
+
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=RANDOM_FIRST, constant_liar=True)
+    study = optuna.create_study(direction="minimize", sampler=sampler)
+    for each in history:
+        study.add_trial(_frozen(space, each))
+    trial = study.ask()
+    return tuple(trial.suggest_int(dimension.key, 0, len(dimension.values) - 1) for dimension in space)
+
+
+def _frozen(space: Space, tried: Tried) -> optuna.trial.FrozenTrial:
+    """A trial as Optuna knows them: diverged ones are pruned without any value, which makes them the worst of all."""
+    import optuna
+    from optuna.trial import TrialState
+
+    state = {
+        "done": TrialState.COMPLETE,
+        "pruned": TrialState.PRUNED,
+        "diverged": TrialState.PRUNED,
+        "failed": TrialState.FAIL,
+        "open": TrialState.RUNNING,
+    }[tried.ending]
+    known: dict[str, Any] = {} if tried.ending == "diverged" else {"intermediate_values": dict(tried.losses)}
+    if tried.ending == "done":
+        known["value"] = min(tried.losses.values())
+    return optuna.create_trial(
+        state=state,
+        params={dimension.key: index for dimension, index in zip(space, tried.cell, strict=True)},
+        distributions={
+            dimension.key: optuna.distributions.IntDistribution(0, len(dimension.values) - 1) for dimension in space
+        },
+        **known,
+    )

@@ -1,0 +1,120 @@
+"""The road between a tuning's pure functions and the store: what is known is read there, what comes next registered."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from orchestrator.store.interface import Store
+from orchestrator.store.records import PlannedTrial, StudyKey, TrialRow, TrialState
+from orchestrator.tuning.plan import TuningPlan
+from orchestrator.tuning.stages import Member, finals, in_order, next_trials, stop_above
+from search_spaces.tuning import Cell, stage_of
+
+FINAL_STATES: tuple[TrialState, ...] = ("done", "pruned", "diverged")
+"""Their epochs change no more while this driver runs, but where another study takes a pruned trial up again."""
+
+
+class Tuner:
+    """Gives a dispatcher the trials that nobody knows before others have ended (see `dispatch.Source`)."""
+
+    def __init__(self, plan: TuningPlan, key: StudyKey, known: Sequence[PlannedTrial], store: Store) -> None:
+        """`known`: the trials of the plan that no result is needed for."""
+        self._plan, self._key, self._store = plan, key, store
+        self._known = {trial.trial_id: trial for trial in known}
+        self._mine: dict[str, PlannedTrial] = {}
+        self._cells: dict[str, Cell | None] = {}
+        self._losses: dict[tuple[str, TrialState], dict[int, float]] = {}
+
+    def start(self) -> list[PlannedTrial]:
+        """Register what is known, with the searched trials that an earlier run asked for; returns them in plan order.
+
+        What was asked for beyond the budget, in other spaces, or as the final trials of another best is no longer of
+        the study; its results stay in the store.
+        """
+        asked: dict[str, list[PlannedTrial]] = {side: [] for side in self._plan.bases}
+        for row in self._store.trials(self._key):
+            place = stage_of(row.name)
+            if place is None or place.side not in asked or not self.is_searched(_planned(row)):
+                continue
+            if self._cell_of(place.side, row) is not None:
+                asked[place.side].append(_planned(row))
+        within = [trial for trials in asked.values() for trial in trials[: self._plan.budget]]
+        self._register([*self._known.values(), *within])
+        self._register([*map(_trial_of, self._members()), *finals(self._plan, self._members())])
+        return [member.trial for member in self._members()]
+
+    def more(self, busy: Collection[str]) -> list[PlannedTrial] | None:
+        """Trials to run now, of which none is in `busy` (trial ids); empty while there may be some later, None at the
+        end."""
+        while True:
+            members = self._members()
+            idle = [member.trial for member in members if member.is_open and member.trial.trial_id not in busy]
+            if idle:
+                return idle
+            new = next_trials(self._plan, members)
+            if not new:
+                return [] if any(member.is_open for member in members) else None
+            # One that another study has run already costs nothing: the loop goes on to the next.
+            self._register([*map(_trial_of, members), *new])
+
+    @property
+    def over(self) -> bool:
+        """True once every trial has ended and no other one follows."""
+        members = self._members()
+        return not any(member.is_open for member in members) and not next_trials(self._plan, members)
+
+    def is_searched(self, trial: PlannedTrial) -> bool:
+        """Whether the trial may be stopped early, by `stop_above`."""
+        place = stage_of(trial.name)
+        return place is not None and place.stage == "stage2" and trial.trial_id not in self._known
+
+    def stop_above(self, trial: PlannedTrial) -> dict[int, float]:
+        """For a searched trial that starts now: the validation losses above which it is stopped, by epoch."""
+        members = self._members()
+        return stop_above(members, next(m for m in members if m.trial.trial_id == trial.trial_id))
+
+    def _register(self, trials: Iterable[PlannedTrial]) -> None:
+        """Make the study's members these; those that must run in full and were once stopped early are planned again."""
+        ordered = in_order(self._plan, list(trials))
+        self._mine.update({trial.trial_id: trial for trial in ordered})
+        self._store.register(self._key, ordered)
+        whole = [trial.trial_id for trial in ordered if not self.is_searched(trial)]
+        self._store.reset(whole, states=("pruned",))
+
+    def _members(self) -> list[Member]:
+        rows = self._store.trials(self._key)
+        lost = self._mine.keys() - {row.trial_id for row in rows}
+        if lost:
+            # Another driver of this study planned it without knowing of ours: now it has both.
+            self._register([*map(_planned, rows), *(self._mine[trial_id] for trial_id in lost)])
+            rows = self._store.trials(self._key)
+        return [self._member(row) for row in rows]
+
+    def _member(self, row: TrialRow) -> Member:
+        place = stage_of(row.name)
+        assert place is not None, f"{row.name} is no name of a tuned trial"
+        cell = None if place.stage == "final" else self._cell_of(place.side, row)
+        return Member(trial=_planned(row), place=place, cell=cell, state=row.state, losses=self._losses_of(row))
+
+    def _cell_of(self, side: str, row: TrialRow) -> Cell | None:
+        if row.trial_id not in self._cells:
+            self._cells[row.trial_id] = self._plan.cell_of(side, row.config)
+        return self._cells[row.trial_id]
+
+    def _losses_of(self, row: TrialRow) -> dict[int, float]:
+        if row.state in ("planned", "failed"):
+            return {}
+        known = self._losses.get((row.trial_id, row.state))
+        if known is None:
+            known = {epoch.epoch: epoch.valid_loss for epoch in self._store.epochs(row.trial_id)}
+            if row.state in FINAL_STATES:
+                self._losses[row.trial_id, row.state] = known
+        return known
+
+
+def _planned(row: TrialRow) -> PlannedTrial:
+    return PlannedTrial(trial_id=row.trial_id, name=row.name, config=row.config)
+
+
+def _trial_of(member: Member) -> PlannedTrial:
+    return member.trial

@@ -1,0 +1,79 @@
+"""MoS and Softmax of equal capacity, both tuned with the same budget (AAAI 2021, Table 5; SM Tables 6 to 9)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from search_spaces.awd_lstm import awd_lstm
+from search_spaces.study import Study
+from search_spaces.tuning import Dimension, Tuning
+from trainables.config import CorpusConfig, MosConfig, OutputLayerConfig, SoftmaxConfig, TrialConfig
+
+SEARCH_SEED = 28
+"""The authors' seed for MoS on Penn Treebank; here for every side, so that no side is tuned on a luckier one."""
+
+
+def side(width: int, layer: OutputLayerConfig) -> Callable[[CorpusConfig], TrialConfig]:
+    """A side with d' = d = `width`; all else is as the papers trained MoS: batch 12, hidden 960, and its dropouts."""
+
+    def base(corpus: CorpusConfig) -> TrialConfig:
+        mos = awd_lstm(corpus, MosConfig(), seed=SEARCH_SEED)
+        model = mos.model.model_copy(update={"embedding_width": width, "context_width": width})
+        return mos.model_copy(update={"model": model, "output_layer": layer})
+
+    return base
+
+
+DROPOUT_EMBEDDING_MATRIX = Dimension(key="model.dropout_embedding_matrix", short="dem", values=(0.075, 0.100, 0.125))
+DROPOUT_OUTPUT = Dimension(key="model.dropout_output", short="do", values=(0.26,))
+WEIGHT_DECAY = Dimension(key="training.weight_decay", short="wd", values=(1.2e-6, 1.3e-6, 1.4e-6, 1.5e-6))
+
+
+def dropout_embedding(*values: float) -> Dimension:
+    """Locked dropout on the embedding output."""
+    return Dimension(key="model.dropout_embedding", short="de", values=values)
+
+
+def dropout_hidden(*values: float) -> Dimension:
+    """Locked dropout between the LSTM layers."""
+    return Dimension(key="model.dropout_hidden", short="dh", values=values)
+
+
+def embedding_noise(*values: float) -> Dimension:
+    """Standard deviation of the noise on the embedding output."""
+    return Dimension(key="model.embedding_noise", short="noise", values=values)
+
+
+TUNING = Tuning(
+    sides={
+        "mos_dagger": side(280, MosConfig()),
+        "softmax_dagger": side(280, SoftmaxConfig()),
+        "softmax_double_dagger": side(340, SoftmaxConfig()),
+    },
+    stage1=(dropout_embedding(0.2, 0.4), dropout_hidden(0.225, 0.3), embedding_noise(0.10, 0.15)),
+    stage2=(
+        DROPOUT_EMBEDDING_MATRIX,
+        dropout_embedding(0.28, 0.29, 0.30, 0.31, 0.32, 0.33, 0.34),
+        dropout_hidden(0.20, 0.225, 0.25, 0.275, 0.30, 0.325, 0.35),
+        DROPOUT_OUTPUT,
+        embedding_noise(0.10, 0.125, 0.15, 0.175, 0.20),
+        WEIGHT_DECAY,
+    ),
+    seeds=(1063, 2477, 3529, 4201, 5813, 6367, 7219, 8087, 9341, 9973),
+)
+
+STUDY = Study(
+    name="fair_capacity",
+    title="Mixture of Softmaxes against Softmax with as many parameters and as much tuning",
+    question="Is a mixture of softmaxes better than a softmax model of the same capacity that was tuned as much?",
+    source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Table 5 and SM Tables 6 to 9",
+    tuning=TUNING,
+    corpora=("ptb",),
+    analyses=(),
+    deviations=(
+        "The paper prints the ranges that it tried and not how it picked from them; here stage 2 is a search within "
+        "these ranges, with the same number of trials for each model (--search grid trains all of them).",
+        "The final settings of a model are those of its least validation loss in tuning; the ten final seeds are not "
+        "the authors'.",
+    ),
+)

@@ -1,0 +1,128 @@
+"""The study `fair_capacity` is the published one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from orchestrator.plan import Plan, make_plan, scale_named
+from search_spaces.catalog import load_study
+from search_spaces.fair_capacity import TUNING
+from search_spaces.tuning import Place, at, cell_count, cells, final_name, stage1_name, stage2_name, stage_of
+from tests.orchestrator.command import sweep
+from trainables.config import CorpusConfig, TrialConfig
+from trainables.parameters import in_millions
+
+SIDES = ("mos_dagger", "softmax_dagger", "softmax_double_dagger")
+
+
+def planned(scale: str = "paper", search: str | None = None, budget: int | None = None) -> Plan:
+    return make_plan(load_study("fair_capacity"), scale_named(scale), "ptb", None, {}, search=search, budget=budget)
+
+
+def test_the_spaces_are_those_of_sm_tables_7_and_8() -> None:
+    """Typed in here from the tables, not read from the code."""
+    assert {d.key: d.values for d in TUNING.stage1} == {
+        "model.dropout_embedding": (0.2, 0.4),
+        "model.dropout_hidden": (0.225, 0.3),
+        "model.embedding_noise": (0.10, 0.15),
+    }
+    assert {d.key: d.values for d in TUNING.stage2} == {
+        "model.dropout_embedding_matrix": (0.075, 0.100, 0.125),
+        "model.dropout_embedding": (0.28, 0.29, 0.30, 0.31, 0.32, 0.33, 0.34),
+        "model.dropout_hidden": (0.20, 0.225, 0.25, 0.275, 0.30, 0.325, 0.35),
+        "model.dropout_output": (0.26,),
+        "model.embedding_noise": (0.10, 0.125, 0.15, 0.175, 0.20),
+        "training.weight_decay": (1.2e-6, 1.3e-6, 1.4e-6, 1.5e-6),
+    }
+    assert (cell_count(TUNING.stage1), cell_count(TUNING.stage2)) == (8, 2940)
+
+
+def test_the_sides_have_the_published_counts_and_differ_in_nothing_that_is_tuned() -> None:
+    trials = planned().trials
+    millions = {side: {in_millions(t.parameters) for t in trials if t.name.split()[0] == side} for side in SIDES}
+    assert millions == dict(zip(SIDES, ({"17.53"}, {"16.35"}, {"17.56"}), strict=True))
+    bases = [base(CorpusConfig(name="ptb", sha256="0" * 64)) for base in TUNING.sides.values()]
+    assert {base.training.batch_size for base in bases} == {12}
+    assert {base.model.hidden_width for base in bases} == {960}
+    assert {base.seed for base in bases} == {28}
+    assert {base.training for base in bases} == {bases[0].training}
+
+
+@pytest.mark.parametrize(
+    ("scale", "stages"),
+    [("smoke", (6, 9, 6)), ("quick", (24, 18, 30)), ("small", (24, 90, 30)), ("paper", (24, 180, 30))],
+)
+def test_the_stages_have_the_same_trials_for_each_side(scale: str, stages: tuple[int, int, int]) -> None:
+    plan = planned(scale)
+    assert plan.tuning is not None
+    assert len(plan.trials) == stages[0]
+    assert plan.total == sum(stages)
+    assert 3 * plan.tuning.budget == stages[1]
+    assert [sum(trial.name.startswith(f"{side} stage1 ") for trial in plan.trials) for side in SIDES] == [
+        stages[0] // 3
+    ] * 3
+
+
+def test_the_published_best_of_stage_2_is_a_cell_of_it_and_that_of_mos_a_cell_of_stage_1() -> None:
+    plan = planned().tuning
+    assert plan is not None
+    double_dagger = plan.searched("softmax_double_dagger", 1, (2, 0, 1, 0, 2, 3))
+    model, training = double_dagger.config["model"], double_dagger.config["training"]
+    assert [model[f"dropout_{name}"] for name in ("embedding_matrix", "embedding", "hidden", "output")] == [
+        0.125, 0.28, 0.225, 0.26
+    ]  # fmt: skip
+    assert (model["embedding_noise"], training["weight_decay"]) == (0.15, 1.5e-6)
+    assert "mos_dagger stage1 de=0.4 dh=0.225 noise=0.1" in [trial.name for trial in planned().trials]
+
+
+def test_a_cell_is_found_again_in_a_config_of_any_scale() -> None:
+    for scale in ("smoke", "quick", "paper"):
+        plan = planned(scale).tuning
+        assert plan is not None
+        for cell in list(cells(TUNING.stage2))[::97]:
+            config = plan.searched("mos_dagger", 1, cell).config
+            assert plan.cell_of("mos_dagger", config) == cell
+            assert plan.cell_of("softmax_dagger", config) is None
+            assert plan.cell_of("mos_dagger", {**config, "seed": 5}) is None
+
+
+def test_names_tell_side_and_stage() -> None:
+    assert stage_of(stage1_name("a", TUNING.stage1, (0, 0, 0))) == Place(side="a", stage="stage1")
+    assert stage_of(stage2_name("a", 7, TUNING.stage2, (0,) * 6)) == Place(side="a", stage="stage2", number=7)
+    assert stage_of(final_name("a", 831)) == Place(side="a", stage="final")
+    assert stage1_name("a", TUNING.stage1, (0, 1, 1)) == "a stage1 de=0.2 dh=0.3 noise=0.15"
+    assert stage_of("gss c=-1.5 k=2.5") is None
+
+
+def test_a_cell_replaces_just_its_values() -> None:
+    base = TUNING.sides["softmax_dagger"](CorpusConfig(name="ptb", sha256="0" * 64))
+    changed = at(base, TUNING.stage1, (0, 1, 1))
+    assert changed.model.dropout_embedding == 0.2
+    assert changed.model_copy(update={"model": base.model}) == base
+
+
+def test_dry_run_tells_the_stages_and_lists_what_is_certain() -> None:
+    hours = sum(trial.estimate.gpu_hours for trial in planned().trials) * (8 + 60 + 10) / 8
+    table = sweep("fair_capacity", "--scale", "paper", "--dry-run")
+    assert table.returncode == 0, table.stderr
+    for said in (
+        "stage 1: 24 trials, 8 a side; up to",
+        "stage 2: 180 trials, 60 a side, chosen by TPE from 2,940 cells",
+        "final: 30 trials, 10 seeds of each side's best",
+        f"fair_capacity, scale paper, corpus ptb: 234 trials, estimated {hours:,.0f} GPU-hours",
+    ):
+        assert said in table.stdout, table.stdout
+    listed = sweep("fair_capacity", "--scale", "paper", "--dry-run", "--format", "json", "--budget", "4")
+    trials = json.loads(listed.stdout)
+    assert len(trials) == 24
+    assert all(TrialConfig.model_validate(trial["config"]).trial_id == trial["trial_id"] for trial in trials)
+    assert listed.stderr.startswith("24 of 66 trials can be listed before results: ")
+
+
+def test_the_grid_lists_every_cell() -> None:
+    plan = planned(search="grid")
+    assert len(plan.trials) == 24 + 3 * 2940
+    assert plan.total == len(plan.trials) + 30
+    assert plan.key != planned().key == planned(budget=7).key
