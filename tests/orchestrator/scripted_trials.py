@@ -59,7 +59,7 @@ def run_scripted(
             return TrialOutcome.model_validate_json(result.read_bytes())
         checkpoint = directory / "step.txt"
         first = int(checkpoint.read_text()) if checkpoint.exists() else 0
-        _log(directory, f"start {config.seed} {first}")
+        log(directory, f"start {config.seed} {first}")
         for step in range(first, STEPS):
             if step == 2:
                 _misbehave(behaviour, attempt_goes_on=first > 0)
@@ -69,7 +69,7 @@ def run_scripted(
             on_epoch(_epoch(step + 1))
         outcome = _outcome(config, behaviour)
         _write(result, outcome.model_dump_json())
-        _log(directory, f"end {config.seed}")
+        log(directory, f"end {config.seed}")
         return outcome
 
 
@@ -105,7 +105,8 @@ def _write(path: Path, text: str) -> None:
     os.replace(part, path)
 
 
-def _log(directory: Path, line: str) -> None:
+def log(directory: Path, line: str) -> None:
+    """Append a line to the log of all trials, whose folder is two above a trial's."""
     descriptor = os.open(directory.parents[2] / "log.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(descriptor, f"{line}\n".encode())
     os.close(descriptor)

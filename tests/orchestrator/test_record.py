@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestrator.record import record_outcome, recover
+from orchestrator.record import record_later, record_outcome, recover
 from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord, StudyKey
 from tests.orchestrator.scripted_trials import planned
+from trainables.later_files import write_later
 from trainables.outcome import TrialOutcome
 from trainables.runtime import trial_directory
 
@@ -92,3 +93,18 @@ def test_a_reported_result_without_its_spectrum_is_a_failure_that_names_the_file
     assert recorded.state == "failed"
     assert "spectrum.npy is missing" in str(recorded.cause)
     assert store.states([PLAN[3].trial_id]) == {PLAN[3].trial_id: "failed"}
+
+
+def test_later_measurements_are_recorded_with_their_spectrum_once(store: Store, run_id: int, tmp_path: Path) -> None:
+    bare = TrialOutcome(trial_id=PLAN[0].trial_id, state="done")
+    store.record(bare, run_id=run_id, spectrum=None)
+    folder = trial_directory(tmp_path, bare.trial_id)
+    assert record_later(store, tmp_path, bare.trial_id, ["spectrum@1"], run_id=run_id) == 0
+    folder.mkdir(parents=True)
+    write_later(folder, bare.trial_id, "spectrum@1", ({"press_rank": 3}, VALUES))
+    write_later(folder, bare.trial_id, "top_k@1", ({"top_k even 1": "{}"}, None))
+    (folder / "measurement-other@1.json").write_text("{")
+    names = ["spectrum@1", "top_k@1", "other@1"]
+    assert record_later(store, tmp_path, bare.trial_id, names, run_id=run_id) == 2
+    assert record_later(store, tmp_path, bare.trial_id, names, run_id=run_id) == 0
+    np.testing.assert_array_equal(store.spectrum(bare.trial_id), VALUES)

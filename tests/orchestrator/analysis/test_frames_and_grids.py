@@ -41,6 +41,17 @@ def test_columns_are_leading_then_dotted_config_then_metrics_in_reading_order() 
     assert all(list(record) == list(results.columns) for record in results.records)
 
 
+def test_the_generalisation_gap_is_test_minus_train_perplexity_where_both_are() -> None:
+    rows = [
+        make_row("a", {"seed": 1}, {"train_perplexity": 40.0, "test_perplexity": 61.5}),
+        make_row("b", {"seed": 2}, {"train_perplexity": 40.0}),
+    ]
+    results = flatten(rows)
+    assert results.metric_columns == ("train_perplexity", "test_perplexity", "generalisation_gap")
+    assert [record["generalisation_gap"] for record in results.records] == [21.5, None]
+    assert "generalisation_gap" not in flatten(rows[1:]).columns
+
+
 def test_no_trials_make_an_empty_frame() -> None:
     assert list(flatten([]).frame().columns) == ["trial_id", "name", "state", "attempt", "cause", "group"]
 

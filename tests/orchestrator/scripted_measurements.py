@@ -1,0 +1,71 @@
+"""Later measurements for the tests of their scheduling: nothing is computed, but files, exceptions and deaths are real.
+
+The hundreds of a trial's seed say what happens, as in `scripted_trials`, and the log is the same.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from orchestrator.store.interface import Store
+from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
+from tests.orchestrator.scripted_trials import BAD_INPUT, EXITS, KILLED_ONCE, RAISES, SLOW, log
+from trainables.config import TrialConfig
+from trainables.errors import UserError
+from trainables.later_files import read_later, write_later
+from trainables.outcome import TrialOutcome
+from trainables.runtime import Runtime, trial_directory
+from trainables.trial import locked
+
+KEY = StudyKey(study="measured later", scale="smoke", corpus="none")
+FULL_DISK = 700
+SLOW_S = 0.5
+NAMES = ("first@1", "second@1")
+
+
+def store_done(store: Store, plan: Sequence[PlannedTrial], storage: Path) -> int:
+    """Register the trials as done without measurements, with their folders; returns the id of a new run."""
+    store.register(KEY, plan)
+    run_id = store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
+    for trial in plan:
+        trial_directory(storage, trial.trial_id).mkdir(parents=True, exist_ok=True)
+        store.record(TrialOutcome(trial_id=trial.trial_id, state="done"), run_id=run_id, spectrum=None)
+    return run_id
+
+
+def measure_scripted(config: TrialConfig, *, directory: Path, runtime: Runtime, names: Sequence[str]) -> None:
+    """Write a file for each measurement that is not there, and do what the seed asks after the first one."""
+    del runtime
+    behaviour = config.seed - config.seed % 100
+    with locked(directory):
+        for name in names:
+            if read_later(directory, config.trial_id, name) is not None:
+                continue
+            log(directory, f"start {config.seed} {name}")
+            if behaviour == SLOW:
+                time.sleep(SLOW_S)
+            if name == NAMES[1]:
+                _misbehave(behaviour, directory)
+            metric = name.partition("@")[0]
+            write_later(directory, config.trial_id, name, ({metric: config.seed}, None))
+            log(directory, f"end {config.seed} {name}")
+
+
+def _misbehave(behaviour: int, directory: Path) -> None:
+    marker = directory / "killed"
+    if behaviour == RAISES:
+        raise RuntimeError("the weights are on strike\nand this line is for the log")
+    if behaviour == BAD_INPUT:
+        raise UserError("The weights are missing: put them back.")
+    if behaviour == FULL_DISK:
+        raise OSError(errno.ENOSPC, "No space left on device")
+    if behaviour == EXITS:
+        os._exit(9)
+    if behaviour == KILLED_ONCE and not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)

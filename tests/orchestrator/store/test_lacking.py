@@ -1,0 +1,49 @@
+"""Which measurements the done trials of a study lack."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.store.interface import Store
+from tests.orchestrator.store.support import KEY, RUN, ids, outcome, plan
+
+NAMES = ["top_k-1a2b3c4d@1", "perplexity@1", "spectrum@2", "spectrum@1"]
+
+
+def test_done_trials_are_listed_with_what_they_lack_in_the_given_order(store: Store) -> None:
+    trials = ids(plan(6))
+    store.register(KEY, plan(6))
+    store.register(replace(KEY, corpus="ptb"), plan(1, group="other"))
+    run_id = store.begin_run(RUN)
+    for trial_id in reversed(trials[:3]):
+        store.record(outcome(trial_id), run_id=run_id, spectrum=None)
+    store.record(outcome(trials[3], measurements={}), run_id=run_id, spectrum=None)
+    store.record(outcome(trials[4], state="diverged"), run_id=run_id, spectrum=None)
+    store.record(outcome(ids(plan(1, group="other"))[0]), run_id=run_id, spectrum=None)
+    store.add_measurement(trials[1], "top_k-1a2b3c4d@1", {"top": "{}"}, run_id=run_id)
+    store.add_measurement(trials[1], "spectrum@2", {"press_rank": 400}, run_id=run_id)
+    found = store.lacking(KEY, NAMES)
+    two = ["top_k-1a2b3c4d@1", "spectrum@2"]
+    assert found == {trials[0]: two, trials[2]: two, trials[3]: NAMES}
+    assert list(found) == [trials[0], trials[2], trials[3]], "in plan order"
+    assert store.lacking(KEY, ["perplexity@1"]) == {trials[3]: ["perplexity@1"]}
+    assert store.lacking(KEY, []) == {}
+    assert store.lacking(replace(KEY, study="unknown"), NAMES) == {}
+
+
+def test_an_added_measurement_is_lacking_no_more(store: Store) -> None:
+    store.register(KEY, plan(1))
+    run_id = store.begin_run(RUN)
+    (trial_id,) = ids(plan(1))
+    store.record(outcome(trial_id), run_id=run_id, spectrum=None)
+    assert store.lacking(KEY, ["top_k@1"]) == {trial_id: ["top_k@1"]}
+    store.add_measurement(trial_id, "top_k@1", {"top": "{}"}, run_id=run_id)
+    assert store.lacking(KEY, ["top_k@1"]) == {}
+    assert store.lacking(KEY, ["top_k@2"]) == {trial_id: ["top_k@2"]}, "another version is another measurement"
+
+
+def test_a_name_without_a_version_is_refused(store: Store) -> None:
+    with pytest.raises(ValueError, match="name@version"):
+        store.lacking(KEY, ["spectrum"])
