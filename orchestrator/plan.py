@@ -103,11 +103,9 @@ def make_plan(
     name, data_dir = resolve_argument(corpus, data_dir)
     known = identity(name, data_dir=data_dir)
     content = CorpusConfig(name=known.name, sha256=known.sha256)
-    tuning = _tuning_plan(study, scale, content, known, overrides, search=search, budget=budget)
-    named = _named_trials(study, scale, content, overrides) if tuning is None else list(tuning.known())
-    for _, config in named:
-        _require_text(config, known)
-    trials = tuple(trial_plan(name, config, known) for name, config in named)
+    tuning = _tuning_plan(study, scale, content, overrides, search=search, budget=budget)
+    named = tuning.known() if tuning is not None else _named_trials(study, scale, content, overrides)
+    trials = tuple(_trial_plan(name, config, known) for name, config in named)
     _refuse_duplicates(study, trials)
     # Another way to search is another variant of the study; a larger budget is more of the same one.
     searched = {} if tuning is None or tuning.search == DEFAULT_SEARCH else {"search": tuning.search}
@@ -147,7 +145,6 @@ def _tuning_plan(
     study: Study,
     scale: Scale,
     corpus: CorpusConfig,
-    known: CorpusIdentity,
     overrides: Mapping[str, Any],
     *,
     search: str | None,
@@ -161,7 +158,6 @@ def _tuning_plan(
 
     def resolve(config: TrialConfig) -> TrialConfig:
         [resolved] = apply_overrides([apply_scale(scale, config)], overrides)
-        _require_text(resolved, known)
         return resolved
 
     with _blaming(study, "its tuning"):
@@ -193,7 +189,7 @@ def _blaming(study: Study, part: str) -> Iterator[None]:
     except UserError:
         raise  # says already what is wrong and what to do
     except Exception as error:
-        first = str(error).splitlines()[0] if not isinstance(error, ValidationError) else error.errors()[0]["msg"]
+        first = _first(error) if isinstance(error, ValidationError) else next(iter(str(error).splitlines()), "")
         raise UserError(
             f"the study {study.name} cannot make its trials: {type(error).__name__}: {first}; mend {part}"
         ) from error
@@ -211,8 +207,14 @@ def _names(
         return [study.label(config) for config in named]
 
 
-def trial_plan(name: str, config: TrialConfig, corpus: CorpusIdentity) -> TrialPlan:
-    """A resolved config with what can be said of it before it runs."""
+def _first(error: ValidationError) -> str:
+    """The first of its findings, after the key that it is about."""
+    finding = error.errors()[0]
+    return ": ".join([*([".".join(map(str, finding["loc"]))] if finding["loc"] else []), finding["msg"]])
+
+
+def _trial_plan(name: str, config: TrialConfig, corpus: CorpusIdentity) -> TrialPlan:
+    _require_text(config, corpus)
     vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
     return TrialPlan(
         name=name,

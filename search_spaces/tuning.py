@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from trainables.config import CorpusConfig, TrialConfig
+from trainables.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,15 @@ class Tuning:
     """A search picks cells of it, the same number for every side."""
     seeds: tuple[int, ...]
     """Of the final trials of each side's best cell (the least validation loss of stages 1 and 2)."""
+
+    def __post_init__(self) -> None:
+        """Raise UserError for sides whose trials could not be told apart."""
+        wrong = [name for name in self.sides if not re.fullmatch(r"\S+", name)]
+        if wrong or not self.sides:
+            raise UserError(
+                "a tuning has one or more sides, and their names are single words, as names of trials begin with them; "
+                f"got {', '.join(map(repr, self.sides)) or 'none'}: rename them"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

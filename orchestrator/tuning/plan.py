@@ -50,7 +50,7 @@ class TuningPlan:
     def stage1_cells(self) -> tuple[Cell, ...]:
         """Those that are trained."""
         every = tuple(cells(self.tuning.stage1))
-        return (every[0], every[-1]) if self.smoke else every
+        return tuple(dict.fromkeys((every[0], every[-1]))) if self.smoke else every
 
     @property
     def seeds(self) -> tuple[int, ...]:

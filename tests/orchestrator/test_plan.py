@@ -133,13 +133,23 @@ def test_overrides_are_json_or_text() -> None:
         ("STUDY = Study(name='mine', trials=lambda corpus: 1 / 0)", "ZeroDivisionError"),
         ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)] * 2)", "'softmax seed=1' twice"),
         ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)], label=lambda config: 1 / 0)", "label"),
+        ("STUDY = Study(name='mine')", "at least one trial"),
+        ("STUDY = tuned(key='sede')", "sede"),
+        ("STUDY = tuned(key='model.dropout_hidden')", "less than 1"),
+        ("STUDY = tuned(side='two words')", "single words"),
+        ("STUDY = tuned(base=lambda corpus: [].pop())", "mend its tuning"),
+        ("STUDY = tuned(base=lambda corpus: next(iter([])))", "StopIteration"),
     ],
 )
 def test_a_broken_study_file_gets_one_clear_sentence(tmp_path: Path, body: str, sentence: str) -> None:
     head = """from search_spaces.study import Study
 from trainables.config import SoftmaxConfig, TrialConfig
+from search_spaces.tuning import Dimension, Tuning
 def trial(corpus):
     return TrialConfig(seed=1, corpus=corpus, output_layer=SoftmaxConfig())
+def tuned(key="seed", side="a", base=trial):
+    space = (Dimension(key=key, short="x", values=(1, 2)),)
+    return Study(name="mine", tuning=Tuning(sides={side: base}, stage1=space, stage2=space, seeds=(3,)))
 """
     file = tmp_path / "mine.py"
     file.write_text(head + body)
