@@ -2,46 +2,32 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 from typer.core import TyperGroup
 
 from orchestrator.options import (
-    Address,
+    STORAGE,
     AnyCorpus,
     AnyScale,
     AnySettings,
-    Benchmarks,
-    Budget,
-    Contexts,
-    Cores,
-    Corpus,
     DataDir,
-    Deterministic,
     Format,
-    Gpus,
-    MaxConcurrent,
-    Scale,
-    Search,
-    Settings,
     Storage,
     StoreUrl,
     StudyArgument,
+    console,
+    store_url,
 )
+from orchestrator.run_commands import retry, run
 from search_spaces import catalog
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
-    from orchestrator.announce import RunOptions
     from orchestrator.listing import Wanted
-    from orchestrator.plan import Plan
 
 HELP = """Sweeps of recurrent language models, and what their numbers mean.
 
@@ -57,7 +43,7 @@ class _Interruptible(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            _console(stderr=True).print("Interrupted; what was done is kept. Type the same command again to go on.")
+            console(stderr=True).print("Interrupted; what was done is kept. Type the same command again to go on.")
             raise typer.Exit(130) from error
 
 
@@ -75,165 +61,10 @@ store_app = typer.Typer(help="Keep the results store in order.", no_args_is_help
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(store_app, name="store")
 
+app.command("run")(run)
+app.command("retry")(retry)
+
 COMMANDS = ("run", *catalog.COMMANDS)
-STORAGE = Path("results")
-
-
-def _console(*, stderr: bool = False) -> Console:
-    # Without a terminal, lines are as long as they are: a log file has no width.
-    wide = None if (sys.stderr if stderr else sys.stdout).isatty() else 200
-    # What users name things is text, brackets and all.
-    return Console(stderr=stderr, width=wide, markup=False, highlight=False)
-
-
-def _store_url(store: str | None, storage: Path) -> str:
-    return store or os.fspath(storage.resolve() / "results.db")
-
-
-@app.command("run")
-def run(
-    context: typer.Context,
-    study: StudyArgument,
-    scale: Scale = "quick",
-    corpus: Corpus = None,
-    data_dir: DataDir = None,
-    store: StoreUrl = None,
-    storage: Storage = STORAGE,
-    address: Address = None,
-    gpus_per_trial: Gpus = None,
-    cores_per_trial: Cores = 1,
-    max_concurrent: MaxConcurrent = None,
-    deterministic: Deterministic = False,
-    contexts: Contexts = None,
-    benchmarks: Benchmarks = None,
-    search: Search = None,
-    budget: Budget = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
-    form: Format = "table",
-    settings: Settings = None,
-) -> None:
-    """Run what is missing of a study and report. `run` itself may be left away: sweep.py STUDY."""
-    if form != "table" and not dry_run:
-        raise UserError(
-            f"--format {form} is for --dry-run; the results of a run are shown by: sweep.py results {study}"
-        )
-    plans = _plans(
-        study,
-        scale,
-        corpus,
-        data_dir=data_dir,
-        settings=settings,
-        contexts=contexts,
-        benchmarks=benchmarks,
-        search=search,
-        budget=budget,
-    )
-    if dry_run:
-        from orchestrator.plan_listing import print_plans
-
-        # The other formats are for programs: they get the plan alone.
-        gpu = _gpus(gpus_per_trial, scale) > 0
-        measured = _measured(plans, _store_url(store, storage), gpu=gpu) if form == "table" else []
-        print_plans(plans, form, _console(), measured=measured)
-        return
-    options = _options(
-        context,
-        store,
-        storage,
-        address=address,
-        gpus_per_trial=_gpus(gpus_per_trial, scale),
-        cores_per_trial=cores_per_trial,
-        max_concurrent=max_concurrent,
-        deterministic=deterministic,
-    )
-    _run_all(plans, options, again=False)
-
-
-def _plans(
-    study: str,
-    scale: str,
-    corpora: list[str] | None,
-    *,
-    data_dir: Path | None,
-    settings: list[str] | None,
-    contexts: Path | None,
-    benchmarks: Path | None,
-    search: str | None,
-    budget: int | None,
-) -> list[Plan]:
-    from orchestrator.overrides import parse_overrides
-    from orchestrator.own_inputs import read_own
-    from orchestrator.plan import default_corpora, make_plan, scale_named
-    from search_spaces.catalog import load_study
-
-    size, overrides = scale_named(scale), parse_overrides(settings or [])
-    own = read_own(contexts, benchmarks)
-    plans = []
-    for argument in catalog.NAMES if study == catalog.ALL else (study,):
-        chosen = load_study(argument)
-        names = dict.fromkeys(corpora or default_corpora(chosen, size))
-        # Of all studies, those that tune nothing have no use for how to search.
-        tuned = chosen.tuning is not None or study != catalog.ALL
-        plans += [
-            make_plan(
-                chosen,
-                size,
-                name,
-                data_dir,
-                overrides,
-                argument=argument,
-                own=own,
-                search=search if tuned else None,
-                budget=budget if tuned else None,
-            )
-            for name in names
-        ]
-    return plans
-
-
-def _measured(plans: Sequence[Plan], store_url: str, *, gpu: bool) -> list[str]:
-    """What trials done so far say about the time of those to run; nothing where there is no store yet."""
-    from orchestrator.measured_times import remaining
-    from orchestrator.store.opening import open_store
-
-    try:
-        opened = open_store(store_url, create=False)
-    except UserError:  # a plan needs no store
-        return []
-    with opened:
-        return remaining(plans, opened, gpu=gpu)
-
-
-def _gpus(asked: float | None, scale: str) -> float:
-    return asked if asked is not None else 1.0 if scale in ("small", "paper") else 0.0
-
-
-def _options(context: typer.Context, store: str | None, storage: Path, **resources: Any) -> RunOptions:
-    """`resources`: the other fields of RunOptions, as given."""
-    from orchestrator.announce import RunOptions
-
-    return RunOptions(
-        storage=storage.resolve(), store_url=_store_url(store, storage), typed=tuple(context.obj), **resources
-    )
-
-
-def _run_all(plans: Sequence[Plan], options: RunOptions, *, again: bool) -> None:
-    from orchestrator.shared_cluster import shared
-    from orchestrator.sweep import INTERRUPTED, run_study
-
-    # What `docker stop` and batch systems send ends a run as Ctrl-C does.
-    signal.signal(signal.SIGTERM, _as_ctrl_c)
-    statuses = []
-    with shared():
-        for plan in plans:
-            statuses.append(run_study(plan, options, _console(), again=again))
-            if statuses[-1] == INTERRUPTED:
-                break
-    raise typer.Exit(max(statuses))
-
-
-def _as_ctrl_c(number: int, frame: object) -> None:  # noqa: ARG001  (the signature of a signal handler)
-    raise KeyboardInterrupt
 
 
 def _wanted(scale: str | None, corpus: str | None, settings: list[str] | None) -> Wanted:
@@ -250,7 +81,7 @@ def studies(form: Format = "table") -> None:
     """List the studies, what each reproduces and how many trials it has at paper scale."""
     from orchestrator.listing import print_studies
 
-    print_studies(form, _console())
+    print_studies(form, console())
 
 
 @app.command("status")
@@ -263,7 +94,7 @@ def status(
     """Show how far each study has come."""
     from orchestrator.listing import print_status
 
-    print_status(study, _store_url(store, storage), form, _console())
+    print_status(study, store_url(store, storage), form, console())
 
 
 @app.command("results")
@@ -279,7 +110,7 @@ def results(
     """Print all trials of a study with their configs and metrics."""
     from orchestrator.listing import print_results
 
-    print_results(study, _wanted(scale, corpus, settings), _store_url(store, storage), form)
+    print_results(study, _wanted(scale, corpus, settings), store_url(store, storage), form)
 
 
 @app.command("report")
@@ -301,60 +132,15 @@ def report(
     from orchestrator.sweep import default_report_folder, write_report
     from search_spaces.catalog import load_study
 
-    console = _console()
+    shown = console()
     chosen = load_study(study)
-    with open_store(_store_url(store, storage), create=False) as opened:
+    with open_store(store_url(store, storage), create=False) as opened:
         key = choose_variant(opened, chosen.name, _wanted(scale, corpus, settings))
         folder = out or default_report_folder(storage.resolve(), key)
         command = paper_command(study, chosen, key, context.obj)
         result = write_report(opened, chosen, key, folder.resolve(), paper_command=command)
-    console.print(summary_group(result.summary))
-    console.print(f"Report: {result.path}", soft_wrap=True)
-
-
-@app.command("retry")
-def retry(
-    context: typer.Context,
-    study: StudyArgument,
-    scale: Scale = "quick",
-    corpus: Corpus = None,
-    data_dir: DataDir = None,
-    store: StoreUrl = None,
-    storage: Storage = STORAGE,
-    address: Address = None,
-    gpus_per_trial: Gpus = None,
-    cores_per_trial: Cores = 1,
-    max_concurrent: MaxConcurrent = None,
-    deterministic: Deterministic = False,
-    contexts: Contexts = None,
-    benchmarks: Benchmarks = None,
-    search: Search = None,
-    budget: Budget = None,
-    settings: Settings = None,
-) -> None:
-    """Run just those trials of a study again that failed or diverged."""
-    plans = _plans(
-        study,
-        scale,
-        corpus,
-        data_dir=data_dir,
-        settings=settings,
-        contexts=contexts,
-        benchmarks=benchmarks,
-        search=search,
-        budget=budget,
-    )
-    options = _options(
-        context,
-        store,
-        storage,
-        address=address,
-        gpus_per_trial=_gpus(gpus_per_trial, scale),
-        cores_per_trial=cores_per_trial,
-        max_concurrent=max_concurrent,
-        deterministic=deterministic,
-    )
-    _run_all(plans, options, again=True)
+    shown.print(summary_group(result.summary))
+    shown.print(f"Report: {result.path}", soft_wrap=True)
 
 
 @corpus_app.command("fetch")
@@ -365,12 +151,12 @@ def corpus_fetch(name: Annotated[str, typer.Argument(metavar="NAME")], data_dir:
     from trainables.corpora.benchmarks import fetch_benchmarks
     from trainables.corpora.known import WORD_SIMILARITY
 
-    console = _console()
+    shown = console()
     if name == WORD_SIMILARITY:
-        fetch_benchmarks(data_dir, on_progress=download_lines(console))
+        fetch_benchmarks(data_dir, on_progress=download_lines(shown))
     else:
-        fetch(name, data_dir=data_dir, on_progress=download_lines(console))
-    console.print(f"{name} is complete and verified.")
+        fetch(name, data_dir=data_dir, on_progress=download_lines(shown))
+    shown.print(f"{name} is complete and verified.")
 
 
 @corpus_app.command("check")
@@ -378,7 +164,7 @@ def corpus_check(name: Annotated[str, typer.Argument(metavar="NAME")], data_dir:
     """Verify a corpus (or word-similarity, the benchmarks): files, hashes, counts."""
     from orchestrator.listing import print_corpus
 
-    print_corpus(name, data_dir, _console())
+    print_corpus(name, data_dir, console())
 
 
 @store_app.command("upgrade")
@@ -386,7 +172,7 @@ def store_upgrade(store: StoreUrl = None, storage: Storage = STORAGE) -> None:
     """Bring a store made by an older version up to this one."""
     from orchestrator.store.opening import upgrade
 
-    _console().print(upgrade(_store_url(store, storage)), soft_wrap=True)
+    console().print(upgrade(store_url(store, storage)), soft_wrap=True)
 
 
 @store_app.command("check")
@@ -394,11 +180,11 @@ def store_check(store: StoreUrl = None, storage: Storage = STORAGE) -> None:
     """Check a store for damage; exit status 1 where there is some."""
     from orchestrator.store.integrity import check
 
-    problems = check(_store_url(store, storage))
+    problems = check(store_url(store, storage))
     for problem in problems:
-        _console().print(problem, soft_wrap=True)
+        console().print(problem, soft_wrap=True)
     if not problems:
-        _console().print("The store is sound.")
+        console().print("The store is sound.")
     raise typer.Exit(1 if problems else 0)
 
 
@@ -412,7 +198,7 @@ def rank(
     """Measure the ranks of any saved matrix."""
     from orchestrator.listing import print_rank
 
-    print_rank(file, method, eps, form, _console())
+    print_rank(file, method, eps, form, console())
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -425,6 +211,6 @@ def main(arguments: list[str] | None = None) -> int:
     except SystemExit as ending:
         return ending.code if isinstance(ending.code, int) else 0
     except UserError as error:
-        _console(stderr=True).print(f"error: {error}", soft_wrap=True)
+        console(stderr=True).print(f"error: {error}", soft_wrap=True)
         return 2
     return 0

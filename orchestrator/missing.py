@@ -29,7 +29,7 @@ OPEN: tuple[TrialState, ...] = ("planned", "running")
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Todo:
+class _Work:
     """What there is to do at one moment."""
 
     states: Mapping[str, TrialState]
@@ -70,21 +70,21 @@ class Missing:
 
     def run(self) -> LaterSummary:
         """Run the trials, then take the measurements; says before what and for how long."""
-        todo = self._todo()
-        if todo.nothing:
-            self._announce(todo, (0.0, ""))
+        work = self._work()
+        if work.nothing:
+            self._announce(work, (0.0, ""))
             return LaterSummary()
         run_id = self._store.begin_run(_run_record(self._plan, self._options))
         try:
-            if self._recover(todo, run_id):
-                todo = self._todo()
-            seconds_each = self._seconds_per_trial(todo)
-            self._announce(todo, seconds_each)
-            if todo.nothing:
+            if self._recover(work, run_id):
+                work = self._work()
+            seconds_each = self._seconds_per_trial(work)
+            self._announce(work, seconds_each)
+            if work.nothing:
                 return LaterSummary()
             ensure_texts(self._plan, self._console)
             schedule = _schedule_options(self._plan, self._options, seconds_each[0])
-            if todo.count and self._run_trials(todo, schedule, run_id):
+            if work.count and self._run_trials(work, schedule, run_id):
                 return LaterSummary(interrupted=True)
             if self._again:
                 return LaterSummary()
@@ -92,24 +92,24 @@ class Missing:
         finally:
             self._store.end_run(run_id)
 
-    def _todo(self) -> _Todo:
+    def _work(self) -> _Work:
         states = self._store.states([trial.trial_id for trial in self._known])
         trials = [trial for trial in self._wanted if states.get(trial.trial_id) in OPEN]
         tuner = self._tuner
         unnamed = self._plan.total - len(self._known) if tuner is not None and not tuner.over else 0
         lacking = {} if self._again else self._store.lacking(self._plan.key, self._plan.measurements)
-        return _Todo(states=states, trials=trials, count=len(trials) + unnamed, lacking=lacking)
+        return _Work(states=states, trials=trials, count=len(trials) + unnamed, lacking=lacking)
 
-    def _announce(self, todo: _Todo, seconds_each: tuple[float, str]) -> None:
-        text = opening(self._plan, todo.count, todo.states, todo.lacking, seconds_each, self._options)
+    def _announce(self, work: _Work, seconds_each: tuple[float, str]) -> None:
+        text = opening(self._plan, work.count, work.states, work.lacking, seconds_each, self._options)
         self._console.print(text, soft_wrap=True)
 
-    def _recover(self, todo: _Todo, run_id: int) -> int:
+    def _recover(self, work: _Work, run_id: int) -> int:
         """Record what an earlier run left as files; a trial that was stopped early counts where it is searched."""
         return recover_all(
             self._plan,
-            todo.trials,
-            todo.lacking,
+            work.trials,
+            work.lacking,
             self._options.storage,
             self._store,
             run_id,
@@ -117,14 +117,14 @@ class Missing:
             may_be_pruned=lambda trial: self._tuner is not None and self._tuner.is_searched(trial),
         )
 
-    def _run_trials(self, todo: _Todo, schedule: ScheduleOptions, run_id: int) -> bool:
+    def _run_trials(self, work: _Work, schedule: ScheduleOptions, run_id: int) -> bool:
         """Run the trials; returns whether that was interrupted."""
         # Ray takes seconds to import; without trials to run nothing needs it.
         from orchestrator.schedule import run_trials
 
-        with watching(self._console, todo.count) as listener:
+        with watching(self._console, work.count) as listener:
             summary = run_trials(
-                todo.trials,
+                work.trials,
                 store=self._store,
                 run_id=run_id,
                 owner=this_owner(),
@@ -134,13 +134,13 @@ class Missing:
             )
         return summary.interrupted
 
-    def _seconds_per_trial(self, todo: _Todo) -> tuple[float, str]:
+    def _seconds_per_trial(self, work: _Work) -> tuple[float, str]:
         """Mean time of the trials to run, and where that is known from."""
         key, trials, gpu = self._plan.key, self._plan.trials, self._options.gpus_per_trial > 0
         known = timings(self._store, scale=key.scale, corpus=key.corpus, overrides=key.overrides, gpu=gpu)
-        wanted = {trial.trial_id for trial in todo.trials}
+        wanted = {trial.trial_id for trial in work.trials}
         # Those that a tuner has yet to name are like those it has named.
-        others = [] if todo.count > len(wanted) else [t.trial_id for t in trials if t.trial_id not in wanted]
+        others = [] if work.count > len(wanted) else [t.trial_id for t in trials if t.trial_id not in wanted]
         expected, basis = expected_seconds(trials, known, others, gpu=gpu)
         return sum(expected.values()) / max(1, len(expected)), basis
 

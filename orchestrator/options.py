@@ -1,11 +1,16 @@
-"""The options and arguments that commands share, with what `--help` says of each."""
+"""What commands share: their options, with what `--help` says of each, and where they print."""
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.console import Console
+
+STORAGE = Path("results")
 
 Scale = Annotated[str, typer.Option("--scale", help="smoke, quick, small or paper.")]
 AnyScale = Annotated[
@@ -59,3 +64,16 @@ Budget = Annotated[
     int | None, typer.Option("--budget", help="Trials that a tuned study picks for each side. [default: by scale]")
 ]
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, a Python file, or all.")]
+
+
+def console(*, stderr: bool = False) -> Console:
+    """Standard output or error as every command writes to it."""
+    # Without a terminal, lines are as long as they are: a log file has no width.
+    wide = None if (sys.stderr if stderr else sys.stdout).isatty() else 200
+    # What users name things is text, brackets and all.
+    return Console(stderr=stderr, width=wide, markup=False, highlight=False)
+
+
+def store_url(store: str | None, storage: Path) -> str:
+    """The store's address: as given, or the file in the storage folder."""
+    return store or os.fspath(storage.resolve() / "results.db")

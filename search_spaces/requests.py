@@ -49,6 +49,8 @@ class GroupTable:
     """Ask for the mean and standard deviation of metrics in each group, beside the published ones."""
 
     metrics: tuple[str, ...]
+    groups: tuple[str, ...] = ()
+    """Those that are shown; empty for all."""
     title: str = "Results by model"
     source: str = ""
     """The published table."""
@@ -106,10 +108,24 @@ class Similarity:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Tuned:
+    """Ask for what a tuning came to: trials and best validation perplexity of each side and stage."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class GroupSpectra:
     """Ask for the spectra coloured by group instead of by rank."""
 
 
 Analysis = (
-    Correlation | GridMap | GroupTable | Differences | Comparison | Curves | Predictions | Similarity | GroupSpectra
+    Correlation
+    | GridMap
+    | GroupTable
+    | Differences
+    | Comparison
+    | Curves
+    | Predictions
+    | Similarity
+    | Tuned
+    | GroupSpectra
 )

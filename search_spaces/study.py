@@ -30,6 +30,7 @@ from search_spaces.requests import (
     Predictions,
     PublishedCorrelation,
     Similarity,
+    Tuned,
 )
 from search_spaces.tuning import Tuning
 from trainables.config import CorpusConfig, CustomConfig, TrialConfig
@@ -47,6 +48,7 @@ __all__ = [
     "PublishedCorrelation",
     "Similarity",
     "Study",
+    "Tuned",
     "describe",
 ]
 

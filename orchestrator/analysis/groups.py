@@ -107,7 +107,7 @@ def corpora_beside(published: Mapping[str, object], corpus: str) -> tuple[str, .
 def group_numbers(frame: pd.DataFrame, request: GroupTable, *, corpus: str) -> GroupNumbers:
     """The table that a study asks for."""
     by_metric = {metric: values_by_group(frame, metric) for metric in request.metrics}
-    groups = list(dict.fromkeys(frame["group"]))
+    groups = [name for name in dict.fromkeys(frame["group"]) if not request.groups or name in request.groups]
     trials = {group: frame[frame["group"] == group] for group in groups}
     corpora = corpora_beside(request.published, corpus)
     return GroupNumbers(

@@ -19,6 +19,7 @@ from orchestrator.analysis.groups import (
 )
 from orchestrator.analysis.predictions import PredictionNumbers, prediction_numbers
 from orchestrator.analysis.similarity import SimilarityNumbers, similarity_numbers
+from orchestrator.analysis.tuned import TunedNumbers, tuned_numbers
 from orchestrator.store.records import StudyKey, TrialState
 from search_spaces.requests import (
     Analysis,
@@ -30,6 +31,7 @@ from search_spaces.requests import (
     GroupTable,
     Predictions,
     Similarity,
+    Tuned,
 )
 from search_spaces.study import Study
 
@@ -37,7 +39,15 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-Answer = GroupNumbers | DifferenceNumbers | ContrastNumbers | CurveNumbers | PredictionNumbers | SimilarityNumbers
+Answer = (
+    GroupNumbers
+    | DifferenceNumbers
+    | ContrastNumbers
+    | CurveNumbers
+    | PredictionNumbers
+    | SimilarityNumbers
+    | TunedNumbers
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -145,6 +155,8 @@ def _answer(frame: pd.DataFrame, request: Analysis, corpus: str) -> Answer | Non
             return prediction_numbers(frame)
         case Similarity():
             return similarity_numbers(frame, request, corpus=corpus)
+        case Tuned():
+            return tuned_numbers(frame)
         case _:
             return None
 

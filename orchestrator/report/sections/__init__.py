@@ -5,13 +5,16 @@ from __future__ import annotations
 from orchestrator.analysis.contrasts import ContrastNumbers
 from orchestrator.analysis.groups import CurveNumbers, DifferenceNumbers, GroupNumbers
 from orchestrator.analysis.predictions import PredictionNumbers
+from orchestrator.analysis.similarity import SimilarityNumbers
 from orchestrator.analysis.summary import Answer, StudySummaryNumbers
+from orchestrator.analysis.tuned import TunedNumbers
 from orchestrator.report.sections.contrasts import contrast_section
 from orchestrator.report.sections.curves import curve_section
 from orchestrator.report.sections.groups import difference_section, group_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.section import Section
 from orchestrator.report.sections.similarity import similarity_section
+from orchestrator.report.sections.tuned import tuned_section
 
 __all__ = ["Section", "sections"]
 
@@ -33,5 +36,7 @@ def _section(answer: Answer) -> Section:
             return curve_section(answer)
         case PredictionNumbers():
             return prediction_section(answer)
-        case _:
+        case SimilarityNumbers():
             return similarity_section(answer)
+        case TunedNumbers():
+            return tuned_section(answer)

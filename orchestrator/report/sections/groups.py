@@ -67,7 +67,7 @@ def _order(numbers: GroupNumbers) -> Iterator[str]:
         name = formats.capital(formats.title(metric))
         ordered = sorted(known, key=known.__getitem__)
         if metric == "press_rank":
-            shown = ", ".join(f"{group} {formats.cell(metric, known[group])}" for group in ordered)
+            shown = ", ".join(f"{group} {formats.spread(metric, known[group], None)}" for group in ordered)
             yield f"{name} from low to high: {shown}."
         else:
             best, worst = (f"{group} ({formats.cell(metric, known[group])})" for group in (ordered[0], ordered[-1]))

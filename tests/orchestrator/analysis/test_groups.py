@@ -14,6 +14,7 @@ from orchestrator.analysis.frames import flatten, group_of
 from orchestrator.analysis.groups import curve_numbers, difference_numbers, group_numbers
 from orchestrator.analysis.predictions import prediction_numbers
 from orchestrator.analysis.similarity import similarity_numbers
+from orchestrator.analysis.tuned import tuned_numbers
 from search_spaces.published import PublishedNumber
 from search_spaces.requests import Comparison, Curves, Differences, GroupTable, Similarity
 
@@ -135,3 +136,16 @@ def test_wins_count_the_benchmarks_with_the_greater_rho() -> None:
     assert numbers.pairs == {"X": 10, "Y": 4}
     assert numbers.scores.wins() == ((0, 1), (0, 0)), "a benchmark that one of the two lacks is nobody's win"
     assert numbers.published["ptb"].wins() == ((0, 0), (1, 0)), "nor is a tie"
+
+
+def test_the_best_of_a_side_is_the_done_trial_of_a_tuning_stage_with_the_least_validation_perplexity() -> None:
+    rows = [
+        row("a stage1 x=1", valid_perplexity=9.0),
+        row("a stage2 #1 x=2", valid_perplexity=7.0),
+        row("a stage2 #2 x=3", "pruned"),
+        row("a final seed=1", valid_perplexity=6.0),
+        row("b stage1 x=1", "planned"),
+    ]
+    a, b = tuned_numbers(flatten(rows).frame()).sides
+    assert (a.side, a.stage1, a.stage2, a.pruned, a.best, a.valid_perplexity) == ("a", 1, 2, 1, "a stage2 #1 x=2", 7.0)
+    assert (b.stage1, b.best, b.valid_perplexity) == (0, None, None)

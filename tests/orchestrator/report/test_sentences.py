@@ -133,7 +133,8 @@ def test_numbers_are_written_one_way(value: object, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "text"), [(-1.5, f"{MINUS}1.5"), (2.0, "2"), (1111, "1111"), (None, "None"), ("et-asgd", "et-asgd")]
+    ("value", "text"),
+    [(-1.5, f"{MINUS}1.5"), (2.0, "2"), (1111, "1111"), (None, "\N{EN DASH}"), ("et-asgd", "et-asgd")],
 )
 def test_settings_are_written_as_typed(value: object, text: str) -> None:
     assert formats.setting(value) == text

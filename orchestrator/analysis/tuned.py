@@ -1,0 +1,64 @@
+"""What a tuning came to: for each side its trials by stage, those that were stopped early, and its best setting."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from search_spaces.tuning import stage_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedSide:
+    """One side of a tuning; `best` and its perplexity are None before a trial of stage 1 or 2 is done."""
+
+    side: str
+    stage1: int
+    stage2: int
+    """Trials of stage 2 that have ended, stopped early or not."""
+    pruned: int
+    best: str | None
+    """Name of the trial of stages 1 and 2 with the least validation perplexity."""
+    valid_perplexity: float | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedNumbers:
+    """The sides in the order of the plan."""
+
+    sides: tuple[TunedSide, ...]
+    has_published: bool = False
+    """The settings that the papers found are in the data, and stand in the names of trials, not in this table."""
+
+
+def tuned_numbers(frame: pd.DataFrame) -> TunedNumbers:
+    """Read the stages from the names of the trials."""
+    trials: dict[str, list[dict[str, Any]]] = {}
+    for row in frame.to_dict("records"):
+        place = stage_of(row["name"])
+        if place is not None:
+            known = {str(key): value for key, value in row.items()}
+            trials.setdefault(place.side, []).append(known | {"stage": place.stage})
+    return TunedNumbers(sides=tuple(_side(name, found) for name, found in trials.items()))
+
+
+def _side(name: str, trials: list[dict[str, Any]]) -> TunedSide:
+    ended = [row for row in trials if row["state"] in ("done", "pruned", "diverged", "failed")]
+    candidates = [
+        row
+        for row in trials
+        if row["stage"] != "final" and row["state"] == "done" and not math.isnan(row.get("valid_perplexity", math.nan))
+    ]
+    best = min(candidates, key=lambda row: row["valid_perplexity"], default=None)
+    return TunedSide(
+        side=name,
+        stage1=sum(row["stage"] == "stage1" for row in ended),
+        stage2=sum(row["stage"] == "stage2" for row in ended),
+        pruned=sum(row["state"] == "pruned" for row in trials),
+        best=None if best is None else best["name"],
+        valid_perplexity=None if best is None else best["valid_perplexity"],
+    )

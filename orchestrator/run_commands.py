@@ -1,0 +1,228 @@
+"""The commands that train: `run` and `retry`."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orchestrator.options import (
+    STORAGE,
+    Address,
+    Benchmarks,
+    Budget,
+    Contexts,
+    Cores,
+    Corpus,
+    DataDir,
+    Deterministic,
+    Format,
+    Gpus,
+    MaxConcurrent,
+    Scale,
+    Search,
+    Settings,
+    Storage,
+    StoreUrl,
+    StudyArgument,
+    console,
+    store_url,
+)
+from search_spaces import catalog
+from trainables.errors import UserError
+
+if TYPE_CHECKING:
+    from orchestrator.announce import RunOptions
+    from orchestrator.plan import Plan
+
+
+def run(
+    context: typer.Context,
+    study: StudyArgument,
+    scale: Scale = "quick",
+    corpus: Corpus = None,
+    data_dir: DataDir = None,
+    store: StoreUrl = None,
+    storage: Storage = STORAGE,
+    address: Address = None,
+    gpus_per_trial: Gpus = None,
+    cores_per_trial: Cores = 1,
+    max_concurrent: MaxConcurrent = None,
+    deterministic: Deterministic = False,
+    contexts: Contexts = None,
+    benchmarks: Benchmarks = None,
+    search: Search = None,
+    budget: Budget = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
+    form: Format = "table",
+    settings: Settings = None,
+) -> None:
+    """Run what is missing of a study and report. `run` itself may be left away: sweep.py STUDY."""
+    if form != "table" and not dry_run:
+        raise UserError(
+            f"--format {form} is for --dry-run; the results of a run are shown by: sweep.py results {study}"
+        )
+    plans = _plans(
+        study,
+        scale,
+        corpus,
+        data_dir=data_dir,
+        settings=settings,
+        contexts=contexts,
+        benchmarks=benchmarks,
+        search=search,
+        budget=budget,
+    )
+    if dry_run:
+        from orchestrator.plan_listing import print_plans
+
+        # The other formats are for programs: they get the plan alone.
+        gpu = _gpus(gpus_per_trial, scale) > 0
+        measured = _measured(plans, store_url(store, storage), gpu=gpu) if form == "table" else []
+        print_plans(plans, form, console(), measured=measured)
+        return
+    options = _options(
+        context,
+        store,
+        storage,
+        address=address,
+        gpus_per_trial=_gpus(gpus_per_trial, scale),
+        cores_per_trial=cores_per_trial,
+        max_concurrent=max_concurrent,
+        deterministic=deterministic,
+    )
+    _run_all(plans, options, again=False)
+
+
+def _plans(
+    study: str,
+    scale: str,
+    corpora: list[str] | None,
+    *,
+    data_dir: Path | None,
+    settings: list[str] | None,
+    contexts: Path | None,
+    benchmarks: Path | None,
+    search: str | None,
+    budget: int | None,
+) -> list[Plan]:
+    from orchestrator.overrides import parse_overrides
+    from orchestrator.own_inputs import read_own
+    from orchestrator.plan import default_corpora, make_plan, scale_named
+    from search_spaces.catalog import load_study
+
+    size, overrides = scale_named(scale), parse_overrides(settings or [])
+    own = read_own(contexts, benchmarks)
+    plans = []
+    for argument in catalog.NAMES if study == catalog.ALL else (study,):
+        chosen = load_study(argument)
+        names = dict.fromkeys(corpora or default_corpora(chosen, size))
+        # Of all studies, those that tune nothing have no use for how to search.
+        tuned = chosen.tuning is not None or study != catalog.ALL
+        plans += [
+            make_plan(
+                chosen,
+                size,
+                name,
+                data_dir,
+                overrides,
+                argument=argument,
+                own=own,
+                search=search if tuned else None,
+                budget=budget if tuned else None,
+            )
+            for name in names
+        ]
+    return plans
+
+
+def _measured(plans: Sequence[Plan], store_url: str, *, gpu: bool) -> list[str]:
+    """What trials done so far say about the time of those to run; nothing where there is no store yet."""
+    from orchestrator.measured_times import remaining
+    from orchestrator.store.opening import open_store
+
+    try:
+        opened = open_store(store_url, create=False)
+    except UserError:  # a plan needs no store
+        return []
+    with opened:
+        return remaining(plans, opened, gpu=gpu)
+
+
+def _gpus(asked: float | None, scale: str) -> float:
+    return asked if asked is not None else 1.0 if scale in ("small", "paper") else 0.0
+
+
+def _options(context: typer.Context, store: str | None, storage: Path, **resources: Any) -> RunOptions:
+    """`resources`: the other fields of RunOptions, as given."""
+    from orchestrator.announce import RunOptions
+
+    return RunOptions(
+        storage=storage.resolve(), store_url=store_url(store, storage), typed=tuple(context.obj), **resources
+    )
+
+
+def _run_all(plans: Sequence[Plan], options: RunOptions, *, again: bool) -> None:
+    from orchestrator.shared_cluster import shared
+    from orchestrator.sweep import INTERRUPTED, run_study
+
+    # What `docker stop` and batch systems send ends a run as Ctrl-C does.
+    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    statuses = []
+    with shared():
+        for plan in plans:
+            statuses.append(run_study(plan, options, console(), again=again))
+            if statuses[-1] == INTERRUPTED:
+                break
+    raise typer.Exit(max(statuses))
+
+
+def _as_ctrl_c(number: int, frame: object) -> None:  # noqa: ARG001  (the signature of a signal handler)
+    raise KeyboardInterrupt
+
+
+def retry(
+    context: typer.Context,
+    study: StudyArgument,
+    scale: Scale = "quick",
+    corpus: Corpus = None,
+    data_dir: DataDir = None,
+    store: StoreUrl = None,
+    storage: Storage = STORAGE,
+    address: Address = None,
+    gpus_per_trial: Gpus = None,
+    cores_per_trial: Cores = 1,
+    max_concurrent: MaxConcurrent = None,
+    deterministic: Deterministic = False,
+    contexts: Contexts = None,
+    benchmarks: Benchmarks = None,
+    search: Search = None,
+    budget: Budget = None,
+    settings: Settings = None,
+) -> None:
+    """Run just those trials of a study again that failed or diverged."""
+    plans = _plans(
+        study,
+        scale,
+        corpus,
+        data_dir=data_dir,
+        settings=settings,
+        contexts=contexts,
+        benchmarks=benchmarks,
+        search=search,
+        budget=budget,
+    )
+    options = _options(
+        context,
+        store,
+        storage,
+        address=address,
+        gpus_per_trial=_gpus(gpus_per_trial, scale),
+        cores_per_trial=cores_per_trial,
+        max_concurrent=max_concurrent,
+        deterministic=deterministic,
+    )
+    _run_all(plans, options, again=True)
