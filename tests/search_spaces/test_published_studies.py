@@ -106,4 +106,12 @@ def test_printed_values_are_read_as_they_are_printed() -> None:
 
 
 def test_the_catalog_lists_them_all() -> None:
-    assert set(PAPER_SCALE) <= set(NAMES)
+    assert {*PAPER_SCALE, "fair_capacity"} == set(NAMES)
+
+
+def test_all_studies_together_plan_each_trial_once() -> None:
+    plans = [plan_of(study, corpus) for study, corpus in VARIANTS]
+    union = {trial.trial_id for plan in plans for trial in plan.trials}
+    # By hand: the grids; seeds less one cell of each grid; of averaging NT-ASGD and moc; the frozen models; mos_k and
+    # mos_dropout without K = 15 at full dropout; mos_plif.
+    assert len(union) == (72 + 36) + (110 - 2) + 2 * 7 + 20 + (9 - 2) + (6 - 2) + 1
