@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from orchestrator.analysis.groups import DifferenceNumbers, GroupLine, GroupNumbers
@@ -11,6 +11,7 @@ from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable
 
 BEST_IS_LEAST = ("test_perplexity", "valid_perplexity")
+ORDERED = ("press_rank", "effective_rank_1e-4")
 DASH = "\N{EN DASH}"
 
 
@@ -62,16 +63,30 @@ def _order(numbers: GroupNumbers) -> Iterator[str]:
     for metric in numbers.request.metrics:
         means = {line.group: line.values[metric].mean for line in numbers.lines}
         known = {group: mean for group, mean in means.items() if mean is not None}
-        if len(known) < 2 or metric not in (*BEST_IS_LEAST, "press_rank"):
+        if len(known) < 2 or metric not in (*BEST_IS_LEAST, *ORDERED):
             continue
         name = formats.capital(formats.title(metric))
         ordered = sorted(known, key=known.__getitem__)
-        if metric == "press_rank":
+        if metric in ORDERED:
             shown = ", ".join(f"{group} {formats.spread(metric, known[group], None)}" for group in ordered)
-            yield f"{name} from low to high: {shown}."
+            yield f"{name} from low to high: {shown}.{_printed_order(numbers, metric, known)}"
         else:
             best, worst = (f"{group} ({formats.cell(metric, known[group])})" for group in (ordered[0], ordered[-1]))
             yield f"{name} is lowest in {best} and highest in {worst}."
+
+
+def _printed_order(numbers: GroupNumbers, metric: str, shown: Collection[str]) -> str:
+    sentences = []
+    for corpus in numbers.corpora:
+        printed = {
+            line.group: line.published[corpus][metric].value
+            for line in numbers.lines
+            if line.group in shown and metric in line.published[corpus]
+        }
+        if len(printed) == len(shown):
+            order = ", ".join(sorted(printed, key=printed.__getitem__))
+            sentences.append(f" The published order for {formats.corpus_title(corpus)} is {order}.")
+    return "".join(sentences)
 
 
 def _csv(numbers: GroupNumbers) -> Iterator[list[Any]]:
