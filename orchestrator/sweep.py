@@ -38,7 +38,7 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
 
     make_storage(options.storage)
     with open_store(options.store_url, create=not again) as store:
-        tuner = _tuner(plan, store) if plan.tuning is not None and not again else None
+        tuner = _tuner(plan, store, asks=not again)
         if again:
             known = _members(plan, store)
             reset = _forget(store, [trial.trial_id for trial in known], options.storage)
@@ -66,11 +66,12 @@ def _register(plan: Plan, store: Store) -> list[PlannedTrial]:
     return trials
 
 
-def _tuner(plan: Plan, store: Store) -> Tuner:
+def _tuner(plan: Plan, store: Store, *, asks: bool) -> Tuner | None:
+    if plan.tuning is None:
+        return None
     from orchestrator.tuning.tuner import Tuner
 
-    assert plan.tuning is not None, f"{plan.study.name} tunes nothing"
-    return Tuner(plan.tuning, plan.key, [trial.planned() for trial in plan.trials], store)
+    return Tuner(plan.tuning, plan.key, [trial.planned() for trial in plan.trials], store, asks=asks)
 
 
 def _members(plan: Plan, store: Store) -> list[PlannedTrial]:

@@ -17,9 +17,12 @@ FINAL_STATES: tuple[TrialState, ...] = ("done", "pruned", "diverged")
 class Tuner:
     """Gives a dispatcher the trials that nobody knows before others have ended (see `dispatch.Source`)."""
 
-    def __init__(self, plan: TuningPlan, key: StudyKey, known: Sequence[PlannedTrial], store: Store) -> None:
-        """`known`: the trials of the plan that no result is needed for."""
-        self._plan, self._key, self._store = plan, key, store
+    def __init__(
+        self, plan: TuningPlan, key: StudyKey, known: Sequence[PlannedTrial], store: Store, *, asks: bool = True
+    ) -> None:
+        """`known`: the trials of the plan that no result is needed for. Without `asks` nothing is planned: it only
+        knows which of the study's trials may be stopped early, and when."""
+        self._plan, self._key, self._store, self._asks = plan, key, store, asks
         self._known = {trial.trial_id: trial for trial in known}
         self._mine: dict[str, PlannedTrial] = {}
         self._cells: dict[str, Cell | None] = {}
@@ -46,7 +49,7 @@ class Tuner:
     def more(self, busy: Collection[str]) -> list[PlannedTrial] | None:
         """Trials to run now, of which none is in `busy` (trial ids); empty while there may be some later, None at the
         end."""
-        while True:
+        while self._asks:
             members = self._members()
             idle = [member.trial for member in members if member.is_open and member.trial.trial_id not in busy]
             if idle:
@@ -56,10 +59,13 @@ class Tuner:
                 return [] if any(member.is_open for member in members) else None
             # One that another study has run already costs nothing: the loop goes on to the next.
             self._register([*map(_trial_of, members), *new])
+        return None
 
     @property
     def over(self) -> bool:
         """True once every trial has ended and no other one follows."""
+        if not self._asks:
+            return True
         members = self._members()
         return not any(member.is_open for member in members) and not next_trials(self._plan, members)
 

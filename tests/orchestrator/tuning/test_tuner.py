@@ -18,7 +18,7 @@ from orchestrator.progress import Silent
 from orchestrator.record import recover
 from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
-from orchestrator.store.records import RunRecord, StudyKey, TrialRow
+from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey, TrialRow
 from orchestrator.tuning.plan import TuningPlan
 from orchestrator.tuning.tuner import Tuner
 from search_spaces.tuning import stage_of
@@ -266,6 +266,23 @@ def test_failed_trials_count_as_asked_for_and_a_side_without_a_result_has_no_fin
         ("narrow", "stage1"): 2, ("narrow", "stage2"): 2, ("wide", "stage1"): 2, ("wide", "stage2"): 2,
         ("wide", "final"): 2,
     }  # fmt: skip
+
+
+def test_a_searched_trial_that_is_retried_may_be_stopped_as_before_and_nothing_new_is_asked_for(
+    store: Store, tmp_path: Path
+) -> None:
+    game = played(store, tmp_path)
+    assert game.run()
+    before = table(store)
+    pruned = next(row for row in store.trials(KEY) if row.state == "pruned")
+    trial = PlannedTrial(trial_id=pruned.trial_id, name=pruned.name, config=pruned.config)
+    store.fail(trial.trial_id, cause="a cause", run_id=1)
+    store.reset([trial.trial_id])
+    retry = Tuner(game.tuning, KEY, known(game.tuning), store, asks=False)
+    assert (retry.more(busy=()), retry.over, retry.is_searched(trial)) == (None, True, True)
+    above = retry.stop_above(trial)
+    reached = next(row for row in before if row[1] == trial.trial_id)[3]
+    assert reached[-1] > above[len(reached)]
 
 
 def test_trials_of_another_driver_of_the_same_study_are_kept(store: Store) -> None:
