@@ -127,6 +127,7 @@ def report(
     """Write the report of what the store holds, trials missing or not."""
     from orchestrator.announce import paper_command
     from orchestrator.listing import choose_variant
+    from orchestrator.report.index import write_index
     from orchestrator.report.terminal import summary_group
     from orchestrator.store.opening import open_store
     from orchestrator.sweep import default_report_folder, write_report
@@ -141,6 +142,8 @@ def report(
         result = write_report(opened, chosen, key, folder.resolve(), paper_command=command)
     shown.print(summary_group(result.summary))
     shown.print(f"Report: {result.path}", soft_wrap=True)
+    if out is None:
+        write_index(folder.parent)
 
 
 @corpus_app.command("fetch")

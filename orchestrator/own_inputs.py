@@ -39,6 +39,13 @@ class OwnInputs:
             own[WORD_SIMILARITY] = self.benchmarks.measurement
         return tuple(own.get(name, name) for name in study.measurements)
 
+    def for_study(self, study: Study) -> OwnInputs:
+        """Those of them that the study measures anything over."""
+        return OwnInputs(
+            contexts=self.contexts if TOP_K in study.measurements else None,
+            benchmarks=self.benchmarks if WORD_SIMILARITY in study.measurements else None,
+        )
+
     @property
     def overrides(self) -> dict[str, str]:
         """What makes this another variant of the study, for `StudyKey.overrides`."""

@@ -15,7 +15,7 @@ from orchestrator.estimates import Estimate, estimate
 from orchestrator.overrides import apply_overrides, overrides_json
 from orchestrator.own_inputs import OwnInputs
 from orchestrator.store.records import PlannedTrial, StudyKey
-from orchestrator.tuning.plan import DEFAULT_SEARCH, TuningPlan, plan_tuning
+from orchestrator.tuning.plan import DEFAULT_SEARCH, TuningPlan, plan_tuning, refuse_tuned
 from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
 from search_spaces.study import Study
 from trainables.config import MIN_STREAM, CorpusConfig, TrialConfig
@@ -160,6 +160,7 @@ def _tuning_plan(
         [resolved] = apply_overrides([apply_scale(scale, config)], overrides)
         return resolved
 
+    refuse_tuned(study.tuning, overrides)
     with _blaming(study, "its tuning"):
         # All sides at once: what only some of them have is refused with a sentence that says so.
         apply_overrides([apply_scale(scale, base(corpus)) for base in study.tuning.sides.values()], overrides)
@@ -204,7 +205,11 @@ def _names(
     except UserError:  # what fits the scale's config need not fit the paper's
         named = list(resolved)
     with _blaming(study, "its label function"):
-        return [study.label(config) for config in named]
+        names = [study.label(config) for config in named]
+    wrong = [name for name in names if not isinstance(name, str)]
+    if wrong:
+        raise UserError(f"a trial's name is a text; the label function of {study.name} gives {wrong[0]!r}: mend it")
+    return names
 
 
 def _first(error: ValidationError) -> str:

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from orchestrator.announce import RunOptions
     from orchestrator.plan import Plan
 
+BAD_INPUT = 2
+
 
 def run(
     context: typer.Context,
@@ -116,12 +118,13 @@ def _plans(
 
     size, overrides = scale_named(scale), parse_overrides(settings or [])
     own = read_own(contexts, benchmarks)
+    everything = study == catalog.ALL
     plans = []
-    for argument in catalog.NAMES if study == catalog.ALL else (study,):
+    for argument in catalog.NAMES if everything else (study,):
         chosen = load_study(argument)
         names = dict.fromkeys(corpora or default_corpora(chosen, size))
-        # Of all studies, those that tune nothing have no use for how to search.
-        tuned = chosen.tuning is not None or study != catalog.ALL
+        # Of all studies, those that tune nothing have no use for how to search, nor others for inputs to measure.
+        tuned = chosen.tuning is not None or not everything
         plans += [
             make_plan(
                 chosen,
@@ -130,7 +133,7 @@ def _plans(
                 data_dir,
                 overrides,
                 argument=argument,
-                own=own,
+                own=own.for_study(chosen) if everything else own,
                 search=search if tuned else None,
                 budget=budget if tuned else None,
             )
@@ -174,7 +177,14 @@ def _run_all(plans: Sequence[Plan], options: RunOptions, *, again: bool) -> None
     statuses = []
     with shared():
         for plan in plans:
-            statuses.append(run_study(plan, options, console(), again=again))
+            try:
+                statuses.append(run_study(plan, options, console(), again=again))
+            except UserError as error:
+                if len(plans) == 1:
+                    raise
+                # Others may need nothing of what is amiss with this one.
+                console(stderr=True).print(f"error: {plan.study.name}: {error}", soft_wrap=True)
+                statuses.append(BAD_INPUT)
             if statuses[-1] == INTERRUPTED:
                 break
     raise typer.Exit(max(statuses))

@@ -25,17 +25,14 @@ def group(row: Row) -> str:
 
 
 def published_differences() -> Mapping[str, Mapping[str, Mapping[str, float]]]:
-    """Table 1: what the original papers reported and what this one reproduced, on Penn Treebank."""
+    """Table 1: what the models' own papers reported, each under the rule it used, and what this one reproduced."""
     table = {row["source"]: row for row in rows("table1_reproduction") if row["metric"] == "perplexity_difference"}
-    return {
-        "ptb": {
-            f"{model} ET-ASGD": {
-                "the model's own paper": float(table["reported"][column]),
-                "AAAI 2021": float(table["ours"][column]),
-            }
-            for column, model in TABLE_1.items()
-        }
-    }
+    found: dict[str, dict[str, float]] = {}
+    for column, model in TABLE_1.items():
+        own_rule = "ET-ASGD" if model == "lms_plif" else "NT-ASGD"
+        found.setdefault(f"{model} {own_rule}", {})["the model's own paper"] = float(table["reported"][column])
+        found.setdefault(f"{model} ET-ASGD", {})["AAAI 2021"] = float(table["ours"][column])
+    return {"ptb": found}
 
 
 STUDY = Study(
@@ -58,5 +55,10 @@ STUDY = Study(
             source="Table 1",
             published=published_differences(),
         ),
+    ),
+    deviations=(
+        "Table 1 prints 1.28 as the gain of MoS; SM Table 10 gives 57.10 less 55.11, 1.99, with ET-ASGD and "
+        "58.07 less 56.07, 2.00, with NT-ASGD. The papers of SigSoftmax and MoS used NT-ASGD, that of LMS-PLIF "
+        "a fixed epoch.",
     ),
 )

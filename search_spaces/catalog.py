@@ -68,6 +68,8 @@ def _import_file(path: Path) -> ModuleType:
     sys.path.append(str(path.parent.resolve()))
     try:
         spec.loader.exec_module(module)
+    except UserError as error:
+        raise UserError(f"the study file {path}: {error}") from error
     except Exception as error:
         # Whatever a user's file raises is a fault in that file, and said as such.
         raise UserError(f"the study file {path} cannot be read: {type(error).__name__}: {error}; mend it") from error

@@ -49,4 +49,8 @@ STUDY = Study(
             published=PUBLISHED,
         ),
     ),
+    deviations=(
+        "For WikiText-2 at full dropout SM Table 12 prints a train perplexity of 39.11, SM Tables 5 and 11 print 35.92 "
+        "for the same model.",
+    ),
 )

@@ -14,9 +14,10 @@ MODELS = {"softmax": "softmax", "lms_plif_1e5": "lms_plif", "mos_15": "mos", "mo
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """Four models with the settings of AAAI 2021, the authors' seed."""
+    """Four models with the settings of AAAI 2021, the authors' seed; the talk has three of them on WikiText-2."""
     for model in MODELS.values():
-        yield trial(corpus, model)
+        if model != "mos_plif" or corpus.name != "wikitext-2":
+            yield trial(corpus, model)
 
 
 STUDY = Study(
@@ -26,7 +27,7 @@ STUDY = Study(
     source="Breaking the Softmax Bottleneck via Learnable Monotonic Pointwise Non-linearities (ICML 2019)",
     trials=trials,
     label=model_and_seed,
-    corpora=("ptb",),
+    corpora=("ptb", "wikitext-2"),
     analyses=(
         GroupTable(
             metrics=(
@@ -42,7 +43,7 @@ STUDY = Study(
         ),
     ),
     deviations=(
-        "The talk's mixtures have 26.6 and 28.6 million parameters; these have the 21.5 and 22.5 million of the "
-        "AAAI-2021 settings, whose softmax model is the talk's.",
+        "On Penn Treebank the talk's mixtures have 26.6 and 28.6 million parameters; these have the 21.5 and 22.5 "
+        "million of the AAAI-2021 settings.",
     ),
 )

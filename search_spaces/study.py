@@ -34,6 +34,7 @@ from search_spaces.requests import (
 )
 from search_spaces.tuning import Tuning
 from trainables.config import CorpusConfig, CustomConfig, TrialConfig
+from trainables.errors import UserError
 
 __all__ = [
     "Analysis",
@@ -90,3 +91,26 @@ class Study:
     """Where the study knowingly differs from its source, a sentence each."""
     corner: Callable[[Sequence[TrialConfig]], Sequence[TrialConfig]] | None = None
     """Picks the few trials that scale `smoke` runs; None takes four, spread over the study."""
+
+    def __post_init__(self) -> None:
+        """Raise UserError for a field of another type: it would show only after the training."""
+        for name in ("name", "title", "question", "source"):
+            _require(isinstance(getattr(self, name), str), self, name, "a text")
+        for name in ("corpora", "measurements", "deviations"):
+            texts = getattr(self, name)
+            _require(
+                isinstance(texts, (tuple, list)) and all(isinstance(text, str) for text in texts),
+                self,
+                name,
+                "a tuple of texts, such as ('ptb',)",
+            )
+        analyses = self.analyses
+        right = isinstance(analyses, (tuple, list)) and all(isinstance(each, Analysis) for each in analyses)
+        _require(right, self, "analyses", "a tuple of requests, such as (Correlation(),)")
+        for name in ("trials", "label", "corner"):
+            _require(getattr(self, name) is None or callable(getattr(self, name)), self, name, "a function")
+
+
+def _require(right: bool, study: Study, field: str, kind: str) -> None:
+    if not right:
+        raise UserError(f"{field} of a study is {kind}; {study.name!r} has {getattr(study, field)!r}: mend it")

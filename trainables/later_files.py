@@ -20,6 +20,9 @@ Later = tuple[dict[str, Metric], NDArray[np.float64] | None]
 """What one measurement gave: its metrics, and the singular values where it has some."""
 
 
+NPY_MAGIC = b"\x93NUMPY"
+
+
 class _File(Frozen):
     trial_id: str
     name: str
@@ -40,15 +43,27 @@ def write_later(directory: Path, trial_id: str, name: str, measured: Later) -> N
 
 
 def read_later(directory: Path, trial_id: str, name: str) -> Later | None:
-    """The measurement in the trial's folder; None where there is none, it is damaged, or another trial's."""
+    """The measurement in the trial's folder; None where there is none, it is damaged, unreadable or another trial's."""
     try:
         content = _File.model_validate_json(_path(directory, name, "json").read_bytes())
         if (content.trial_id, content.name) != (trial_id, name):
             return None
-        spectrum = np.load(_path(directory, name, "npy"), allow_pickle=False) if content.has_spectrum else None
-    except (FileNotFoundError, NotADirectoryError, ValidationError, ValueError, EOFError):
+        return content.metrics, _read_spectrum(_path(directory, name, "npy")) if content.has_spectrum else None
+    except (OSError, ValidationError, ValueError, EOFError):
         return None
-    return content.metrics, spectrum
+
+
+def _read_spectrum(path: Path) -> NDArray[np.float64]:
+    """Raises ValueError for anything but a vector of finite float64 values."""
+    # A buffer and not the path: numpy would take a damaged file for an archive.
+    content = path.read_bytes()
+    if not content.startswith(NPY_MAGIC):
+        raise ValueError(f"{path} is no array")
+    values = np.load(io.BytesIO(content), allow_pickle=False)
+    if values.ndim != 1 or values.dtype != np.float64 or not np.isfinite(values).all():
+        raise ValueError(f"{path} is no vector of finite float64 values")
+    spectrum: NDArray[np.float64] = values
+    return spectrum
 
 
 def forget_later(directory: Path) -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PREFIX = "top_k"
+UNKNOWN = "<unk>"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,9 +28,14 @@ class Prediction:
     """The likeliest words with their probabilities."""
 
     @property
+    def askable(self) -> bool:
+        """Whether the word that follows is in the vocabulary: to expect some unknown word is no prediction of it."""
+        return self.next != UNKNOWN
+
+    @property
     def hit(self) -> bool:
         """Whether the word that follows is among the likeliest."""
-        return self.rank <= len(self.top)
+        return self.askable and self.rank <= len(self.top)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,14 +54,20 @@ class PredictionNumbers:
         return tuple(next((cell.next for cell in row if cell), "") for row in self.cells)
 
     def hits(self, j: int) -> tuple[int, int]:
-        """At how many contexts the j-th model has the true word among its likeliest, and at how many it was asked."""
-        asked = [row[j] for row in self.cells if row[j] is not None]
-        return sum(cell.hit for cell in asked if cell), len(asked)
+        """At how many contexts the j-th model has the true word among its likeliest, and at how many it could have."""
+        asked = [cell for row in self.cells if (cell := row[j]) is not None and cell.askable]
+        return sum(cell.hit for cell in asked), len(asked)
+
+    @property
+    def not_askable(self) -> int:
+        """At how many contexts the vocabulary lacks the true word."""
+        return self.words.count(UNKNOWN)
 
 
-def prediction_numbers(frame: pd.DataFrame) -> PredictionNumbers:
-    """Read the metrics of the measurement top_k of the done trials."""
-    columns = sorted((name for name in frame.columns if name.startswith(PREFIX)), key=_place)
+def prediction_numbers(frame: pd.DataFrame, *, tag: str = "") -> PredictionNumbers:
+    """Read the metrics of the measurement top_k of the done trials; `tag` is that of the user's own contexts."""
+    prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
+    columns = sorted((name for name in frame.columns if name.startswith(prefix)), key=_place)
     done = frame[frame["state"] == "done"]
     return PredictionNumbers(
         contexts=tuple(name.partition(" ")[2] for name in columns),

@@ -31,6 +31,11 @@ class Scores:
             for i in range(len(self.groups))
         )
 
+    def compared(self) -> int:
+        """How many comparisons of two groups on one benchmark there are."""
+        known = [sum(value is not None for value in row) for row in self.rho]
+        return sum(count * (count - 1) // 2 for count in known)
+
 
 @dataclass(frozen=True, kw_only=True)
 class SimilarityNumbers:
@@ -46,14 +51,19 @@ class SimilarityNumbers:
         return bool(self.published)
 
 
-def similarity_numbers(frame: pd.DataFrame, request: Similarity, *, corpus: str) -> SimilarityNumbers:
-    """Read the metrics of the measurement word_similarity of the done trials; means over the trials of a group."""
-    columns = {name: name.partition(" ")[2] for name in frame.columns if name.startswith(PREFIX)}
+def similarity_numbers(frame: pd.DataFrame, request: Similarity, *, corpus: str, tag: str = "") -> SimilarityNumbers:
+    """Read the metrics of the measurement word_similarity of the done trials; means over the trials of a group.
+
+    `tag` is that of the user's own benchmarks.
+    """
+    prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
+    columns = {name: name.removeprefix(prefix) for name in frame.columns if name.startswith(prefix)}
     benchmarks = {name: column for column, name in columns.items() if not name.startswith(PAIRS)}
     pairs = {name.removeprefix(PAIRS): column for column, name in columns.items() if name.startswith(PAIRS)}
-    groups = tuple(dict.fromkeys(frame["group"]))
     names = tuple(pairs)
     by_benchmark = {name: values_by_group(frame, benchmarks.get(name, "")) for name in names}
+    measured = frame[frame[list(pairs.values())].notna().any(axis=1)] if pairs else frame[:0]
+    groups = tuple(dict.fromkeys(measured["group"]))
     return SimilarityNumbers(
         scores=Scores(
             benchmarks=names,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
@@ -80,7 +81,7 @@ class StudySummaryNumbers:
     seeds: tuple[int, ...]
     """The different seeds of the trials."""
     trials_per_setting: int
-    """How many trials share all of their config but the seed, at least."""
+    """How many trials share all of their config but the seed, at most."""
     correlations: tuple[ComparedCorrelation, ...]
     grids: tuple[Grid, ...]
     answers: tuple[Answer, ...]
@@ -129,9 +130,7 @@ def summarise(study: Study, key: StudyKey, results: FlatResults, frame: pd.DataF
             if {request.row, request.column} <= set(frame.columns)
             for metric in request.values
         ),
-        answers=tuple(
-            answer for request in study.analyses if (answer := _answer(frame, request, key.corpus)) is not None
-        ),
+        answers=tuple(answer for request in study.analyses if (answer := _answer(frame, request, key)) is not None),
         extremes=tuple(found for metric in metrics if (found := _extremes(frame, metric)) is not None),
         trouble=tuple(
             Trouble(name=record["name"], state=record["state"], cause=record["cause"] or "no cause recorded")
@@ -141,7 +140,8 @@ def summarise(study: Study, key: StudyKey, results: FlatResults, frame: pd.DataF
     )
 
 
-def _answer(frame: pd.DataFrame, request: Analysis, corpus: str) -> Answer | None:
+def _answer(frame: pd.DataFrame, request: Analysis, key: StudyKey) -> Answer | None:
+    corpus = key.corpus
     match request:
         case GroupTable():
             return group_numbers(frame, request, corpus=corpus)
@@ -152,13 +152,18 @@ def _answer(frame: pd.DataFrame, request: Analysis, corpus: str) -> Answer | Non
         case Curves():
             return curve_numbers(frame, request, corpus=corpus)
         case Predictions():
-            return prediction_numbers(frame)
+            return prediction_numbers(frame, tag=_own_tag(key, "--contexts"))
         case Similarity():
-            return similarity_numbers(frame, request, corpus=corpus)
+            return similarity_numbers(frame, request, corpus=corpus, tag=_own_tag(key, "--benchmarks"))
         case Tuned():
             return tuned_numbers(frame)
         case _:
             return None
+
+
+def _own_tag(key: StudyKey, option: str) -> str:
+    """The tag of what the user brought by this option; empty for what is published."""
+    return str(json.loads(key.overrides).get(option, "")).rpartition(" ")[2]
 
 
 def _trials_per_setting(results: FlatResults) -> int:
@@ -166,7 +171,7 @@ def _trials_per_setting(results: FlatResults) -> int:
     for record in results.records:
         setting = repr([record[name] for name in results.config_columns if name != "seed"])
         settings[setting] = settings.get(setting, 0) + 1
-    return min(settings.values(), default=0)
+    return max(settings.values(), default=0)
 
 
 def _extremes(frame: pd.DataFrame, metric: str) -> Extremes | None:

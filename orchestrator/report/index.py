@@ -13,7 +13,7 @@ from trainables.files import write_file
 from trainables.frozen import Frozen
 
 CARD_FILE = "summary.json"
-FINDINGS_SHOWN = 3
+FINDINGS_SHOWN = 5
 
 
 class Card(Frozen):

@@ -74,7 +74,7 @@ def compose(
         + ("" if key.scale == "paper" else ": not the paper's models"),
         source=study.source,
         question=study.question,
-        findings=[*sentences.findings(summary), *(text for part in parts for text in part.section.findings)],
+        findings=sentences.findings(summary, [text for part in parts for text in part.section.findings]),
         cautions=sentences.cautions(study, summary, environment),
         run=_run(summary, environment),
         paper_command=paper_command,

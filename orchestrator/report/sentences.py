@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from orchestrator.analysis.comparison import ComparedCorrelation, PublishedValue
 from orchestrator.analysis.environments import Environment
 from orchestrator.analysis.summary import Extremes, StudySummaryNumbers
@@ -12,12 +14,16 @@ DECISIVE = {"code": "code version", "torch": "torch", "hardware": "hardware"}
 """Entries of a trial's environment that its numbers depend on, and what they are called."""
 
 
-def findings(summary: StudySummaryNumbers) -> list[str]:
-    """The answer to the study's question as far as the data allow: coverage, ranges, correlations."""
+def findings(summary: StudySummaryNumbers, answers: Sequence[str] = ()) -> list[str]:
+    """What the data say about the study's question, as far as they allow: coverage, answers and correlations, ranges.
+
+    `answers` are the sentences of the report's sections.
+    """
     return [
         coverage(summary),
-        *(_range(extremes) for extremes in summary.extremes),
         *(correlation(line) for line in summary.correlations),
+        *answers,
+        *(_range(extremes) for extremes in summary.extremes),
     ]
 
 

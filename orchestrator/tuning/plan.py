@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
@@ -11,6 +11,7 @@ from typing import Any, Literal, get_args
 from orchestrator.store.records import PlannedTrial
 from search_spaces.tuning import (
     Cell,
+    Dimension,
     Space,
     Tuning,
     at,
@@ -146,14 +147,25 @@ def _method(search: str | None) -> Search:
 
 
 def _refuse_fixed_dimensions(plan: TuningPlan) -> None:
-    base = next(iter(plan.bases.values()))
-    for space in (plan.tuning.stage1, plan.tuning.stage2):
-        for dimension, choices in zip(space, _resolved_choices(base, space, plan.resolve), strict=True):
-            if len(set(choices)) < len(choices):
-                raise UserError(
-                    f"--set cannot fix {dimension.key!r}, which this study tunes over "
-                    f"{', '.join(f'{value:g}' for value in dimension.values)}: leave that --set away"
-                )
+    for base in plan.bases.values():
+        for space in (plan.tuning.stage1, plan.tuning.stage2):
+            for dimension, choices in zip(space, _resolved_choices(base, space, plan.resolve), strict=True):
+                if len(set(choices)) < len(choices):
+                    raise _fixed(dimension)
+
+
+def refuse_tuned(tuning: Tuning, keys: Collection[str]) -> None:
+    """Raise UserError where one of these keys, which `--set` gives a value, is tuned."""
+    for dimension in (*tuning.stage1, *tuning.stage2):
+        if dimension.key in keys:
+            raise _fixed(dimension)
+
+
+def _fixed(dimension: Dimension) -> UserError:
+    return UserError(
+        f"--set cannot fix {dimension.key!r}, which this study tunes over "
+        f"{', '.join(f'{value:g}' for value in dimension.values)}: leave that --set away"
+    )
 
 
 def _resolved_choices(

@@ -132,6 +132,11 @@ def test_overrides_are_json_or_text() -> None:
         ("STUDY = Study(name='mine', trials=lambda corpus: [1])", "yields a int"),
         ("STUDY = Study(name='mine', trials=lambda corpus: 1 / 0)", "ZeroDivisionError"),
         ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)] * 2)", "'softmax seed=1' twice"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)], label=lambda config: 3)", "gives 3"),
+        ("STUDY = Study(name='mine', trials=[1])", "trials of a study is a function"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [], analyses=Correlation())", "analyses of a study is"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [], corpora='ptb')", "corpora of a study is"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [], measurements=None)", "measurements of a study is"),
         ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)], label=lambda config: 1 / 0)", "label"),
         ("STUDY = Study(name='mine')", "at least one trial"),
         ("STUDY = tuned(key='sede')", "sede"),
@@ -142,7 +147,7 @@ def test_overrides_are_json_or_text() -> None:
     ],
 )
 def test_a_broken_study_file_gets_one_clear_sentence(tmp_path: Path, body: str, sentence: str) -> None:
-    head = """from search_spaces.study import Study
+    head = """from search_spaces.study import Correlation, Study
 from trainables.config import SoftmaxConfig, TrialConfig
 from search_spaces.tuning import Dimension, Tuning
 def trial(corpus):

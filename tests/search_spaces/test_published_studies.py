@@ -21,7 +21,7 @@ PAPER_SCALE = {
     "rank_metrics": {"ptb": 5, "wikitext-2": 5},
     "qualitative": {"ptb": 8},
     "word_similarity": {"ptb": 6, "wikitext-2": 6},
-    "plif_lm": {"ptb": 4},
+    "plif_lm": {"ptb": 4, "wikitext-2": 3},
 }
 """../shared/protocol.md."""
 VARIANTS = [(study, corpus) for study, corpora in PAPER_SCALE.items() for corpus in corpora]

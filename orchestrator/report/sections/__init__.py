@@ -20,8 +20,13 @@ __all__ = ["Section", "sections"]
 
 
 def sections(summary: StudySummaryNumbers) -> tuple[Section, ...]:
-    """One section for each of the study's answers, in its order."""
-    return tuple(_section(answer) for answer in summary.answers)
+    """One section for each of the study's answers, in its order; of a kind that comes again, with a number."""
+    found: list[Section] = []
+    for answer in summary.answers:
+        section = _section(answer)
+        earlier = sum(other.key.partition("-")[0] == section.key for other in found)
+        found.append(section.numbered(earlier + 1) if earlier else section)
+    return tuple(found)
 
 
 def _section(answer: Answer) -> Section:

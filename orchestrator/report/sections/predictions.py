@@ -13,7 +13,7 @@ from orchestrator.report.figures import STYLE, new_figure
 from orchestrator.report.sections.section import Drawing, Section
 from orchestrator.report.tables import Cell, TextTable
 
-MISSED, FOUND = "0.15", "#7fc8a9"
+MISSED, FOUND, NOT_ASKED = "0.15", "#7fc8a9", "0.85"
 
 
 def prediction_section(numbers: PredictionNumbers) -> Section:
@@ -33,7 +33,8 @@ def prediction_section(numbers: PredictionNumbers) -> Section:
         drawings=(
             Drawing(
                 name="predictions",
-                caption="Light: the true next word is among the five likeliest, with its place; dark: it is not.",
+                caption="Light: the true next word is among the five likeliest, with its place; dark: it is not; "
+                "grey: the vocabulary lacks it.",
                 draw=lambda: _draw(numbers),
             ),
         ),
@@ -46,9 +47,14 @@ def _findings(numbers: PredictionNumbers) -> Iterator[str]:
         hits, asked = numbers.hits(j)
         shown.append(f"{model} at {hits} of {asked}")
     yield f"The true next word is among the five likeliest: {', '.join(shown)}."
-    rows = [[cell.hit for cell in row if cell] for row in numbers.cells]
+    if numbers.not_askable:
+        yield (
+            f"At {numbers.not_askable} of {len(numbers.contexts)} contexts the vocabulary lacks the true next word; "
+            "these count for no model."
+        )
+    rows = [[cell.hit for cell in row if cell and cell.askable] for row in numbers.cells]
     everyone, no_one = sum(all(row) for row in rows if row), sum(not any(row) for row in rows if row)
-    mixed = len(rows) - everyone - no_one
+    mixed = sum(map(bool, rows)) - everyone - no_one
     others = f"; at the {mixed} others some have it and some do not" if mixed else ""
     yield f"All models have it at {everyone} contexts and none at {no_one}{others}."
 
@@ -83,7 +89,8 @@ def _words_table(numbers: PredictionNumbers) -> TextTable:
 def _expected(cell: Prediction | None) -> str:
     if cell is None:
         return "\N{EN DASH}"
-    return f"{' '.join(word for word, _ in cell.top)} ({cell.rank})"
+    place = f"({cell.rank})" if cell.askable else ""
+    return f"{' '.join(word for word, _ in cell.top)} {place}".rstrip()
 
 
 def _csv(numbers: PredictionNumbers) -> Iterator[list[object]]:
@@ -113,7 +120,7 @@ def _draw(numbers: PredictionNumbers) -> Figure:
             for j, cell in enumerate(context):
                 if cell is None:
                     continue
-                colour = FOUND if cell.hit else MISSED
+                colour = (FOUND if cell.hit else MISSED) if cell.askable else NOT_ASKED
                 axes.add_patch(Rectangle((i, j), 1, 1, facecolor=colour, edgecolor="white", linewidth=1))
                 if cell.hit:
                     axes.text(i + 0.5, j + 0.5, str(cell.rank), ha="center", va="center", fontsize=9)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from matplotlib.figure import Figure
@@ -36,3 +36,12 @@ class Section:
     files: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
     """CSV file -> its lines, heading first, with every digit."""
     drawings: tuple[Drawing, ...] = ()
+
+    def numbered(self, number: int) -> Section:
+        """The same with a key and file names of its own."""
+        return replace(
+            self,
+            key=f"{self.key}-{number}",
+            files={f"{number}_{name}": lines for name, lines in self.files.items()},
+            drawings=tuple(replace(drawing, name=f"{drawing.name}_{number}") for drawing in self.drawings),
+        )

@@ -60,8 +60,8 @@ def _findings(numbers: SimilarityNumbers) -> Iterator[str]:
     totals = {group: sum(row) for group, row in zip(numbers.scores.groups, wins, strict=True)}
     ordered = sorted(totals, key=lambda group: -totals[group])
     yield (
-        "Comparisons won, of "
-        f"{len(used) * (len(totals) - 1)}: {', '.join(f'{group} {totals[group]}' for group in ordered)}."
+        f"Of {numbers.scores.compared()} comparisons of two models on a benchmark, won: "
+        f"{', '.join(f'{group} {totals[group]}' for group in ordered)}."
     )
 
 

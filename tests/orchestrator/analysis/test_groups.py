@@ -125,6 +125,26 @@ def test_predictions_are_read_and_counted() -> None:
     assert numbers.cells[1][1] is None
 
 
+def test_an_unknown_word_is_nobodys_hit_and_own_contexts_stay_apart() -> None:
+    unknown = json.dumps({"next": "<unk>", "probability": 0.5, "rank": 1, "top": [["<unk>", 0.5]]})
+    known = json.dumps({"next": "of", "probability": 0.5, "rank": 1, "top": [["of", 0.5]]})
+    rows = [row("a", **{"top_k yang 1": unknown, "top_k yang 2": known, "top_k-1a2b3c4d own 1": known})]
+    frame = flatten(rows).frame()
+    numbers = prediction_numbers(frame)
+    assert (numbers.contexts, numbers.hits(0), numbers.not_askable) == (("yang 1", "yang 2"), (1, 1), 1)
+    assert prediction_numbers(frame, tag="1a2b3c4d").contexts == ("own 1",)
+
+
+def test_own_benchmarks_stay_apart_and_models_without_any_are_left_out() -> None:
+    own = {"similarity-1a2b3c4d X": -0.9, "similarity-1a2b3c4d pairs X": 5}
+    rows = [row("a", **PAIRS, **RHO, **own), row("b", "planned")]
+    frame = flatten(rows).frame()
+    plain = similarity_numbers(frame, Similarity(), corpus="x")
+    assert (plain.scores.groups, plain.scores.rho, plain.scores.compared()) == (("a",), ((0.5,), (0.1,)), 0)
+    mine = similarity_numbers(frame, Similarity(), corpus="x", tag="1a2b3c4d")
+    assert (mine.scores.rho, mine.pairs) == (((-0.9,),), {"X": 5})
+
+
 def test_wins_count_the_benchmarks_with_the_greater_rho() -> None:
     rows = [
         row("a seed=1", **PAIRS, **RHO),
