@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.display import duration
+from orchestrator.display import counted, duration
 from orchestrator.plan import Plan
 from orchestrator.store.records import StudyKey, TrialState
 from orchestrator.tuning.outlook import outlook
@@ -115,11 +115,6 @@ def retry_command(typed: Sequence[str]) -> str:
     A password in a store's address is masked: this line may end in a log.
     """
     return shlex.join(["python", "sweep.py", "retry", *(_masked(word) for word in typed)])
-
-
-def counted(number: int, noun: str) -> str:
-    """ "1 trial", "72 trials"."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
 
 
 def interrupted(done: int, total: int) -> str:

@@ -31,6 +31,11 @@ def duration(seconds: float) -> str:
     return f"{hours:.1f} h" if hours < 10 else f"{hours:,.0f} h"
 
 
+def counted(number: int, noun: str) -> str:
+    """ "1 trial", "72 trials"."""
+    return f"{number:,} {noun}{'s' * (number != 1)}"
+
+
 @dataclass
 class _Running:
     name: str

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from orchestrator.announce import counted
-from orchestrator.display import watching
+from orchestrator.display import counted, watching
 from orchestrator.execution import LaterSummary, ScheduleOptions
 from orchestrator.plan import Plan
 from orchestrator.record import record_later, recover
@@ -55,8 +54,7 @@ def measure_later(plan: Plan, schedule: ScheduleOptions, store: Store, run_id: i
     # Ray takes seconds to import; without trials to measure nothing needs it.
     from orchestrator.remeasure import run_later
 
-    rows = store.trials(plan.key)
-    trials = [PlannedTrial(trial_id=row.trial_id, name=row.name, config=row.config) for row in rows]
+    trials = [row.planned() for row in store.trials(plan.key)]
     with watching(console, len(lacking), doing="measuring") as listener:
         return run_later(lacking, trials, store=store, run_id=run_id, options=schedule, listener=listener)
 

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from orchestrator.announce import counted
-from orchestrator.display import duration
+from orchestrator.display import counted, duration
 from orchestrator.estimates import CORE_BASIS, MEMORY_BASIS, V100_BASIS
 from orchestrator.listing import print_records
 from orchestrator.tuning.outlook import outlook

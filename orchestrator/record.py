@@ -5,7 +5,6 @@ A worker makes its result durable before it reports it, so whatever a driver did
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from trainables.errors import UserError
 from trainables.later_files import read_later
 from trainables.outcome import TrialOutcome
 from trainables.runtime import trial_directory
+from trainables.vector_file import read_vector
 
 
 class UnusableResultError(Exception):
@@ -116,16 +116,11 @@ def read_spectrum(storage: Path, outcome: TrialOutcome) -> NDArray[np.float64] |
         return None
     path = trial_directory(storage, outcome.trial_id) / "spectrum.npy"
     try:
-        values = np.load(io.BytesIO(path.read_bytes()), allow_pickle=False)
+        return read_vector(path)
     except FileNotFoundError as error:
         raise UnusableResultError(f"{path} is missing") from error
-    except (ValueError, EOFError) as error:
-        raise UnusableResultError(f"{path} is no complete array") from error
-    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.dtype != np.float64:
-        raise UnusableResultError(f"{path} is no vector of float64 values")
-    if not np.isfinite(values).all():
-        raise UnusableResultError(f"{path} holds values that are not finite")
-    return values
+    except ValueError as error:
+        raise UnusableResultError(str(error)) from error
 
 
 def _set_aside(storage: Path, trial_id: str) -> None:

@@ -78,8 +78,7 @@ def _members(plan: Plan, store: Store) -> list[PlannedTrial]:
     """The study's trials without planning anything: of a tuned one, those that it has come to."""
     if plan.tuning is None:
         return [trial.planned() for trial in plan.trials]
-    rows = store.trials(plan.key)
-    return [PlannedTrial(trial_id=row.trial_id, name=row.name, config=row.config) for row in rows]
+    return [row.planned() for row in store.trials(plan.key)]
 
 
 def _nothing_to_retry(plan: Plan) -> str:

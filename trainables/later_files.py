@@ -5,7 +5,6 @@ A worker writes one before it says that it measured, so whatever a driver did no
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
 
 import numpy as np
@@ -15,12 +14,10 @@ from pydantic import ValidationError
 from trainables.files import write_file
 from trainables.frozen import Frozen
 from trainables.outcome import Metric
+from trainables.vector_file import read_vector, write_vector
 
 Later = tuple[dict[str, Metric], NDArray[np.float64] | None]
 """What one measurement gave: its metrics, and the singular values where it has some."""
-
-
-NPY_MAGIC = b"\x93NUMPY"
 
 
 class _File(Frozen):
@@ -35,9 +32,7 @@ def write_later(directory: Path, trial_id: str, name: str, measured: Later) -> N
     """Make one measurement durable. The spectrum goes first: where there is a JSON file, it is there too."""
     metrics, singular_values = measured
     if singular_values is not None:
-        buffer = io.BytesIO()
-        np.save(buffer, singular_values, allow_pickle=False)
-        write_file(_path(directory, name, "npy"), buffer.getvalue())
+        write_vector(_path(directory, name, "npy"), singular_values)
     content = _File(trial_id=trial_id, name=name, metrics=metrics, has_spectrum=singular_values is not None)
     write_file(_path(directory, name, "json"), content.model_dump_json(indent=1).encode())
 
@@ -48,22 +43,9 @@ def read_later(directory: Path, trial_id: str, name: str) -> Later | None:
         content = _File.model_validate_json(_path(directory, name, "json").read_bytes())
         if (content.trial_id, content.name) != (trial_id, name):
             return None
-        return content.metrics, _read_spectrum(_path(directory, name, "npy")) if content.has_spectrum else None
-    except (OSError, ValidationError, ValueError, EOFError):
+        return content.metrics, read_vector(_path(directory, name, "npy")) if content.has_spectrum else None
+    except (OSError, ValidationError, ValueError):
         return None
-
-
-def _read_spectrum(path: Path) -> NDArray[np.float64]:
-    """Raises ValueError for anything but a vector of finite float64 values."""
-    # A buffer and not the path: numpy would take a damaged file for an archive.
-    content = path.read_bytes()
-    if not content.startswith(NPY_MAGIC):
-        raise ValueError(f"{path} is no array")
-    values = np.load(io.BytesIO(content), allow_pickle=False)
-    if values.ndim != 1 or values.dtype != np.float64 or not np.isfinite(values).all():
-        raise ValueError(f"{path} is no vector of finite float64 values")
-    spectrum: NDArray[np.float64] = values
-    return spectrum
 
 
 def forget_later(directory: Path) -> None:

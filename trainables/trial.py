@@ -7,7 +7,6 @@ A trial has a folder of its own. While it runs, the folder holds a lock and the 
 from __future__ import annotations
 
 import fcntl
-import io
 import math
 import os
 import time
@@ -32,6 +31,7 @@ from trainables.output_layers.custom import load_layers
 from trainables.runtime import Runtime
 from trainables.training.checkpoint import Checkpoints, save_tensors
 from trainables.training.loop import DivergedError, PrunedError, Trainer
+from trainables.vector_file import write_vector
 
 KEPT_WEIGHTS = "kept.safetensors"
 DEFAULT_MEASUREMENTS = ("perplexity@1", "spectrum@1")
@@ -132,9 +132,7 @@ def _ignore(metrics: EpochMetrics) -> None:
 def _write_outcome(directory: Path, outcome: TrialOutcome, singular_values: NDArray[np.float64] | None) -> None:
     """The spectrum goes first: where there is a result.json, everything it speaks of is there."""
     if singular_values is not None:
-        buffer = io.BytesIO()
-        np.save(buffer, singular_values, allow_pickle=False)
-        write_file(directory / "spectrum.npy", buffer.getvalue())
+        write_vector(directory / "spectrum.npy", singular_values)
     write_file(directory / "result.json", outcome.model_dump_json(indent=1).encode())
 
 

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri, stdtr
 
+from trainables.mean_ranks import mean_ranks
+
 CONFIDENCE = 0.95
 NORMAL_QUANTILE = float(ndtri(0.5 + CONFIDENCE / 2))
 
@@ -73,14 +75,6 @@ def spearman(x: ArrayLike, y: ArrayLike, *, names: tuple[str, str] = ("x", "y"))
     """
     x_n, y_n = _checked(x, y)
     return _coefficient(mean_ranks(x_n), mean_ranks(y_n), names=names, bonett_wright=True)
-
-
-def mean_ranks(values: ArrayLike) -> Vector:
-    """Ranks from 1, smallest first; equal values share the mean of the ranks they take up."""
-    _, place, counts = np.unique(np.asarray(values, dtype=np.float64), return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    ranks: Vector = (last - (counts - 1) / 2)[place]
-    return ranks
 
 
 def _checked(x: ArrayLike, y: ArrayLike) -> tuple[Vector, Vector]:

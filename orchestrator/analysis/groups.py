@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orchestrator.analysis.samples import SampleSummary, summarise_sample
+from orchestrator.analysis.samples import SampleSummary, difference_of_means, summarise_sample
 from search_spaces.published import PublishedNumber
 from search_spaces.requests import Curves, Differences, GroupTable
 
@@ -136,9 +136,7 @@ def difference_numbers(frame: pd.DataFrame, request: Differences, *, corpus: str
             DifferenceLine(
                 group=group,
                 baseline=baseline,
-                difference=_mean(values[baseline]) - _mean(values[group])
-                if values[group] and values[baseline]
-                else None,
+                difference=difference_of_means(summarise_sample(values[baseline]), summarise_sample(values[group])),
                 published={name: request.published[name].get(group, {}) for name in corpora},
             )
             for group, baseline in request.baselines.items()
@@ -187,7 +185,3 @@ def _printed(
 
 def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and math.isfinite(value)
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)

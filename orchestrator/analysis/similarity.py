@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orchestrator.analysis.groups import corpora_beside, values_by_group
+from orchestrator.analysis.samples import summarise_sample
 from search_spaces.requests import Similarity
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def similarity_numbers(frame: pd.DataFrame, request: Similarity, *, corpus: str,
         scores=Scores(
             benchmarks=names,
             groups=groups,
-            rho=tuple(tuple(_mean(by_benchmark[name][group]) for group in groups) for name in names),
+            rho=tuple(tuple(summarise_sample(by_benchmark[name][group]).mean for group in groups) for name in names),
         ),
         pairs={name: int(frame[pairs[name]].dropna().iloc[0]) for name in names if frame[pairs[name]].notna().any()},
         published={
@@ -87,7 +87,3 @@ def _printed(benchmarks: Mapping[str, Mapping[str, float]], groups: Sequence[str
 
 def _greater(one: float | None, other: float | None) -> bool:
     return one is not None and other is not None and one > other
-
-
-def _mean(values: Sequence[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None

@@ -15,6 +15,7 @@ from orchestrator.analysis.comparison import ComparedCorrelation
 from orchestrator.analysis.environments import count_values
 from orchestrator.analysis.frames import Row, flatten
 from orchestrator.analysis.summary import StudySummaryNumbers, summarise
+from orchestrator.display import counted
 from orchestrator.report import formats
 from orchestrator.report.figures import DrawnFigure, Points, heat_map, save, scatter
 from orchestrator.report.files import TRIALS_FILE, write_csv, write_files
@@ -166,7 +167,7 @@ def _draw_spectra(
     if not chosen:
         return []
     colours = "group" if by_group else "Press rank"
-    what = f"Normalised singular values of log P, {formats.trials(len(chosen))}, coloured by {colours}"
+    what = f"Normalised singular values of log P, {counted(len(chosen), 'trial')}, coloured by {colours}"
     return [
         save(draw_spectra(chosen, logarithmic=False), out, name="spectra_linear", caption=f"{what}, cut like Fig. 7."),
         save(draw_spectra(chosen, logarithmic=True), out, name="spectra_logarithmic", caption=f"{what}, logarithmic."),

@@ -85,11 +85,6 @@ def cell(metric: str, value: float | None) -> str:
     return number(value, digits=4)
 
 
-def trials(number: int) -> str:
-    """ "1 trial", "72 trials"."""
-    return f"{number:,} trial{'s' * (number != 1)}"
-
-
 def spread(metric: str, mean: float | None, deviation: float | None) -> str:
     """A mean with its standard deviation, where there is one, to the mean's decimals: "57.08 +- 0.09"."""
     if mean is None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import jinja2
 from pydantic import ValidationError
 
-from orchestrator.report.page import TEMPLATES, Page
+from orchestrator.report.page import TEMPLATES, Page, template
 from trainables.files import write_file
 from trainables.frozen import Frozen
 
@@ -56,14 +55,7 @@ def _read(path: Path) -> Card | None:
 
 
 def _render(cards: Sequence[tuple[str, Card]]) -> str:
-    templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    html: str = templates.get_template("index.html.j2").render(
+    html: str = template("index.html.j2").render(
         cards=cards, style=(TEMPLATES / "report.css").read_text(encoding="utf-8")
     )
     return html

@@ -91,7 +91,7 @@ def compose(
 
 def render(page: Page) -> str:
     """The page as HTML. Every text is escaped; only the figures' SVG and the page's own style and script are not."""
-    html: str = _template().render(
+    html: str = template("report.html.j2").render(
         page=page,
         style=(TEMPLATES / "report.css").read_text(encoding="utf-8"),
         script=(TEMPLATES / "sort.js").read_text(encoding="utf-8"),
@@ -100,7 +100,8 @@ def render(page: Page) -> str:
 
 
 @cache
-def _template() -> jinja2.Template:
+def template(name: str) -> jinja2.Template:
+    """A template of this package by its file's name; it escapes every text."""
     templates = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -108,7 +109,7 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    return templates.get_template("report.html.j2")
+    return templates.get_template(name)
 
 
 def _run(summary: StudySummaryNumbers, environment: Environment) -> list[tuple[str, str]]:

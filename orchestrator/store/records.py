@@ -47,6 +47,10 @@ class TrialRow:
     lease_until: datetime | None
     cause: str | None
 
+    def planned(self) -> PlannedTrial:
+        """The trial as a plan knows it."""
+        return PlannedTrial(trial_id=self.trial_id, name=self.name, config=self.config)
+
 
 @dataclass(frozen=True, kw_only=True)
 class StudySummary:

@@ -37,10 +37,10 @@ class Tuner:
         asked: dict[str, list[PlannedTrial]] = {side: [] for side in self._plan.bases}
         for row in self._store.trials(self._key):
             place = stage_of(row.name)
-            if place is None or place.side not in asked or not self.is_searched(_planned(row)):
+            if place is None or place.side not in asked or not self.is_searched(row.planned()):
                 continue
             if self._cell_of(place.side, row) is not None:
-                asked[place.side].append(_planned(row))
+                asked[place.side].append(row.planned())
         within = [trial for trials in asked.values() for trial in trials[: self._plan.budget]]
         self._register([*self._known.values(), *within])
         self._register([*map(_trial_of, self._members()), *finals(self._plan, self._members())])
@@ -92,7 +92,7 @@ class Tuner:
         lost = self._mine.keys() - {row.trial_id for row in rows}
         if lost:
             # Another driver of this study planned it without knowing of ours: now it has both.
-            self._register([*map(_planned, rows), *(self._mine[trial_id] for trial_id in lost)])
+            self._register([*(row.planned() for row in rows), *(self._mine[trial_id] for trial_id in lost)])
             rows = self._store.trials(self._key)
         return [self._member(row) for row in rows]
 
@@ -100,7 +100,7 @@ class Tuner:
         place = stage_of(row.name)
         assert place is not None, f"{row.name} is no name of a tuned trial"
         cell = None if place.stage == "final" else self._cell_of(place.side, row)
-        return Member(trial=_planned(row), place=place, cell=cell, state=row.state, losses=self._losses_of(row))
+        return Member(trial=row.planned(), place=place, cell=cell, state=row.state, losses=self._losses_of(row))
 
     def _cell_of(self, side: str, row: TrialRow) -> Cell | None:
         if row.trial_id not in self._cells:
@@ -116,10 +116,6 @@ class Tuner:
             if row.state in FINAL_STATES:
                 self._losses[row.trial_id, row.state] = known
         return known
-
-
-def _planned(row: TrialRow) -> PlannedTrial:
-    return PlannedTrial(trial_id=row.trial_id, name=row.name, config=row.config)
 
 
 def _trial_of(member: Member) -> PlannedTrial:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainables.corpora.benchmarks import Benchmark, WordPair, parse_pairs
+from trainables.mean_ranks import mean_ranks
 from trainables.outcome import Metric
 
 FEWEST_PAIRS = 3
@@ -48,16 +49,9 @@ def known_pairs(pairs: Iterable[WordPair], ids: Mapping[str, int]) -> list[WordP
 
 def spearman_rho(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
     """Spearman's rank correlation, equal values taking their mean rank; None where all of one side are equal."""
-    ranks_x, ranks_y = (_mean_ranks(values) - (len(values) + 1) / 2 for values in (x, y))
+    ranks_x, ranks_y = (mean_ranks(values) - (len(values) + 1) / 2 for values in (x, y))
     scale = float(np.sqrt((ranks_x @ ranks_x) * (ranks_y @ ranks_y)))
     return float(ranks_x @ ranks_y) / scale if scale > 0 else None
-
-
-def _mean_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """1 for the least; equal values share the mean of their ranks."""
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
-    ranks: NDArray[np.float64] = (np.cumsum(counts) - (counts - 1) / 2)[places]
-    return ranks
 
 
 def _cosines(

@@ -10,7 +10,8 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.analysis.correlation import fisher_interval, mean_ranks, pearson, spearman
+from orchestrator.analysis.correlation import fisher_interval, pearson, spearman
+from trainables.mean_ranks import mean_ranks
 
 ANSCOMBE_X = [10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5]
 ANSCOMBE_Y = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68]
