@@ -114,7 +114,12 @@ def retry_command(typed: Sequence[str]) -> str:
 
     A password in a store's address is masked: this line may end in a log.
     """
-    return shlex.join(["python", "sweep.py", "retry", *(_masked(word) for word in typed)])
+    return shlex.join(["python", "sweep.py", "retry", *map(_masked, typed)])
+
+
+def run_command(typed: Sequence[str]) -> str:
+    """What to type to run all that the study lacks, with everything else as it was typed; passwords masked."""
+    return shlex.join(["python", "sweep.py", *map(_masked, typed)])
 
 
 def interrupted(done: int, total: int) -> str:

@@ -68,14 +68,15 @@ class Estimate:
 def estimate(config: TrialConfig, corpus: CorpusIdentity) -> Estimate:
     """Time and memory of one trial, on one V100 and on one core."""
     return Estimate(
-        gpu_hours=_gpu_seconds(config, corpus) / 3600,
-        core_hours=_core_seconds(config, corpus) / 3600,
+        gpu_hours=gpu_seconds(config, corpus) / 3600,
+        core_hours=core_seconds(config, corpus) / 3600,
         memory_gb=(max(_training_bytes(config, corpus, "cpu"), _measuring_bytes(config, corpus)) + PROCESS_BYTES) / 1e9,
         gpu_memory_gb=_training_bytes(config, corpus, "cuda") / 1e9,
     )
 
 
-def _gpu_seconds(config: TrialConfig, corpus: CorpusIdentity) -> float:
+def gpu_seconds(config: TrialConfig, corpus: CorpusIdentity) -> float:
+    """Training of one trial on one V100."""
     times = V100_SECONDS_PER_EPOCH.get(corpus.name, V100_SECONDS_PER_EPOCH["ptb"])
     layer = config.output_layer.name
     timed = layer if layer in times else TIMED_AS.get(layer, "softmax")
@@ -87,7 +88,8 @@ def _gpu_seconds(config: TrialConfig, corpus: CorpusIdentity) -> float:
     return times[timed] * _train_operations(config, corpus) / reference
 
 
-def _core_seconds(config: TrialConfig, corpus: CorpusIdentity) -> float:
+def core_seconds(config: TrialConfig, corpus: CorpusIdentity) -> float:
+    """One trial on one core, with validation, test and measurements."""
     evaluation, vocabulary = config.evaluation, corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
     per_token = _operations_per_token(config, vocabulary)
     validated = min(corpus.valid_tokens, evaluation.valid_tokens or corpus.valid_tokens) * config.training.epochs

@@ -1,84 +1,107 @@
-"""How long trials take, from those that are done: better than any count of operations."""
+"""How long trials take, from those that are done: better than any count of operations alone."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orchestrator.display import duration
+from orchestrator.estimates import core_seconds, gpu_seconds
+from search_spaces.tuning import stage_of
+from trainables.config import TrialConfig
+from trainables.corpora import CorpusIdentity
 
 if TYPE_CHECKING:
-    from orchestrator.plan import Plan, TrialPlan
+    from orchestrator.plan import Plan
     from orchestrator.store.interface import Store
 
 
 @dataclass(frozen=True, kw_only=True)
-class Timing:
-    """What the done trials of one output layer took, whole, with validation and measurements."""
+class Pace:
+    """How many times their estimates the done trials of one scale, corpus and overrides took, by output layer."""
 
+    ratios: Mapping[str, float]
     trials: int
-    seconds: float
-    """Mean of a trial."""
+    """How many were measured."""
+    corpus: CorpusIdentity
+    gpu: bool
+
+    def seconds(self, config: TrialConfig) -> float:
+        """What a trial takes, with validation and measurements: its estimate, corrected as those of its layer.
+
+        A layer without a done trial is taken to be off as the median of the others.
+        """
+        usual = statistics.median(self.ratios.values()) if self.ratios else 1.0
+        return self.ratios.get(config.output_layer.name, usual) * _estimated_seconds(config, self.corpus, gpu=self.gpu)
+
+    @property
+    def basis(self) -> str:
+        """What `seconds` is taken from."""
+        if self.trials:
+            return f"from {self.trials} done, by output layer"
+        return "from the published times on a V100" if self.gpu else "from the number of operations"
 
 
-def timings(store: Store, *, scale: str, corpus: str, overrides: str, gpu: bool) -> dict[str, Timing]:
-    """Output layer -> timing, over all studies of this scale, corpus and overrides; of trials on a GPU, or on cores."""
-    seconds: dict[str, dict[str, float]] = {}
+def measured_pace(plan: Plan, store: Store, *, gpu: bool) -> Pace:
+    """From all studies of the plan's scale, corpus and overrides; of trials on a GPU, or on cores."""
+    measured: dict[str, tuple[str, float, float]] = {}
     for summary in store.studies():
-        key = summary.key
-        if (key.scale, key.corpus, key.overrides) != (scale, corpus, overrides):
+        if not _alike(plan, summary.key.scale, summary.key.corpus, summary.key.overrides):
             continue
-        environments = store.environments(key)
-        for row in store.results(key):
+        environments = store.environments(summary.key)
+        for row in store.results(summary.key):
             on_gpu = environments.get(row["trial_id"], {}).get("device") == "cuda"
-            if "wall_seconds" in row["metrics"] and on_gpu == gpu:
-                layer = row["config"]["output_layer"]["name"]
-                seconds.setdefault(layer, {})[row["trial_id"]] = row["metrics"]["wall_seconds"]
-    return {
-        layer: Timing(trials=len(found), seconds=math.fsum(found.values()) / len(found))
-        for layer, found in seconds.items()
-    }
+            if "wall_seconds" in row["metrics"] and on_gpu == gpu and row["trial_id"] not in measured:
+                config = TrialConfig.model_validate(row["config"])
+                estimated = _estimated_seconds(config, plan.corpus, gpu=gpu)
+                measured[row["trial_id"]] = config.output_layer.name, row["metrics"]["wall_seconds"], estimated
+    taken: dict[str, list[tuple[float, float]]] = {}
+    for layer, seconds, estimated in measured.values():
+        taken.setdefault(layer, []).append((seconds, estimated))
+    ratios = {layer: math.fsum(s for s, _ in pairs) / math.fsum(e for _, e in pairs) for layer, pairs in taken.items()}
+    return Pace(ratios=ratios, trials=len(measured), corpus=plan.corpus, gpu=gpu)
 
 
-def expected_seconds(
-    trials: Sequence[TrialPlan], known: Mapping[str, Timing], done: Collection[str], *, gpu: bool
-) -> tuple[dict[str, float], str]:
-    """What each trial that is not done will take, and on what basis that is said.
-
-    A layer without a done trial takes its estimate, corrected by how far the estimates of the measured layers are off.
-    """
-    estimates = {t.trial_id: 3600 * (t.estimate.gpu_hours if gpu else t.estimate.core_hours) for t in trials}
-    layers = {t.trial_id: t.config.output_layer.name for t in trials}
-    ratios = sorted(known[layers[i]].seconds / seconds for i, seconds in estimates.items() if layers[i] in known)
-    correction = ratios[len(ratios) // 2] if ratios else 1.0
-    expected = {
-        trial_id: known[layers[trial_id]].seconds if layers[trial_id] in known else correction * seconds
-        for trial_id, seconds in estimates.items()
-        if trial_id not in done
-    }
-    count = sum(timing.trials for timing in known.values())
-    if count:
-        return expected, f"from {count} done, by output layer"
-    return expected, "from the published times on a V100" if gpu else "from the number of operations"
+def configs_left(plan: Plan, store: Store) -> dict[str, TrialConfig]:
+    """What has yet to be trained, by trial id; trials that a tuning has yet to name, or may stop early, stand for
+    their side's own config, whole, under a name of their own."""
+    if plan.tuning is None:
+        states = store.states([trial.trial_id for trial in plan.trials])
+        return {trial.trial_id: trial.config for trial in plan.trials if states.get(trial.trial_id) != "done"}
+    places = [stage_of(row.name) for row in store.trials(plan.key) if row.state in ("done", "pruned")]
+    each = plan.total // len(plan.tuning.bases)
+    left: dict[str, TrialConfig] = {}
+    for side, base in plan.tuning.bases.items():
+        ended = sum(place is not None and place.side == side for place in places)
+        left |= {f"{plan.key} {side} {number}": plan.tuning.resolve(base) for number in range(ended, each)}
+    return left
 
 
 def remaining(plans: Sequence[Plan], store: Store, *, gpu: bool) -> list[str]:
     """A sentence for each scale, corpus and overrides of which trials are done: how long the others will take."""
     sentences = []
     for scale, corpus, overrides in dict.fromkeys((p.key.scale, p.key.corpus, p.key.overrides) for p in plans):
-        known = timings(store, scale=scale, corpus=corpus, overrides=overrides, gpu=gpu)
-        if not known:
+        alike = [plan for plan in plans if _alike(plan, scale, corpus, overrides)]
+        pace = measured_pace(alike[0], store, gpu=gpu)
+        if not pace.trials:
             continue
-        alike = [p for p in plans if (p.key.scale, p.key.corpus, p.key.overrides) == (scale, corpus, overrides)]
-        trials = {trial.trial_id: trial for plan in alike for trial in plan.trials}
-        done = {trial_id for trial_id, state in store.states(list(trials)).items() if state == "done"}
-        expected, _ = expected_seconds(list(trials.values()), known, done, gpu=gpu)
-        measured = sum(timing.trials for timing in known.values())
+        left = {key: config for plan in alike for key, config in configs_left(plan, store).items()}
+        untuned = {trial.trial_id for plan in alike if plan.tuning is None for trial in plan.trials}
+        total = len(untuned) + sum(plan.total for plan in alike if plan.tuning is not None)
+        seconds = math.fsum(map(pace.seconds, left.values()))
         sentences.append(
-            f"Scale {scale}, corpus {corpus}: {len(done)} of {len(trials)} trials are done; by the times of {measured} "
-            f"measured so far, the others take {duration(math.fsum(expected.values()))} of one "
-            f"{'GPU' if gpu else 'core'}."
+            f"Scale {scale}, corpus {corpus}: {total - len(left)} of {total} trials are done; by the times of "
+            f"{pace.trials} measured so far, the others take {duration(seconds)} of one {'GPU' if gpu else 'core'}."
         )
     return sentences
+
+
+def _alike(plan: Plan, scale: str, corpus: str, overrides: str) -> bool:
+    return (plan.key.scale, plan.key.corpus, plan.key.overrides) == (scale, corpus, overrides)
+
+
+def _estimated_seconds(config: TrialConfig, corpus: CorpusIdentity, *, gpu: bool) -> float:
+    return gpu_seconds(config, corpus) if gpu else core_seconds(config, corpus)

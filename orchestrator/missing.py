@@ -13,7 +13,7 @@ from orchestrator.display import watching
 from orchestrator.execution import LaterSummary, ScheduleOptions
 from orchestrator.later import measure_later, recover_all
 from orchestrator.lease import this_owner
-from orchestrator.measured_times import expected_seconds, timings
+from orchestrator.measured_times import configs_left, measured_pace
 from orchestrator.plan import Plan
 from orchestrator.store.records import PlannedTrial, RunRecord, TrialState
 from orchestrator.texts import ensure_texts
@@ -136,13 +136,10 @@ class Missing:
 
     def _seconds_per_trial(self, work: _Work) -> tuple[float, str]:
         """Mean time of the trials to run, and where that is known from."""
-        key, trials, gpu = self._plan.key, self._plan.trials, self._options.gpus_per_trial > 0
-        known = timings(self._store, scale=key.scale, corpus=key.corpus, overrides=key.overrides, gpu=gpu)
-        wanted = {trial.trial_id for trial in work.trials}
-        # Those that a tuner has yet to name are like those it has named.
-        others = [] if work.count > len(wanted) else [t.trial_id for t in trials if t.trial_id not in wanted]
-        expected, basis = expected_seconds(trials, known, others, gpu=gpu)
-        return sum(expected.values()) / max(1, len(expected)), basis
+        pace = measured_pace(self._plan, self._store, gpu=self._options.gpus_per_trial > 0)
+        left = configs_left(self._plan, self._store)
+        wanted = [left[trial.trial_id] for trial in work.trials if trial.trial_id in left] or list(left.values())
+        return sum(map(pace.seconds, wanted)) / max(1, len(wanted)), pace.basis
 
 
 def _schedule_options(plan: Plan, options: RunOptions, seconds_per_trial: float) -> ScheduleOptions:

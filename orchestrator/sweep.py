@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from orchestrator.announce import RunOptions, interrupted, paper_command, retry_command
+from orchestrator.announce import RunOptions, interrupted, paper_command, retry_command, run_command
 from orchestrator.later import print_not_measured
 from orchestrator.missing import Missing
 from orchestrator.plan import Plan
@@ -54,6 +54,8 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
             done = sum(row.state == "done" for row in store.trials(plan.key))
             console.print(interrupted(done, plan.total), soft_wrap=True)
             return INTERRUPTED
+        if again and plan.tuning is not None:
+            _go_on_from_here(plan, store, options, console)
         status = report_and_status(store, plan, options, console)
         return max(status, print_not_measured(store.trials(plan.key), summary, console))
 
@@ -79,6 +81,17 @@ def _members(plan: Plan, store: Store) -> list[PlannedTrial]:
     if plan.tuning is None:
         return [trial.planned() for trial in plan.trials]
     return [row.planned() for row in store.trials(plan.key)]
+
+
+def _go_on_from_here(plan: Plan, store: Store, options: RunOptions, console: Console) -> None:
+    """A retried trial may be its side's new best: plan what follows from it, and say how to run that."""
+    tuner = _tuner(plan, store, asks=True)
+    assert tuner is not None, "only a tuning goes on from what its trials come to"
+    tuner.start()
+    if not tuner.over:
+        console.print(
+            f"More trials follow from these results; run them with: {run_command(options.typed)}", soft_wrap=True
+        )
 
 
 def _nothing_to_retry(plan: Plan) -> str:

@@ -36,11 +36,15 @@ class Store(ABC):
     """
 
     @abstractmethod
-    def register(self, key: StudyKey, trials: Sequence[PlannedTrial]) -> None:
+    def register(
+        self, key: StudyKey, trials: Sequence[PlannedTrial], *, instead_of: Sequence[str] | None = None
+    ) -> bool:
         """Make the study's membership exactly `trials`, in this order; trials not known yet become planned.
 
-        A trial belongs to as many studies as plan it, and is never deleted. Raises AssertionError where a known
-        `trial_id` comes with another config, or comes twice.
+        With `instead_of` only where the members are these trial ids at that moment: of two processes that plan further
+        trials from the same members, one does. Returns whether the membership is `trials` now; where not, it stays as
+        it was. A trial belongs to as many studies as plan it, and is never deleted. Raises AssertionError where a
+        known `trial_id` comes with another config, or comes twice.
         """
 
     @abstractmethod

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, func, select, update
@@ -18,10 +18,33 @@ def canonical_json(value: Any) -> str:
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def register(connection: Connection, key: StudyKey, trials: Sequence[PlannedTrial]) -> None:
+def register(
+    connection: Connection, key: StudyKey, trials: Sequence[PlannedTrial], instead_of: Sequence[str] | None
+) -> bool:
     """See `Store.register`."""
     configs = {planned.trial_id: canonical_json(planned.config) for planned in trials}
     assert len(configs) == len(trials), f"a trial is planned twice in {key}"
+    study_id = _locked_study(connection, key)
+    stored = _stored_members(connection, study_id)
+    if instead_of is not None and [trial_id for _, trial_id, _ in stored] != list(instead_of):
+        return False
+    connection.execute(update(study).where(study.c.id == study_id).values(planned_at=now(connection)))
+    _insert_trials(connection, configs)
+    planned = [(position, each.trial_id, each.name) for position, each in enumerate(trials)]
+    if stored != planned:  # planning a study again, the common case, writes next to nothing
+        _replace_members(connection, study_id, planned)
+    return True
+
+
+def _locked_study(connection: Connection, key: StudyKey) -> int:
+    """The study's id. Its row stays locked, so that a study planned twice at the same time has one plan, not a
+    mixture."""
+    insert_new(connection, study, [{**_columns(key), "planned_at": now(connection)}])
+    found: int = connection.execute(select(study.c.id).where(is_study(key)).with_for_update()).scalar_one()
+    return found
+
+
+def _insert_trials(connection: Connection, configs: Mapping[str, str]) -> None:
     moment = now(connection)
     known = _configs(connection, configs)
     # In the order of their ids: two studies that insert the same trials in different orders would block each other.
@@ -34,11 +57,6 @@ def register(connection: Connection, key: StudyKey, trials: Sequence[PlannedTria
     known |= _configs(connection, new_ids)  # read back: another process may have inserted some of them just before
     for trial_id, config in configs.items():
         assert known[trial_id] == config, f"trial {trial_id} is known with another config: {known[trial_id]}"
-    insert_new(connection, study, [{**_columns(key), "planned_at": moment}])
-    is_key = is_study(key)
-    # The update also locks the row, so that a study planned twice at the same time has one plan, not a mixture.
-    connection.execute(update(study).where(is_key).values(planned_at=moment))
-    _set_members(connection, connection.execute(select(study.c.id).where(is_key)).scalar_one(), trials)
 
 
 def studies(connection: Connection) -> list[StudySummary]:
@@ -105,16 +123,21 @@ def _configs(connection: Connection, ids: Collection[str]) -> dict[str, str]:
     return found
 
 
-def _set_members(connection: Connection, study_id: int, trials: Sequence[PlannedTrial]) -> None:
-    planned = [(position, each.trial_id, each.name) for position, each in enumerate(trials)]
+_Membership = tuple[int, str, str]
+"""Position, trial id, name."""
+
+
+def _stored_members(connection: Connection, study_id: int) -> list[_Membership]:
     query = select(study_trial.c.position, study_trial.c.trial_id, study_trial.c.name)
-    stored = connection.execute(query.where(study_trial.c.study_id == study_id).order_by(study_trial.c.position))
-    if [tuple(row) for row in stored] == planned:
-        return  # planning a study again, the common case, writes next to nothing
+    found = connection.execute(query.where(study_trial.c.study_id == study_id).order_by(study_trial.c.position))
+    return [(row.position, row.trial_id, row.name) for row in found]
+
+
+def _replace_members(connection: Connection, study_id: int, members: Sequence[_Membership]) -> None:
     connection.execute(delete(study_trial).where(study_trial.c.study_id == study_id))
     rows = [
         {"study_id": study_id, "position": position, "trial_id": trial_id, "name": name}
-        for position, trial_id, name in planned
+        for position, trial_id, name in members
     ]
     if rows:
         connection.execute(study_trial.insert(), rows)

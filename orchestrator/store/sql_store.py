@@ -21,9 +21,11 @@ class SqlStore(Store):
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def register(self, key: StudyKey, trials: Sequence[PlannedTrial]) -> None:
+    def register(
+        self, key: StudyKey, trials: Sequence[PlannedTrial], *, instead_of: Sequence[str] | None = None
+    ) -> bool:
         with self._database.write() as connection:
-            membership.register(connection, key, trials)
+            return membership.register(connection, key, trials, instead_of)
 
     def studies(self) -> list[StudySummary]:
         with self._database.read() as connection:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial, StudyKey, TrialRow, TrialState
@@ -24,7 +24,6 @@ class Tuner:
         knows which of the study's trials may be stopped early, and when."""
         self._plan, self._key, self._store, self._asks = plan, key, store, asks
         self._known = {trial.trial_id: trial for trial in known}
-        self._mine: dict[str, PlannedTrial] = {}
         self._cells: dict[str, Cell | None] = {}
         self._losses: dict[tuple[str, TrialState], dict[int, float]] = {}
 
@@ -34,17 +33,25 @@ class Tuner:
         What was asked for beyond the budget, in other spaces, or as the final trials of another best is no longer of
         the study; its results stay in the store.
         """
+        while True:
+            rows = self._store.trials(self._key)
+            if self._register([*self._known.values(), *self._asked_within_budget(rows)], instead_of=rows):
+                break
+        while True:
+            members = self._members()
+            new = finals(self._plan, members)
+            if not new or self._add(new, members):
+                return [member.trial for member in self._members()]
+
+    def _asked_within_budget(self, rows: Sequence[TrialRow]) -> list[PlannedTrial]:
         asked: dict[str, list[PlannedTrial]] = {side: [] for side in self._plan.bases}
-        for row in self._store.trials(self._key):
+        for row in rows:
             place = stage_of(row.name)
             if place is None or place.side not in asked or not self.is_searched(row.planned()):
                 continue
             if self._cell_of(place.side, row) is not None:
                 asked[place.side].append(row.planned())
-        within = [trial for trials in asked.values() for trial in trials[: self._plan.budget]]
-        self._register([*self._known.values(), *within])
-        self._register([*map(_trial_of, self._members()), *finals(self._plan, self._members())])
-        return [member.trial for member in self._members()]
+        return [trial for trials in asked.values() for trial in trials[: self._plan.budget]]
 
     def more(self, busy: Collection[str]) -> list[PlannedTrial] | None:
         """Trials to run now, of which none is in `busy` (trial ids); empty while there may be some later, None at the
@@ -57,8 +64,9 @@ class Tuner:
             new = next_trials(self._plan, members)
             if not new:
                 return [] if any(member.is_open for member in members) else None
-            # One that another study has run already costs nothing: the loop goes on to the next.
-            self._register([*map(_trial_of, members), *new])
+            # One that another study has run already costs nothing, and another driver may have planned its own
+            # meanwhile: the loop looks again.
+            self._add(new, members)
         return None
 
     @property
@@ -75,26 +83,35 @@ class Tuner:
         return place is not None and place.stage == "stage2" and trial.trial_id not in self._known
 
     def stop_above(self, trial: PlannedTrial) -> dict[int, float]:
-        """For a searched trial that starts now: the validation losses above which it is stopped, by epoch."""
-        members = self._members()
-        return stop_above(members, next(m for m in members if m.trial.trial_id == trial.trial_id))
+        """For a searched trial that starts now: the validation losses above which it is stopped, by epoch.
 
-    def _register(self, trials: Iterable[PlannedTrial]) -> None:
-        """Make the study's members these; those that must run in full and were once stopped early are planned again."""
-        ordered = in_order(self._plan, list(trials))
-        self._mine.update({trial.trial_id: trial for trial in ordered})
-        self._store.register(self._key, ordered)
+        None where another driver with a smaller budget has dropped the trial meanwhile.
+        """
+        members = self._members()
+        mine = next((member for member in members if member.trial.trial_id == trial.trial_id), None)
+        return {} if mine is None else stop_above(members, mine)
+
+    def _add(self, new: Sequence[PlannedTrial], members: Sequence[Member]) -> bool:
+        known = [member.trial for member in members]
+        return self._register([*known, *new], instead_of=known)
+
+    def _register(
+        self, trials: Sequence[PlannedTrial], *, instead_of: Sequence[PlannedTrial] | Sequence[TrialRow]
+    ) -> bool:
+        """Make the study's members these; those that must run in full and were once stopped early are planned again.
+
+        Returns False, with nothing done, where the members are no longer `instead_of`: another driver of this study
+        was faster.
+        """
+        ordered = in_order(self._plan, trials)
+        if not self._store.register(self._key, ordered, instead_of=[trial.trial_id for trial in instead_of]):
+            return False
         whole = [trial.trial_id for trial in ordered if not self.is_searched(trial)]
         self._store.reset(whole, states=("pruned",))
+        return True
 
     def _members(self) -> list[Member]:
-        rows = self._store.trials(self._key)
-        lost = self._mine.keys() - {row.trial_id for row in rows}
-        if lost:
-            # Another driver of this study planned it without knowing of ours: now it has both.
-            self._register([*(row.planned() for row in rows), *(self._mine[trial_id] for trial_id in lost)])
-            rows = self._store.trials(self._key)
-        return [self._member(row) for row in rows]
+        return [self._member(row) for row in self._store.trials(self._key)]
 
     def _member(self, row: TrialRow) -> Member:
         place = stage_of(row.name)
@@ -116,7 +133,3 @@ class Tuner:
             if row.state in FINAL_STATES:
                 self._losses[row.trial_id, row.state] = known
         return known
-
-
-def _trial_of(member: Member) -> PlannedTrial:
-    return member.trial

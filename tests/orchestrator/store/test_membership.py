@@ -46,6 +46,19 @@ def test_registering_again_sets_the_membership_exactly_and_forgets_no_trial(stor
     assert store.trials(KEY) == []
 
 
+def test_registering_in_place_of_members_that_are_no_longer_those_changes_nothing(store: Store) -> None:
+    first, second, third = plan(3)
+    assert store.register(KEY, [first], instead_of=[])
+    assert store.register(KEY, [first, second], instead_of=[first.trial_id])
+    before = store.studies()
+    for stale in ([], [first.trial_id], [second.trial_id, first.trial_id]):
+        assert not store.register(KEY, [first, third], instead_of=stale)
+    assert [row.trial_id for row in store.trials(KEY)] == [first.trial_id, second.trial_id]
+    assert store.states([third.trial_id]) == {}
+    assert store.studies() == before
+    assert store.register(KEY, [third])
+
+
 def test_studies_share_trials_and_variants_are_studies_of_their_own(store: Store) -> None:
     trials = plan(3)
     variants = [

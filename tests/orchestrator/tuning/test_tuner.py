@@ -19,12 +19,13 @@ from orchestrator.record import recover
 from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey, TrialRow
+from orchestrator.store.sql_store import SqlStore
 from orchestrator.tuning.plan import TuningPlan
 from orchestrator.tuning.tuner import Tuner
 from search_spaces.tuning import stage_of
 from tests.orchestrator.tuning.scripted import KEY, ending, epochs_of, known, losses, plan
 from trainables.config import TrialConfig
-from trainables.outcome import TrialOutcome
+from trainables.outcome import EpochMetrics, TrialOutcome
 from trainables.runtime import Runtime, trial_directory
 
 RUN = RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64)
@@ -285,21 +286,67 @@ def test_a_searched_trial_that_is_retried_may_be_stopped_as_before_and_nothing_n
     assert reached[-1] > above[len(reached)]
 
 
-def test_trials_of_another_driver_of_the_same_study_are_kept(store: Store) -> None:
-    """Two drivers that register at the same time: each one's next look brings both together."""
+@pytest.mark.parametrize("cell", [(0, 0), (4, 3)])
+def test_what_another_driver_plans_between_a_look_and_a_write_is_kept(
+    store: Store, monkeypatch: pytest.MonkeyPatch, cell: tuple[int, int]
+) -> None:
+    """It knew of other results then, so its choice may be another: here at least one of these two is."""
     tuning = plan(budget=3)
-    one, other = (Tuner(tuning, KEY, known(tuning), store) for _ in range(2))
-    one.start()
-    other.start()
-    stage1 = {row.trial_id for row in store.trials(KEY)}
+    tuner = Tuner(tuning, KEY, known(tuning), store)
     run_id = store.begin_run(RUN)
-    for row in store.trials(KEY):
-        store.record(ending(TrialConfig.model_validate(row.config), 4), run_id=run_id, spectrum=None)
-    [mine] = one.more(busy=()) or []
-    store.register(KEY, known(tuning))  # what the other one does if it had looked just before
-    assert mine.trial_id not in {row.trial_id for row in store.trials(KEY)}
-    one.more(busy={mine.trial_id})
-    assert mine.trial_id in {row.trial_id for row in store.trials(KEY)} > stage1
+    for trial in tuner.start():
+        store.record(ending(TrialConfig.model_validate(trial.config), 4), run_id=run_id, spectrum=None)
+    read, theirs = SqlStore.trials, tuning.searched("narrow", 1, cell)
+
+    def read_while_another_driver_plans(self: SqlStore, key: StudyKey) -> list[TrialRow]:
+        rows = read(self, key)
+        if len(rows) == 4:
+            self.register(key, [*(row.planned() for row in rows), theirs])
+        return rows
+
+    monkeypatch.setattr(SqlStore, "trials", read_while_another_driver_plans)
+    assert tuner.more(busy=()) == [theirs]
+    assert [row.planned() for row in store.trials(KEY)][4:] == [theirs]
+
+
+def test_a_smaller_budget_in_another_driver_drops_what_is_beyond_it_and_breaks_nothing(store: Store) -> None:
+    tuning = plan(budget=3)
+    one = Tuner(tuning, KEY, known(tuning), store)
+    run_id = store.begin_run(RUN)
+    for trial in one.start():
+        store.record(ending(TrialConfig.model_validate(trial.config), 4), run_id=run_id, spectrum=None)
+    asked: list[PlannedTrial] = []
+    for _ in range(4):
+        [trial] = one.more(busy={trial.trial_id for trial in asked}) or []
+        asked.append(trial)
+    other = plan(budget=1)
+    left = Tuner(other, KEY, known(other), store).start()
+    assert [trial.trial_id in {each.trial_id for each in left} for trial in asked] == [True, True, False, False]
+    assert one.stop_above(asked[3]) == {}
+
+
+def test_a_retried_trial_that_becomes_the_best_one_brings_new_final_trials(store: Store) -> None:
+    tuning = plan(budget=1)
+    tuner = Tuner(tuning, KEY, known(tuning), store)
+    trials = tuner.start()
+    run_id = store.begin_run(RUN)
+    late = next(trial for trial in trials if trial.name.startswith("wide"))
+    store.fail(late.trial_id, cause="a cause", run_id=run_id)
+    while more := tuner.more(busy=()):
+        for trial in more:
+            store.record(ending(TrialConfig.model_validate(trial.config), 4), run_id=run_id, spectrum=None)
+    assert tuner.over
+    old = {row.trial_id for row in store.trials(KEY) if " final " in row.name}
+    store.reset([late.trial_id])
+    best = [EpochMetrics(epoch=1, tokens=1, train_loss=1.0, valid_loss=1.0, averaging=False, seconds=1.0)]
+    store.record(TrialOutcome(trial_id=late.trial_id, state="done", epochs=tuple(best)), run_id=run_id, spectrum=None)
+    again = Tuner(tuning, KEY, known(tuning), store)
+    finals = [trial for trial in again.start() if " final " in trial.name]
+    assert not again.over
+    assert [trial.config for trial in finals if trial.name.startswith("wide")] == [
+        {**late.config, "seed": seed} for seed in (11, 12)
+    ]
+    assert {trial.trial_id for trial in finals if trial.name.startswith("narrow")} < old
 
 
 def test_another_study_key_is_another_search(store: Store, tmp_path: Path) -> None:
