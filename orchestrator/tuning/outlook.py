@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from orchestrator.estimates import estimate
 from orchestrator.plan import Plan
 from orchestrator.tuning.plan import TuningPlan
+from orchestrator.tuning.suggest import RANDOM_FIRST
 from search_spaces.tuning import cell_count
 
 
@@ -38,7 +39,8 @@ def _stages(plan: Plan, tuning: TuningPlan) -> Iterator[StageOutlook]:
     searched = {
         "grid": f"all {every} of each side",
         "random": f"{tuning.budget} a side at random from {every}, poor ones stopped early",
-        "tpe": f"{tuning.budget} a side, chosen by TPE from {every} as results come in, poor ones stopped early",
+        "tpe": f"{tuning.budget} a side, chosen by TPE from {every} as results come in (the first {RANDOM_FIRST} at "
+        "random), poor ones stopped early",
     }
     for name, a_side, which in (
         ("stage 1", len(tuning.stage1_cells), f"{len(tuning.stage1_cells)} a side"),

@@ -22,7 +22,7 @@ def group_section(numbers: GroupNumbers) -> Section:
     head = ["model", "trials"]
     for metric, corpora in columns:
         head.append(formats.title(metric))
-        head += [f"published {formats.corpus_title(corpus)}" for corpus in corpora]
+        head += [f"{formats.title(metric)}, published {formats.corpus_title(corpus)}" for corpus in corpora]
     beside = f", beside {request.source}" if any(corpora for _, corpora in columns) and request.source else ""
     return Section(
         key="groups",

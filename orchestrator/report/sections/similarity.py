@@ -38,7 +38,16 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
         findings=tuple(_findings(numbers)),
         tables=(_rho_table(numbers), *(_wins_table(found, whose) for _, whose, found in drawings)),
         method=METHOD,
-        files={"word_similarity.csv": list(_csv(numbers))},
+        files={
+            "word_similarity.csv": list(_csv(numbers)),
+            **{
+                f"{name}.csv": [
+                    ["model", *found.groups],
+                    *([group, *row] for group, row in zip(found.groups, found.wins(), strict=True)),
+                ]
+                for name, _, found in drawings
+            },
+        },
         drawings=tuple(
             Drawing(
                 name=name,
