@@ -130,8 +130,8 @@ def bounded(value: float | None, bounds: Interval | None) -> str:
 
 
 def coefficient(value: float) -> str:
-    """A correlation with two decimals and its sign: "+0.48"."""
-    return f"{value:+.2f}".replace("-", MINUS)
+    """A correlation with two decimals and its sign: "+0.48"; a zero is "+0.00"."""
+    return f"{round(value, 2) + 0.0:+.2f}".replace("-", MINUS)
 
 
 def interval(bounds: Interval) -> str:
