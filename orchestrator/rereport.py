@@ -18,6 +18,7 @@ from trainables.errors import UserError
 if TYPE_CHECKING:
     from orchestrator.store.interface import Store
     from orchestrator.store.records import StudyKey
+    from search_spaces.study import Study
 
 
 def report_again(
@@ -40,10 +41,10 @@ def report_again(
     if everything and out is not None:
         raise UserError("--out is the folder of one report, and all writes several: leave it away, or name a study")
     with open_store(store_url, create=False) as store:
-        chosen = _every_variant(store, wanted) if everything else {_variant(store, argument, wanted): argument}
-        for key, name in chosen.items():
-            study, folder = catalog.load_study(name), (out or default_report_folder(storage, key)).resolve()
-            command = paper_command(name, study, key, typed)
+        chosen = _every_variant(store, wanted) if everything else _variant(store, argument, wanted)
+        for key, study in chosen.items():
+            folder = (out or default_report_folder(storage, key)).resolve()
+            command = paper_command(key.study if everything else argument, study, key, typed)
             result = write_report(store, study, key, folder, paper_command=command)
             if not everything:
                 console.print(summary_group(result.summary))
@@ -53,13 +54,14 @@ def report_again(
         console.print(f"All reports: {index}", soft_wrap=True)
 
 
-def _variant(store: Store, argument: str, wanted: Wanted) -> StudyKey:
-    return choose_variant(store, catalog.load_study(argument).name, wanted)
+def _variant(store: Store, argument: str, wanted: Wanted) -> dict[StudyKey, Study]:
+    study = catalog.load_study(argument)
+    return {choose_variant(store, study.name, wanted): study}
 
 
-def _every_variant(store: Store, wanted: Wanted) -> dict[StudyKey, str]:
+def _every_variant(store: Store, wanted: Wanted) -> dict[StudyKey, Study]:
     found = [summary.key for summary in store.studies() if wanted.fits(summary.key)]
-    chosen = {key: key.study for key in found if key.study in catalog.NAMES}
+    chosen = {key: catalog.load_study(key.study) for key in found if key.study in catalog.NAMES}
     if not chosen:
         raise UserError(f"the store has no built-in study{wanted}: see what it has with python sweep.py status")
     return chosen

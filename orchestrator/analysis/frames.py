@@ -83,7 +83,7 @@ def group_of(name: str) -> str:
 
 def flatten(rows: Sequence[Row]) -> FlatResults:
     """The trials of `Store.results`, one flat record each, in their order."""
-    configs = [_flatten(row["config"]) for row in rows]
+    configs = [flatten_config(row["config"]) for row in rows]
     metrics = [_with_derived(row["metrics"]) for row in rows]
     config_columns = tuple(dict.fromkeys(key for config in configs for key in config))
     present = {key for each in metrics for key in each}
@@ -106,11 +106,12 @@ def _with_derived(metrics: Mapping[str, Any]) -> dict[str, Any]:
     return {**metrics, "generalisation_gap": metrics["test_perplexity"] - metrics["train_perplexity"]}
 
 
-def _flatten(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten_config(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The single values of a config that are columns of a frame, by their dotted paths."""
     flat: dict[str, Any] = {}
     for key, value in config.items():
         if isinstance(value, Mapping):
-            flat |= _flatten(value, f"{prefix}{key}.")
+            flat |= flatten_config(value, f"{prefix}{key}.")
         elif prefix or key not in CONFIG_NOT_SHOWN:
             flat[prefix + key] = value
     return flat

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from trainables.corpora.text import UNKNOWN
+
 if TYPE_CHECKING:
     import pandas as pd
 
 PREFIX = "top_k"
-UNKNOWN = "<unk>"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -113,7 +113,7 @@ def _decimals(metric: str, mean: float, deviation: float) -> int:
 def printed(value: PublishedNumber, metric: str) -> str:
     """A published mean with its deviation, with the digits that the paper prints."""
     if value.deviation is None:
-        return cell(metric, value.value)
+        return spread(metric, value.value, None)
     decimals = max(len(f"{number:.10g}".partition(".")[2]) for number in (value.value, value.deviation))
     return f"{value.value:,.{decimals}f} \N{PLUS-MINUS SIGN} {value.deviation:,.{decimals}f}".replace("-", MINUS)
 

@@ -9,7 +9,6 @@ from orchestrator.analysis.groups import DifferenceNumbers, GroupLine, GroupNumb
 from orchestrator.report import formats
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable
-from search_spaces.published import PublishedNumber
 
 BEST_IS_LEAST = ("test_perplexity", "valid_perplexity")
 ORDERED = ("press_rank", "effective_rank_1e-4")
@@ -55,12 +54,8 @@ def _cells(line: GroupLine, columns: Sequence[tuple[str, Sequence[str]]]) -> Ite
         yield Cell(text=formats.spread(metric, found.mean, found.sd), number=found.mean)
         for corpus in corpora:
             printed = line.published[corpus].get(metric)
-            text = _printed_text(metric, printed) if printed else DASH
+            text = formats.printed(printed, metric) if printed else DASH
             yield Cell(text=text, number=printed.value if printed else None)
-
-
-def _printed_text(metric: str, value: PublishedNumber) -> str:
-    return formats.spread(metric, value.value, None) if metric == "parameters" else formats.printed(value, metric)
 
 
 def _order(numbers: GroupNumbers) -> Iterator[str]:
