@@ -14,7 +14,7 @@ from pathlib import Path
 
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
-from tests.orchestrator.scripted_trials import BAD_INPUT, EXITS, KILLED_ONCE, RAISES, SLOW, log
+from tests.orchestrator.scripted_trials import BAD_INPUT, EXITS, KILLED_ONCE, RAISES, SLOW, log, log_lines
 from trainables.config import TrialConfig
 from trainables.errors import UserError
 from trainables.later_files import read_later, write_later
@@ -23,8 +23,10 @@ from trainables.runtime import Runtime, trial_directory
 from trainables.trial import locked
 
 KEY = StudyKey(study="measured later", scale="smoke", corpus="none")
-FULL_DISK = 700
+FULL_DISK, IN_COMPANY = 700, 800
 SLOW_S = 0.5
+COMPANY_S = 60.0
+"""How long a measurement waits for another one; starting a worker takes seconds on a busy machine."""
 NAMES = ("first@1", "second@1")
 
 
@@ -49,11 +51,22 @@ def measure_scripted(config: TrialConfig, *, directory: Path, runtime: Runtime, 
             log(directory, f"start {config.seed} {name}")
             if behaviour == SLOW:
                 time.sleep(SLOW_S)
+            if behaviour == IN_COMPANY:
+                _wait_for_another(directory)
             if name == NAMES[1]:
                 _misbehave(behaviour, directory)
             metric = name.partition("@")[0]
             write_later(directory, config.trial_id, name, ({metric: config.seed}, None))
             log(directory, f"end {config.seed} {name}")
+
+
+def _wait_for_another(directory: Path) -> None:
+    """Return once a measurement of another trial is under way or was; raise where none comes."""
+    deadline = time.monotonic() + COMPANY_S
+    while len({line.split()[1] for line in log_lines(directory.parents[2])}) < 2:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"no other trial was measured within {COMPANY_S:.0f} s")
+        time.sleep(0.05)
 
 
 def _misbehave(behaviour: int, directory: Path) -> None:
