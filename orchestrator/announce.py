@@ -91,7 +91,7 @@ def paper_command(argument: str, study: Study, key: StudyKey, typed: Sequence[st
     if key.scale == "paper":
         return None
     corpora = study.corpora or ("ptb" if key.corpus == "pydocs" else key.corpus,)
-    words = [word for corpus in corpora for word in ("--corpus", corpus)]
+    words = [word for corpus in corpora for word in ("--corpus", corpus)] if study.reads_text else []
     return shlex.join(["python", "sweep.py", argument, "--scale", "paper", *words, *_kept(typed)])
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from search_spaces.experiment_scales import shrink
+from trainables.any_config import AnyConfig
 from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig, OutputLayerConfig, TrialConfig
 from trainables.layer_configs import MixtureConfig
 
@@ -81,8 +83,12 @@ SCALES = {
 }
 
 
-def apply_scale(scale: Scale, config: TrialConfig) -> TrialConfig:
+def apply_scale(scale: Scale, config: AnyConfig) -> AnyConfig:
     """The config at this scale; at paper scale, the config itself."""
+    return _language_model(scale, config) if isinstance(config, TrialConfig) else shrink(scale.name, config)
+
+
+def _language_model(scale: Scale, config: TrialConfig) -> TrialConfig:
     model, training, evaluation = config.model, config.training, config.evaluation
     widths = ("embedding_width", "hidden_width", "context_width")
     rates = (
@@ -126,7 +132,7 @@ def apply_scale(scale: Scale, config: TrialConfig) -> TrialConfig:
     )
 
 
-def smoke_corner(trials: Sequence[TrialConfig]) -> list[TrialConfig]:
+def smoke_corner(trials: Sequence[AnyConfig]) -> list[AnyConfig]:
     """The four trials in which every part of a study shows: first and last of a grid's first and last row, about."""
     if len(trials) <= 4:
         return list(trials)

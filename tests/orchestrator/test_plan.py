@@ -116,9 +116,10 @@ def test_overrides_are_json_or_text() -> None:
     settings = ["a=1", "b=0.5", "c=null", "d=word", 'e="1"']
     assert parse_overrides(settings) == {"a": 1, "b": 0.5, "c": None, "d": "word", "e": "1"}
     config = plan_of("ptb").trials[0].config
-    averaging = apply_overrides([config], {"training.averaging": {"name": "nt_asgd"}})[0].training.averaging
-    assert averaging == NtAsgdConfig(nonmonotone_interval=5)
-    assert apply_overrides([config], {"corpus.vocabulary_limit": 50})[0].corpus.vocabulary_limit == 50
+    [changed] = apply_overrides([config], {"training.averaging": {"name": "nt_asgd"}, "corpus.vocabulary_limit": 50})
+    assert isinstance(changed, TrialConfig)
+    assert changed.training.averaging == NtAsgdConfig(nonmonotone_interval=5)
+    assert changed.corpus.vocabulary_limit == 50
 
 
 @pytest.mark.parametrize(

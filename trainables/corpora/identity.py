@@ -27,6 +27,10 @@ class CorpusIdentity:
         return self.vocabulary_size if limit is None else min(limit, self.vocabulary_size)
 
 
+NO_TEXT = CorpusIdentity(name="none", sha256="0" * 64, train_tokens=0, valid_tokens=0, test_tokens=0, vocabulary_size=0)
+"""In place of a corpus, for studies whose trials read none."""
+
+
 def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
     """Return the identity of the corpus `name`.
 
