@@ -16,6 +16,7 @@ from orchestrator.options import (
     AnySettings,
     DataDir,
     Format,
+    OneStudyArgument,
     Storage,
     StoreUrl,
     StudyArgument,
@@ -99,7 +100,7 @@ def status(
 
 @app.command("results")
 def results(
-    study: StudyArgument,
+    study: OneStudyArgument,
     scale: AnyScale = None,
     corpus: AnyCorpus = None,
     settings: AnySettings = None,
@@ -124,26 +125,11 @@ def report(
     storage: Storage = STORAGE,
     out: Annotated[Path | None, typer.Option("--out", help="The folder to write to.")] = None,
 ) -> None:
-    """Write the report of what the store holds, trials missing or not."""
-    from orchestrator.announce import paper_command
-    from orchestrator.listing import choose_variant
-    from orchestrator.report.index import write_index
-    from orchestrator.report.terminal import summary_group
-    from orchestrator.store.opening import open_store
-    from orchestrator.sweep import default_report_folder, write_report
-    from search_spaces.catalog import load_study
+    """Write the report of what the store holds, trials missing or not; with all, of every built-in study it has."""
+    from orchestrator.rereport import report_again
 
-    shown = console()
-    chosen = load_study(study)
-    with open_store(store_url(store, storage), create=False) as opened:
-        key = choose_variant(opened, chosen.name, _wanted(scale, corpus, settings))
-        folder = out or default_report_folder(storage.resolve(), key)
-        command = paper_command(study, chosen, key, context.obj)
-        result = write_report(opened, chosen, key, folder.resolve(), paper_command=command)
-    shown.print(summary_group(result.summary))
-    shown.print(f"Report: {result.path}", soft_wrap=True)
-    if out is None:
-        write_index(folder.parent)
+    wanted = _wanted(scale, corpus, settings)
+    report_again(study, wanted, store_url(store, storage), storage.resolve(), out, context.obj, console())
 
 
 @corpus_app.command("fetch")

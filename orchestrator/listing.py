@@ -204,7 +204,7 @@ def print_rank(file: Path, method: str, eps: str, form: str, console: Console) -
         print(json.dumps(report, indent=1))
         return
     records = [
-        {"measure": name, "value": value if isinstance(value, str) else f"{value:.8g}"}
+        {"measure": name, "value": value if isinstance(value, str) else f"{value:.6g}"}
         for name, value in report.items()
     ]
     print_records(records, {"measure": "measure", "value": "value"}, form, console)

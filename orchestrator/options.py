@@ -38,7 +38,7 @@ AnySettings = Annotated[
 Address = Annotated[str | None, typer.Option("--address", help="A running Ray cluster. [default: start Ray]")]
 Gpus = Annotated[
     float | None,
-    typer.Option("--gpus-per-trial", help="0, a fraction or a number. [default: 1 at scales small and paper, else 0]"),
+    typer.Option("--gpus-per-trial", help="0, a fraction of one, or 1. [default: 1 at scales small and paper, else 0]"),
 ]
 Cores = Annotated[int, typer.Option("--cores-per-trial", min=1, help="Threads of a trial that runs on a CPU.")]
 MaxConcurrent = Annotated[
@@ -63,6 +63,7 @@ Search = Annotated[
 Budget = Annotated[
     int | None, typer.Option("--budget", help="Trials that a tuned study picks for each side. [default: by scale]")
 ]
+OneStudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name or a Python file.")]
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, a Python file, or all.")]
 
 

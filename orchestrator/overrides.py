@@ -43,7 +43,7 @@ def apply_overrides(configs: Sequence[AnyConfig], overrides: Mapping[str, Any]) 
     if not overrides:
         return list(configs)
     contents = [config.model_dump(mode="json") for config in configs]
-    _require_keys(overrides, [_dotted(content) for content in contents], contents)
+    _require_keys(overrides, [dotted_keys(content) for content in contents], contents)
     return [_replaced(content, overrides) for content in contents]
 
 
@@ -94,13 +94,13 @@ def _replaced(content: dict[str, Any], overrides: Mapping[str, Any]) -> AnyConfi
         raise UserError(f"--set cannot give {place_named} the value {first['input']!r}: {first['msg']}") from error
 
 
-def _dotted(content: Mapping[str, Any], prefix: str = "") -> list[str]:
+def dotted_keys(content: Mapping[str, Any], prefix: str = "") -> list[str]:
     """Every key, also those of whole parts such as `training.averaging`, which can be set as JSON objects."""
     keys = []
     for key, value in content.items():
         keys.append(prefix + key)
         if isinstance(value, dict):
-            keys += _dotted(value, f"{prefix}{key}.")
+            keys += dotted_keys(value, f"{prefix}{key}.")
     return keys
 
 

@@ -12,12 +12,12 @@ from typing import Any
 from pydantic import ValidationError
 
 from orchestrator.estimates import Estimate, estimate
-from orchestrator.overrides import apply_overrides, overrides_json
+from orchestrator.overrides import apply_overrides, dotted_keys, overrides_json
 from orchestrator.own_inputs import OwnInputs
 from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.tuning.plan import DEFAULT_SEARCH, TuningPlan, plan_tuning, refuse_tuned
 from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
-from search_spaces.study import Study
+from search_spaces.study import Curves, GridMap, Study
 from trainables.any_config import KINDS, AnyConfig, read_config
 from trainables.config import MIN_STREAM, CorpusConfig, TrialConfig
 from trainables.corpora import NO_TEXT, CorpusIdentity, identity, resolve_argument
@@ -110,6 +110,7 @@ def make_plan(
     named = tuning.known() if tuning is not None else _named_trials(study, scale, content, overrides)
     trials = tuple(_trial_plan(name, config, known) for name, config in named)
     _refuse_duplicates(study, trials)
+    _refuse_unknown_keys(study, trials)
     # Another way to search is another variant of the study; a larger budget is more of the same one.
     searched = {} if tuning is None or tuning.search == DEFAULT_SEARCH else {"search": tuning.search}
     key = StudyKey(
@@ -265,6 +266,23 @@ def _require_text(config: TrialConfig, corpus: CorpusIdentity) -> None:
             raise UserError(
                 f"a batch of {batch} needs at least {MIN_STREAM * batch} tokens, but the {split} text of "
                 f"{corpus.name} has {tokens}; use a longer corpus or a smaller batch size"
+            )
+
+
+def _refuse_unknown_keys(study: Study, trials: Sequence[TrialPlan]) -> None:
+    """A request over a config value that no trial has would answer nothing, and only after the training."""
+    maps = [request for request in study.analyses if isinstance(request, GridMap)]
+    wanted = [key for request in maps for key in (request.row, request.column)]
+    # Without a dot it may be a metric, which nobody knows before.
+    wanted += [request.x for request in study.analyses if isinstance(request, Curves) and "." in request.x]
+    known = {key for trial in trials for key in dotted_keys(trial.config.model_dump(mode="json"))} if wanted else set()
+    for key in wanted:
+        if key not in known:
+            near = difflib.get_close_matches(key, sorted(known), n=3, cutoff=0.5)
+            hint = f"did you mean {' or '.join(near)}? " if near else ""
+            raise UserError(
+                f"an analysis of {study.name} is over {key!r}, and no trial has that key: {hint}Keys are those of the "
+                "config, as --dry-run prints it; mend its analyses"
             )
 
 

@@ -11,7 +11,15 @@ from trainables.errors import UserError
 
 def check_options(options: ScheduleOptions) -> None:
     """Raise UserError for numbers that no machine could serve."""
-    gpus = options.gpus_per_trial
+    check_gpus(options.gpus_per_trial)
+    if options.runtime.threads < 1:
+        raise UserError(f"--cores-per-trial takes a number from 1, not {options.runtime.threads}.")
+    if options.max_concurrent is not None and options.max_concurrent < 1:
+        raise UserError(f"--max-concurrent takes a number from 1, not {options.max_concurrent}.")
+
+
+def check_gpus(gpus: float) -> None:
+    """Raise UserError for GPUs a trial that no machine could serve."""
     if not isfinite(gpus) or gpus < 0:
         raise UserError(f"--gpus-per-trial takes 0, a fraction of one GPU or 1, not {gpus:g}.")
     if gpus > 1:
@@ -19,10 +27,6 @@ def check_options(options: ScheduleOptions) -> None:
             f"--gpus-per-trial takes at most 1, not {gpus:g}: one model trains on one GPU, and as many trials run at "
             "the same time as there are GPUs."
         )
-    if options.runtime.threads < 1:
-        raise UserError(f"--cores-per-trial takes a number from 1, not {options.runtime.threads}.")
-    if options.max_concurrent is not None and options.max_concurrent < 1:
-        raise UserError(f"--max-concurrent takes a number from 1, not {options.max_concurrent}.")
 
 
 def per_pack(options: ScheduleOptions) -> dict[str, float]:

@@ -78,12 +78,12 @@ def run(
         search=search,
         budget=budget,
     )
+    gpus = _gpus(gpus_per_trial, scale)
     if dry_run:
         from orchestrator.plan_listing import print_plans
 
         # The other formats are for programs: they get the plan alone.
-        gpu = _gpus(gpus_per_trial, scale) > 0
-        measured = _measured(plans, store_url(store, storage), gpu=gpu) if form == "table" else []
+        measured = _measured(plans, store_url(store, storage), gpu=gpus > 0) if form == "table" else []
         print_plans(plans, form, console(), measured=measured)
         return
     options = _options(
@@ -91,7 +91,7 @@ def run(
         store,
         storage,
         address=address,
-        gpus_per_trial=_gpus(gpus_per_trial, scale),
+        gpus_per_trial=gpus,
         cores_per_trial=cores_per_trial,
         max_concurrent=max_concurrent,
         deterministic=deterministic,
@@ -157,7 +157,12 @@ def _measured(plans: Sequence[Plan], store_url: str, *, gpu: bool) -> list[str]:
 
 
 def _gpus(asked: float | None, scale: str) -> float:
-    return asked if asked is not None else 1.0 if scale in ("small", "paper") else 0.0
+    if asked is None:
+        return 1.0 if scale in ("small", "paper") else 0.0
+    from orchestrator.resources import check_gpus
+
+    check_gpus(asked)
+    return asked
 
 
 def _options(context: typer.Context, store: str | None, storage: Path, **resources: Any) -> RunOptions:

@@ -37,7 +37,13 @@ COMMANDS = ("studies", "status", "results", "report", "retry", "corpus", "store"
 def load_study(name: str) -> Study:
     """The study called `name`, or the one in the Python file `name`. Raises UserError where there is none."""
     if name.endswith(".py") or "/" in name:
-        return _study_in(_import_file(Path(name)), name)
+        study = _study_in(_import_file(Path(name)), name)
+        if study.name in (*NAMES, ALL, *COMMANDS):
+            raise UserError(
+                f"a study of your own needs a name of its own, as results are kept by it; {name} calls its study "
+                f"{study.name!r}, which is built in: rename it"
+            )
+        return study
     if name not in NAMES:
         near = difflib.get_close_matches(name, (*NAMES, ALL, *COMMANDS), n=2, cutoff=0.6)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
@@ -70,7 +76,7 @@ def _import_file(path: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except UserError as error:
         raise UserError(f"the study file {path}: {error}") from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # Whatever a user's file raises is a fault in that file, and said as such.
         raise UserError(f"the study file {path} cannot be read: {type(error).__name__}: {error}; mend it") from error
     return module

@@ -19,7 +19,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
 
 STUDY = Study(
     name="qualitative",
-    title="The likeliest next words at eighteen contexts",
+    title="The likeliest next words at chosen contexts",
     question="Do high-rank models have the true next word among their five likeliest where low-rank ones do not?",
     source="On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021), Fig. 3 and SM Table 2",
     trials=trials,

@@ -14,6 +14,7 @@ A study file makes one `Study`; everything but its name and its trials, or its t
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -101,6 +102,12 @@ class Study:
         """Raise UserError for a field of another type: it would show only after the training."""
         for name in ("name", "title", "question", "source"):
             _require(isinstance(getattr(self, name), str), self, name, "a text")
+        _require(
+            re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", self.name) is not None,
+            self,
+            "name",
+            "letters, digits, dots, hyphens and underscores, as folders are called by it",
+        )
         for name in ("corpora", "measurements", "deviations"):
             texts = getattr(self, name)
             _require(

@@ -62,9 +62,9 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
         layer_files=tuple(_read_layers(path) for path in options.layers or ()),
     )
     directory = options.directory or trial_directory(Path("results"), config.trial_id)
-    if read_outcome(directory, config.trial_id) is not None:
-        print(f"{directory} has this trial's result already; it is shown again.", file=sys.stderr)
     try:
+        if read_outcome(directory, config.trial_id) is not None:
+            print(f"{directory} has this trial's result already; it is shown again.", file=sys.stderr)
         return run_trial(config, directory=directory, runtime=runtime, on_epoch=_print_epoch)
     except UserError:
         raise

@@ -15,7 +15,7 @@ from orchestrator.analysis.equivalence import (
     smallest_equivalence_margin,
     tost,
 )
-from orchestrator.analysis.samples import Names, SampleSummary, summarise_sample
+from orchestrator.analysis.samples import FEWEST, Names, SampleSummary, obstacle, summarise_sample
 from orchestrator.analysis.significance import TTest, students_t, welch_t
 
 
@@ -30,7 +30,8 @@ class GroupComparison:
     effect: EffectSize
     bootstrap: BootstrapInterval
     detectable: Distance
-    """What Welch's test at 0.05 finds with 80% power, if the true deviations are those seen."""
+    """What Welch's test at 0.05 finds with 80% power, if the true deviations are those seen. Like the bootstrap, it is
+    there from FEWEST values of each group."""
     smallest_margin: Distance
     equivalence: Equivalence | None
     """None where no margin was given."""
@@ -49,14 +50,15 @@ def compare(
     `seed` is the bootstrap's, `names` are what each `missing` calls the groups.
     """
     a, b = summarise_sample(a_values), summarise_sample(b_values)
+    few = obstacle(a, b, names=names) or obstacle(a, b, names=names, fewest=FEWEST)
     return GroupComparison(
         a=a,
         b=b,
         student=students_t(a, b, names=names),
         welch=welch_t(a, b, names=names),
         effect=hedges_g(a, b, names=names),
-        bootstrap=bootstrap_interval(a_values, b_values, seed, names=names),
-        detectable=smallest_detectable_difference(a.sd, a.n, b.sd, b.n, names=names),
+        bootstrap=BootstrapInterval(missing=few) if few else bootstrap_interval(a_values, b_values, seed, names=names),
+        detectable=Distance(missing=few) if few else smallest_detectable_difference(a.sd, a.n, b.sd, b.n, names=names),
         smallest_margin=smallest_equivalence_margin(a, b, names=names),
         equivalence=None if margin is None else tost(a, b, margin, names=names),
     )

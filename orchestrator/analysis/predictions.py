@@ -26,6 +26,8 @@ class Prediction:
     """Its place among all words, 1 for the likeliest."""
     top: tuple[tuple[str, float], ...]
     """The likeliest words with their probabilities."""
+    in_text: str | None = None
+    """What follows in the text, where the contexts say so; another word than `next` where the vocabulary was cut."""
 
     @property
     def askable(self) -> bool:
@@ -50,8 +52,13 @@ class PredictionNumbers:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The word that follows each context; empty where no model has a prediction."""
+        """The word that follows each context, as the vocabulary has it; empty where no model has a prediction."""
         return tuple(next((cell.next for cell in row if cell), "") for row in self.cells)
+
+    @property
+    def words_in_text(self) -> tuple[str, ...]:
+        """The word that follows each context in the text, "" where that is not known."""
+        return tuple(next((cell.in_text or "" for cell in row if cell), "") for row in self.cells)
 
     def hits(self, j: int) -> tuple[int, int]:
         """At how many contexts the j-th model has the true word among its likeliest, and at how many it could have."""
@@ -90,6 +97,7 @@ def _read(value: object) -> Prediction | None:
     return Prediction(
         next=found["next"],
         probability=found["probability"],
+        in_text=found.get("next_in_text"),
         rank=found["rank"],
         top=tuple((word, probability) for word, probability in top),
     )

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+FEWEST = 5
+"""Values of each group that a bootstrap and a statement about power need: with fewer, both promise too much."""
 Names = tuple[str, str]
 """What `missing` calls the two groups."""
 
@@ -73,14 +75,14 @@ def pooled_sd(a: SampleSummary, b: SampleSummary) -> float:
     return math.hypot(a.sd * math.sqrt((a.n - 1) / df), b.sd * math.sqrt((b.n - 1) / df))
 
 
-def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, spread: bool = True) -> str:
+def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, spread: bool = True, fewest: int = 2) -> str:
     """Why the two cannot be held against each other, in words; empty where they can.
 
-    `spread=False` leaves out that neither group has any.
+    `spread=False` leaves out that neither group has any; `fewest` is how many values of each are needed.
     """
     groups = tuple(zip((a, b), names, strict=True))
-    if few := [f"{'none' if group.n == 0 else '1'} of {name}" for group, name in groups if group.n < 2]:
-        return f"at least 2 values of each group are needed, there is {' and '.join(few)}"
+    if few := [f"{group.n or 'none'} of {name}" for group, name in groups if group.n < fewest]:
+        return f"at least {fewest} values of each group are needed, there is {' and '.join(few)}"
     if unknown := [name for group, name in groups if group.sd is None]:
         return f"the standard deviation of {' and '.join(unknown)} is not known"
     if spread and max(a.sd or 0.0, b.sd or 0.0) < sys.float_info.min:

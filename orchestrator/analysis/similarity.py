@@ -71,9 +71,9 @@ def similarity_numbers(frame: pd.DataFrame, request: Similarity, *, corpus: str,
             rho=tuple(tuple(summarise_sample(by_benchmark[name][group]).mean for group in groups) for name in names),
         ),
         pairs={name: int(frame[pairs[name]].dropna().iloc[0]) for name in names if frame[pairs[name]].notna().any()},
-        published={
-            name: _printed(request.published[name], groups) for name in corpora_beside(request.published, corpus)
-        },
+        published={}
+        if tag  # the printed values are of other benchmarks
+        else {name: _printed(request.published[name], groups) for name in corpora_beside(request.published, corpus)},
     )
 
 

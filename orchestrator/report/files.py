@@ -21,11 +21,12 @@ COEFFICIENT_COLUMNS = ("", "_low", "_high", "_p")
 
 
 def write_files(summary: StudySummaryNumbers, results: FlatResults, out: Path) -> None:
-    """Write trials.csv, correlations.csv and a METRIC_over_ROW_COLUMN.csv for each grid into `out`."""
+    """Write trials.csv, correlations.csv if there are any, and METRIC_over_ROW_COLUMN.csv of each grid into `out`."""
     trials = io.StringIO()
     write_results(results, "csv", trials)
     write_file(out / TRIALS_FILE, trials.getvalue().encode())
-    write_csv(out / "correlations.csv", _correlation_lines(summary.correlations))
+    if summary.correlations:
+        write_csv(out / "correlations.csv", _correlation_lines(summary.correlations))
     for grid in summary.grids:
         write_csv(out / f"{grid.name}.csv", _grid_lines(grid))
 

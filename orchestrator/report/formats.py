@@ -86,17 +86,24 @@ def cell(metric: str, value: float | None) -> str:
 
 
 def spread(metric: str, mean: float | None, deviation: float | None) -> str:
-    """A mean with its standard deviation, where there is one, to the mean's decimals: "57.08 +- 0.09"."""
+    """A mean with its standard deviation, where there is one, to as many decimals as mean anything: "57.08 +- 0.09"."""
     if mean is None:
         return "\N{EN DASH}"
     if metric == "parameters":
         # Cut off and not rounded, as the papers print it.
         return f"{int(mean) // 10_000 / 100:.2f}M" if mean >= 1e6 else f"{mean / 1e3:.1f}k"
-    shown = f"{mean:,.0f}" if metric == "press_rank" else cell(metric, mean)
     if deviation is None:
-        return shown
-    decimals = len(shown.partition(".")[2])
-    return f"{shown} \N{PLUS-MINUS SIGN} {deviation:,.{decimals}f}"
+        return cell(metric, mean)
+    decimals = _decimals(metric, mean, deviation)
+    return f"{mean:,.{decimals}f} \N{PLUS-MINUS SIGN} {deviation:,.{decimals}f}".replace("-", MINUS)
+
+
+def _decimals(metric: str, mean: float, deviation: float) -> int:
+    """As many as the value has in a cell, but none finer than the deviation's second digit: they mean nothing."""
+    shown = 1 if metric == "press_rank" and abs(mean) < 1e3 else len(cell(metric, mean).partition(".")[2])
+    if deviation <= 0:
+        return 0 if float(mean).is_integer() else shown
+    return max(0, min(shown, 1 - math.floor(math.log10(deviation))))
 
 
 def signed(value: float | None) -> str:

@@ -14,6 +14,7 @@ from orchestrator.analysis.frames import FlatResults
 from orchestrator.analysis.summary import StudySummaryNumbers
 from orchestrator.report import formats, sentences, tables
 from orchestrator.report.figures import DrawnFigure
+from orchestrator.report.glossary import terms
 from orchestrator.report.sections import Section
 from orchestrator.report.tables import TextTable
 from search_spaces.study import Study
@@ -51,6 +52,8 @@ class Page:
     figures: Sequence[DrawnFigure]
     trials: TextTable
     trials_file: str
+    terms: Sequence[tuple[str, str]]
+    """Words of the page with their meaning."""
     deviations: Sequence[str]
 
 
@@ -85,6 +88,7 @@ def compose(
         figures=figures,
         trials=tables.trials_table(results),
         trials_file=trials_file,
+        terms=terms(results),
         deviations=study.deviations,
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from orchestrator.analysis.comparison import ComparedCorrelation, PublishedValue
 from orchestrator.analysis.environments import Environment
 from orchestrator.analysis.summary import Extremes, StudySummaryNumbers
+from orchestrator.display import counted
 from orchestrator.report import formats
 from search_spaces.study import Study
 
@@ -32,7 +33,11 @@ def coverage(summary: StudySummaryNumbers) -> str:
     if summary.done == summary.trials:
         return f"All {summary.trials} trials are done." if summary.trials > 1 else "The one trial is done."
     others = ", ".join(f"{count} {state}" for state, count in summary.counts.items() if state != "done")
-    return f"{summary.done} of {summary.trials} trials are done ({others}); everything below is over the done ones."
+    is_or_are = "is" if summary.done == 1 else "are"
+    return (
+        f"{summary.done} of {summary.trials} trials {is_or_are} done ({others}); everything below is over "
+        f"{'that one' if summary.done == 1 else 'the done ones'}."
+    )
 
 
 def _range(extremes: Extremes) -> str:
@@ -41,7 +46,9 @@ def _range(extremes: Extremes) -> str:
     if extremes.least == extremes.greatest:
         return f"{name} is {least} in every trial."
     spread = f"{name} runs from {least} ({extremes.least_name}) to {greatest} ({extremes.greatest_name})"
-    return f"{spread}, a factor of {extremes.greatest / extremes.least:.2g}." if extremes.least > 0 else f"{spread}."
+    if extremes.least <= 0:
+        return f"{spread}."
+    return f"{spread}, a factor of {formats.number(extremes.greatest / extremes.least, digits=3)}."
 
 
 def correlation(line: ComparedCorrelation) -> str:
@@ -62,13 +69,13 @@ def correlation(line: ComparedCorrelation) -> str:
 
 
 def comparison(line: ComparedCorrelation, published: PublishedValue) -> str:
-    """Where a published value lies beside our interval. Compatible is not equal, and says so."""
+    """Where a published value lies beside our interval. Inside is not equal, and says so."""
     name = f"The published {formats.coefficient(published.value)} ({formats.corpus_title(published.corpus)})"
     if line.pearson.interval is None:
         return f"{name} has no interval of ours to be held against."
     ours = formats.interval(line.pearson.interval)
     if published.value in line.pearson.interval:
-        return f"{name} lies inside our interval {ours}: compatible, which does not show that the two are equal."
+        return f"{name} lies inside our interval {ours}, which does not show that the two are equal."
     side = "below" if published.value < line.pearson.interval.low else "above"
     return f"{name} lies {side} our interval {ours}."
 
@@ -142,9 +149,9 @@ def _limits(summary: StudySummaryNumbers) -> list[str]:
 
 def _where(line: ComparedCorrelation) -> str:
     if line.window is None:
-        return f"Over all {line.pearson.n} trials with a result"
+        return f"Over all {counted(line.pearson.n, 'trial')} with a result"
     inside = formats.window(line.window, line.y)
-    return f"Inside {inside} ({line.pearson.n} trials)"
+    return f"Inside {inside} ({counted(line.pearson.n, 'trial')})"
 
 
 def _spelled(missing: str, line: ComparedCorrelation) -> str:

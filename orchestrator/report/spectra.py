@@ -12,6 +12,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from orchestrator.report.figures import COLOURS, STYLE, new_figure
@@ -78,6 +79,9 @@ def _draw_by_rank(
     axes.add_collection(LineCollection(curves, array=ranks, cmap=COLOURS, norm=norm, linewidths=0.9, alpha=0.85))
     bar = figure.colorbar(ScalarMappable(norm, COLOURS), ax=axes, pad=0.02, label="Press rank")
     bar.ax.minorticks_off()
+    if not isinstance(norm, LogNorm):
+        bar.ax.yaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
+    bar.ax.yaxis.set_major_formatter("{x:g}")
 
 
 def _draw_groups(

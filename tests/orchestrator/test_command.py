@@ -279,6 +279,18 @@ def test_report_can_go_to_another_folder(undisturbed: Path, tmp_path: Path) -> N
     assert (tmp_path / "there" / "report.html").is_file()
 
 
+def test_report_all_writes_every_report_of_the_store(undisturbed: Path, tmp_path: Path) -> None:
+    storage = tmp_path / "results"
+    shutil.copytree(undisturbed, storage)
+    written = sorted((storage / "reports").glob("*/report.html"))
+    for page in written:
+        page.unlink()
+    answer = sweep("report", "all", "--storage", storage)
+    assert answer.returncode == 0, answer.stderr
+    assert sorted((storage / "reports").glob("*/report.html")) == written
+    assert f"All reports: {storage}/reports/index.html" in answer.stdout
+
+
 def test_rank_measures_a_saved_matrix(tmp_path: Path) -> None:
     numbers = np.random.default_rng(0)
     np.save(tmp_path / "low.npy", numbers.normal(size=(200, 7)) @ numbers.normal(size=(7, 90)))
@@ -311,6 +323,8 @@ SHARED = ROOT.parent / "shared" / "data"
         (("rank", "{tmp}/low.npy", "--eps", "float64"), "qr"),
         (("status", "--storage", "{tmp}/nowhere"), "nowhere"),
         (("results", "gss_grid", "--storage", "{tmp}/nowhere"), "nowhere"),
+        (("gss_grid", "--dry-run", "--gpus-per-trial", "1.5"), "at most 1"),
+        (("report", "all", "--out", "{tmp}/there"), "--out is the folder of one report"),
         (("gss_grid", "--dry-run", "--format", "yaml"), "table, csv, json"),
         (("gss_grid", "--format", "json"), "--dry-run"),
         (("gss_grid", "--scale", "smoke", "--gpus-per-trial", "nan", "--storage", "{tmp}/r"), "gpus-per-trial"),

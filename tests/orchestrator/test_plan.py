@@ -140,6 +140,11 @@ def test_overrides_are_json_or_text() -> None:
         ("STUDY = Study(name='mine', trials=lambda corpus: [], measurements=None)", "measurements of a study is"),
         ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)], label=lambda config: 1 / 0)", "label"),
         ("STUDY = Study(name='mine')", "at least one trial"),
+        ("STUDY = Study(name='gss_grid', trials=lambda corpus: [trial(corpus)])", "which is built in: rename it"),
+        ("STUDY = Study(name='../mine', trials=lambda corpus: [trial(corpus)])", "letters, digits"),
+        ("raise SystemExit(0)", "SystemExit"),
+        ("STUDY = over(GridMap(row='seed', column='output_layer.nme'))", "did you mean output_layer.name"),
+        ("STUDY = over(Curves(x='training.epoch', metrics=('test_perplexity',), caption=''))", "training.epochs"),
         ("STUDY = tuned(key='sede')", "sede"),
         ("STUDY = tuned(key='model.dropout_hidden')", "less than 1"),
         ("STUDY = tuned(side='two words')", "single words"),
@@ -148,7 +153,7 @@ def test_overrides_are_json_or_text() -> None:
     ],
 )
 def test_a_broken_study_file_gets_one_clear_sentence(tmp_path: Path, body: str, sentence: str) -> None:
-    head = """from search_spaces.study import Correlation, Study
+    head = """from search_spaces.study import Correlation, Curves, GridMap, Study
 from trainables.config import SoftmaxConfig, TrialConfig
 from search_spaces.tuning import Dimension, Tuning
 def trial(corpus):
@@ -156,6 +161,8 @@ def trial(corpus):
 def tuned(key="seed", side="a", base=trial):
     space = (Dimension(key=key, short="x", values=(1, 2)),)
     return Study(name="mine", tuning=Tuning(sides={side: base}, stage1=space, stage2=space, seeds=(3,)))
+def over(request):
+    return Study(name="mine", trials=lambda corpus: [trial(corpus)], analyses=(request,))
 """
     file = tmp_path / "mine.py"
     file.write_text(head + body)

@@ -10,6 +10,8 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
+from trainables.errors import UserError
+
 
 class ChunkPass(ABC):
     """One pass of a loss over its chunks of rows: each chunk goes through f, then its gradient comes back.
@@ -85,6 +87,11 @@ class _AutogradPass(ChunkPass):
             self._input_nV = logits_nV.clone().requires_grad_()
             # A copy, which the function may overwrite.
             self._output_nV = self._function(self._input_nV.clone())
+        if self._output_nV.shape != logits_nV.shape:
+            raise UserError(
+                f"a function of logits gives one number for each; {type(self._function).__name__} made "
+                f"{tuple(self._output_nV.shape)} of {tuple(logits_nV.shape)}: mend its forward"
+            )
         logits_nV.copy_(self._output_nV.detach())
 
     def pull_back_(self, gradient_nV: Tensor) -> None:

@@ -68,7 +68,7 @@ def _order(numbers: GroupNumbers) -> Iterator[str]:
         name = formats.capital(formats.title(metric))
         ordered = sorted(known, key=known.__getitem__)
         if metric in ORDERED:
-            shown = _with_ties([(group, formats.spread(metric, known[group], None)) for group in ordered])
+            shown = _with_ties([(group, known[group]) for group in ordered])
             yield f"{name} from low to high: {shown}.{_printed_order(numbers, metric, known)}"
         else:
             best, worst = (f"{group} ({formats.cell(metric, known[group])})" for group in (ordered[0], ordered[-1]))
@@ -76,12 +76,12 @@ def _order(numbers: GroupNumbers) -> Iterator[str]:
             yield f"{name} is the same in all." if same else f"{name} is lowest in {best} and highest in {worst}."
 
 
-def _with_ties(ordered: Sequence[tuple[str, str]]) -> str:
-    """ "softmax 26, lms_plif = mos 53"."""
-    by_value: dict[str, list[str]] = {}
-    for group, shown in ordered:
-        by_value.setdefault(shown, []).append(group)
-    return ", ".join(f"{' = '.join(groups)} {shown}" for shown, groups in by_value.items())
+def _with_ties(ordered: Sequence[tuple[str, float]]) -> str:
+    """ "softmax 26, lms_plif = mos 53.5"."""
+    by_value: dict[float, list[str]] = {}
+    for group, value in ordered:
+        by_value.setdefault(value, []).append(group)
+    return ", ".join(f"{' = '.join(groups)} {value:,.6g}" for value, groups in by_value.items())
 
 
 def _printed_order(numbers: GroupNumbers, metric: str, shown: Collection[str]) -> str:

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from orchestrator.analysis.predictions import Prediction, PredictionNumbers
+from orchestrator.display import counted
 from orchestrator.report.figures import STYLE, new_figure
 from orchestrator.report.sections.section import Drawing, Section
 from orchestrator.report.tables import Cell, TextTable
@@ -49,14 +50,14 @@ def _findings(numbers: PredictionNumbers) -> Iterator[str]:
     yield f"The true next word is among the five likeliest: {', '.join(shown)}."
     if numbers.not_askable:
         yield (
-            f"At {numbers.not_askable} of {len(numbers.contexts)} contexts the vocabulary lacks the true next word; "
-            "these count for no model."
+            f"At {numbers.not_askable} of {counted(len(numbers.contexts), 'context')} the vocabulary lacks the true "
+            "next word; these count for no model."
         )
     rows = [[cell.hit for cell in row if cell and cell.askable] for row in numbers.cells]
     everyone, no_one = sum(all(row) for row in rows if row), sum(not any(row) for row in rows if row)
     mixed = sum(map(bool, rows)) - everyone - no_one
     others = f"; at the {mixed} others some have it and some do not" if mixed else ""
-    yield f"All models have it at {everyone} contexts and none at {no_one}{others}."
+    yield f"All models have it at {counted(everyone, 'context')} and none at {no_one}{others}."
 
 
 def _hits_table(numbers: PredictionNumbers) -> TextTable:
@@ -81,9 +82,15 @@ def _words_table(numbers: PredictionNumbers) -> TextTable:
                 Cell(text=word, kind="short"),
                 *(Cell(text=_expected(cell), kind="name") for cell in row),
             )
-            for context, word, row in zip(numbers.contexts, numbers.words, numbers.cells, strict=True)
+            for context, word, row in zip(numbers.contexts, _words(numbers), numbers.cells, strict=True)
         ),
     )
+
+
+def _words(numbers: PredictionNumbers) -> list[str]:
+    """What follows each context: "banknote (as <unk>)" where the vocabulary lacks it."""
+    pairs = zip(numbers.words, numbers.words_in_text, strict=True)
+    return [f"{text} (as {word})" if text and text != word else word for word, text in pairs]
 
 
 def _expected(cell: Prediction | None) -> str:
@@ -94,7 +101,8 @@ def _expected(cell: Prediction | None) -> str:
 
 
 def _csv(numbers: PredictionNumbers) -> Iterator[list[object]]:
-    yield ["context", "next_word", "model", "rank", "probability", "likeliest", "their_probabilities"]
+    words = ("next_word", "next_word_in_text")
+    yield ["context", *words, "model", "rank", "probability", "likeliest", "their_probabilities"]
     for context, row in zip(numbers.contexts, numbers.cells, strict=True):
         for model, cell in zip(numbers.models, row, strict=True):
             if cell is not None:
@@ -102,6 +110,7 @@ def _csv(numbers: PredictionNumbers) -> Iterator[list[object]]:
                 yield [
                     context,
                     cell.next,
+                    cell.in_text,
                     model,
                     cell.rank,
                     cell.probability,

@@ -10,6 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from orchestrator.analysis.similarity import Scores, SimilarityNumbers
+from orchestrator.display import counted
 from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, STYLE, new_figure
 from orchestrator.report.sections.section import Drawing, Section
@@ -62,16 +63,19 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
 def _findings(numbers: SimilarityNumbers) -> Iterator[str]:
     used = [numbers.pairs.get(name, 0) for name in numbers.scores.benchmarks]
     yield (
-        f"{sum(pairs >= 100 for pairs in used)} of {len(used)} benchmarks have 100 or more pairs of words that this "
-        "vocabulary knows."
+        f"Of {counted(len(used), 'benchmark')}, {sum(pairs >= 100 for pairs in used)} with 100 or more pairs of words "
+        "that this vocabulary knows."
     )
     wins = numbers.scores.wins()
     totals = {group: sum(row) for group, row in zip(numbers.scores.groups, wins, strict=True)}
     ordered = sorted(totals, key=lambda group: -totals[group])
-    yield (
-        f"Of {numbers.scores.compared()} comparisons of two models on a benchmark, won: "
-        f"{', '.join(f'{group} {totals[group]}' for group in ordered)}."
-    )
+    compared = numbers.scores.compared()
+    if compared:
+        ties = compared - sum(totals.values())
+        yield (
+            f"Of {counted(compared, 'comparison')} of two models on a benchmark, won: "
+            f"{', '.join(f'{group} {totals[group]}' for group in ordered)}{f'; ties {ties}' if ties else ''}."
+        )
 
 
 def _rho_table(numbers: SimilarityNumbers) -> TextTable:

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from orchestrator.analysis.frames import flatten
+from orchestrator.analysis.predictions import prediction_numbers
+from orchestrator.analysis.similarity import similarity_numbers
+from orchestrator.report import formats
 from orchestrator.report.build import build_report
-from search_spaces.study import Comparison, GroupTable
+from orchestrator.report.sections.predictions import prediction_section
+from orchestrator.report.sections.similarity import similarity_section
+from search_spaces.study import Comparison, GroupTable, Similarity
 from tests.orchestrator.report.synthetic import KEY, STUDY, make_results
 
 
@@ -36,3 +45,63 @@ def test_a_page_without_a_single_result_has_no_number_that_is_none(tmp_path: Pat
     study = replace(STUDY, analyses=(GroupTable(metrics=("test_perplexity",)), Comparison(baselines={"a": "b"})))
     result = build_report(study, KEY, planned, spectra={}, environments={}, paper_command=None, out=tmp_path)
     assert "<td>None" not in result.path.read_text() and ">nan<" not in result.path.read_text()
+
+
+@pytest.mark.parametrize(
+    ("metric", "mean", "deviation", "text"),
+    [
+        ("test_perplexity", 57.084, 0.094, "57.08 ± 0.09"),
+        ("test_perplexity", 117.84, 0.094, "117.8 ± 0.1"),
+        ("press_rank", 6.5, 0.71, "6.5 ± 0.7"),
+        ("press_rank", 402.0, 0.0, "402 ± 0"),
+        ("press_rank", 9981.4, 2.1, "9,981 ± 2"),
+        ("seconds_per_epoch", 0.2703, 0.1583, "0.27 ± 0.16"),
+        ("seconds_per_epoch", 100.23, 12.3, "100 ± 12"),
+    ],
+)
+def test_means_have_no_finer_digits_than_their_spread_allows(
+    metric: str, mean: float, deviation: float, text: str
+) -> None:
+    assert formats.spread(metric, mean, deviation) == text
+
+
+def test_means_that_differ_are_never_called_equal(tmp_path: Path) -> None:
+    rows, _ = make_results()
+    ranks = {"a": (6, 7), "b": (6, 6), "c": (2, 3), "d": (6, 6)}
+    for i, row in enumerate(rows):
+        group = "abcd"[i % 4]
+        row["name"], row["metrics"]["press_rank"] = f"{group} seed={i // 4}", ranks[group][i // 4 % 2]
+    study = replace(STUDY, analyses=(GroupTable(metrics=("press_rank",)),))
+    page = build_report(
+        study, KEY, rows, spectra={}, environments={}, paper_command=None, out=tmp_path
+    ).path.read_text()
+    assert "Press rank from low to high: c 2.5, b = d 6, a 6.5." in page
+
+
+def test_the_page_explains_the_words_that_it_uses_and_no_others(tmp_path: Path) -> None:
+    rows, _ = make_results()
+    page = build_report(
+        STUDY, KEY, rows, spectra={}, environments={}, paper_command=None, out=tmp_path
+    ).path.read_text()
+    terms = page[page.index('<h2 id="terms">') :]
+    assert "<dt>Press rank</dt>" in terms and "<dt>gss</dt>" in terms
+    assert "<dt>moc</dt>" not in terms and "softmax_dagger" not in terms
+
+
+def test_own_benchmarks_have_no_printed_values_beside_them() -> None:
+    metrics = {"similarity-0a1b2c MINE": 0.5, "similarity-0a1b2c pairs MINE": 20}
+    rows = [{**row, "metrics": metrics} for row in make_results()[0][:2]]
+    request = Similarity(published={"ptb": {"MEN": {rows[0]["name"]: 0.4}}})
+    found = similarity_numbers(flatten(rows).frame(), request, corpus="ptb", tag="0a1b2c")
+    assert found.scores.benchmarks == ("MINE",)
+    assert not found.published
+    assert "published" not in str(similarity_section(found).tables)
+
+
+def test_the_word_of_the_text_stands_beside_an_unknown_one() -> None:
+    told = {"next": "<unk>", "next_in_text": "banknote", "probability": 0.1, "rank": 1, "top": [["<unk>", 0.1]]}
+    [row] = make_results()[0][:1]
+    row["metrics"] = {"top_k A 1": json.dumps(told)}
+    section = prediction_section(prediction_numbers(flatten([row]).frame()))
+    assert "banknote (as <unk>)" in [cell.text for line in section.tables[1].body for cell in line]
+    assert section.files["predictions.csv"][1][1:3] == ["<unk>", "banknote"]

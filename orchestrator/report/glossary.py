@@ -1,0 +1,54 @@
+"""What the words on a page mean, for a reader who has nothing but the page."""
+
+from __future__ import annotations
+
+from orchestrator.analysis.frames import FlatResults
+from orchestrator.report import formats
+
+METRICS = {
+    "train_perplexity": "exp of the mean cross-entropy on the train text, at the kept epoch, with dropout on",
+    "test_perplexity": "exp of the mean cross-entropy of the next word, in nats: the lower, the better",
+    "generalisation_gap": "test less train perplexity",
+    "kept_epoch": "the epoch of the least validation loss, whose weights are kept and measured",
+    "press_rank": "how many singular values of the log-P matrix (a row a context, a column a word) exceed "
+    "0.5 \N{SQUARE ROOT}(rows + columns + 1) times the largest one times the precision of float32",
+    "effective_rank_1e-3": "the fewest singular values that hold all but the share in brackets of the sum of squares",
+    "entropy_rank": "exp of the entropy of the singular values divided by their sum (Roy and Vetterli 2007)",
+    "stable_rank": "sum of the squared singular values over the largest square",
+}
+NAMED = {"effective_rank_1e-3": "effective rank"}
+"""Metrics that several columns share a word for."""
+LAYERS = {
+    "softmax": "log P = log_softmax(x) of the logits x = W h + b; its matrix has a rank of at most d + 2",
+    "sigsoftmax": "log_softmax(2x \N{MINUS SIGN} ln(1 + e^x)) (Kanai et al. 2018)",
+    "gss": "Generalized SigSoftmax: log_softmax(f(x)) with a smooth bend f, c saying where and k how much; k = 1 is "
+    "softmax, c = 0 and k = 2 sigsoftmax",
+    "lms_plif": "log_softmax(f(x)) with a learned piecewise linear increasing function f (Ganea et al. 2019)",
+    "lms_plif_frozen": "lms_plif with slopes that stay as they were drawn (a dagger in the paper)",
+    "monotone_nn": "log_softmax(f(x)), f an increasing network of one hidden layer",
+    "mos": "Mixture of Softmaxes: K softmaxes of K context vectors, mixed (Yang et al. 2018)",
+    "moc": "Mixture of Contexts: K context vectors mixed before one softmax; the rank of softmax",
+    "mos_plif": "mos with one piecewise linear function on all logits",
+}
+IN_NAMES = {
+    "ET-ASGD": "SGD that changes to averaged SGD after a fixed epoch",
+    "NT-ASGD": "SGD that changes to averaged SGD once the validation loss has stopped falling",
+    "mos_dagger": "MoS with batch size 12 and d' = d = 280 at the paper's scale (a dagger in the paper)",
+    "softmax_dagger": "softmax with the sizes of mos_dagger, so fewer parameters (a dagger in the paper)",
+    "softmax_double_dagger": "softmax with d' = d = 340, as many parameters as mos_dagger (a double dagger there)",
+}
+
+
+def terms(results: FlatResults) -> list[tuple[str, str]]:
+    """The terms that the results use, each with its meaning."""
+    layers = {record.get("output_layer.name") for record in results.records}
+    words = {word for record in results.records for word in record["name"].split()}
+    return [
+        *((_title(name), text) for name, text in METRICS.items() if name in results.metric_columns),
+        *((name, text) for name, text in LAYERS.items() if name in layers),
+        *((name, text) for name, text in IN_NAMES.items() if name in words),
+    ]
+
+
+def _title(metric: str) -> str:
+    return NAMED.get(metric, formats.title(metric))
