@@ -59,7 +59,7 @@ def spectrum_metrics(sigma_NR: NDArray[np.float64], zero_rows_N: NDArray[np.int6
     - `first_half_r2`: share of the variance of its first half that a straight line over the index accounts for.
     - `input_spread`: standard deviation over inputs of the singular values of the first half over their mean.
     """
-    count, width = sigma_NR.shape
+    width = sigma_NR.shape[1]
     sigma_NR = np.where(np.arange(width) >= width - zero_rows_N[:, None], 0.0, sigma_NR)
     mean_R = sigma_NR.mean(axis=0)
     half_R = mean_R[: width // 2]

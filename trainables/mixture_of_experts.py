@@ -16,16 +16,16 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
+from torch.nn import functional
 
 Activation = Callable[[Tensor], Tensor]
 """From scores to values of the same shape. Those of gates and experts have the experts on dimension 1."""
-CONVOLUTIONS: dict[int, Callable[..., Tensor]] = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
+CONVOLUTIONS: dict[int, Callable[..., Tensor]] = {1: functional.conv1d, 2: functional.conv2d, 3: functional.conv3d}
 
 
 def relu(scores: Tensor) -> Tensor:
     """max(0, x)."""
-    return F.relu(scores)
+    return functional.relu(scores)
 
 
 def softmax_over_experts(scores: Tensor) -> Tensor:
@@ -85,7 +85,7 @@ class ExpertSum(nn.Module):
         if self.gate_activation is None or self.gate_weights_KUI is None:
             return inputs.new_full((1, self.experts, 1), 1 / self.experts)
         bias_KU = None if self.gate_bias_KU is None else self.gate_bias_KU.flatten()
-        scores = F.linear(inputs.flatten(1), self.gate_weights_KUI.flatten(0, 1), bias_KU)
+        scores = functional.linear(inputs.flatten(1), self.gate_weights_KUI.flatten(0, 1), bias_KU)
         return self.gate_activation(scores.unflatten(1, self.gate_weights_KUI.shape[:2]))
 
     @abstractmethod
@@ -129,7 +129,7 @@ class MixtureOfExperts(ExpertSum):
     def expert_scores(self, inputs: Tensor) -> Tensor:
         """N x K x O of inputs N x I."""
         bias_KO = None if self.expert_bias_KO is None else self.expert_bias_KO.flatten()
-        scores = F.linear(inputs, self.expert_weights.flatten(0, 1), bias_KO)
+        scores = functional.linear(inputs, self.expert_weights.flatten(0, 1), bias_KO)
         return scores.unflatten(1, (self.experts, self.outputs))
 
     def forward(self, inputs: Tensor) -> Tensor:
