@@ -5,8 +5,10 @@ The post gives figures without numbers. Each claim is put as a rule with a numbe
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -26,9 +28,15 @@ HALF = Interval(low=0.45, high=0.55)
 """What counts as about half."""
 STRAIGHT_R2 = 0.95
 """Share of the variance from which a decrease counts as roughly linear."""
-VANISHING, ENTROPY_RANK = "vanishing_1e-3", "entropy_rank"
-"""By what a layer is better conditioned: fewer singular values below a thousandth of the largest, or a spectrum spread
-over more of them."""
+VANISHING, STRAIGHTNESS = "vanishing_1e-3", "first_half_r2"
+BREAKING = (VANISHING, "vanishing_1e-1")
+"""By what a layer is less degenerate than another: fewer singular values below a thousandth, or a tenth, of the
+largest."""
+CONDITION = (VANISHING, "entropy_rank", "log10_condition_nonzero")
+"""By what a layer is better conditioned than another. The condition number itself is infinite where a row is zero."""
+BETTER_HIGHER = ("entropy_rank",)
+Outcome = Literal["held", "did not hold", "not decided"]
+"""Not decided: neither the claim nor its opposite is shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,9 +78,11 @@ class Step:
         return self.p_adjusted is not None and self.p_adjusted < SIGNIFICANCE
 
     @property
-    def held(self) -> bool:
-        """Whether it is so, and significantly."""
-        return self.decided and self.test.difference is not None and (self.test.difference < 0) == self.wants_lower
+    def outcome(self) -> Outcome:
+        """Whether it is significantly so, significantly the other way, or neither."""
+        if not self.decided or self.test.difference is None:
+            return "not decided"
+        return "held" if (self.test.difference < 0) == self.wants_lower else "did not hold"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,9 +97,14 @@ class LevelClaim:
     wanted: Interval
 
     @property
-    def held(self) -> bool | None:
-        """None where there are too few seeds to say."""
-        return None if self.interval is None else self.interval.low in self.wanted and self.interval.high in self.wanted
+    def outcome(self) -> Outcome:
+        """Whether the interval lies inside, outside, or across a bound."""
+        if self.interval is None:
+            return "not decided"
+        if self.interval.low in self.wanted and self.interval.high in self.wanted:
+            return "held"
+        apart = self.interval.high < self.wanted.low or self.interval.low > self.wanted.high
+        return "did not hold" if apart else "not decided"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,11 +116,12 @@ class StepClaim:
     steps: tuple[Step, ...]
 
     @property
-    def held(self) -> bool | None:
-        """Whether every step holds; None where not one could be tested."""
-        if not any(step.p_adjusted is not None for step in self.steps):
-            return None
-        return all(step.held for step in self.steps)
+    def outcome(self) -> Outcome:
+        """Held where every step holds; not where one goes the other way."""
+        outcomes = {step.outcome for step in self.steps}
+        if outcomes == {"held"}:
+            return "held"
+        return "did not hold" if "did not hold" in outcomes else "not decided"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,7 +150,7 @@ def jacobian_numbers(
 ) -> JacobianNumbers:
     """What a JacobianSpectra request asks for; `spectra` are the trials' mean singular values by trial id."""
     layers = tuple(_layer(group, part, spectra) for group, part in frame.groupby("group", sort=False))
-    values = {metric: values_by_group(frame, metric) for metric in (VANISHING, ENTROPY_RANK, "first_half_r2")}
+    values = {metric: values_by_group(frame, metric) for metric in dict.fromkeys((*BREAKING, *CONDITION, STRAIGHTNESS))}
     dense = [each.group for each in layers if each.gates == "none"][:1]
     steps = []
     for gates in ("softmax", "constant"):
@@ -142,10 +158,10 @@ def jacobian_numbers(
         names = [each.group for each in ordered]
         pairs = [(name, baseline) for baseline in dense for name in names]
         breaks = f"{'Constant' if gates == 'constant' else 'Softmax'} gates break the degeneracy of the dense layer"
-        steps.append(_step_claim(breaks, VANISHING, pairs, values[VANISHING]))
-        grown = list(zip(names[1:], names[:-1], strict=True))
-        larger = f"With {gates} gates, more experts are better conditioned"
-        steps += [_step_claim(larger, metric, grown, values[metric]) for metric in (VANISHING, ENTROPY_RANK)]
+        steps += [_step_claim(breaks, metric, pairs, values[metric]) for metric in BREAKING]
+        grown = [(larger, smaller) for smaller, larger in pairwise(names)]
+        more = f"With {gates} gates, more experts are better conditioned"
+        steps += [_step_claim(more, metric, grown, values[metric]) for metric in CONDITION]
     return JacobianNumbers(
         request=request,
         spectra=layers,
@@ -173,7 +189,7 @@ def _layer(group: object, part: pd.DataFrame, spectra: Mapping[str, NDArray[np.f
 
 
 def _dense_claims(dense: str, values: Mapping[str, Mapping[str, Sequence[float]]]) -> tuple[LevelClaim, LevelClaim]:
-    half, straight = summarise_sample(values[VANISHING][dense]), summarise_sample(values["first_half_r2"][dense])
+    half, straight = summarise_sample(values[VANISHING][dense]), summarise_sample(values[STRAIGHTNESS][dense])
     return (
         LevelClaim(
             text="Of a dense layer, about half of the singular values vanish",
@@ -184,10 +200,10 @@ def _dense_claims(dense: str, values: Mapping[str, Mapping[str, Sequence[float]]
         ),
         LevelClaim(
             text="Of a dense layer, they decrease roughly linearly up to the middle one",
-            metric="first_half_r2",
+            metric=STRAIGHTNESS,
             sample=straight,
             interval=mean_interval(straight),
-            wanted=Interval(low=STRAIGHT_R2, high=1.0),
+            wanted=Interval(low=STRAIGHT_R2, high=math.inf),
         ),
     )
 
@@ -202,6 +218,7 @@ def mean_interval(sample: SampleSummary) -> Interval | None:
 def _step_claim(
     text: str, metric: str, pairs: Sequence[tuple[str, str]], values: Mapping[str, Sequence[float]]
 ) -> StepClaim:
+    wants_lower = metric not in BETTER_HIGHER
     tests = [
         welch_t(summarise_sample(values[group]), summarise_sample(values[baseline]), names=(group, baseline))
         for group, baseline in pairs
@@ -211,7 +228,13 @@ def _step_claim(
         text=text,
         metric=metric,
         steps=tuple(
-            Step(group=group, baseline=baseline, test=test, p_adjusted=p_adjusted, wants_lower=metric == VANISHING)
+            Step(
+                group=group,
+                baseline=baseline,
+                test=test,
+                p_adjusted=p_adjusted,
+                wants_lower=wants_lower,
+            )
             for (group, baseline), test, p_adjusted in zip(pairs, tests, adjusted, strict=True)
         ),
     )

@@ -14,6 +14,7 @@ from matplotlib.figure import Figure
 from orchestrator.analysis.jacobians import (
     HALF,
     STRAIGHT_R2,
+    STRAIGHTNESS,
     VANISHING,
     JacobianNumbers,
     LayerSpectrum,
@@ -33,18 +34,20 @@ FLOOR = 1e-6
 """Of the logarithmic axis: smaller means come from inputs where the singular value is 0."""
 WORDS = {
     VANISHING: "the share of singular values of at most 1e-3 of the largest",
-    "first_half_r2": "R\N{SUPERSCRIPT TWO} of a straight line through the first half of the mean spectrum",
+    "vanishing_1e-1": "the share of at most 1e-1 of the largest",
+    "log10_condition_nonzero": "the condition number without the singular values that are zero",
+    STRAIGHTNESS: "R\N{SUPERSCRIPT TWO} of a straight line through the first half of the mean spectrum",
 }
-HELD = {True: "held", False: "did not hold", None: "cannot be said yet"}
 METHOD = (
     "The Jacobian of each layer is computed exactly, in float64, at each input; its singular values are averaged by "
     "index over the inputs, then over the seeds, each of which is another layer. An interval is 95% of the mean over "
-    f"seeds, by Student's t. Rules: about half is an interval within {HALF.low:g} to {HALF.high:g}; roughly linear is "
-    f"an interval of R\N{SUPERSCRIPT TWO} above {STRAIGHT_R2:g}; a step from one layer to another holds where Welch's "
-    "test, corrected by Holm over the steps of the claim, finds it in the direction that was claimed; a claim holds where "
-    "all its steps do. A unit whose experts are all off is a row of zeros, whatever the gates; each expert is on or "
-    "off like a fair coin, so 2^-K of the rows are expected to be zero. What stands in the place of these zeros after "
-    "a decomposition is rounding, and is counted as zero."
+    f"seeds, by Student's t. Rules: about half is an interval within {HALF.low:g} to {HALF.high:g}, roughly linear an "
+    f"interval of R\N{SUPERSCRIPT TWO} above {STRAIGHT_R2:g}; an interval wholly outside did not hold. A comparison of "
+    "two layers holds where Welch's test, corrected by Holm over the comparisons of the claim, finds the difference "
+    "that was claimed. A claim holds where all its comparisons do; it did not hold where one is significant the other "
+    "way; else it is not decided. A unit whose experts are all off is a row of zeros, whatever the gates; each expert "
+    "is on or off like a fair coin, so 2^-K of the rows are expected to be zero. What a decomposition leaves in the "
+    "place of these zeros is rounding, and is counted as zero."
 )
 
 
@@ -87,10 +90,10 @@ def _findings(numbers: JacobianNumbers) -> Iterator[str]:
 
 def _level_sentence(claim: LevelClaim) -> str:
     if claim.interval is None or claim.sample.mean is None:
-        return f"{claim.text}: {HELD[None]}, that needs two seeds."
+        return f"{claim.text}: {claim.outcome}, as that needs two seeds."
     interval = f"{claim.interval.low:.4g} to {claim.interval.high:.4g}"
     return (
-        f"{claim.text}: {HELD[claim.held]}. {formats.capital(_words(claim.metric))} is {claim.sample.mean:.4g} "
+        f"{claim.text}: {claim.outcome}. {formats.capital(_words(claim.metric))} is {claim.sample.mean:.4g} "
         f"(95% interval over {claim.sample.n} seeds {interval})."
     )
 
@@ -100,16 +103,15 @@ def _words(metric: str) -> str:
 
 
 def _step_sentence(claim: StepClaim) -> str:
-    start = f"{claim.text}, by {_words(claim.metric)}: {HELD[claim.held]}"
-    tested = [step for step in claim.steps if step.p_adjusted is not None]
-    if not tested:
-        return f"{start}, that needs two seeds of each layer."
-    failing = [_failure(step) for step in claim.steps if not step.held]
-    held = f"{len(claim.steps) - len(failing)} of {len(claim.steps)} steps are so and significant"
-    return f"{start}. {formats.capital(held)}" + (f"; {'; '.join(failing)}." if failing else ".")
+    start = f"{claim.text}, by {_words(claim.metric)}: {claim.outcome}"
+    if all(step.p_adjusted is None for step in claim.steps):
+        return f"{start}, as that needs two seeds of each layer."
+    others = [_other(step) for step in claim.steps if step.outcome != "held"]
+    held = f"{len(claim.steps) - len(others)} of {len(claim.steps)} comparisons are so and significant"
+    return f"{start}. {formats.capital(held)}" + (f"; {'; '.join(others)}." if others else ".")
 
 
-def _failure(step: Step) -> str:
+def _other(step: Step) -> str:
     pair = f"{step.group} against {step.baseline}"
     if step.p_adjusted is None:
         return f"{pair} could not be tested ({step.test.missing})"
@@ -143,17 +145,17 @@ def _claims_table(numbers: JacobianNumbers) -> TextTable:
                 Cell(text=level.text, kind="name"),
                 Cell(text=_words(level.metric)),
                 Cell(text=formats.spread(level.metric, mean, sd)),
-                Cell(text=HELD[level.held], kind="short"),
+                Cell(text=level.outcome, kind="short"),
             )
         )
     for claim in numbers.steps:
-        held = sum(step.held for step in claim.steps)
+        held = sum(step.outcome == "held" for step in claim.steps)
         body.append(
             (
                 Cell(text=claim.text, kind="name"),
                 Cell(text=_words(claim.metric)),
-                Cell(text=f"{held} of {len(claim.steps)} steps", kind="short"),
-                Cell(text=HELD[claim.held], kind="short"),
+                Cell(text=f"{held} of {len(claim.steps)} comparisons", kind="short"),
+                Cell(text=claim.outcome, kind="short"),
             )
         )
     return TextTable(
@@ -194,11 +196,11 @@ def _csv(numbers: JacobianNumbers) -> Iterator[list[Any]]:
 
 
 def _steps_csv(numbers: JacobianNumbers) -> Iterator[list[Any]]:
-    yield ["claim", "metric", "layer", "against", "difference", "welch_t", "welch_p", "holm_p", "held", "missing"]
+    yield ["claim", "metric", "layer", "against", "difference", "welch_t", "welch_p", "holm_p", "outcome", "missing"]
     for claim in numbers.steps:
         for step in claim.steps:
             test = step.test
-            found = [test.difference, test.t, test.p_value, step.p_adjusted, step.held, test.missing]
+            found = [test.difference, test.t, test.p_value, step.p_adjusted, step.outcome, test.missing]
             yield [claim.text, claim.metric, step.group, step.baseline, *found]
 
 
