@@ -106,6 +106,7 @@ def test_a_trial_is_the_mean_over_its_own_inputs_of_the_layer_drawn_from_its_see
     weights_OI = torch.empty(16, 16, dtype=torch.float64).uniform_(-limit, limit, generator=generator)
     inputs_NI = torch.rand(150, 16, generator=generator, dtype=torch.float64)
     spectra = [np.linalg.svd((weights_OI * (weights_OI @ x > 0)[:, None]).numpy())[1] for x in inputs_NI]
+    assert found.singular_values is not None
     np.testing.assert_allclose(found.singular_values, np.mean(spectra, axis=0), atol=1e-12)
     again = measure(config, Runtime())
     assert again["layer_jacobian@1"].metrics == found.metrics

@@ -19,7 +19,7 @@ SMALL = {"train_examples": 400, "valid_examples": 200, "test_examples": 200, "st
 
 def config_of(layer: str, task: str, **changes: object) -> LayerTaskConfig:
     width, hidden = LAYERS[layer]
-    base = LayerTaskConfig(seed=1, task="deep", layer=hidden, width=width, **SMALL)  # type: ignore[arg-type]
+    base = LayerTaskConfig(seed=1, task="deep", layer=hidden, width=width, **SMALL)
     return base.model_copy(update={"task": task, **changes})
 
 
@@ -98,7 +98,7 @@ def test_the_learning_rate_of_the_lowest_validation_error_counts() -> None:
     [both] = measure(config, Runtime()).values()
     alone = [measure(config.model_copy(update={"learning_rates": (rate,)}), Runtime()) for rate in (1e-5, 1e-2)]
     slow, fast = (found["layer_task@1"].metrics for found in alone)
-    assert slow["validation_error"] > fast["validation_error"]
+    assert float(slow["validation_error"]) > float(fast["validation_error"])
     assert both.metrics == fast, "the same bits as when it was the only one"
 
 
@@ -109,7 +109,7 @@ def test_errors_that_are_not_finite_are_a_diverged_trial() -> None:
         layer=DenseLayerConfig(),
         width=8,
         learning_rates=(1e30,),
-        **SMALL,  # type: ignore[arg-type]
+        **SMALL,
     )
     with pytest.raises(DivergedError, match="not finite"):
         measure(config, Runtime())
