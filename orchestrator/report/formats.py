@@ -39,6 +39,9 @@ TITLES = {
     "sigma_min": "least singular value",
     "first_half_r2": "straightness of the first half (R\N{SUPERSCRIPT TWO})",
     "input_spread": "spread over inputs",
+    "test_error_percent": "test error (% of variance)",
+    "validation_error_percent": "validation error (% of variance)",
+    "train_error_percent": "train error (% of variance)",
 }
 VALUES_SHOWN = 12
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}

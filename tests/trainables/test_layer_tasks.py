@@ -89,7 +89,7 @@ def test_a_layer_that_can_be_the_function_learns_it() -> None:
     task = make_task(config)
     line = torch.linalg.lstsq(task.train.inputs_NI, task.train.targets_NO).solution
     straight = float((task.test.inputs_NI @ line - task.test.targets_NO).square().mean() / task.test.targets_NO.var())
-    assert float(found.metrics["test_error"]) < 0.5 * straight
+    assert float(found.metrics["test_error_percent"]) < 50 * straight
     assert found.metrics["parameters"] == 3172
 
 
@@ -98,7 +98,7 @@ def test_the_learning_rate_of_the_lowest_validation_error_counts() -> None:
     [both] = measure(config, Runtime()).values()
     alone = [measure(config.model_copy(update={"learning_rates": (rate,)}), Runtime()) for rate in (1e-5, 1e-2)]
     slow, fast = (found["layer_task@1"].metrics for found in alone)
-    assert float(slow["validation_error"]) > float(fast["validation_error"])
+    assert float(slow["validation_error_percent"]) > float(fast["validation_error_percent"])
     assert both.metrics == fast, "the same bits as when it was the only one"
 
 

@@ -30,8 +30,8 @@ def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
     """Train once at each learning rate, from the same weights on the same batches; the one with the lowest validation
     error counts.
 
-    Errors are mean squared errors over the variance of the targets of the same sample: 0 is the function itself, 1 is
-    no better than its mean. Raises DivergedError where no learning rate leads to finite errors.
+    Errors are mean squared errors in percent of the variance of the targets of the same sample: 0 is the function
+    itself, 100 is no better than its mean. Raises DivergedError where no learning rate leads to finite errors.
     """
     task = make_task(config)
     fits = [_fit(config, rate, task, runtime.device) for rate in config.learning_rates]
@@ -42,9 +42,9 @@ def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
     return {
         LAYER_TASK: Measured(
             metrics={
-                "test_error": best.test_error,
-                "validation_error": best.valid_error,
-                "train_error": best.train_error,
+                "test_error_percent": 100 * best.test_error,
+                "validation_error_percent": 100 * best.valid_error,
+                "train_error_percent": 100 * best.train_error,
                 "chosen_learning_rate": best.learning_rate,
                 "parameters": best.fitted_parameters,
             }
