@@ -24,6 +24,8 @@ NAMES = (
     "qualitative",
     "word_similarity",
     "plif_lm",
+    "layer_jacobian",
+    "layer_gates",
 )
 """Every built-in study: the module of that name in this package."""
 

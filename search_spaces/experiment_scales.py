@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from trainables.experiment_configs import DirichletConfig, ExperimentConfig
+from trainables.experiment_configs import (
+    DirichletConfig,
+    ExperimentConfig,
+    LayerJacobianConfig,
+    LayerTaskConfig,
+)
 
 Config = TypeVar("Config", bound=ExperimentConfig)
 Changes = Callable[[Any], Mapping[str, Any]]
@@ -23,7 +28,29 @@ def _dirichlet(size: int) -> Changes:
     return lambda config: {"targets": min(size, config.targets), "outcomes": min(size, config.outcomes)}
 
 
+def _inputs(most: int) -> Changes:
+    """Of so many inputs to average over."""
+    return lambda config: {"inputs": min(most, config.inputs)}
+
+
+def _steps(steps: int, examples: int) -> Changes:
+    """Of so many steps of training, on so many examples, tested on as many."""
+    sizes = ("train_examples", "valid_examples", "test_examples")
+    return lambda config: {
+        "steps": min(steps, config.steps),
+        **{name: min(examples, getattr(config, name)) for name in sizes},
+    }
+
+
 RULES: Mapping[str, Mapping[type[ExperimentConfig], Changes]] = {
-    "smoke": {DirichletConfig: _dirichlet(40)},
-    "quick": {DirichletConfig: _dirichlet(400)},
+    "smoke": {
+        DirichletConfig: _dirichlet(40),
+        LayerJacobianConfig: _inputs(5),
+        LayerTaskConfig: _steps(20, 500),
+    },
+    "quick": {
+        DirichletConfig: _dirichlet(400),
+        LayerJacobianConfig: _inputs(200),
+        LayerTaskConfig: _steps(1_000, 5_000),
+    },
 }

@@ -117,6 +117,15 @@ class GroupSpectra:
     """Ask for the spectra coloured by group instead of by rank."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class JacobianSpectra:
+    """Ask for the mean spectra of layers' Jacobians (measurement layer_jacobian), and which of the post's claims hold
+    of them."""
+
+    benchmark: str = ""
+    """The study that trains such layers, which this one does not; empty for none."""
+
+
 Analysis = (
     Correlation
     | GridMap
@@ -128,4 +137,5 @@ Analysis = (
     | Similarity
     | Tuned
     | GroupSpectra
+    | JacobianSpectra
 )

@@ -7,11 +7,13 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from trainables.config import TrialConfig
-from trainables.experiment_configs import DirichletConfig
+from trainables.experiment_configs import DirichletConfig, LayerJacobianConfig, LayerTaskConfig
 from trainables.layer_configs import OutputLayerConfig
 
-AnyConfig = Annotated[TrialConfig | DirichletConfig, Field(discriminator="kind")]
-KINDS = (TrialConfig, DirichletConfig)
+AnyConfig = Annotated[
+    TrialConfig | DirichletConfig | LayerJacobianConfig | LayerTaskConfig, Field(discriminator="kind")
+]
+KINDS = (TrialConfig, DirichletConfig, LayerJacobianConfig, LayerTaskConfig)
 """The classes of `AnyConfig`, for `isinstance`."""
 _CONFIG: TypeAdapter[AnyConfig] = TypeAdapter(AnyConfig)
 

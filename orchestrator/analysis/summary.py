@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
@@ -18,6 +19,7 @@ from orchestrator.analysis.groups import (
     difference_numbers,
     group_numbers,
 )
+from orchestrator.analysis.jacobians import JacobianNumbers, jacobian_numbers
 from orchestrator.analysis.predictions import PredictionNumbers, prediction_numbers
 from orchestrator.analysis.similarity import SimilarityNumbers, similarity_numbers
 from orchestrator.analysis.tuned import TunedNumbers, tuned_numbers
@@ -30,6 +32,7 @@ from search_spaces.requests import (
     Differences,
     GridMap,
     GroupTable,
+    JacobianSpectra,
     Predictions,
     Similarity,
     Tuned,
@@ -37,7 +40,9 @@ from search_spaces.requests import (
 from search_spaces.study import Study
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
 
 Answer = (
@@ -48,6 +53,7 @@ Answer = (
     | PredictionNumbers
     | SimilarityNumbers
     | TunedNumbers
+    | JacobianNumbers
 )
 
 
@@ -107,8 +113,14 @@ class StudySummaryNumbers:
         return self.counts.get("done", 0)
 
 
-def summarise(study: Study, key: StudyKey, results: FlatResults, frame: pd.DataFrame) -> StudySummaryNumbers:
-    """Run the study's analyses over `frame`, the data frame of `results`."""
+def summarise(
+    study: Study,
+    key: StudyKey,
+    results: FlatResults,
+    frame: pd.DataFrame,
+    spectra: Mapping[str, NDArray[np.float64]] | None = None,
+) -> StudySummaryNumbers:
+    """Run the study's analyses over `frame`, the data frame of `results`; `spectra` are singular values by trial id."""
     correlations = [request for request in study.analyses if isinstance(request, Correlation)]
     maps = [request for request in study.analyses if isinstance(request, GridMap)]
     metrics = dict.fromkeys(
@@ -130,7 +142,9 @@ def summarise(study: Study, key: StudyKey, results: FlatResults, frame: pd.DataF
             if {request.row, request.column} <= set(frame.columns)
             for metric in request.values
         ),
-        answers=tuple(answer for request in study.analyses if (answer := _answer(frame, request, key)) is not None),
+        answers=tuple(
+            answer for request in study.analyses if (answer := _answer(frame, request, key, spectra or {})) is not None
+        ),
         extremes=tuple(found for metric in metrics if (found := _extremes(frame, metric)) is not None),
         trouble=tuple(
             Trouble(name=record["name"], state=record["state"], cause=record["cause"] or "no cause recorded")
@@ -140,7 +154,9 @@ def summarise(study: Study, key: StudyKey, results: FlatResults, frame: pd.DataF
     )
 
 
-def _answer(frame: pd.DataFrame, request: Analysis, key: StudyKey) -> Answer | None:
+def _answer(
+    frame: pd.DataFrame, request: Analysis, key: StudyKey, spectra: Mapping[str, NDArray[np.float64]]
+) -> Answer | None:
     corpus = key.corpus
     match request:
         case GroupTable():
@@ -157,6 +173,8 @@ def _answer(frame: pd.DataFrame, request: Analysis, key: StudyKey) -> Answer | N
             return similarity_numbers(frame, request, corpus=corpus, tag=_own_tag(key, "--benchmarks"))
         case Tuned():
             return tuned_numbers(frame)
+        case JacobianSpectra():
+            return jacobian_numbers(frame, request, spectra=spectra)
         case _:
             return None
 

@@ -26,6 +26,22 @@ TITLES = {
     "sigma_max": "largest singular value",
     "rank_rows": "rows of log P",
     "rank_columns": "columns of log P",
+    "zero_share": "rows of zeros",
+    "singular_share": "singular Jacobians",
+    "vanishing_1e-1": "at most 1e-1 of the largest",
+    "vanishing_1e-2": "at most 1e-2 of the largest",
+    "vanishing_1e-3": "at most 1e-3 of the largest",
+    "vanishing_1e-6": "at most 1e-6 of the largest",
+    "mean_vanishing_1e-3": "at most 1e-3, of the mean spectrum",
+    "log10_condition": "log10 of the condition number",
+    "log10_condition_nonzero": "log10 of the condition number, zeros left out",
+    "sigma_middle": "singular value in the middle",
+    "sigma_min": "least singular value",
+    "first_half_r2": "straightness of the first half (R\N{SUPERSCRIPT TWO})",
+    "input_spread": "spread over inputs",
+    "test_error_percent": "test error (% of variance)",
+    "validation_error_percent": "validation error (% of variance)",
+    "train_error_percent": "train error (% of variance)",
 }
 VALUES_SHOWN = 12
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}

@@ -118,8 +118,13 @@ def _not_the_paper(study: Study, summary: StudySummaryNumbers) -> list[str]:
     key, published = summary.key, summary.has_published
     sentences = []
     if key.scale != "paper":
+        smaller = (
+            "trains other, smaller models on less text than the paper"
+            if study.reads_text
+            else ("computes less than scale paper: fewer inputs, examples or steps, or smaller arrays")
+        )
         sentences.append(
-            f"Scale {key.scale} trains other, smaller models on less text than the paper"
+            f"Scale {key.scale} {smaller}"
             + (": its numbers neither confirm nor contradict the published ones." if published else ".")
         )
     if study.corpora and key.corpus not in study.corpora:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from orchestrator.analysis.contrasts import ContrastNumbers
 from orchestrator.analysis.groups import CurveNumbers, DifferenceNumbers, GroupNumbers
+from orchestrator.analysis.jacobians import JacobianNumbers
 from orchestrator.analysis.predictions import PredictionNumbers
 from orchestrator.analysis.similarity import SimilarityNumbers
 from orchestrator.analysis.summary import Answer, StudySummaryNumbers
@@ -11,6 +12,7 @@ from orchestrator.analysis.tuned import TunedNumbers
 from orchestrator.report.sections.contrasts import contrast_section
 from orchestrator.report.sections.curves import curve_section
 from orchestrator.report.sections.groups import difference_section, group_section
+from orchestrator.report.sections.jacobians import jacobian_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.section import Section
 from orchestrator.report.sections.similarity import similarity_section
@@ -45,3 +47,5 @@ def _section(answer: Answer) -> Section:
             return similarity_section(answer)
         case TunedNumbers():
             return tuned_section(answer)
+        case JacobianNumbers():
+            return jacobian_section(answer)
