@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from trainables.experiment_configs import DirichletConfig, ExperimentConfig
+from trainables.experiment_configs import DirichletConfig, ExperimentConfig, PressNoiseConfig
 
 Config = TypeVar("Config", bound=ExperimentConfig)
 Changes = Callable[[Any], Mapping[str, Any]]
@@ -23,7 +23,13 @@ def _dirichlet(size: int) -> Changes:
     return lambda config: {"targets": min(size, config.targets), "outcomes": min(size, config.outcomes)}
 
 
+def _press_noise(size: int) -> Changes:
+    """A square matrix of so many rows."""
+    return lambda config: {"size": min(size, config.size)}
+
+
 RULES: Mapping[str, Mapping[type[ExperimentConfig], Changes]] = {
-    "smoke": {DirichletConfig: _dirichlet(40)},
-    "quick": {DirichletConfig: _dirichlet(400)},
+    "smoke": {DirichletConfig: _dirichlet(40), PressNoiseConfig: _press_noise(120)},
+    "quick": {DirichletConfig: _dirichlet(400), PressNoiseConfig: _press_noise(1_000)},
+    "small": {PressNoiseConfig: _press_noise(3_000)},
 }

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from trainables.config import TrialConfig
-from trainables.experiment_configs import DirichletConfig
+from trainables.experiment_configs import DirichletConfig, PressNoiseConfig, WordPairsConfig
 from trainables.layer_configs import OutputLayerConfig
 
-AnyConfig = Annotated[TrialConfig | DirichletConfig, Field(discriminator="kind")]
-KINDS = (TrialConfig, DirichletConfig)
+AnyConfig = Annotated[TrialConfig | DirichletConfig | PressNoiseConfig | WordPairsConfig, Field(discriminator="kind")]
+KINDS = (TrialConfig, DirichletConfig, PressNoiseConfig, WordPairsConfig)
 """The classes of `AnyConfig`, for `isinstance`."""
 _CONFIG: TypeAdapter[AnyConfig] = TypeAdapter(AnyConfig)
 
