@@ -117,6 +117,16 @@ class GroupSpectra:
     """Ask for the spectra coloured by group instead of by rank."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class PressNoise:
+    """Ask for ranks under noise and round trips (measurement press_noise), beside what a law predicts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recomputed:
+    """Ask for every printed number that follows from others, recomputed, and for an account of all the rest."""
+
+
 Analysis = (
     Correlation
     | GridMap
@@ -128,4 +138,6 @@ Analysis = (
     | Similarity
     | Tuned
     | GroupSpectra
+    | PressNoise
+    | Recomputed
 )

@@ -19,6 +19,8 @@ from orchestrator.analysis.groups import (
     group_numbers,
 )
 from orchestrator.analysis.predictions import PredictionNumbers, prediction_numbers
+from orchestrator.analysis.press_noise import PressNoiseNumbers, press_noise_numbers
+from orchestrator.analysis.recomputed import RecomputedNumbers, recomputed_numbers
 from orchestrator.analysis.similarity import SimilarityNumbers, similarity_numbers
 from orchestrator.analysis.tuned import TunedNumbers, tuned_numbers
 from orchestrator.store.records import StudyKey, TrialState
@@ -31,6 +33,8 @@ from search_spaces.requests import (
     GridMap,
     GroupTable,
     Predictions,
+    PressNoise,
+    Recomputed,
     Similarity,
     Tuned,
 )
@@ -48,6 +52,8 @@ Answer = (
     | PredictionNumbers
     | SimilarityNumbers
     | TunedNumbers
+    | PressNoiseNumbers
+    | RecomputedNumbers
 )
 
 
@@ -157,6 +163,10 @@ def _answer(frame: pd.DataFrame, request: Analysis, key: StudyKey) -> Answer | N
             return similarity_numbers(frame, request, corpus=corpus, tag=_own_tag(key, "--benchmarks"))
         case Tuned():
             return tuned_numbers(frame)
+        case PressNoise():
+            return press_noise_numbers(frame)
+        case Recomputed():
+            return recomputed_numbers(frame)
         case _:
             return None
 

@@ -8,6 +8,7 @@ PRESS_NOISE = "press_noise@1"
 WORD_PAIRS = "word_pairs@1"
 
 NAMES = (PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY, PRESS_NOISE, WORD_PAIRS)
-"""What a study may ask for; the last ones of trials that train no language model. A user's own contexts and benchmarks make others: "top_k-1a2b3c4d@1"."""
+"""What a study may ask for; the last ones of trials that train no language model. A user's own
+contexts and benchmarks make others: "top_k-1a2b3c4d@1"."""
 TAG_DIGITS = 8
 """Hexadecimal digits of a SHA-256 that tell such names apart."""

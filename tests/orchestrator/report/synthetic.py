@@ -54,7 +54,7 @@ def make_results(
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     rows, spectra = [], {}
     for config in study.trials(corpus):
-        assert isinstance(config.output_layer, GssConfig)
+        assert isinstance(config, TrialConfig) and isinstance(config.output_layer, GssConfig)
         c, k = config.output_layer.c, config.output_layer.k
         knee = 26 + 12 * (k - 1) * (2.5 - abs(c)) + rng.uniform(0, 4)
         index = np.arange(1, columns + 1)
