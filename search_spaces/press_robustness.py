@@ -55,8 +55,8 @@ STUDY = Study(
         "The text of the supplement was not at hand, only the numbers of its Tables 15 and 16. What its algorithms do "
         "is taken from a summary: round trips through the SVD, and Gaussian noise on a matrix of rank 10.",
         "That c is the variance of the noise is read off the printed ranks: they fall short of 10,000 by 101 and 319 "
-        "at 1e-20 and 1e-21, a factor of \N{SQUARE ROOT}10 and not 10. That the matrix is square is too: the noise of one "
-        "with more rows has no singular values near zero, and its ranks would fall at once. That its precision is "
+        "at 1e-20 and 1e-21, a factor of \N{SQUARE ROOT}10 and not 10. That the matrix is square is too: the noise of "
+        "one with more rows has no singular values near zero, and its ranks would fall at once. That its precision is "
         "float64 is assumed.",
         "The matrix is a softmax layer's log-P matrix of random weights, of width 8 and so of rank 10, not the "
         "supplement's. Table 14 is not at hand, so the round trips have nothing printed beside them.",

@@ -37,6 +37,7 @@ STUDY = Study(
     trials=trials,
     label=label,
     reads_text=False,
+    same_at_every_scale=True,
     measurements=("word_pairs@1",),
     analyses=(Recomputed(),),
     deviations=(

@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from orchestrator.analysis.press_noise import EPSILONS, RANKS, NoiseLine, PressNoiseNumbers
 from orchestrator.analysis.printed_noise import COUNT_SPREAD, SIZE
+from orchestrator.display import counted
 from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, STYLE, new_figure
 from orchestrator.report.sections.section import Drawing, Section
@@ -80,7 +81,7 @@ def _of_precision(precision: str, lines: Sequence[NoiseLine]) -> Iterator[str]:
         shown = ", ".join(f"{line.variance:g} (at most {line.noise_share:.1e} of the sum of squares)" for line in moved)
         yield f"In {precision}, effective ranks differ from those of the least noise at c = {shown} and nowhere else."
     else:
-        yield f"In {precision}, no effective rank moves with any of the {len(lines)} variances."
+        yield f"In {precision}, no effective rank differs between the {counted(len(lines), 'variance')} of the noise."
 
 
 def _of_trips(numbers: PressNoiseNumbers) -> str:
@@ -196,7 +197,7 @@ def _draw(lines: Sequence[NoiseLine], numbers: PressNoiseNumbers) -> Figure:
         ours, other = (mpl.colormaps[COLOURS](position) for position in (0.1, 0.75))
         first = lines[0]
         tolerance = _tolerance(lines)
-        grid = np.geomspace(lines[-1].variance, lines[0].variance, 400)
+        grid = np.geomspace(lines[-1].variance / 10, lines[0].variance * 10, 400)
         law = [rank_with_noise(tolerance, variance=c, size=first.size, rank=first.rank) / first.size for c in grid]
         axes.plot(grid, law, color=ours, linewidth=1.2, label=f"the law, n = {first.size:,}")
         shares = [line.counted["press_rank"] / line.size for line in lines]

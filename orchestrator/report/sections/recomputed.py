@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from orchestrator.analysis.recomputed import RecomputedNumbers
 from orchestrator.analysis.recomputed.account import FATES, AccountLine
@@ -40,11 +40,13 @@ METHOD = (
 def recomputed_section(numbers: RecomputedNumbers) -> Section:
     """The tables of a Recomputed request."""
     ordered = sorted(numbers.checks, key=lambda check: ORDER.index(check.verdict))
+    failing = [check for check in ordered if check.verdict in ("differs", "explained")]
     return Section(
         key="recomputed",
         heading="Printed and recomputed",
         findings=tuple(_findings(numbers)),
-        tables=(_check_table(ordered), _account_table(numbers)),
+        tables=(_check_table(ordered, "those that do not agree first"), _account_table(numbers)),
+        terminal_tables=(_check_table(failing, "those that do not agree; the report has them all"),),
         method=METHOD,
         files={
             "recomputed.csv": [
@@ -69,13 +71,22 @@ def _findings(numbers: RecomputedNumbers) -> Iterator[str]:
         f"{count['differs']} {'does' if count['differs'] == 1 else 'do'} not agree, {count['explained']} need not by "
         f"the paper's own words, and {count['open']} could not be made here."
     )
-    for check in numbers.having("differs"):
-        yield f"{check.source}, {check.what}: printed {check.printed}, recomputed {check.recomputed} ({check.rule})."
+    for rule, checks in _by_rule(numbers.having("differs")).items():
+        shown = (f"{each.source}, {each.what}: printed {each.printed}, recomputed {each.recomputed}" for each in checks)
+        yield f"{'; '.join(shown)} (rule: {rule})."
     open_checks = numbers.having("open")
     for reason in dict.fromkeys(check.rule for check in open_checks):
         concerned = sum(check.rule == reason for check in open_checks)
         yield f"{counted(concerned, 'number')} of SM Table 13 could not be checked here: {reason}."
     yield _totals(numbers)
+
+
+def _by_rule(checks: Iterable[Check]) -> dict[str, list[Check]]:
+    """What one rule decided goes into one sentence."""
+    found: dict[str, list[Check]] = {}
+    for check in checks:
+        found.setdefault(check.rule, []).append(check)
+    return found
 
 
 def _totals(numbers: RecomputedNumbers) -> str:
@@ -85,9 +96,9 @@ def _totals(numbers: RecomputedNumbers) -> str:
     return f"The {len(numbers.account)} published tables print {total} numbers: {shown}."
 
 
-def _check_table(checks: list[Check]) -> TextTable:
+def _check_table(checks: list[Check], which: str) -> TextTable:
     return TextTable(
-        caption=f"{len(checks)} printed statements, those that do not agree first",
+        caption=f"{counted(len(checks), 'printed statement')}, {which}",
         head=HEAD,
         body=tuple(
             (
