@@ -15,7 +15,7 @@ SIZE, RANK = 10_000, 10
 """The rank that is printed for the most noise and for the least: of a full and of a noiseless matrix."""
 FLOAT64_EPS = 2.0**-52
 COUNT_SPREAD = 3.0
-"""By how much a drawn matrix' count may differ from the law's expectation; draws of 50 to 1,000 rows stay below."""
+"""By how much a drawn matrix' count may differ from the law's expectation; draws of 40 to 1,000 rows stay below."""
 
 
 @dataclass(frozen=True, kw_only=True)

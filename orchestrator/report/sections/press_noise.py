@@ -9,6 +9,7 @@ from functools import partial
 import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from orchestrator.analysis.press_noise import EPSILONS, RANKS, NoiseLine, PressNoiseNumbers
 from orchestrator.analysis.printed_noise import COUNT_SPREAD, SIZE
@@ -211,6 +212,10 @@ def _draw(lines: Sequence[NoiseLine], numbers: PressNoiseNumbers) -> Figure:
             c_values = [line.variance for line in printed]
             axes.plot(c_values, shares, "^", color=other, markeredgecolor="black", label=f"printed, n = {SIZE:,}")
         axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(numticks=8))
+        # The style leaves mathematical text unparsed, so that no name in a label is taken for it.
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0e}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xlabel("Variance of the noise, c")
         axes.set_ylabel("Press rank / n")
         axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, borderpad=0.1, fontsize=8)
