@@ -22,7 +22,7 @@ def test_the_distribution_function_is_the_integral_of_the_quarter_circle() -> No
     assert (share_below(-1), share_below(0), share_below(3)) == (0, 0, 1)
 
 
-@pytest.mark.parametrize("size", [40, 100, 200])
+@pytest.mark.parametrize("size", [40, 100])
 def test_drawn_matrices_have_the_predicted_rank_within_the_stated_spread(size: int) -> None:
     rank, variance = 6, 1e-6
     differences = []
@@ -39,13 +39,13 @@ def test_drawn_matrices_have_the_predicted_rank_within_the_stated_spread(size: i
 
 
 def test_the_tolerance_is_found_again_from_a_count() -> None:
-    shape = {"variance": 1e-22, "size": 10_000, "rank": 10}
     for counted in (11, 1_159, 6_869, 9_998):
-        tolerance = tolerance_of(counted, **shape)
-        assert rank_with_noise(tolerance, **shape) == pytest.approx(counted, abs=1e-6)
+        tolerance = tolerance_of(counted, variance=1e-22, size=10_000, rank=10)
+        again = rank_with_noise(tolerance, variance=1e-22, size=10_000, rank=10)
+        assert again == pytest.approx(counted, abs=1e-6)
     for nothing in (10, 10_000):
         with pytest.raises(ValueError, match="only a rank between 10 and 10000 says where the tolerance is"):
-            tolerance_of(nothing, **shape)
+            tolerance_of(nothing, variance=1e-22, size=10_000, rank=10)
 
 
 def test_without_noise_the_rank_is_the_matrix_own() -> None:
