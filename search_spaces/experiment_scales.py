@@ -10,6 +10,7 @@ from trainables.experiment_configs import (
     ExperimentConfig,
     LayerJacobianConfig,
     LayerTaskConfig,
+    PressNoiseConfig,
 )
 
 Config = TypeVar("Config", bound=ExperimentConfig)
@@ -42,15 +43,23 @@ def _steps(steps: int, examples: int) -> Changes:
     }
 
 
+def _press_noise(size: int) -> Changes:
+    """A square matrix of so many rows."""
+    return lambda config: {"size": min(size, config.size)}
+
+
 RULES: Mapping[str, Mapping[type[ExperimentConfig], Changes]] = {
     "smoke": {
         DirichletConfig: _dirichlet(40),
         LayerJacobianConfig: _inputs(5),
         LayerTaskConfig: _steps(20, 500),
+        PressNoiseConfig: _press_noise(120),
     },
     "quick": {
         DirichletConfig: _dirichlet(400),
         LayerJacobianConfig: _inputs(200),
         LayerTaskConfig: _steps(1_000, 5_000),
+        PressNoiseConfig: _press_noise(1_000),
     },
+    "small": {PressNoiseConfig: _press_noise(3_000)},
 }

@@ -126,6 +126,16 @@ class JacobianSpectra:
     """The study that trains such layers, which this one does not; empty for none."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class PressNoise:
+    """Ask for ranks under noise and round trips (measurement press_noise), beside what a law predicts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recomputed:
+    """Ask for every printed number that follows from others, recomputed, and for an account of all the rest."""
+
+
 Analysis = (
     Correlation
     | GridMap
@@ -138,4 +148,6 @@ Analysis = (
     | Tuned
     | GroupSpectra
     | JacobianSpectra
+    | PressNoise
+    | Recomputed
 )

@@ -30,7 +30,9 @@ from search_spaces.requests import (
     GroupTable,
     JacobianSpectra,
     Predictions,
+    PressNoise,
     PublishedCorrelation,
+    Recomputed,
     Similarity,
     Tuned,
 )
@@ -50,7 +52,9 @@ __all__ = [
     "GroupTable",
     "JacobianSpectra",
     "Predictions",
+    "PressNoise",
     "PublishedCorrelation",
+    "Recomputed",
     "Similarity",
     "Study",
     "Tuned",
@@ -93,6 +97,8 @@ class Study:
     """The corpora of the paper; empty where there is none."""
     reads_text: bool = True
     """False where no trial has a corpus; `trials` then gets one that is called "none"."""
+    same_at_every_scale: bool = False
+    """True where no scale makes anything smaller, so that each of them is the paper's."""
     measurements: tuple[str, ...] = ("perplexity@1", "spectrum@1")
     analyses: tuple[Analysis, ...] = (Correlation(),)
     deviations: tuple[str, ...] = ()

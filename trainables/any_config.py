@@ -7,13 +7,20 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from trainables.config import TrialConfig
-from trainables.experiment_configs import DirichletConfig, LayerJacobianConfig, LayerTaskConfig
+from trainables.experiment_configs import (
+    DirichletConfig,
+    LayerJacobianConfig,
+    LayerTaskConfig,
+    PressNoiseConfig,
+    WordPairsConfig,
+)
 from trainables.layer_configs import OutputLayerConfig
 
 AnyConfig = Annotated[
-    TrialConfig | DirichletConfig | LayerJacobianConfig | LayerTaskConfig, Field(discriminator="kind")
+    TrialConfig | DirichletConfig | LayerJacobianConfig | LayerTaskConfig | PressNoiseConfig | WordPairsConfig,
+    Field(discriminator="kind"),
 ]
-KINDS = (TrialConfig, DirichletConfig, LayerJacobianConfig, LayerTaskConfig)
+KINDS = (TrialConfig, DirichletConfig, LayerJacobianConfig, LayerTaskConfig, PressNoiseConfig, WordPairsConfig)
 """The classes of `AnyConfig`, for `isinstance`."""
 _CONFIG: TypeAdapter[AnyConfig] = TypeAdapter(AnyConfig)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 from typing import Annotated, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 
-from trainables.frozen import Frozen, Identified
+from trainables.frozen import Frozen, Identified, NonNegative
 from trainables.layer_configs import (
     LmsPlifConfig,
     MixtureConfig,
@@ -184,3 +184,48 @@ class LayerTaskConfig(ExperimentConfig):
         """The examples, and a batch's activations."""
         examples = self.train_examples + self.valid_examples + self.test_examples
         return 4.0 * 3 * examples * (self.input_width + self.outputs + 4 * self.width)
+
+
+class PressNoiseConfig(ExperimentConfig):
+    """Ranks of one log-P matrix of known rank, n x n, with Gaussian noise on it, and of what SVD round trips make of
+    it (AAAI 2021, SM Algorithms 1 and 2)."""
+
+    kind: Literal["press_noise"] = "press_noise"
+    size: Annotated[int, Field(ge=20)] = 10_000
+    """n: contexts (rows) and words (columns)."""
+    rank: Annotated[int, Field(ge=3, le=20)] = 10
+    """Of the matrix without noise: d + 2 of a softmax layer of width d."""
+    noise_variance: NonNegative = 0.0
+    """c: of each entry of the noise. Its standard deviation is the root of c."""
+    round_trips: NonNegativeInt = 0
+    """So many times: decompose, keep as many directions as the Press rank counts, multiply, decompose again."""
+    precision: Literal["float32", "float64"] = "float64"
+    """Of the matrix, of its decompositions and of the eps in the Press tolerance."""
+
+    @property
+    def operations(self) -> float:
+        """A decomposition without its directions takes about 8/3 n^3, with them 22 n^3, much of it bound by memory."""
+        return 2.0 * (8.0 / 3.0 + 22.0 * self.round_trips) * self.size**3
+
+    @property
+    def memory_bytes(self) -> float:
+        """The matrix, its noise and what LAPACK works on; a round trip has two sides of directions besides."""
+        return 8.0 * (6.0 if self.round_trips else 3.0) * self.size**2
+
+
+class WordPairsConfig(ExperimentConfig):
+    """Count the pairs of the 13 word-similarity benchmarks that a corpus' vocabulary lacks (AAAI 2021, SM Table 13)."""
+
+    kind: Literal["word_pairs"] = "word_pairs"
+    text: Literal["ptb", "wikitext-2"]
+    """The corpus. Its files, and the benchmarks', must have the published SHA-256, so that its name says all of it."""
+
+    @property
+    def operations(self) -> float:
+        """Reading a few megabytes."""
+        return 1e10
+
+    @property
+    def memory_bytes(self) -> float:
+        """The text and its words."""
+        return 3e8

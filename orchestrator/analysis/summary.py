@@ -21,6 +21,8 @@ from orchestrator.analysis.groups import (
 )
 from orchestrator.analysis.jacobians import JacobianNumbers, jacobian_numbers
 from orchestrator.analysis.predictions import PredictionNumbers, prediction_numbers
+from orchestrator.analysis.press_noise import PressNoiseNumbers, press_noise_numbers
+from orchestrator.analysis.recomputed import RecomputedNumbers, recomputed_numbers
 from orchestrator.analysis.similarity import SimilarityNumbers, similarity_numbers
 from orchestrator.analysis.tuned import TunedNumbers, tuned_numbers
 from orchestrator.store.records import StudyKey, TrialState
@@ -34,6 +36,8 @@ from search_spaces.requests import (
     GroupTable,
     JacobianSpectra,
     Predictions,
+    PressNoise,
+    Recomputed,
     Similarity,
     Tuned,
 )
@@ -54,6 +58,8 @@ Answer = (
     | SimilarityNumbers
     | TunedNumbers
     | JacobianNumbers
+    | PressNoiseNumbers
+    | RecomputedNumbers
 )
 
 
@@ -175,6 +181,10 @@ def _answer(
             return tuned_numbers(frame)
         case JacobianSpectra():
             return jacobian_numbers(frame, request, spectra=spectra)
+        case PressNoise():
+            return press_noise_numbers(frame)
+        case Recomputed():
+            return recomputed_numbers(frame)
         case _:
             return None
 

@@ -97,7 +97,8 @@ def comparisons(summary: StudySummaryNumbers) -> list[str]:
 
 def cautions(study: Study, summary: StudySummaryNumbers, environment: Environment) -> list[str]:
     """What keeps the numbers from saying more; `environment` is what the done trials were computed with."""
-    return [*_not_the_paper(study, summary), *_not_alike(environment), *_limits(summary)]
+    other = [] if study.same_at_every_scale else _not_the_paper(study, summary)
+    return [*other, *_not_alike(environment), *_limits(summary)]
 
 
 def _not_alike(environment: Environment) -> list[str]:

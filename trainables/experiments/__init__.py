@@ -20,6 +20,8 @@ MODULES: Mapping[str, str] = {
     "dirichlet": "dirichlet",
     "layer_jacobian": "layer_jacobian",
     "layer_task": "layer_task",
+    "press_noise": "press_noise",
+    "word_pairs": "word_pairs",
 }
 """Kind -> the module here whose `measure(config, runtime)` gives its measurements by name and version."""
 

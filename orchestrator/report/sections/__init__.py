@@ -6,6 +6,8 @@ from orchestrator.analysis.contrasts import ContrastNumbers
 from orchestrator.analysis.groups import CurveNumbers, DifferenceNumbers, GroupNumbers
 from orchestrator.analysis.jacobians import JacobianNumbers
 from orchestrator.analysis.predictions import PredictionNumbers
+from orchestrator.analysis.press_noise import PressNoiseNumbers
+from orchestrator.analysis.recomputed import RecomputedNumbers
 from orchestrator.analysis.similarity import SimilarityNumbers
 from orchestrator.analysis.summary import Answer, StudySummaryNumbers
 from orchestrator.analysis.tuned import TunedNumbers
@@ -14,6 +16,8 @@ from orchestrator.report.sections.curves import curve_section
 from orchestrator.report.sections.groups import difference_section, group_section
 from orchestrator.report.sections.jacobians import jacobian_section
 from orchestrator.report.sections.predictions import prediction_section
+from orchestrator.report.sections.press_noise import press_noise_section
+from orchestrator.report.sections.recomputed import recomputed_section
 from orchestrator.report.sections.section import Section
 from orchestrator.report.sections.similarity import similarity_section
 from orchestrator.report.sections.tuned import tuned_section
@@ -49,3 +53,7 @@ def _section(answer: Answer) -> Section:
             return tuned_section(answer)
         case JacobianNumbers():
             return jacobian_section(answer)
+        case PressNoiseNumbers():
+            return press_noise_section(answer)
+        case RecomputedNumbers():
+            return recomputed_section(answer)
