@@ -24,6 +24,7 @@ NAMES = (
     "qualitative",
     "word_similarity",
     "plif_lm",
+    "dirichlet",
 )
 """Every built-in study: the module of that name in this package."""
 

@@ -25,5 +25,5 @@ def _dirichlet(size: int) -> Changes:
 
 RULES: Mapping[str, Mapping[type[ExperimentConfig], Changes]] = {
     "smoke": {DirichletConfig: _dirichlet(40)},
-    "quick": {DirichletConfig: _dirichlet(400)},
+    "quick": {DirichletConfig: _dirichlet(300)},
 }

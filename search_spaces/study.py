@@ -20,6 +20,7 @@ from typing import Any
 
 from search_spaces.requests import (
     Analysis,
+    Claim,
     Comparison,
     Correlation,
     Curves,
@@ -27,8 +28,10 @@ from search_spaces.requests import (
     GridMap,
     GroupSpectra,
     GroupTable,
+    Lines,
     Predictions,
     PublishedCorrelation,
+    Reach,
     Similarity,
     Tuned,
 )
@@ -39,6 +42,7 @@ from trainables.errors import UserError
 
 __all__ = [
     "Analysis",
+    "Claim",
     "Comparison",
     "Correlation",
     "Curves",
@@ -46,8 +50,10 @@ __all__ = [
     "GridMap",
     "GroupSpectra",
     "GroupTable",
+    "Lines",
     "Predictions",
     "PublishedCorrelation",
+    "Reach",
     "Similarity",
     "Study",
     "Tuned",

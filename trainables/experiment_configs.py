@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import PositiveFloat, PositiveInt
+from pydantic import Field, PositiveFloat, PositiveInt
 
-from trainables.frozen import Identified
+from trainables.frozen import Frozen, Identified, NonNegative
 from trainables.layer_configs import (
     LmsPlifConfig,
     MixtureConfig,
@@ -45,6 +45,26 @@ class ExperimentConfig(Identified):
         """About how much memory its arrays take."""
 
 
+class FitConfig(Frozen):
+    """Adam, whose step falls to zero by half a cosine, then L-BFGS in rounds until a round brings next to nothing.
+
+    Adam leaves the bad optima in which L-BFGS ends from a random start, above all with a piecewise function; L-BFGS
+    takes it to where its rule of convergence holds.
+    """
+
+    adam_steps: Annotated[int, Field(ge=0)] = 400
+    step_size: PositiveFloat = 0.1
+    """Of Adam's first step."""
+    round_iterations: PositiveInt = 20
+    """Iterations of L-BFGS from one look at the rule to the next."""
+    tolerance: NonNegative = 0.02
+    """Converged: a round lowered the gap to the floor by less than this share of it."""
+    gap_nats: NonNegative = 1e-4
+    """Converged as well: the gap is below this."""
+    most_rounds: PositiveInt = 50
+    """A fit that ends here has not converged, and says so."""
+
+
 class DirichletConfig(ExperimentConfig):
     """Fit N categorical targets drawn from Dir(alpha) over M outcomes (Ganea et al. 2019, the talk's synthetic
     experiment): each context has a vector of its own in R^d, and the outcomes' vectors are shared."""
@@ -58,6 +78,7 @@ class DirichletConfig(ExperimentConfig):
     width: PositiveInt
     """d."""
     output_layer: OutputLayerConfig
+    fit: FitConfig = FitConfig()
 
     @property
     def family(self) -> str:

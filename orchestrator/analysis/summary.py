@@ -18,6 +18,7 @@ from orchestrator.analysis.groups import (
     difference_numbers,
     group_numbers,
 )
+from orchestrator.analysis.lines import LineNumbers, line_numbers
 from orchestrator.analysis.predictions import PredictionNumbers, prediction_numbers
 from orchestrator.analysis.similarity import SimilarityNumbers, similarity_numbers
 from orchestrator.analysis.tuned import TunedNumbers, tuned_numbers
@@ -30,6 +31,7 @@ from search_spaces.requests import (
     Differences,
     GridMap,
     GroupTable,
+    Lines,
     Predictions,
     Similarity,
     Tuned,
@@ -45,6 +47,7 @@ Answer = (
     | DifferenceNumbers
     | ContrastNumbers
     | CurveNumbers
+    | LineNumbers
     | PredictionNumbers
     | SimilarityNumbers
     | TunedNumbers
@@ -151,6 +154,8 @@ def _answer(frame: pd.DataFrame, request: Analysis, key: StudyKey) -> Answer | N
             return contrast_numbers(frame, request, corpus=corpus)
         case Curves():
             return curve_numbers(frame, request, corpus=corpus)
+        case Lines():
+            return line_numbers(frame, request)
         case Predictions():
             return prediction_numbers(frame, tag=_own_tag(key, "--contexts"))
         case Similarity():

@@ -26,6 +26,9 @@ TITLES = {
     "sigma_max": "largest singular value",
     "rank_rows": "rows of log P",
     "rank_columns": "columns of log P",
+    "modes_matched": "modes matched (%)",
+    "excess_cross_entropy": "gap to the entropy (nats)",
+    "target_entropy": "entropy of the targets (nats)",
 }
 VALUES_SHOWN = 12
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from orchestrator.analysis.contrasts import ContrastNumbers
 from orchestrator.analysis.groups import CurveNumbers, DifferenceNumbers, GroupNumbers
+from orchestrator.analysis.lines import LineNumbers
 from orchestrator.analysis.predictions import PredictionNumbers
 from orchestrator.analysis.similarity import SimilarityNumbers
 from orchestrator.analysis.summary import Answer, StudySummaryNumbers
@@ -11,6 +12,7 @@ from orchestrator.analysis.tuned import TunedNumbers
 from orchestrator.report.sections.contrasts import contrast_section
 from orchestrator.report.sections.curves import curve_section
 from orchestrator.report.sections.groups import difference_section, group_section
+from orchestrator.report.sections.lines import line_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.section import Section
 from orchestrator.report.sections.similarity import similarity_section
@@ -39,6 +41,8 @@ def _section(answer: Answer) -> Section:
             return contrast_section(answer)
         case CurveNumbers():
             return curve_section(answer)
+        case LineNumbers():
+            return line_section(answer)
         case PredictionNumbers():
             return prediction_section(answer)
         case SimilarityNumbers():
