@@ -104,9 +104,9 @@ STUDY = Study(
             reaches=(Reach(metric=MODES, value=99.0), Reach(metric=GAP, value=0.1, at_most=True)),
             claims=tuple(_claims()),
             note="The talk printed figures and no numbers for this experiment, so nothing is set beside ours but what "
-            "it says in words. Gap: mean cross-entropy less the targets' mean entropy, which is the mean KL divergence, "
-            "in nats. A fit is 400 steps of Adam, whose step falls to 0, then L-BFGS until 20 iterations lower the gap by "
-            "less than 2% of it (or to below 1e-4 nats), 1,000 iterations at most: the same for every layer.",
+            "it says in words. Gap: mean cross-entropy less the targets' mean entropy, in nats, which is the mean KL "
+            "divergence. A fit is 400 steps of Adam, whose step falls to 0, then L-BFGS until 20 iterations lower the "
+            "gap by less than 2% of it (or to below 1e-4 nats), 1,000 iterations at most: the same for every layer.",
         ),
     ),
     deviations=(
