@@ -10,12 +10,17 @@ from pydantic import Field, PositiveFloat, PositiveInt
 from trainables.frozen import Frozen, Identified, NonNegative
 from trainables.layer_configs import (
     LmsPlifConfig,
+    LmsPlifFrozenConfig,
     MixtureConfig,
     MocConfig,
     MonotoneNnConfig,
     MosPlifConfig,
     OutputLayerConfig,
+    SoftmaxConfig,
 )
+
+PASSES = 600.0
+"""About how often a fit to known distributions goes through them."""
 
 
 class ExperimentConfig(Identified):
@@ -100,14 +105,29 @@ class DirichletConfig(ExperimentConfig):
 
     @property
     def operations(self) -> float:
-        """Of so many passes forward and backward as a fit takes."""
+        """Of so many passes forward and backward as a fit takes, in operations of a language model's training: the
+        matrix products here are larger and faster."""
         experts = self.output_layer.mixtures if _mixes_probabilities(self.output_layer) else 1  # type: ignore[union-attr]
-        return 1_000.0 * self.targets * self.outcomes * experts * (6.0 * self.width + 100.0)
+        logits = float(self.targets * self.outcomes * experts)
+        return PASSES * logits * (1.5 * self.width + _operations_per_logit(self.output_layer))
 
     @property
     def memory_bytes(self) -> float:
         """A few matrices of targets by outcomes."""
         return 4.0 * 30 * self.targets * self.outcomes
+
+
+def _operations_per_logit(layer: OutputLayerConfig) -> float:
+    """By the times of single passes at d = 10 and 100 (docs/ground-truth.md)."""
+    match layer:
+        case MonotoneNnConfig(units=units):
+            return 64.0 * units
+        case LmsPlifConfig() | LmsPlifFrozenConfig() | MosPlifConfig():
+            return 200.0
+        case SoftmaxConfig() | MocConfig():
+            return 75.0
+        case _:
+            return 130.0
 
 
 def _mixes_probabilities(layer: OutputLayerConfig) -> bool:

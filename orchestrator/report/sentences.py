@@ -110,7 +110,9 @@ def _not_alike(environment: Environment) -> list[str]:
 def _not_the_paper(study: Study, summary: StudySummaryNumbers) -> list[str]:
     key, published = summary.key, summary.has_published
     sentences = []
-    if key.scale != "paper":
+    if key.scale != "paper" and not study.reads_text:
+        sentences.append(f"Scale {key.scale} computes on smaller arrays than scale paper: its numbers are of these.")
+    elif key.scale != "paper":
         sentences.append(
             f"Scale {key.scale} trains other, smaller models on less text than the paper"
             + (": its numbers neither confirm nor contradict the published ones." if published else ".")

@@ -195,3 +195,10 @@ def test_the_comparison_is_the_mean_divergence_and_the_share_of_right_modes() ->
     assert found["excess_cross_entropy"] == pytest.approx(np.mean(by_hand), rel=1e-9)
     right = sum(int(np.argmax(p) == np.argmax(q)) for p, q in zip(targets.p_NV, log_p, strict=True))
     assert found["modes_matched"] == pytest.approx(100 * right / 7)
+
+
+@EACH_LAYER
+def test_the_config_knows_how_many_numbers_are_fitted(layer: OutputLayerConfig) -> None:
+    config = DirichletConfig(seed=1, targets=7, outcomes=9, alpha=1.0, width=3, output_layer=layer)
+    model = draw_model(config, dtype=torch.float64)
+    assert config.parameters == sum(parameter.numel() for parameter in model.parameters() if parameter.requires_grad)
