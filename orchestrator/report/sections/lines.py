@@ -9,7 +9,7 @@ from typing import Any
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
+from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
 from orchestrator.analysis.lines import ClaimChecked, LineNumbers, LinePoint, Reached
 from orchestrator.display import counted
@@ -201,7 +201,7 @@ def _draw(numbers: LineNumbers) -> Figure:
         for axes in grid[-1]:
             axes.set_xlabel(formats.title(request.x))
         handles, labels = grid[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=min(len(labels), 6), frameon=False, fontsize=9)
+        figure.legend(handles, labels, loc="outside upper center", ncols=2 * len(panels), frameon=False, fontsize=9)
         return figure
 
 
@@ -224,5 +224,9 @@ def _draw_panel(axes: Axes, numbers: LineNumbers, panel: Any, metric: str) -> No
         axes.set_xscale("log")
     if metric in request.logarithmic_y and any(line.points for line in numbers.lines if line.metric == metric):
         axes.set_yscale("log")
+        # The usual labels are formulas, which these figures leave as they are typed.
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xticks(places, [f"{x:g}" for x in places])
     axes.xaxis.set_minor_locator(NullLocator())
