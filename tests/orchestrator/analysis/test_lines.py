@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -127,7 +128,9 @@ def test_every_line_has_a_colour_and_a_marker_of_its_own(numbers: LineNumbers, t
     drawn = save(figure, tmp_path, name="lines", caption="Lines")
     assert "alpha = 0.1" in drawn.svg and "Score" in drawn.svg
     assert "mathdefault" not in drawn.svg, "labels of a logarithmic axis are numbers as one reads them"
-    drawn_lines = [line for line in figure.axes[0].lines if len(line.get_xydata()) == 3 and line.get_linewidth() == 1.2]
+    drawn_lines = [
+        line for line in figure.axes[0].lines if np.size(line.get_xdata()) == 3 and line.get_linewidth() == 1.2
+    ]
     looks = {(line.get_color(), line.get_marker()) for line in drawn_lines}
     assert len(looks) == 2 and len({marker for _, marker in looks}) == 2
 
