@@ -28,6 +28,7 @@ NAMES = (
     "layer_gates",
     "press_robustness",
     "published",
+    "dirichlet",
 )
 """Every built-in study."""
 MODULES = {"published": "recomputed"}

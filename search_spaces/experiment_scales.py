@@ -56,7 +56,7 @@ RULES: Mapping[str, Mapping[type[ExperimentConfig], Changes]] = {
         PressNoiseConfig: _press_noise(120),
     },
     "quick": {
-        DirichletConfig: _dirichlet(400),
+        DirichletConfig: _dirichlet(300),
         LayerJacobianConfig: _inputs(200),
         LayerTaskConfig: _steps(1_000, 5_000),
         PressNoiseConfig: _press_noise(1_000),

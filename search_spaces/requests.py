@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from search_spaces.published import PublishedTable
 
@@ -95,6 +96,57 @@ class Curves:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reach:
+    """Ask at which least x a line first gets as far as a value of a metric, in the mean."""
+
+    metric: str
+    value: float
+    at_most: bool = False
+    """Whether a lower metric is the better one: reached at or below `value`, else at or above it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A printed statement of which line has the better metric, to be held against ours where it was made."""
+
+    text: str
+    """The statement in words, as a finding quotes it."""
+    metric: str
+    better: str
+    """A value of `by`."""
+    than: str
+    panels: tuple[Any, ...] = ()
+    """Values of `panel` that it is about; empty for all."""
+    x_up_to: float | None = None
+    """The largest x that it is about; None for every x."""
+    lower_is_better: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lines:
+    """Ask for metrics against a config value, a line for each value of another, in panels by a third.
+
+    A point is the mean over the trials that differ in nothing else than their seed, with their least and greatest.
+    """
+
+    x: str
+    """The dotted path of a config value that is a number."""
+    by: str
+    """The dotted path of a config value: a line for each of its values."""
+    metrics: tuple[str, ...]
+    panel: str | None = None
+    """The dotted path of a config value: a panel for each of its values; None for one panel a metric."""
+    title: str = ""
+    logarithmic_x: bool = False
+    logarithmic_y: tuple[str, ...] = ()
+    """Metrics, all positive, with a logarithmic axis."""
+    reaches: tuple[Reach, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    note: str = ""
+    """What the source has or has not printed, and other words on the method."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Predictions:
     """Ask for the likeliest next words at chosen contexts (measurement top_k)."""
 
@@ -143,6 +195,7 @@ Analysis = (
     | Differences
     | Comparison
     | Curves
+    | Lines
     | Predictions
     | Similarity
     | Tuned

@@ -21,6 +21,7 @@ from typing import Any
 
 from search_spaces.requests import (
     Analysis,
+    Claim,
     Comparison,
     Correlation,
     Curves,
@@ -29,9 +30,11 @@ from search_spaces.requests import (
     GroupSpectra,
     GroupTable,
     JacobianSpectra,
+    Lines,
     Predictions,
     PressNoise,
     PublishedCorrelation,
+    Reach,
     Recomputed,
     Similarity,
     Tuned,
@@ -43,6 +46,7 @@ from trainables.errors import UserError
 
 __all__ = [
     "Analysis",
+    "Claim",
     "Comparison",
     "Correlation",
     "Curves",
@@ -51,9 +55,11 @@ __all__ = [
     "GroupSpectra",
     "GroupTable",
     "JacobianSpectra",
+    "Lines",
     "Predictions",
     "PressNoise",
     "PublishedCorrelation",
+    "Reach",
     "Recomputed",
     "Similarity",
     "Study",

@@ -10,12 +10,17 @@ from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt
 from trainables.frozen import Frozen, Identified, NonNegative
 from trainables.layer_configs import (
     LmsPlifConfig,
+    LmsPlifFrozenConfig,
     MixtureConfig,
     MocConfig,
     MonotoneNnConfig,
     MosPlifConfig,
     OutputLayerConfig,
+    SoftmaxConfig,
 )
+
+PASSES = 600.0
+"""About how often a fit to known distributions goes through them."""
 
 
 class ExperimentConfig(Identified):
@@ -45,6 +50,26 @@ class ExperimentConfig(Identified):
         """About how much memory its arrays take."""
 
 
+class FitConfig(Frozen):
+    """Adam, whose step falls to zero by half a cosine, then L-BFGS in rounds until a round brings next to nothing.
+
+    Adam leaves the bad optima in which L-BFGS ends from a random start, above all with a piecewise function; L-BFGS
+    takes it to where its rule of convergence holds.
+    """
+
+    adam_steps: Annotated[int, Field(ge=0)] = 400
+    step_size: PositiveFloat = 0.1
+    """Of Adam's first step."""
+    round_iterations: PositiveInt = 20
+    """Iterations of L-BFGS from one look at the rule to the next."""
+    tolerance: NonNegative = 0.02
+    """Converged: a round lowered the gap to the floor by less than this share of it."""
+    gap_nats: NonNegative = 1e-4
+    """Converged as well: the gap is below this."""
+    most_rounds: PositiveInt = 50
+    """A fit that ends here has not converged, and says so."""
+
+
 class DirichletConfig(ExperimentConfig):
     """Fit N categorical targets drawn from Dir(alpha) over M outcomes (Ganea et al. 2019, the talk's synthetic
     experiment): each context has a vector of its own in R^d, and the outcomes' vectors are shared."""
@@ -58,6 +83,7 @@ class DirichletConfig(ExperimentConfig):
     width: PositiveInt
     """d."""
     output_layer: OutputLayerConfig
+    fit: FitConfig = FitConfig()
 
     @property
     def family(self) -> str:
@@ -79,14 +105,29 @@ class DirichletConfig(ExperimentConfig):
 
     @property
     def operations(self) -> float:
-        """Of so many passes forward and backward as a fit takes."""
+        """Of so many passes forward and backward as a fit takes, in operations of a language model's training: the
+        matrix products here are larger and faster."""
         experts = self.output_layer.mixtures if _mixes_probabilities(self.output_layer) else 1  # type: ignore[union-attr]
-        return 1_000.0 * self.targets * self.outcomes * experts * (6.0 * self.width + 100.0)
+        logits = float(self.targets * self.outcomes * experts)
+        return PASSES * logits * (1.5 * self.width + _operations_per_logit(self.output_layer))
 
     @property
     def memory_bytes(self) -> float:
         """A few matrices of targets by outcomes."""
         return 4.0 * 30 * self.targets * self.outcomes
+
+
+def _operations_per_logit(layer: OutputLayerConfig) -> float:
+    """By the times of single passes at d = 10 and 100 (docs/ground-truth.md)."""
+    match layer:
+        case MonotoneNnConfig(units=units):
+            return 64.0 * units
+        case LmsPlifConfig() | LmsPlifFrozenConfig() | MosPlifConfig():
+            return 200.0
+        case SoftmaxConfig() | MocConfig():
+            return 75.0
+        case _:
+            return 130.0
 
 
 def _mixes_probabilities(layer: OutputLayerConfig) -> bool:

@@ -20,6 +20,7 @@ from orchestrator.analysis.groups import (
     group_numbers,
 )
 from orchestrator.analysis.jacobians import JacobianNumbers, jacobian_numbers
+from orchestrator.analysis.lines import LineNumbers, line_numbers
 from orchestrator.analysis.predictions import PredictionNumbers, prediction_numbers
 from orchestrator.analysis.press_noise import PressNoiseNumbers, press_noise_numbers
 from orchestrator.analysis.recomputed import RecomputedNumbers, recomputed_numbers
@@ -35,6 +36,7 @@ from search_spaces.requests import (
     GridMap,
     GroupTable,
     JacobianSpectra,
+    Lines,
     Predictions,
     PressNoise,
     Recomputed,
@@ -54,6 +56,7 @@ Answer = (
     | DifferenceNumbers
     | ContrastNumbers
     | CurveNumbers
+    | LineNumbers
     | PredictionNumbers
     | SimilarityNumbers
     | TunedNumbers
@@ -173,6 +176,8 @@ def _answer(
             return contrast_numbers(frame, request, corpus=corpus)
         case Curves():
             return curve_numbers(frame, request, corpus=corpus)
+        case Lines():
+            return line_numbers(frame, request)
         case Predictions():
             return prediction_numbers(frame, tag=_own_tag(key, "--contexts"))
         case Similarity():

@@ -42,6 +42,9 @@ TITLES = {
     "test_error_percent": "test error (% of variance)",
     "validation_error_percent": "validation error (% of variance)",
     "train_error_percent": "train error (% of variance)",
+    "modes_matched": "modes matched (%)",
+    "excess_cross_entropy": "gap to the entropy (nats)",
+    "target_entropy": "entropy of the targets (nats)",
 }
 VALUES_SHOWN = 12
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}

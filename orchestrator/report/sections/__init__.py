@@ -5,6 +5,7 @@ from __future__ import annotations
 from orchestrator.analysis.contrasts import ContrastNumbers
 from orchestrator.analysis.groups import CurveNumbers, DifferenceNumbers, GroupNumbers
 from orchestrator.analysis.jacobians import JacobianNumbers
+from orchestrator.analysis.lines import LineNumbers
 from orchestrator.analysis.predictions import PredictionNumbers
 from orchestrator.analysis.press_noise import PressNoiseNumbers
 from orchestrator.analysis.recomputed import RecomputedNumbers
@@ -15,6 +16,7 @@ from orchestrator.report.sections.contrasts import contrast_section
 from orchestrator.report.sections.curves import curve_section
 from orchestrator.report.sections.groups import difference_section, group_section
 from orchestrator.report.sections.jacobians import jacobian_section
+from orchestrator.report.sections.lines import line_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.press_noise import press_noise_section
 from orchestrator.report.sections.recomputed import recomputed_section
@@ -45,6 +47,8 @@ def _section(answer: Answer) -> Section:
             return contrast_section(answer)
         case CurveNumbers():
             return curve_section(answer)
+        case LineNumbers():
+            return line_section(answer)
         case PredictionNumbers():
             return prediction_section(answer)
         case SimilarityNumbers():
