@@ -30,6 +30,7 @@ from search_spaces.requests import (
     Predictions,
     PublishedCorrelation,
     Similarity,
+    TrueRank,
     Tuned,
 )
 from search_spaces.tuning import Tuning
@@ -50,6 +51,7 @@ __all__ = [
     "PublishedCorrelation",
     "Similarity",
     "Study",
+    "TrueRank",
     "Tuned",
     "describe",
 ]

@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from trainables.config import TrialConfig
-from trainables.experiment_configs import DirichletConfig
+from trainables.experiment_configs import DirichletConfig, TrueRankConfig
 from trainables.layer_configs import OutputLayerConfig
 
-AnyConfig = Annotated[TrialConfig | DirichletConfig, Field(discriminator="kind")]
-KINDS = (TrialConfig, DirichletConfig)
+AnyConfig = Annotated[TrialConfig | DirichletConfig | TrueRankConfig, Field(discriminator="kind")]
+KINDS = (TrialConfig, DirichletConfig, TrueRankConfig)
 """The classes of `AnyConfig`, for `isinstance`."""
 _CONFIG: TypeAdapter[AnyConfig] = TypeAdapter(AnyConfig)
 

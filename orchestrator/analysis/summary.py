@@ -20,6 +20,7 @@ from orchestrator.analysis.groups import (
 )
 from orchestrator.analysis.predictions import PredictionNumbers, prediction_numbers
 from orchestrator.analysis.similarity import SimilarityNumbers, similarity_numbers
+from orchestrator.analysis.true_rank import TrueRankNumbers, true_rank_numbers
 from orchestrator.analysis.tuned import TunedNumbers, tuned_numbers
 from orchestrator.store.records import StudyKey, TrialState
 from search_spaces.requests import (
@@ -32,6 +33,7 @@ from search_spaces.requests import (
     GroupTable,
     Predictions,
     Similarity,
+    TrueRank,
     Tuned,
 )
 from search_spaces.study import Study
@@ -48,6 +50,7 @@ Answer = (
     | PredictionNumbers
     | SimilarityNumbers
     | TunedNumbers
+    | TrueRankNumbers
 )
 
 
@@ -157,6 +160,8 @@ def _answer(frame: pd.DataFrame, request: Analysis, key: StudyKey) -> Answer | N
             return similarity_numbers(frame, request, corpus=corpus, tag=_own_tag(key, "--benchmarks"))
         case Tuned():
             return tuned_numbers(frame)
+        case TrueRank():
+            return true_rank_numbers(frame, request)
         case _:
             return None
 

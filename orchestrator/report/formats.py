@@ -26,6 +26,9 @@ TITLES = {
     "sigma_max": "largest singular value",
     "rank_rows": "rows of log P",
     "rank_columns": "columns of log P",
+    "true_rank": "rank of the measured rows",
+    "press_rank_float64": "Press rank (float64)",
+    "press_rank_float32": "Press rank (float32)",
 }
 VALUES_SHOWN = 12
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}

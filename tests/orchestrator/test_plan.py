@@ -16,6 +16,7 @@ from search_spaces.awd_lstm import awd_lstm
 from search_spaces.catalog import load_study
 from search_spaces.study import Study
 from tests.orchestrator.command import ROOT, sweep
+from trainables.any_config import output_layer_of
 from trainables.config import CorpusConfig, EtAsgdConfig, GssConfig, NtAsgdConfig, SoftmaxConfig, TrialConfig
 from trainables.errors import UserError
 from trainables.parameters import in_millions
@@ -109,7 +110,7 @@ def test_an_override_that_only_some_trials_could_take_is_refused_whatever_their_
         with pytest.raises(UserError, match=r"1 of 2 trials, such as one of output layer softmax, have no 'output_lay"):
             apply_overrides(configs, {"output_layer.c": 3})
     whole = apply_overrides([plain, bent], {"output_layer": {"name": "softmax"}})
-    assert [config.output_layer for config in whole] == [SoftmaxConfig()] * 2
+    assert [output_layer_of(config) for config in whole] == [SoftmaxConfig()] * 2
 
 
 def test_overrides_are_json_or_text() -> None:

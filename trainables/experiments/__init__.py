@@ -16,7 +16,7 @@ from trainables.result_files import write_outcome
 from trainables.runtime import Runtime
 from trainables.training.loop import DivergedError
 
-MODULES: Mapping[str, str] = {"dirichlet": "dirichlet"}
+MODULES: Mapping[str, str] = {"dirichlet": "dirichlet", "true_rank": "true_rank"}
 """Kind -> the module here whose `measure(config, runtime)` gives its measurements by name and version."""
 
 Measurements = dict[str, Measured]

@@ -7,6 +7,7 @@ from orchestrator.analysis.groups import CurveNumbers, DifferenceNumbers, GroupN
 from orchestrator.analysis.predictions import PredictionNumbers
 from orchestrator.analysis.similarity import SimilarityNumbers
 from orchestrator.analysis.summary import Answer, StudySummaryNumbers
+from orchestrator.analysis.true_rank import TrueRankNumbers
 from orchestrator.analysis.tuned import TunedNumbers
 from orchestrator.report.sections.contrasts import contrast_section
 from orchestrator.report.sections.curves import curve_section
@@ -14,6 +15,7 @@ from orchestrator.report.sections.groups import difference_section, group_sectio
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.section import Section
 from orchestrator.report.sections.similarity import similarity_section
+from orchestrator.report.sections.true_rank import true_rank_section
 from orchestrator.report.sections.tuned import tuned_section
 
 __all__ = ["Section", "sections"]
@@ -45,3 +47,5 @@ def _section(answer: Answer) -> Section:
             return similarity_section(answer)
         case TunedNumbers():
             return tuned_section(answer)
+        case TrueRankNumbers():
+            return true_rank_section(answer)
