@@ -6,8 +6,9 @@ of the next token after type i. With R the wanted rank and factors of width R - 
     log P = A S B^T + 1 b^T - z 1^T,
 
 b a Zipf-like bias and z the logarithms of the rows' sums. So the rank is at most R, and it is R where [A S, 1, z] and
-[B, b, 1] have full column rank. The factors are drawn at random, whole numbers, S falls like the root of 1, 1/2, 1/3
-and so on: the spectrum decays, as those of trained models do, and never below what float64 tells from zero.
+[B, b, 1] have full column rank. A and B are random signs: each type has R - 2 of them as a context and as many as a
+next token, and where the k-th agree, the token is likelier, else less likely. S falls like 1/k: the spectrum decays, as
+those of trained models do, and never below what float64 tells from zero.
 
 The same bits on every machine. All of log P is multiples of 2^-40 below 2^5, which float64 holds exactly: the product
 is one of whole numbers, and z is rounded to that grid, so that the matrix has rank R exactly and its rows sum to 1 but
@@ -40,9 +41,8 @@ END_PROBABILITY = Decimal("0.05")
 """Of `<eos>` before the factors change it: lines of about twenty tokens."""
 ZIPF_OFFSET = Decimal("2.7")
 """Zipf-Mandelbrot: word j has a probability like 1 / (j + 2.7) before the factors change it."""
-STRENGTH = 1.75
+STRENGTH = 2.5
 """Standard deviation of A S B^T in nats: how much the next token depends on the last one."""
-BYTE_VARIANCE = 256**2 / 12
 DRAW_BYTES = 8
 
 
@@ -80,8 +80,8 @@ def markov_language(rank: int) -> MarkovLanguage:
     """The language of that rank; a process makes each once."""
     size, factors = MARKOV_TYPES, rank - 2
     scales = _scales(factors)
-    a_VF = _random_bytes(rank, "contexts", size * factors).reshape(size, factors) * scales
-    b_VF = _random_bytes(rank, "words", size * factors).reshape(size, factors)
+    a_VF = _random_signs(rank, "contexts", size * factors).reshape(size, factors) * scales
+    b_VF = _random_signs(rank, "words", size * factors).reshape(size, factors)
     bias_V = _bias(size)
     # Products and sums of whole numbers below 2^53: float64 has them exactly, in any order.
     logits_VV = (a_VF.astype(np.float64) @ b_VF.T.astype(np.float64)).astype(np.int64) + bias_V
@@ -122,7 +122,9 @@ def markov_texts(rank: int) -> dict[str, str]:
     number of tokens."""
     language = markov_language(rank)
     chain = states(language)
-    return {split: _text(chain, language.types, MARKOV_TOKENS[split]) for split in SPLITS}
+    texts = {split: _text(chain, language.types, MARKOV_TOKENS[split]) for split in SPLITS}
+    assert len(set(texts["train"].split())) == MARKOV_TYPES - 1, "every word occurs in the train text"
+    return texts
 
 
 def _text(chain: Iterator[int], types: tuple[str, ...], tokens: int) -> str:
@@ -140,16 +142,15 @@ def _text(chain: Iterator[int], types: tuple[str, ...], tokens: int) -> str:
 
 
 def _scales(factors: int) -> NDArray[np.int64]:
-    """Whole multiples of the factors' columns, like the root of 1 / k, so that the logits have their deviation."""
-    total = math.fsum(1 / k for k in range(1, factors + 1))
-    unit = STRENGTH * 2**LOGIT_BITS / BYTE_VARIANCE
-    return np.array([round(unit / math.sqrt(k * total)) for k in range(1, factors + 1)], dtype=np.int64)
+    """S in units of 2^-24, like 1 / k, so that the logits have their deviation."""
+    first = STRENGTH * 2**LOGIT_BITS / math.sqrt(math.fsum(1 / k**2 for k in range(1, factors + 1)))
+    return np.array([round(first / k) for k in range(1, factors + 1)], dtype=np.int64)
 
 
-def _random_bytes(rank: int, what: str, count: int) -> NDArray[np.int64]:
-    """Whole numbers from -128 to 127, all as likely."""
-    stream = hashlib.shake_256(f"markov {rank} {what}".encode()).digest(count)
-    return np.frombuffer(stream, dtype=np.int8).astype(np.int64)
+def _random_signs(rank: int, what: str, count: int) -> NDArray[np.int64]:
+    """So many of -1 and 1, both as likely."""
+    stream = hashlib.shake_256(f"markov {rank} {what}".encode()).digest(-(-count // 8))
+    return 2 * np.unpackbits(np.frombuffer(stream, dtype=np.uint8), count=count).astype(np.int64) - 1
 
 
 def _bias(size: int) -> NDArray[np.int64]:

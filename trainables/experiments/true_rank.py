@@ -41,7 +41,10 @@ def measure(config: ExperimentConfig, runtime: Runtime) -> dict[str, Measured]:
     corpus = load(config.corpus, data_dir=runtime.data_dir)
     rank = markov_rank(config.corpus.name)
     assert rank is not None, "the config takes generated languages only"
-    truth = _Truth.of(markov_language(rank), corpus)
+    language = markov_language(rank)
+    # Of full column rank, so that the left factors' rows alone decide the rank of a choice of contexts.
+    assert rank_modulo_prime(language.right_VR) == rank, "the language has the rank that it says"
+    truth = _Truth.of(language, corpus)
     evaluation = config.evaluation
     tokens = corpus.test[: evaluation.test_tokens]
     loss = truth.mean_loss(tokens, batch=evaluation.test_batch_size)
@@ -55,7 +58,7 @@ def measure(config: ExperimentConfig, runtime: Runtime) -> dict[str, Measured]:
         "different_contexts": len(different_D),
         "press_rank_float64": press_rank(spectrum, eps=FLOAT64_EPS),
         "press_rank_float32": press_rank(spectrum, eps=FLOAT32_EPS),
-        "entropy_perplexity": math.exp(markov_language(rank).entropy_rate()),
+        "entropy_perplexity": math.exp(language.entropy_rate()),
     }
     return {
         PERPLEXITY: Measured(metrics={"test_perplexity": math.exp(loss)}),

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 PRIME = 2**31 - 1
-"""Products of two remainders fit an int64."""
+"""A remainder less a product of two fits an int64."""
 
 
 def rank_modulo_prime(matrix_NR: NDArray[np.int64]) -> int:
@@ -15,17 +15,15 @@ def rank_modulo_prime(matrix_NR: NDArray[np.int64]) -> int:
     It is never above the rank over the rational numbers, since a minor that vanishes vanishes in remainders too; a
     result of min(N, R) is therefore the rank over both.
     """
-    rest = matrix_NR % PRIME
+    rest = (matrix_NR if len(matrix_NR) <= matrix_NR.shape[1] else matrix_NR.T) % PRIME
     rank = 0
-    for column in range(rest.shape[1]):
-        below = np.flatnonzero(rest[rank:, column])
-        if not len(below):
+    while rest.size:
+        first, rest = rest[0], rest[1:]
+        places = np.flatnonzero(first)
+        if not len(places):
             continue
-        pivot = rank + int(below[0])
-        rest[[rank, pivot]] = rest[[pivot, rank]]
-        row = rest[rank, column:] * pow(int(rest[rank, column]), -1, PRIME) % PRIME
-        rest[rank + 1 :, column:] = (rest[rank + 1 :, column:] - rest[rank + 1 :, column, None] * row % PRIME) % PRIME
         rank += 1
-        if rank == len(rest):
-            break
+        pivot = places[0]
+        multiples = rest[:, pivot] * pow(int(first[pivot]), -1, PRIME) % PRIME
+        rest = np.delete(rest - multiples[:, None] * first, pivot, axis=1) % PRIME
     return rank
