@@ -16,8 +16,8 @@ FIRST_IDS = {"ptb": "a23d1e436b0104a3", "wikitext-2": "316aaca604d3c03c"}
 """Of the softmax trial at paper scale, as it was before there were generated languages."""
 
 
-def plan_of(corpus: str, scale: str, study: str = "rank_metrics", **overrides: object) -> Plan:
-    return make_plan(load_study(study), scale_named(scale), corpus, None, overrides)
+def plan_of(corpus: str, scale: str, study: str = "rank_metrics", overrides: dict[str, object] | None = None) -> Plan:
+    return make_plan(load_study(study), scale_named(scale), corpus, None, overrides or {})
 
 
 def test_the_truth_stands_before_six_models() -> None:
@@ -56,6 +56,6 @@ def test_models_of_any_study_keep_the_whole_generated_vocabulary_and_cut_others(
 
 def test_the_truth_cannot_be_cut() -> None:
     with pytest.raises(UserError, match="whole vocabulary only"):
-        plan_of("markov", "smoke", **{"corpus.vocabulary_limit": 300})
-    rows = [trial.config for trial in plan_of("markov", "smoke", **{"evaluation.rank_contexts": 50}).trials]
+        plan_of("markov", "smoke", overrides={"corpus.vocabulary_limit": 300})
+    rows = [trial.config for trial in plan_of("markov", "smoke", overrides={"evaluation.rank_contexts": 50}).trials]
     assert {c.evaluation.rank_contexts for c in rows if isinstance(c, TrialConfig | TrueRankConfig)} == {50}
