@@ -51,7 +51,7 @@ class Plan:
     scale: Scale
     corpus: CorpusIdentity
     data_dir: Path | None
-    """Where the corpus lies; None for `pydocs`."""
+    """Where the corpus lies; None for a built-in one."""
     benchmarks_dir: Path
     """Where the folder of published word-similarity benchmarks lies, or is to be fetched to."""
     key: StudyKey

@@ -8,6 +8,7 @@ from functools import partial
 from rich.console import Console
 
 from orchestrator.plan import Plan
+from trainables.built_in_corpora import is_built_in
 from trainables.corpora import NO_TEXT, OnProgress, ensure
 from trainables.corpora.benchmarks import ensure_benchmarks
 from trainables.corpora.source import test_words
@@ -22,7 +23,7 @@ def ensure_texts(plan: Plan, console: Console) -> None:
 
     Raises UserError where one of them cannot be had, is not the right one, or does not fit.
     """
-    if plan.corpus.name not in ("pydocs", NO_TEXT.name):
+    if plan.corpus.name != NO_TEXT.name and not is_built_in(plan.corpus.name):
         ensure(plan.corpus.name, data_dir=plan.data_dir, on_progress=download_lines(console))
     if WORD_SIMILARITY in plan.measurements:
         ensure_benchmarks(plan.benchmarks_dir, on_progress=download_lines(console))

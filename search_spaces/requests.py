@@ -165,6 +165,17 @@ class Tuned:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrueRank:
+    """Ask which metrics find the rank of a generated language's true log-P matrix: in the exact matrix, in the one
+    rounded or with noise, and in what each group learned; and how far each group's perplexity is above the truth's.
+
+    On a corpus without a known truth there is nothing to answer.
+    """
+
+    metrics: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class GroupSpectra:
     """Ask for the spectra coloured by group instead of by rank."""
 
@@ -199,6 +210,7 @@ Analysis = (
     | Predictions
     | Similarity
     | Tuned
+    | TrueRank
     | GroupSpectra
     | JacobianSpectra
     | PressNoise

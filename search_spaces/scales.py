@@ -10,7 +10,17 @@ from dataclasses import dataclass
 
 from search_spaces.experiment_scales import shrink
 from trainables.any_config import AnyConfig
-from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig, OutputLayerConfig, TrialConfig
+from trainables.built_in_corpora import markov_rank
+from trainables.config import (
+    AveragingConfig,
+    CorpusConfig,
+    EtAsgdConfig,
+    EvaluationConfig,
+    NtAsgdConfig,
+    OutputLayerConfig,
+    TrialConfig,
+)
+from trainables.experiment_configs import TrueRankConfig
 from trainables.layer_configs import MixtureConfig
 
 
@@ -85,11 +95,15 @@ SCALES = {
 
 def apply_scale(scale: Scale, config: AnyConfig) -> AnyConfig:
     """The config at this scale; at paper scale, the config itself."""
-    return _language_model(scale, config) if isinstance(config, TrialConfig) else shrink(scale.name, config)
+    if isinstance(config, TrialConfig):
+        return _language_model(scale, config)
+    if isinstance(config, TrueRankConfig):
+        return config.model_copy(update={"evaluation": _evaluation(scale, config.evaluation)})
+    return shrink(scale.name, config)
 
 
 def _language_model(scale: Scale, config: TrialConfig) -> TrialConfig:
-    model, training, evaluation = config.model, config.training, config.evaluation
+    model, training = config.model, config.training
     widths = ("embedding_width", "hidden_width", "context_width")
     rates = (
         "dropout_embedding_matrix",
@@ -103,9 +117,7 @@ def _language_model(scale: Scale, config: TrialConfig) -> TrialConfig:
     epochs = scale.epochs or training.epochs
     return config.model_copy(
         update={
-            "corpus": config.corpus.model_copy(
-                update={"vocabulary_limit": scale.vocabulary_limit or config.corpus.vocabulary_limit}
-            ),
+            "corpus": _corpus(scale, config.corpus),
             "model": model.model_copy(
                 update={name: max(2, round(getattr(model, name) * scale.width)) for name in widths}
                 | {name: getattr(model, name) * scale.dropout for name in rates}
@@ -122,12 +134,23 @@ def _language_model(scale: Scale, config: TrialConfig) -> TrialConfig:
                     "averaging": _averaging(training.averaging, scale, epochs),
                 }
             ),
-            "evaluation": evaluation.model_copy(
-                update={
-                    "valid_tokens": scale.valid_tokens or evaluation.valid_tokens,
-                    "test_tokens": scale.test_tokens or evaluation.test_tokens,
-                }
-            ),
+            "evaluation": _evaluation(scale, config.evaluation),
+        }
+    )
+
+
+def _corpus(scale: Scale, corpus: CorpusConfig) -> CorpusConfig:
+    """With fewer words, unless it is a generated language: what is known of it is known of the whole vocabulary."""
+    if markov_rank(corpus.name) is not None:
+        return corpus
+    return corpus.model_copy(update={"vocabulary_limit": scale.vocabulary_limit or corpus.vocabulary_limit})
+
+
+def _evaluation(scale: Scale, evaluation: EvaluationConfig) -> EvaluationConfig:
+    return evaluation.model_copy(
+        update={
+            "valid_tokens": scale.valid_tokens or evaluation.valid_tokens,
+            "test_tokens": scale.test_tokens or evaluation.test_tokens,
         }
     )
 

@@ -37,6 +37,7 @@ from search_spaces.requests import (
     Reach,
     Recomputed,
     Similarity,
+    TrueRank,
     Tuned,
 )
 from search_spaces.tuning import Tuning
@@ -63,6 +64,7 @@ __all__ = [
     "Recomputed",
     "Similarity",
     "Study",
+    "TrueRank",
     "Tuned",
     "describe",
 ]

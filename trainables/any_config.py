@@ -12,15 +12,30 @@ from trainables.experiment_configs import (
     LayerJacobianConfig,
     LayerTaskConfig,
     PressNoiseConfig,
+    TrueRankConfig,
     WordPairsConfig,
 )
 from trainables.layer_configs import OutputLayerConfig
 
 AnyConfig = Annotated[
-    TrialConfig | DirichletConfig | LayerJacobianConfig | LayerTaskConfig | PressNoiseConfig | WordPairsConfig,
+    TrialConfig
+    | DirichletConfig
+    | LayerJacobianConfig
+    | LayerTaskConfig
+    | PressNoiseConfig
+    | TrueRankConfig
+    | WordPairsConfig,
     Field(discriminator="kind"),
 ]
-KINDS = (TrialConfig, DirichletConfig, LayerJacobianConfig, LayerTaskConfig, PressNoiseConfig, WordPairsConfig)
+KINDS = (
+    TrialConfig,
+    DirichletConfig,
+    LayerJacobianConfig,
+    LayerTaskConfig,
+    PressNoiseConfig,
+    TrueRankConfig,
+    WordPairsConfig,
+)
 """The classes of `AnyConfig`, for `isinstance`."""
 _CONFIG: TypeAdapter[AnyConfig] = TypeAdapter(AnyConfig)
 

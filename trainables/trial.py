@@ -58,44 +58,55 @@ def run_trial(
         prepare(runtime)
         if not isinstance(config, TrialConfig):
             return run_experiment(config, directory=directory, runtime=runtime)
-        memory = PeakMemory(runtime.device)
-        corpus = load(config.corpus, data_dir=runtime.data_dir)
-        trainer = Trainer(config, corpus, runtime)
-        checkpoints = Checkpoints(directory, config.trial_id)
-        found = checkpoints.latest(runtime.device)
-        if found is not None:
-            trainer.restore(*found)
-        environment = describe(runtime.device, runtime.threads)
-        try:
-            trainer.train(checkpoints, on_epoch or _ignore, stop_above)
-            trainer.take_kept_weights()
-            trained_at = time.monotonic()
-            metrics, singular_values = measure(measurements, trainer.model, corpus, config, runtime)
-        except (DivergedError, PrunedError) as error:
-            pruned = isinstance(error, PrunedError)
-            if pruned:
-                checkpoints.save(trainer.progress.step, *trainer.snapshot())
-            outcome = TrialOutcome(
-                trial_id=config.trial_id,
-                state="pruned" if pruned else "diverged",
-                cause=str(error),
-                epochs=tuple(trainer.progress.epochs),
-                environment=environment,
-            )
-            write_outcome(directory, outcome, None)
-            return outcome
+        return _run_language_model(config, directory, runtime, measurements, on_epoch or _ignore, stop_above)
+
+
+def _run_language_model(
+    config: TrialConfig,
+    directory: Path,
+    runtime: Runtime,
+    measurements: Sequence[str],
+    on_epoch: Callable[[EpochMetrics], None],
+    stop_above: Mapping[int, float] | None,
+) -> TrialOutcome:
+    memory = PeakMemory(runtime.device)
+    corpus = load(config.corpus, data_dir=runtime.data_dir)
+    trainer = Trainer(config, corpus, runtime)
+    checkpoints = Checkpoints(directory, config.trial_id)
+    found = checkpoints.latest(runtime.device)
+    if found is not None:
+        trainer.restore(*found)
+    environment = describe(runtime.device, runtime.threads)
+    try:
+        trainer.train(checkpoints, on_epoch, stop_above)
+        trainer.take_kept_weights()
+        trained_at = time.monotonic()
+        metrics, singular_values = measure(measurements, trainer.model, corpus, config, runtime)
+    except (DivergedError, PrunedError) as error:
+        pruned = isinstance(error, PrunedError)
+        if pruned:
+            checkpoints.save(trainer.progress.step, *trainer.snapshot())
         outcome = TrialOutcome(
             trial_id=config.trial_id,
-            state="done",
+            state="pruned" if pruned else "diverged",
+            cause=str(error),
             epochs=tuple(trainer.progress.epochs),
-            measurements={"training@1": _training_metrics(trainer, memory, time.monotonic() - trained_at), **metrics},
             environment=environment,
         )
-        forget_later(directory)
-        save_tensors(directory / KEPT_WEIGHTS, trainer.kept, {"trial_id": config.trial_id})
-        write_outcome(directory, outcome, singular_values)
-        checkpoints.clear()
+        write_outcome(directory, outcome, None)
         return outcome
+    outcome = TrialOutcome(
+        trial_id=config.trial_id,
+        state="done",
+        epochs=tuple(trainer.progress.epochs),
+        measurements={"training@1": _training_metrics(trainer, memory, time.monotonic() - trained_at), **metrics},
+        environment=environment,
+    )
+    forget_later(directory)
+    save_tensors(directory / KEPT_WEIGHTS, trainer.kept, {"trial_id": config.trial_id})
+    write_outcome(directory, outcome, singular_values)
+    checkpoints.clear()
+    return outcome
 
 
 def prepare(runtime: Runtime) -> None:

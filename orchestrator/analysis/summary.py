@@ -25,6 +25,7 @@ from orchestrator.analysis.predictions import PredictionNumbers, prediction_numb
 from orchestrator.analysis.press_noise import PressNoiseNumbers, press_noise_numbers
 from orchestrator.analysis.recomputed import RecomputedNumbers, recomputed_numbers
 from orchestrator.analysis.similarity import SimilarityNumbers, similarity_numbers
+from orchestrator.analysis.true_rank import TrueRankNumbers, true_rank_numbers
 from orchestrator.analysis.tuned import TunedNumbers, tuned_numbers
 from orchestrator.store.records import StudyKey, TrialState
 from search_spaces.requests import (
@@ -41,6 +42,7 @@ from search_spaces.requests import (
     PressNoise,
     Recomputed,
     Similarity,
+    TrueRank,
     Tuned,
 )
 from search_spaces.study import Study
@@ -63,6 +65,7 @@ Answer = (
     | JacobianNumbers
     | PressNoiseNumbers
     | RecomputedNumbers
+    | TrueRankNumbers
 )
 
 
@@ -190,6 +193,8 @@ def _answer(
             return press_noise_numbers(frame)
         case Recomputed():
             return recomputed_numbers(frame)
+        case TrueRank():
+            return true_rank_numbers(frame, request)
         case _:
             return None
 

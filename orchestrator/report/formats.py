@@ -45,6 +45,9 @@ TITLES = {
     "modes_matched": "modes matched (%)",
     "excess_cross_entropy": "gap to the entropy (nats)",
     "target_entropy": "entropy of the targets (nats)",
+    "true_rank": "rank of the measured rows",
+    "press_rank_float64": "Press rank (float64)",
+    "press_rank_float32": "Press rank (float32)",
 }
 VALUES_SHOWN = 12
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}

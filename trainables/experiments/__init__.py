@@ -1,9 +1,12 @@
-"""Trials that train no language model, each kind in a module of its own: run one, and leave its result as a file."""
+"""Trials that train no language model: run one, and leave its result as a file.
+
+Each kind has a module of its name here, whose `measure(config, runtime)` gives its measurements by name and version.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
@@ -16,22 +19,13 @@ from trainables.result_files import write_outcome
 from trainables.runtime import Runtime
 from trainables.training.loop import DivergedError
 
-MODULES: Mapping[str, str] = {
-    "dirichlet": "dirichlet",
-    "layer_jacobian": "layer_jacobian",
-    "layer_task": "layer_task",
-    "press_noise": "press_noise",
-    "word_pairs": "word_pairs",
-}
-"""Kind -> the module here whose `measure(config, runtime)` gives its measurements by name and version."""
-
 Measurements = dict[str, Measured]
 
 
 def run_experiment(config: ExperimentConfig, *, directory: Path, runtime: Runtime) -> TrialOutcome:
     """Compute the trial's measurements; the outcome is `done` or `diverged` and on disk before it is returned."""
     measure: Callable[[ExperimentConfig, Runtime], Measurements]
-    measure = import_module(f"{__name__}.{MODULES[config.kind]}").measure
+    measure = import_module(f"{__name__}.{config.kind}").measure
     memory, start_s = PeakMemory(runtime.device), time.monotonic()
     environment = describe(runtime.device, runtime.threads)
     try:

@@ -11,6 +11,7 @@ from orchestrator.analysis.press_noise import PressNoiseNumbers
 from orchestrator.analysis.recomputed import RecomputedNumbers
 from orchestrator.analysis.similarity import SimilarityNumbers
 from orchestrator.analysis.summary import Answer, StudySummaryNumbers
+from orchestrator.analysis.true_rank import TrueRankNumbers
 from orchestrator.analysis.tuned import TunedNumbers
 from orchestrator.report.sections.contrasts import contrast_section
 from orchestrator.report.sections.curves import curve_section
@@ -22,6 +23,7 @@ from orchestrator.report.sections.press_noise import press_noise_section
 from orchestrator.report.sections.recomputed import recomputed_section
 from orchestrator.report.sections.section import Section
 from orchestrator.report.sections.similarity import similarity_section
+from orchestrator.report.sections.true_rank import true_rank_section
 from orchestrator.report.sections.tuned import tuned_section
 
 __all__ = ["Section", "sections"]
@@ -61,3 +63,5 @@ def _section(answer: Answer) -> Section:
             return press_noise_section(answer)
         case RecomputedNumbers():
             return recomputed_section(answer)
+        case TrueRankNumbers():
+            return true_rank_section(answer)
