@@ -80,7 +80,7 @@ STUDY = Study(
         "Each seed draws a function, the examples, the weights and the batches; at a seed, function, examples and "
         "batches are the same for all three layers. The tests do not use that pairing, so they find less than paired "
         "ones would.",
-        "Each trial trains at three learning rates and keeps the one with the lowest validation error. Experts have no "
+        "Each trial trains at four learning rates and keeps the one with the lowest validation error. Experts have no "
         "biases, as in the post, gates have; four experts with 4 outputs are what makes the counts exactly equal.",
         "The tests of input-dependent against dense are a family of their own for Holm's correction.",
     ),

@@ -199,7 +199,7 @@ class LayerTaskConfig(ExperimentConfig):
     test_examples: PositiveInt = 10_000
     batch: PositiveInt = 100
     steps: PositiveInt = 5_000
-    learning_rates: Annotated[tuple[PositiveFloat, ...], Field(min_length=1)] = (3e-3, 1e-2, 3e-2)
+    learning_rates: Annotated[tuple[PositiveFloat, ...], Field(min_length=1)] = (3e-3, 1e-2, 3e-2, 1e-1)
     """Each is tried; the one with the lowest validation error counts."""
 
     @property

@@ -169,7 +169,8 @@ def _zeros_table(numbers: JacobianNumbers) -> TextTable:
     body = []
     for each in numbers.drawn:
         found, interval = each.zero_share, mean_interval(each.zero_share)
-        shown = f"{interval.low:.5f} to {interval.high:.5f}" if interval else "\N{EN DASH}"
+        # A share is never below 0, whatever Student's t says of a few that are almost all 0.
+        shown = f"{max(interval.low, 0.0):.5f} to {interval.high:.5f}" if interval else "\N{EN DASH}"
         body.append(
             (
                 Cell(text=each.group, kind="name"),
