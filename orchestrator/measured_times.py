@@ -6,7 +6,9 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
 
 from orchestrator.display import duration
 from orchestrator.estimates import core_seconds, gpu_seconds
@@ -55,7 +57,9 @@ def measured_pace(plan: Plan, store: Store, *, gpu: bool) -> Pace:
         for row in store.results(summary.key):
             on_gpu = environments.get(row["trial_id"], {}).get("device") == "cuda"
             if "wall_seconds" in row["metrics"] and on_gpu == gpu and row["trial_id"] not in measured:
-                config = read_config(row["config"])
+                config = _read(row["config"])
+                if config is None:
+                    continue
                 estimated = _estimated_seconds(config, plan.corpus, gpu=gpu)
                 measured[row["trial_id"]] = config.family, row["metrics"]["wall_seconds"], estimated
     taken: dict[str, list[tuple[float, float]]] = {}
@@ -92,11 +96,21 @@ def remaining(plans: Sequence[Plan], store: Store, *, gpu: bool) -> list[str]:
         untuned = {trial.trial_id for plan in alike if plan.tuning is None for trial in plan.trials}
         total = len(untuned) + sum(plan.total for plan in alike if plan.tuning is not None)
         seconds = math.fsum(map(pace.seconds, left.values()))
-        sentences.append(
-            f"Scale {scale}, corpus {corpus}: {total - len(left)} of {total} trials are done; by the times of "
-            f"{pace.trials} measured so far, the others take {duration(seconds)} of one {'GPU' if gpu else 'core'}."
+        others = (
+            f"; by the times of {pace.trials} measured so far, the others take {duration(seconds)} of one "
+            f"{'GPU' if gpu else 'core'}"
         )
+        done = f"Scale {scale}, corpus {corpus}: {total - len(left)} of {total} trials are done"
+        sentences.append(f"{done}{others if left else ''}.")
     return sentences
+
+
+def _read(config: Mapping[str, Any]) -> AnyConfig | None:
+    """None for the config of a trial of an older version, whose time says little of today's."""
+    try:
+        return read_config(config)
+    except ValidationError:
+        return None
 
 
 def _alike(plan: Plan, scale: str, corpus: str, overrides: str) -> bool:

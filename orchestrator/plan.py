@@ -275,15 +275,23 @@ def _refuse_unknown_keys(study: Study, trials: Sequence[TrialPlan]) -> None:
     wanted = [key for request in maps for key in (request.row, request.column)]
     # Without a dot it may be a metric, which nobody knows before.
     wanted += [request.x for request in study.analyses if isinstance(request, Curves) and "." in request.x]
-    known = {key for trial in trials for key in dotted_keys(trial.config.model_dump(mode="json"))} if wanted else set()
+    known = set(_single_keys(trials)) if wanted else set()
     for key in wanted:
         if key not in known:
             near = difflib.get_close_matches(key, sorted(known), n=3, cutoff=0.5)
             hint = f"did you mean {' or '.join(near)}? " if near else ""
             raise UserError(
                 f"an analysis of {study.name} is over {key!r}, and no trial has that key: {hint}Keys are those of the "
-                "config, as --dry-run prints it; mend its analyses"
+                "config, as --dry-run --format json prints it; mend its analyses"
             )
+
+
+def _single_keys(trials: Sequence[TrialPlan]) -> Iterator[str]:
+    """The dotted keys of all single values in the trials' configs."""
+    for trial in trials:
+        content = trial.config.model_dump(mode="json")
+        keys = dotted_keys(content)
+        yield from (key for key in keys if not any(other.startswith(f"{key}.") for other in keys))
 
 
 def _refuse_duplicates(study: Study, trials: Sequence[TrialPlan]) -> None:

@@ -48,9 +48,8 @@ def report_again(
             if not everything:
                 console.print(summary_group(result.summary))
             console.print(f"Report: {result.path}", soft_wrap=True)
-            if out is None:
-                index = write_index(folder.parent)
-    if everything:
+    if out is None:
+        index = write_index(folder.parent)
         console.print(f"All reports: {index}", soft_wrap=True)
 
 

@@ -16,6 +16,7 @@ from orchestrator.later import print_not_measured
 from orchestrator.missing import Missing
 from orchestrator.plan import Plan
 from orchestrator.store.records import PlannedTrial, StudyKey, TrialState
+from search_spaces.tuning import stage_of
 from trainables.errors import UserError
 from trainables.runtime import trial_directory
 
@@ -84,14 +85,18 @@ def _members(plan: Plan, store: Store) -> list[PlannedTrial]:
 
 
 def _go_on_from_here(plan: Plan, store: Store, options: RunOptions, console: Console) -> None:
-    """A retried trial may be its side's new best: plan what follows from it, and say how to run that."""
+    """A retried trial may be its side's new best: plan what follows from it, and say how to run that.
+
+    With a smaller budget than the search has had, nothing is planned: that would drop trials from the study.
+    """
     tuner = _tuner(plan, store, asks=True)
-    assert tuner is not None, "only a tuning goes on from what its trials come to"
-    tuner.start()
+    assert tuner is not None and plan.tuning is not None, "only a tuning goes on from what its trials come to"
+    places = [stage_of(row.name) for row in store.trials(plan.key)]
+    if max((place.number or 0 for place in places if place is not None), default=0) <= plan.tuning.budget:
+        tuner.start()
     if not tuner.over:
-        console.print(
-            f"More trials follow from these results; run them with: {run_command(options.typed)}", soft_wrap=True
-        )
+        command = run_command(options.typed)
+        console.print(f"The study has more trials to run; run them with: {command}", soft_wrap=True)
 
 
 def _nothing_to_retry(plan: Plan) -> str:

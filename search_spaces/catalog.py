@@ -48,7 +48,7 @@ def load_study(name: str) -> Study:
         if study.name in (*NAMES, ALL, *COMMANDS):
             raise UserError(
                 f"a study of your own needs a name of its own, as results are kept by it; {name} calls its study "
-                f"{study.name!r}, which is built in: rename it"
+                f"{study.name!r}, which is a built-in name: rename it"
             )
         return study
     if name not in NAMES:

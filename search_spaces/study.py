@@ -122,7 +122,7 @@ class Study:
             re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", self.name) is not None,
             self,
             "name",
-            "letters, digits, dots, hyphens and underscores, as folders are called by it",
+            "plain letters, digits and underscores, with dots and hyphens between them, as folders are called by it",
         )
         for name in ("corpora", "measurements", "deviations"):
             texts = getattr(self, name)

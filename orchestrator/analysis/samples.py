@@ -82,7 +82,8 @@ def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, spread: bool =
     """
     groups = tuple(zip((a, b), names, strict=True))
     if few := [f"{group.n or 'none'} of {name}" for group, name in groups if group.n < fewest]:
-        return f"at least {fewest} values of each group are needed, there is {' and '.join(few)}"
+        verb = "is" if all(group.n < 2 for group, _ in groups if group.n < fewest) else "are"
+        return f"at least {fewest} values of each group are needed, there {verb} {' and '.join(few)}"
     if unknown := [name for group, name in groups if group.sd is None]:
         return f"the standard deviation of {' and '.join(unknown)} is not known"
     if spread and max(a.sd or 0.0, b.sd or 0.0) < sys.float_info.min:

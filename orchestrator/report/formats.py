@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.analysis.comparison import PublishedValue, Window
 from orchestrator.analysis.correlation import Coefficient, Interval
+from search_spaces.published import PublishedNumber
 
 TITLES = {
     "train_perplexity": "train perplexity",
@@ -121,11 +122,22 @@ def spread(metric: str, mean: float | None, deviation: float | None) -> str:
 
 
 def _decimals(metric: str, mean: float, deviation: float) -> int:
-    """As many as the value has in a cell, but none finer than the deviation's second digit: they mean nothing."""
-    shown = 1 if metric == "press_rank" and abs(mean) < 1e3 else len(cell(metric, mean).partition(".")[2])
+    """Those of the value in a cell, but none finer than the deviation's second digit, which mean nothing, and at least
+    those that show its first."""
+    shown = cell(metric, mean)
+    decimals = 0 if "e" in shown else len(shown.partition(".")[2])
     if deviation <= 0:
-        return 0 if float(mean).is_integer() else shown
-    return max(0, min(shown, 1 - math.floor(math.log10(deviation))))
+        return decimals
+    first = -math.floor(math.log10(deviation))
+    return max(0, first, min(decimals, first + 1))
+
+
+def printed(value: PublishedNumber, metric: str) -> str:
+    """A published mean with its deviation, with the digits that the paper prints."""
+    if value.deviation is None:
+        return cell(metric, value.value)
+    decimals = max(len(f"{number:.10g}".partition(".")[2]) for number in (value.value, value.deviation))
+    return f"{value.value:,.{decimals}f} \N{PLUS-MINUS SIGN} {value.deviation:,.{decimals}f}".replace("-", MINUS)
 
 
 def signed(value: float | None) -> str:
@@ -140,8 +152,8 @@ def bounded(value: float | None, bounds: Interval | None) -> str:
 
 
 def coefficient(value: float) -> str:
-    """A correlation with two decimals and its sign: "+0.48"."""
-    return f"{value:+.2f}".replace("-", MINUS)
+    """A correlation with two decimals and its sign: "+0.48"; a zero is "+0.00"."""
+    return f"{round(value, 2) + 0.0:+.2f}".replace("-", MINUS)
 
 
 def interval(bounds: Interval) -> str:

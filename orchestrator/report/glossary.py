@@ -7,6 +7,7 @@ from orchestrator.report import formats
 
 METRICS = {
     "train_perplexity": "exp of the mean cross-entropy on the train text, at the kept epoch, with dropout on",
+    "valid_perplexity": "the same on the validation text, without dropout",
     "test_perplexity": "exp of the mean cross-entropy of the next word, in nats: the lower, the better",
     "generalisation_gap": "test less train perplexity",
     "kept_epoch": "the epoch of the least validation loss, whose weights are kept and measured",

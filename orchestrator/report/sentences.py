@@ -155,7 +155,7 @@ def _limits(summary: StudySummaryNumbers) -> list[str]:
 
 def _where(line: ComparedCorrelation) -> str:
     if line.window is None:
-        return f"Over all {counted(line.pearson.n, 'trial')} with a result"
+        return f"Over all {line.pearson.n} trials with a result" if line.pearson.n != 1 else "Over the one trial"
     inside = formats.window(line.window, line.y)
     return f"Inside {inside} ({counted(line.pearson.n, 'trial')})"
 

@@ -39,8 +39,8 @@ def _stages(plan: Plan, tuning: TuningPlan) -> Iterator[StageOutlook]:
     searched = {
         "grid": f"all {every} of each side",
         "random": f"{tuning.budget} a side at random from {every}, poor ones stopped early",
-        "tpe": f"{tuning.budget} a side, chosen by TPE from {every} as results come in (the first {RANDOM_FIRST} at "
-        "random), poor ones stopped early",
+        "tpe": f"{tuning.budget} a side, chosen by TPE from {every} as results come in ({_at_random(tuning.budget)}), "
+        "poor ones stopped early",
     }
     for name, a_side, which in (
         ("stage 1", len(tuning.stage1_cells), f"{len(tuning.stage1_cells)} a side"),
@@ -54,3 +54,9 @@ def _stages(plan: Plan, tuning: TuningPlan) -> Iterator[StageOutlook]:
             core_hours=a_side * core_hours,
             which=which,
         )
+
+
+def _at_random(budget: int) -> str:
+    if budget <= RANDOM_FIRST:
+        return f"all at random, as TPE begins after {RANDOM_FIRST}"
+    return f"the first {RANDOM_FIRST} at random"

@@ -85,7 +85,7 @@ class Tuner:
     def stop_above(self, trial: PlannedTrial) -> dict[int, float]:
         """For a searched trial that starts now: the validation losses above which it is stopped, by epoch.
 
-        None where another driver with a smaller budget has dropped the trial meanwhile.
+        Empty where another driver with a smaller budget has dropped the trial meanwhile.
         """
         members = self._members()
         mine = next((member for member in members if member.trial.trial_id == trial.trial_id), None)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from orchestrator.measured_times import configs_left, measured_pace, remaining
 from orchestrator.plan import Plan, make_plan
 from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
-from orchestrator.store.records import RunRecord
+from orchestrator.store.records import PlannedTrial, RunRecord
 from search_spaces.catalog import load_study
 from search_spaces.scales import SCALES
 from trainables.outcome import TrialOutcome
@@ -85,6 +86,17 @@ def test_trials_that_a_tuning_has_yet_to_name_count(store: Store) -> None:
     assert len(left) == 69
     layers = [config.family for config in left.values()]
     assert (layers.count("mos"), layers.count("softmax")) == (21, 48)
+
+
+def test_configs_of_an_older_version_and_a_study_that_is_done_are_no_trouble(store: Store) -> None:
+    plan = plan_of("mos_k")
+    end(store, plan, {trial.name: 10.0 for trial in plan.trials})
+    old = PlannedTrial(trial_id="0" * 64, name="old", config={"kind": "language_model", "schema_version": 1})
+    store.register(replace(plan.key, study="older"), [old])
+    outcome = TrialOutcome(trial_id=old.trial_id, state="done", measurements={"cost@1": {"wall_seconds": 1.0}})
+    store.record(outcome, run_id=store.begin_run(RUN), spectrum=None)
+    assert measured_pace(plan, store, gpu=False).trials == 6
+    assert remaining([plan], store, gpu=False) == ["Scale quick, corpus pydocs: 6 of 6 trials are done."]
 
 
 def test_a_trial_of_two_studies_counts_once(store: Store) -> None:

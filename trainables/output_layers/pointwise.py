@@ -10,8 +10,6 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
-from trainables.errors import UserError
-
 
 class ChunkPass(ABC):
     """One pass of a loss over its chunks of rows: each chunk goes through f, then its gradient comes back.
@@ -88,7 +86,7 @@ class _AutogradPass(ChunkPass):
             # A copy, which the function may overwrite.
             self._output_nV = self._function(self._input_nV.clone())
         if self._output_nV.shape != logits_nV.shape:
-            raise UserError(
+            raise ValueError(
                 f"a function of logits gives one number for each; {type(self._function).__name__} made "
                 f"{tuple(self._output_nV.shape)} of {tuple(logits_nV.shape)}: mend its forward"
             )

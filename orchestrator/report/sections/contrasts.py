@@ -17,8 +17,8 @@ METHOD = (
     "Two-sided tests of the difference of two means: Student's (equal variances, as in the paper) and Welch's. Holm's "
     "correction is over all rows of the table. Intervals are 95%: of the difference by Student's t, of Hedges' g, and "
     "bootstrapped (BCa). Detectable: the smallest true difference that Welch's test with these seeds and this spread "
-    "finds in four of five repetitions. Equal within: the smallest margin at which two one-sided tests at 0.05 would "
-    "call the two models equivalent."
+    "finds in four of five repetitions. Both need five values of each. Equal within: the smallest margin at which two "
+    "one-sided tests at 0.05 would call the two models equivalent."
 )
 
 

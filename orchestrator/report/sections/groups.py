@@ -9,6 +9,7 @@ from orchestrator.analysis.groups import DifferenceNumbers, GroupLine, GroupNumb
 from orchestrator.report import formats
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable
+from search_spaces.published import PublishedNumber
 
 BEST_IS_LEAST = ("test_perplexity", "valid_perplexity")
 ORDERED = ("press_rank", "effective_rank_1e-4")
@@ -54,8 +55,12 @@ def _cells(line: GroupLine, columns: Sequence[tuple[str, Sequence[str]]]) -> Ite
         yield Cell(text=formats.spread(metric, found.mean, found.sd), number=found.mean)
         for corpus in corpora:
             printed = line.published[corpus].get(metric)
-            text = formats.spread(metric, printed.value, printed.deviation) if printed else DASH
+            text = _printed_text(metric, printed) if printed else DASH
             yield Cell(text=text, number=printed.value if printed else None)
+
+
+def _printed_text(metric: str, value: PublishedNumber) -> str:
+    return formats.spread(metric, value.value, None) if metric == "parameters" else formats.printed(value, metric)
 
 
 def _order(numbers: GroupNumbers) -> Iterator[str]:
@@ -81,7 +86,10 @@ def _with_ties(ordered: Sequence[tuple[str, float]]) -> str:
     by_value: dict[float, list[str]] = {}
     for group, value in ordered:
         by_value.setdefault(value, []).append(group)
-    return ", ".join(f"{' = '.join(groups)} {value:,.6g}" for value, groups in by_value.items())
+    shown = [f"{value:,.1f}".removesuffix(".0") for value in by_value]
+    if len(set(shown)) < len(shown):
+        shown = [f"{value:,.6g}" for value in by_value]
+    return ", ".join(f"{' = '.join(groups)} {text}" for text, groups in zip(shown, by_value.values(), strict=True))
 
 
 def _printed_order(numbers: GroupNumbers, metric: str, shown: Collection[str]) -> str:

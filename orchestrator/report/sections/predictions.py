@@ -56,7 +56,7 @@ def _findings(numbers: PredictionNumbers) -> Iterator[str]:
     rows = [[cell.hit for cell in row if cell and cell.askable] for row in numbers.cells]
     everyone, no_one = sum(all(row) for row in rows if row), sum(not any(row) for row in rows if row)
     mixed = sum(map(bool, rows)) - everyone - no_one
-    others = f"; at the {mixed} others some have it and some do not" if mixed else ""
+    others = f"; at {counted(mixed, 'other')} some have it and some do not" if mixed else ""
     yield f"All models have it at {counted(everyone, 'context')} and none at {no_one}{others}."
 
 
@@ -101,8 +101,8 @@ def _expected(cell: Prediction | None) -> str:
 
 
 def _csv(numbers: PredictionNumbers) -> Iterator[list[object]]:
-    words = ("next_word", "next_word_in_text")
-    yield ["context", *words, "model", "rank", "probability", "likeliest", "their_probabilities"]
+    next_words = ("next_word", "next_word_in_text")
+    yield ["context", *next_words, "model", "rank", "probability", "likeliest", "their_probabilities"]
     for context, row in zip(numbers.contexts, numbers.cells, strict=True):
         for model, cell in zip(numbers.models, row, strict=True):
             if cell is not None:

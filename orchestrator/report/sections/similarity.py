@@ -63,8 +63,8 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
 def _findings(numbers: SimilarityNumbers) -> Iterator[str]:
     used = [numbers.pairs.get(name, 0) for name in numbers.scores.benchmarks]
     yield (
-        f"Of {counted(len(used), 'benchmark')}, {sum(pairs >= 100 for pairs in used)} with 100 or more pairs of words "
-        "that this vocabulary knows."
+        f"100 or more pairs of words that this vocabulary knows: {sum(pairs >= 100 for pairs in used)} of "
+        f"{counted(len(used), 'benchmark')}."
     )
     wins = numbers.scores.wins()
     totals = {group: sum(row) for group, row in zip(numbers.scores.groups, wins, strict=True)}

@@ -45,6 +45,16 @@ def test_every_part_of_a_comparison_that_cannot_be_made_says_why(a: list[float],
     assert "softmax" in reasons.pop() or b == [54.9]
 
 
+def test_four_values_of_each_have_a_test_but_no_bootstrap_and_no_detectable_difference() -> None:
+    found = compare(SOFTMAX[:4], MOS[:4])
+    assert found.student.p_value is not None
+    assert (found.bootstrap.interval, found.detectable.value) == (None, None)
+    assert found.detectable.missing == "at least 5 values of each group are needed, there are 4 of a and 4 of b"
+    enough = compare(SOFTMAX, MOS[:5])
+    assert enough.bootstrap.interval is not None
+    assert enough.detectable.value is not None
+
+
 def test_a_report_does_not_wait_for_scipys_or_statsmodels_imports() -> None:
     program = (
         "import sys; from orchestrator.analysis.group_comparison import compare; "

@@ -15,6 +15,7 @@ from orchestrator.report import formats
 from orchestrator.report.build import build_report
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.similarity import similarity_section
+from search_spaces.published import PublishedNumber
 from search_spaces.study import Comparison, GroupTable, Similarity
 from tests.orchestrator.report.synthetic import KEY, STUDY, make_results
 
@@ -51,18 +52,27 @@ def test_a_page_without_a_single_result_has_no_number_that_is_none(tmp_path: Pat
     ("metric", "mean", "deviation", "text"),
     [
         ("test_perplexity", 57.084, 0.094, "57.08 ± 0.09"),
-        ("test_perplexity", 117.84, 0.094, "117.8 ± 0.1"),
-        ("press_rank", 6.5, 0.71, "6.5 ± 0.7"),
+        ("test_perplexity", 117.84, 0.094, "117.84 ± 0.09"),
+        ("press_rank", 6.5, 0.71, "6.50 ± 0.71"),
         ("press_rank", 402.0, 0.0, "402 ± 0"),
         ("press_rank", 9981.4, 2.1, "9,981 ± 2"),
         ("seconds_per_epoch", 0.2703, 0.1583, "0.27 ± 0.16"),
         ("seconds_per_epoch", 100.23, 12.3, "100 ± 12"),
+        ("seconds_per_epoch", 100.0, 0.4, "100.0 ± 0.4"),
+        ("press_rank", 1200.4, 0.3, "1,200.4 ± 0.3"),
+        ("effective_rank_1e-3", 53.0, 0.447, "53.0 ± 0.4"),
+        ("sigma_max", 123456.7, 0.5, "123,456.7 ± 0.5"),
     ],
 )
 def test_means_have_no_finer_digits_than_their_spread_allows(
     metric: str, mean: float, deviation: float, text: str
 ) -> None:
     assert formats.spread(metric, mean, deviation) == text
+
+
+def test_printed_values_keep_the_digits_that_the_paper_prints() -> None:
+    assert formats.printed(PublishedNumber(value=42.45, deviation=1.03), "train_perplexity") == "42.45 ± 1.03"
+    assert formats.printed(PublishedNumber(value=8904.0, deviation=57.0), "press_rank") == "8,904 ± 57"
 
 
 def test_means_that_differ_are_never_called_equal(tmp_path: Path) -> None:
