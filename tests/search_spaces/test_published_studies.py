@@ -24,7 +24,7 @@ PAPER_SCALE = {
     "plif_lm": {"ptb": 4, "wikitext-2": 3},
 }
 """../shared/protocol.md."""
-WITHOUT_TEXT = {"press_robustness", "published"}
+WITHOUT_TEXT = {"dirichlet", "layer_jacobian", "layer_gates", "press_robustness", "published"}
 VARIANTS = [(study, corpus) for study, corpora in PAPER_SCALE.items() for corpus in corpora]
 
 
