@@ -88,10 +88,10 @@ def paper_command(argument: str, study: Study, key: StudyKey, typed: Sequence[st
 
     The corpora are the paper's; of a study without any, the one at hand, or Penn Treebank in place of the built-in.
     """
-    if key.scale == "paper":
+    if key.scale == "paper" or study.same_at_every_scale:
         return None
     corpora = study.corpora or ("ptb" if key.corpus == "pydocs" else key.corpus,)
-    words = [word for corpus in corpora for word in ("--corpus", corpus)]
+    words = [word for corpus in corpora for word in ("--corpus", corpus)] if study.reads_text else []
     return shlex.join(["python", "sweep.py", argument, "--scale", "paper", *words, *_kept(typed)])
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from trainables.config import TrialConfig
+from trainables.any_config import AnyConfig
 from trainables.frozen import Frozen
 
 
 class Assignment(Frozen):
     """A pack's trials, and where a search wants to stop the one that it is of."""
 
-    configs: tuple[TrialConfig, ...]
+    configs: tuple[AnyConfig, ...]
     stop_above: dict[int, float] | None = None
     """See `Pack.stop_above`."""

@@ -10,14 +10,14 @@ from orchestrator.dispatch import Dispatcher
 from orchestrator.interrupt import Interrupt
 from orchestrator.lease import LeaseKeeper
 from orchestrator.packs import Pack
-from trainables.config import TrialConfig
+from trainables.any_config import read_config
 
 
 class Parcel:
     """A pack on its way to a worker. Tune keeps copies of every config for ever: they share one text, emptied later."""
 
     def __init__(self, pack: Pack) -> None:
-        configs = tuple(TrialConfig.model_validate(trial.config) for trial in pack.trials)
+        configs = tuple(read_config(trial.config) for trial in pack.trials)
         rule = None if pack.stop_above is None else dict(pack.stop_above)
         self._text = Assignment(configs=configs, stop_above=rule).model_dump_json()
         self._size = len(configs)

@@ -71,10 +71,11 @@ COMMANDS = ("run", *catalog.COMMANDS)
 def _wanted(scale: str | None, corpus: str | None, settings: list[str] | None) -> Wanted:
     from orchestrator.listing import Wanted
     from orchestrator.overrides import overrides_json, parse_overrides
+    from trainables.built_in_corpora import one_name
 
     overrides = overrides_json(parse_overrides(settings)) if settings else None
     # A folder's path names its corpus here as it does in a run.
-    return Wanted(scale=scale, corpus=corpus and Path(corpus).name, overrides=overrides)
+    return Wanted(scale=scale, corpus=corpus and one_name(Path(corpus).name), overrides=overrides)
 
 
 @app.command("studies")

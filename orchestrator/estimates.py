@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from search_spaces.awd_lstm import awd_lstm
+from trainables.any_config import AnyConfig
 from trainables.chunks import chunk_rows
 from trainables.config import TrialConfig
 from trainables.corpora import CorpusIdentity
@@ -42,6 +43,8 @@ PTB_TRAIN_TOKENS, PTB_VOCABULARY = 929_589, 10_000
 CORE_FLOPS = 2.4e10
 """Training of small models on one core, in operations a second: 5 quick trials, see benchmarks/RESULTS.md."""
 CORE_FLOPS_FLOAT64 = 3.5e10
+GPU_FLOPS = 3e12
+"""Of small matrices on a V100: a fifth of its peak. For trials that train no language model."""
 SOFTMAX_OPERATIONS = 40
 """What exponential, maximum and sums cost for each logit, in matrix operations of the same time."""
 TRIAL_OVERHEAD_S = 1.0
@@ -65,18 +68,26 @@ class Estimate:
     """On the GPU, where it trains there; the process then needs about as much for its measurements."""
 
 
-def estimate(config: TrialConfig, corpus: CorpusIdentity) -> Estimate:
+def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
     """Time and memory of one trial, on one V100 and on one core."""
+    hours = gpu_seconds(config, corpus) / 3600, core_seconds(config, corpus) / 3600
+    if not isinstance(config, TrialConfig):
+        memory_gb = config.memory_bytes / 1e9
+        return Estimate(
+            gpu_hours=hours[0], core_hours=hours[1], memory_gb=memory_gb + PROCESS_BYTES / 1e9, gpu_memory_gb=memory_gb
+        )
     return Estimate(
-        gpu_hours=gpu_seconds(config, corpus) / 3600,
-        core_hours=core_seconds(config, corpus) / 3600,
+        gpu_hours=hours[0],
+        core_hours=hours[1],
         memory_gb=(max(_training_bytes(config, corpus, "cpu"), _measuring_bytes(config, corpus)) + PROCESS_BYTES) / 1e9,
         gpu_memory_gb=_training_bytes(config, corpus, "cuda") / 1e9,
     )
 
 
-def gpu_seconds(config: TrialConfig, corpus: CorpusIdentity) -> float:
-    """Training of one trial on one V100."""
+def gpu_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
+    """Training of one trial on one V100; of one that trains no language model, all of it."""
+    if not isinstance(config, TrialConfig):
+        return config.operations / GPU_FLOPS
     times = V100_SECONDS_PER_EPOCH.get(corpus.name, V100_SECONDS_PER_EPOCH["ptb"])
     layer = config.output_layer.name
     timed = layer if layer in times else TIMED_AS.get(layer, "softmax")
@@ -88,8 +99,10 @@ def gpu_seconds(config: TrialConfig, corpus: CorpusIdentity) -> float:
     return times[timed] * _train_operations(config, corpus) / reference
 
 
-def core_seconds(config: TrialConfig, corpus: CorpusIdentity) -> float:
+def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
     """One trial on one core, with validation, test and measurements."""
+    if not isinstance(config, TrialConfig):
+        return config.operations / CORE_FLOPS
     evaluation, vocabulary = config.evaluation, corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
     per_token = _operations_per_token(config, vocabulary)
     validated = min(corpus.valid_tokens, evaluation.valid_tokens or corpus.valid_tokens) * config.training.epochs

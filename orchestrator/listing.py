@@ -160,6 +160,7 @@ def print_results(study: str, wanted: Wanted, store_url: str, form: str) -> None
 
 def print_corpus(name: str, data_dir: Path | None, console: Console) -> None:
     """What a verified corpus, or the folder of published benchmarks, consists of."""
+    from trainables.built_in_corpora import markov_rank
     from trainables.corpora import check, resolve_argument
     from trainables.corpora.known import WORD_SIMILARITY
 
@@ -168,11 +169,11 @@ def print_corpus(name: str, data_dir: Path | None, console: Console) -> None:
         return
     name, data_dir = resolve_argument(name, data_dir)
     report = check(name, data_dir=data_dir)
-    about = report.identity
+    about, rank = report.identity, markov_rank(name)
     _print_files(report.files, console)
     console.print(
         f"{name} is in order: train {about.train_tokens:,}, valid {about.valid_tokens:,}, test {about.test_tokens:,} "
-        f"tokens; vocabulary {about.vocabulary_size:,}.",
+        f"tokens; vocabulary {about.vocabulary_size:,}" + ("." if rank is None else f"; the rank of log P is {rank}."),
     )
 
 

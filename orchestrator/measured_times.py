@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from orchestrator.display import duration
 from orchestrator.estimates import core_seconds, gpu_seconds
 from search_spaces.tuning import stage_of
-from trainables.config import TrialConfig
+from trainables.any_config import AnyConfig, read_config
 from trainables.corpora import CorpusIdentity
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Pace:
-    """How many times their estimates the done trials of one scale, corpus and overrides took, by output layer."""
+    """How many times their estimates the done trials of one scale, corpus and overrides took, by family."""
 
     ratios: Mapping[str, float]
     trials: int
@@ -31,13 +31,13 @@ class Pace:
     corpus: CorpusIdentity
     gpu: bool
 
-    def seconds(self, config: TrialConfig) -> float:
-        """What a trial takes, with validation and measurements: its estimate, corrected as those of its layer.
+    def seconds(self, config: AnyConfig) -> float:
+        """What a trial takes, with validation and measurements: its estimate, corrected as those of its family.
 
-        A layer without a done trial is taken to be off as the median of the others.
+        A family without a done trial is taken to be off as the median of the others.
         """
         usual = statistics.median(self.ratios.values()) if self.ratios else 1.0
-        return self.ratios.get(config.output_layer.name, usual) * _estimated_seconds(config, self.corpus, gpu=self.gpu)
+        return self.ratios.get(config.family, usual) * _estimated_seconds(config, self.corpus, gpu=self.gpu)
 
     @property
     def basis(self) -> str:
@@ -61,7 +61,7 @@ def measured_pace(plan: Plan, store: Store, *, gpu: bool) -> Pace:
                 if config is None:
                     continue
                 estimated = _estimated_seconds(config, plan.corpus, gpu=gpu)
-                measured[row["trial_id"]] = config.output_layer.name, row["metrics"]["wall_seconds"], estimated
+                measured[row["trial_id"]] = config.family, row["metrics"]["wall_seconds"], estimated
     taken: dict[str, list[tuple[float, float]]] = {}
     for layer, seconds, estimated in measured.values():
         taken.setdefault(layer, []).append((seconds, estimated))
@@ -69,7 +69,7 @@ def measured_pace(plan: Plan, store: Store, *, gpu: bool) -> Pace:
     return Pace(ratios=ratios, trials=len(measured), corpus=plan.corpus, gpu=gpu)
 
 
-def configs_left(plan: Plan, store: Store) -> dict[str, TrialConfig]:
+def configs_left(plan: Plan, store: Store) -> dict[str, AnyConfig]:
     """What has yet to be trained, by trial id; trials that a tuning has yet to name, or may stop early, stand for
     their side's own config, whole, under a name of their own."""
     if plan.tuning is None:
@@ -77,7 +77,7 @@ def configs_left(plan: Plan, store: Store) -> dict[str, TrialConfig]:
         return {trial.trial_id: trial.config for trial in plan.trials if states.get(trial.trial_id) != "done"}
     places = [stage_of(row.name) for row in store.trials(plan.key) if row.state in ("done", "pruned")]
     each = plan.total // len(plan.tuning.bases)
-    left: dict[str, TrialConfig] = {}
+    left: dict[str, AnyConfig] = {}
     for side, base in plan.tuning.bases.items():
         ended = sum(place is not None and place.side == side for place in places)
         left |= {f"{plan.key} {side} {number}": plan.tuning.resolve(base) for number in range(ended, each)}
@@ -105,10 +105,10 @@ def remaining(plans: Sequence[Plan], store: Store, *, gpu: bool) -> list[str]:
     return sentences
 
 
-def _read(config: Mapping[str, Any]) -> TrialConfig | None:
+def _read(config: Mapping[str, Any]) -> AnyConfig | None:
     """None for the config of a trial of an older version, whose time says little of today's."""
     try:
-        return TrialConfig.model_validate(config)
+        return read_config(config)
     except ValidationError:
         return None
 
@@ -117,5 +117,5 @@ def _alike(plan: Plan, scale: str, corpus: str, overrides: str) -> bool:
     return (plan.key.scale, plan.key.corpus, plan.key.overrides) == (scale, corpus, overrides)
 
 
-def _estimated_seconds(config: TrialConfig, corpus: CorpusIdentity, *, gpu: bool) -> float:
+def _estimated_seconds(config: AnyConfig, corpus: CorpusIdentity, *, gpu: bool) -> float:
     return gpu_seconds(config, corpus) if gpu else core_seconds(config, corpus)

@@ -17,6 +17,7 @@ from orchestrator.measured_times import configs_left, measured_pace
 from orchestrator.plan import Plan
 from orchestrator.store.records import PlannedTrial, RunRecord, TrialState
 from orchestrator.texts import ensure_texts
+from trainables.any_config import output_layer_of
 from trainables.environment import code_version, describe, package_versions
 from trainables.layer_configs import layer_files
 from trainables.runtime import Runtime
@@ -150,7 +151,7 @@ def _schedule_options(plan: Plan, options: RunOptions, seconds_per_trial: float)
             device="cuda" if options.gpus_per_trial > 0 else "cpu",
             threads=options.cores_per_trial,
             deterministic=options.deterministic,
-            layer_files=layer_files(trial.config.output_layer for trial in plan.trials),
+            layer_files=layer_files(filter(None, (output_layer_of(trial.config) for trial in plan.trials))),
             benchmarks_dir=plan.benchmarks_dir,
             contexts=plan.own.contexts,
             benchmarks=plan.own.benchmarks,

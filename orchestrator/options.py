@@ -18,7 +18,9 @@ AnyScale = Annotated[
 ]
 Corpus = Annotated[
     list[str] | None,
-    typer.Option("--corpus", help="pydocs, ptb, wikitext-2 or a folder; may be repeated."),
+    typer.Option(
+        "--corpus", help="pydocs, markov, markov-R (of rank R), ptb, wikitext-2 or a folder; may be repeated."
+    ),
 ]
 AnyCorpus = Annotated[str | None, typer.Option("--corpus", help="Only this corpus.")]
 DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where corpora lie. [default: data]")]

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from trainables.config import TrialConfig
+from trainables.any_config import AnyConfig, read_config
 from trainables.errors import UserError
 
 FIXED_KEYS = ("schema_version", "kind", "corpus.name", "corpus.sha256")
@@ -35,7 +35,7 @@ def overrides_json(overrides: Mapping[str, Any]) -> str:
     return json.dumps(overrides, sort_keys=True, separators=(",", ":"))
 
 
-def apply_overrides(configs: Sequence[TrialConfig], overrides: Mapping[str, Any]) -> list[TrialConfig]:
+def apply_overrides(configs: Sequence[AnyConfig], overrides: Mapping[str, Any]) -> list[AnyConfig]:
     """The configs with dotted keys replaced.
 
     Raises UserError for a key that not all of them have, and for a value that one of them cannot have.
@@ -63,14 +63,19 @@ def _require_keys(overrides: Mapping[str, Any], keys: Sequence[list[str]], conte
         if len(without) < len(contents):
             raise UserError(
                 f"--set takes keys that every trial has, and {len(without)} of {len(contents)} trials, such as one of "
-                f"output layer {without[0]['output_layer']['name']}, have no {key!r}: write a study of those that do"
+                f"{_what(without[0])}, have no {key!r}: write a study of those that do"
             )
         near = difflib.get_close_matches(key, everywhere, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}? " if near else ""
         raise UserError(f"--set knows no key {key!r}: {hint}Keys are those of the config, as --dry-run prints it")
 
 
-def _replaced(content: dict[str, Any], overrides: Mapping[str, Any]) -> TrialConfig:
+def _what(content: Mapping[str, Any]) -> str:
+    layer = content.get("output_layer")
+    return f"output layer {layer['name']}" if layer else f"kind {content['kind']}"
+
+
+def _replaced(content: dict[str, Any], overrides: Mapping[str, Any]) -> AnyConfig:
     for key, value in overrides.items():
         *parents, last = key.split(".")
         place = content
@@ -78,7 +83,7 @@ def _replaced(content: dict[str, Any], overrides: Mapping[str, Any]) -> TrialCon
             place = place[parent]
         place[last] = value
     try:
-        return TrialConfig.model_validate(content)
+        return read_config(content)
     except ValidationError as error:
         first = error.errors()[0]
         place_named = _known_part(first["loc"], content)

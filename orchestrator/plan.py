@@ -19,8 +19,9 @@ from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.tuning.plan import DEFAULT_SEARCH, TuningPlan, plan_tuning, refuse_tuned
 from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
 from search_spaces.study import Curves, GridMap, Study
+from trainables.any_config import KINDS, AnyConfig, read_config
 from trainables.config import MIN_STREAM, CorpusConfig, TrialConfig
-from trainables.corpora import CorpusIdentity, identity, resolve_argument
+from trainables.corpora import NO_TEXT, CorpusIdentity, identity, resolve_argument
 from trainables.corpora.folders import DEFAULT_DATA_DIR
 from trainables.errors import UserError
 from trainables.parameters import parameter_count
@@ -31,7 +32,7 @@ class TrialPlan:
     """One trial with what can be said of it before it runs."""
 
     name: str
-    config: TrialConfig
+    config: AnyConfig
     trial_id: str
     parameters: int
     estimate: Estimate
@@ -51,7 +52,7 @@ class Plan:
     scale: Scale
     corpus: CorpusIdentity
     data_dir: Path | None
-    """Where the corpus lies; None for `pydocs`."""
+    """Where the corpus lies; None for a built-in one."""
     benchmarks_dir: Path
     """Where the folder of published word-similarity benchmarks lies, or is to be fetched to."""
     key: StudyKey
@@ -78,7 +79,10 @@ def scale_named(name: str) -> Scale:
 
 
 def default_corpora(study: Study, scale: Scale) -> tuple[str, ...]:
-    """Where none is named: the built-in text for the small machines' scales, else all corpora of the paper."""
+    """Where none is named: "none" for a study that reads no text, the built-in text for the small machines' scales,
+    else all corpora of the paper."""
+    if not study.reads_text:
+        return (NO_TEXT.name,)
     return ("pydocs",) if scale.name in ("smoke", "quick") else study.corpora or ("ptb",)
 
 
@@ -101,8 +105,7 @@ def make_plan(
     own = own or OwnInputs()
     measurements = own.measurements(study)
     benchmarks_dir = (data_dir or DEFAULT_DATA_DIR).resolve()
-    name, data_dir = resolve_argument(corpus, data_dir)
-    known = identity(name, data_dir=data_dir)
+    known, data_dir = _corpus(study, corpus, data_dir)
     content = CorpusConfig(name=known.name, sha256=known.sha256)
     tuning = _tuning_plan(study, scale, content, overrides, search=search, budget=budget)
     named = tuning.known() if tuning is not None else _named_trials(study, scale, content, overrides)
@@ -132,9 +135,18 @@ def make_plan(
     )
 
 
+def _corpus(study: Study, corpus: str, data_dir: Path | None) -> tuple[CorpusIdentity, Path | None]:
+    if not study.reads_text:
+        if corpus != NO_TEXT.name:
+            raise UserError(f"--corpus is for studies that read text, and {study.name} reads none: leave it away")
+        return NO_TEXT, None
+    name, data_dir = resolve_argument(corpus, data_dir)
+    return identity(name, data_dir=data_dir), data_dir
+
+
 def _named_trials(
     study: Study, scale: Scale, corpus: CorpusConfig, overrides: Mapping[str, Any]
-) -> list[tuple[str, TrialConfig]]:
+) -> list[tuple[str, AnyConfig]]:
     configs = _trials_of(study, corpus)
     if scale.name == "smoke":
         with _blaming(study, "its corner function"):
@@ -160,6 +172,7 @@ def _tuning_plan(
 
     def resolve(config: TrialConfig) -> TrialConfig:
         [resolved] = apply_overrides([apply_scale(scale, config)], overrides)
+        assert isinstance(resolved, TrialConfig), "a tuning is over language models"
         return resolved
 
     refuse_tuned(study.tuning, overrides)
@@ -169,19 +182,19 @@ def _tuning_plan(
         return plan_tuning(study.tuning, corpus, scale.name, resolve, search=search, budget=budget)
 
 
-def _trials_of(study: Study, corpus: CorpusConfig) -> list[TrialConfig]:
+def _trials_of(study: Study, corpus: CorpusConfig) -> list[AnyConfig]:
     with _blaming(study, "its trials function"):
         configs = list(study.trials(corpus))
     if not configs:
         raise UserError(f"a study needs at least one trial; {study.name} has none for the corpus {corpus.name}")
-    wrong = next((config for config in configs if not isinstance(config, TrialConfig)), None)
+    wrong = next((config for config in configs if not isinstance(config, KINDS)), None)
     if wrong is not None:
         raise UserError(
             f"the trials of a study are TrialConfig objects; {study.name} yields a {type(wrong).__name__}: mend it"
         )
     with _blaming(study, "its trials function"):
         # What is run is read from JSON; a config made past validation would be another trial there than here.
-        return [TrialConfig.model_validate(config.model_dump(mode="json", warnings="error")) for config in configs]
+        return [read_config(config.model_dump(mode="json", warnings="error")) for config in configs]
 
 
 @contextmanager
@@ -199,7 +212,7 @@ def _blaming(study: Study, part: str) -> Iterator[None]:
 
 
 def _names(
-    study: Study, written: Sequence[TrialConfig], resolved: Sequence[TrialConfig], overrides: Mapping[str, Any]
+    study: Study, written: Sequence[AnyConfig], resolved: Sequence[AnyConfig], overrides: Mapping[str, Any]
 ) -> list[str]:
     """The trials' names, from the configs as the study has written them: the same at every scale."""
     try:
@@ -220,16 +233,22 @@ def _first(error: ValidationError) -> str:
     return ": ".join([*([".".join(map(str, finding["loc"]))] if finding["loc"] else []), finding["msg"]])
 
 
-def _trial_plan(name: str, config: TrialConfig, corpus: CorpusIdentity) -> TrialPlan:
-    _require_text(config, corpus)
-    vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
+def _trial_plan(name: str, config: AnyConfig, corpus: CorpusIdentity) -> TrialPlan:
+    if isinstance(config, TrialConfig):
+        _require_text(config, corpus)
     return TrialPlan(
         name=name,
         config=config,
         trial_id=config.trial_id,
-        parameters=parameter_count(config, vocabulary),
+        parameters=_parameters(config, corpus),
         estimate=estimate(config, corpus),
     )
+
+
+def _parameters(config: AnyConfig, corpus: CorpusIdentity) -> int:
+    if isinstance(config, TrialConfig):
+        return parameter_count(config, corpus.limited_vocabulary_size(config.corpus.vocabulary_limit))
+    return config.parameters
 
 
 def _require_text(config: TrialConfig, corpus: CorpusIdentity) -> None:

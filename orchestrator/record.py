@@ -16,6 +16,7 @@ from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial
 from trainables.errors import UserError
 from trainables.later_files import read_later
+from trainables.measurements.names import WITH_SPECTRUM
 from trainables.outcome import TrialOutcome
 from trainables.runtime import trial_directory
 from trainables.vector_file import read_vector
@@ -112,7 +113,7 @@ def read_spectrum(storage: Path, outcome: TrialOutcome) -> NDArray[np.float64] |
 
     Raises UnusableResultError for a file that is missing or no vector of finite float64 values.
     """
-    if not any(name.startswith("spectrum@") for name in outcome.measurements):
+    if not any(name.partition("@")[0] in WITH_SPECTRUM for name in outcome.measurements):
         return None
     path = trial_directory(storage, outcome.trial_id) / "spectrum.npy"
     try:

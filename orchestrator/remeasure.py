@@ -6,6 +6,7 @@ a driver, loses at most the measurement that it was at.
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,7 @@ from orchestrator.record import record_later
 from orchestrator.resources import check_options, per_pack, slots_of
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial
-from trainables.config import TrialConfig
+from trainables.any_config import read_config
 from trainables.errors import UserError
 from trainables.failures import cause_of
 from trainables.outcome import TrialOutcome
@@ -38,7 +39,7 @@ LOOK_S = 0.2
 class MeasureKept(Protocol):
     """What `trainables.remeasure.measure_kept` does: leave each measurement as a file."""
 
-    def __call__(self, config: TrialConfig, *, directory: Path, runtime: Runtime, names: Sequence[str]) -> object: ...
+    def __call__(self, config: Any, *, directory: Path, runtime: Runtime, names: Sequence[str]) -> object: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,7 +125,7 @@ class _Tasks:
 
     def _submit(self, trial: PlannedTrial) -> None:
         names = tuple(self._lacking[trial.trial_id])
-        config = TrialConfig.model_validate(trial.config).canonical_json()
+        config = read_config(trial.config).canonical_json()
         options = self._options
         reference = self._task.remote(config, names, options.storage, options.runtime, self._measure)
         self._flights[reference] = trial
@@ -167,7 +168,7 @@ def _measure_one(
 ) -> _Answer:
     """What runs in a worker process. Whatever is raised is this trial's alone; it is answered, not swallowed."""
     os.environ["OMP_NUM_THREADS"] = str(runtime.threads)
-    config = TrialConfig.model_validate_json(config_json)
+    config = read_config(json.loads(config_json))
     directory = trial_directory(storage, config.trial_id)
     try:
         (measure or _default_measure())(config, directory=directory, runtime=runtime, names=names)

@@ -122,7 +122,8 @@ def _plans(
     plans = []
     for argument in catalog.NAMES if everything else (study,):
         chosen = load_study(argument)
-        names = dict.fromkeys(corpora or default_corpora(chosen, size))
+        asked = corpora if chosen.reads_text or not everything else None
+        names = dict.fromkeys(asked or default_corpora(chosen, size))
         # Of all studies, those that tune nothing have no use for how to search, nor others for inputs to measure.
         tuned = chosen.tuning is not None or not everything
         plans += [

@@ -14,7 +14,7 @@ from ray import tune
 
 from orchestrator.assignment import Assignment
 from orchestrator.events import DISK_TROUBLES, EVENTS, TrialEvent
-from trainables.config import TrialConfig
+from trainables.any_config import AnyConfig
 from trainables.errors import UserError
 from trainables.failures import cause_of
 from trainables.outcome import EpochMetrics, TrialOutcome
@@ -30,7 +30,7 @@ class RunTrial(Protocol):
 
     def __call__(
         self,
-        config: TrialConfig,
+        config: Any,  # an AnyConfig; a stand-in may take fewer kinds
         *,
         directory: Path,
         runtime: Runtime,
@@ -117,7 +117,7 @@ def _default_run_trial() -> RunTrial:
 
 
 def _run_one(
-    run_trial: RunTrial, config: TrialConfig, job: Job, outbox: _Outbox, stop_above: Mapping[int, float] | None
+    run_trial: RunTrial, config: AnyConfig, job: Job, outbox: _Outbox, stop_above: Mapping[int, float] | None
 ) -> TrialOutcome:
     """The trial's outcome; whatever it raises becomes a failed one, with the traceback in its folder's error.log.
 

@@ -24,8 +24,15 @@ NAMES = (
     "qualitative",
     "word_similarity",
     "plif_lm",
+    "layer_jacobian",
+    "layer_gates",
+    "press_robustness",
+    "published",
+    "dirichlet",
 )
-"""Every built-in study: the module of that name in this package."""
+"""Every built-in study."""
+MODULES = {"published": "recomputed"}
+"""The module of a study in this package, where it has not the study's name."""
 
 ALL = "all"
 """What is typed for every built-in study, one after another."""
@@ -51,7 +58,7 @@ def load_study(name: str) -> Study:
             f"unknown study {name!r}: {hint}Choose from {', '.join((*NAMES, ALL))}, "
             "or give a Python file that defines STUDY"
         )
-    return _study_in(importlib.import_module(f"search_spaces.{name}"), name)
+    return _study_in(importlib.import_module(f"search_spaces.{MODULES.get(name, name)}"), name)
 
 
 def _study_in(module: ModuleType, name: str) -> Study:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from search_spaces.published import PublishedTable
 
@@ -95,6 +96,57 @@ class Curves:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Reach:
+    """Ask at which least x a line first gets as far as a value of a metric, in the mean."""
+
+    metric: str
+    value: float
+    at_most: bool = False
+    """Whether a lower metric is the better one: reached at or below `value`, else at or above it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Claim:
+    """A printed statement of which line has the better metric, to be held against ours where it was made."""
+
+    text: str
+    """The statement in words, as a finding quotes it."""
+    metric: str
+    better: str
+    """A value of `by`."""
+    than: str
+    panels: tuple[Any, ...] = ()
+    """Values of `panel` that it is about; empty for all."""
+    x_up_to: float | None = None
+    """The largest x that it is about; None for every x."""
+    lower_is_better: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lines:
+    """Ask for metrics against a config value, a line for each value of another, in panels by a third.
+
+    A point is the mean over the trials that differ in nothing else than their seed, with their least and greatest.
+    """
+
+    x: str
+    """The dotted path of a config value that is a number."""
+    by: str
+    """The dotted path of a config value: a line for each of its values."""
+    metrics: tuple[str, ...]
+    panel: str | None = None
+    """The dotted path of a config value: a panel for each of its values; None for one panel a metric."""
+    title: str = ""
+    logarithmic_x: bool = False
+    logarithmic_y: tuple[str, ...] = ()
+    """Metrics, all positive, with a logarithmic axis."""
+    reaches: tuple[Reach, ...] = ()
+    claims: tuple[Claim, ...] = ()
+    note: str = ""
+    """What the source has or has not printed, and other words on the method."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Predictions:
     """Ask for the likeliest next words at chosen contexts (measurement top_k)."""
 
@@ -113,8 +165,38 @@ class Tuned:
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrueRank:
+    """Ask which metrics find the rank of a generated language's true log-P matrix: in the exact matrix, in the one
+    rounded or with noise, and in what each group learned; and how far each group's perplexity is above the truth's.
+
+    On a corpus without a known truth there is nothing to answer.
+    """
+
+    metrics: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class GroupSpectra:
     """Ask for the spectra coloured by group instead of by rank."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class JacobianSpectra:
+    """Ask for the mean spectra of layers' Jacobians (measurement layer_jacobian), and which of the post's claims hold
+    of them."""
+
+    benchmark: str = ""
+    """The study that trains such layers, which this one does not; empty for none."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PressNoise:
+    """Ask for ranks under noise and round trips (measurement press_noise), beside what a law predicts."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recomputed:
+    """Ask for every printed number that follows from others, recomputed, and for an account of all the rest."""
 
 
 Analysis = (
@@ -124,8 +206,13 @@ Analysis = (
     | Differences
     | Comparison
     | Curves
+    | Lines
     | Predictions
     | Similarity
     | Tuned
+    | TrueRank
     | GroupSpectra
+    | JacobianSpectra
+    | PressNoise
+    | Recomputed
 )

@@ -8,7 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig, OutputLayerConfig, TrialConfig
+from search_spaces.experiment_scales import shrink
+from trainables.any_config import AnyConfig
+from trainables.built_in_corpora import markov_rank
+from trainables.config import (
+    AveragingConfig,
+    CorpusConfig,
+    EtAsgdConfig,
+    EvaluationConfig,
+    NtAsgdConfig,
+    OutputLayerConfig,
+    TrialConfig,
+)
+from trainables.experiment_configs import TrueRankConfig
 from trainables.layer_configs import MixtureConfig
 
 
@@ -81,9 +93,17 @@ SCALES = {
 }
 
 
-def apply_scale(scale: Scale, config: TrialConfig) -> TrialConfig:
+def apply_scale(scale: Scale, config: AnyConfig) -> AnyConfig:
     """The config at this scale; at paper scale, the config itself."""
-    model, training, evaluation = config.model, config.training, config.evaluation
+    if isinstance(config, TrialConfig):
+        return _language_model(scale, config)
+    if isinstance(config, TrueRankConfig):
+        return config.model_copy(update={"evaluation": _evaluation(scale, config.evaluation)})
+    return shrink(scale.name, config)
+
+
+def _language_model(scale: Scale, config: TrialConfig) -> TrialConfig:
+    model, training = config.model, config.training
     widths = ("embedding_width", "hidden_width", "context_width")
     rates = (
         "dropout_embedding_matrix",
@@ -97,9 +117,7 @@ def apply_scale(scale: Scale, config: TrialConfig) -> TrialConfig:
     epochs = scale.epochs or training.epochs
     return config.model_copy(
         update={
-            "corpus": config.corpus.model_copy(
-                update={"vocabulary_limit": scale.vocabulary_limit or config.corpus.vocabulary_limit}
-            ),
+            "corpus": _corpus(scale, config.corpus),
             "model": model.model_copy(
                 update={name: max(2, round(getattr(model, name) * scale.width)) for name in widths}
                 | {name: getattr(model, name) * scale.dropout for name in rates}
@@ -116,17 +134,28 @@ def apply_scale(scale: Scale, config: TrialConfig) -> TrialConfig:
                     "averaging": _averaging(training.averaging, scale, epochs),
                 }
             ),
-            "evaluation": evaluation.model_copy(
-                update={
-                    "valid_tokens": scale.valid_tokens or evaluation.valid_tokens,
-                    "test_tokens": scale.test_tokens or evaluation.test_tokens,
-                }
-            ),
+            "evaluation": _evaluation(scale, config.evaluation),
         }
     )
 
 
-def smoke_corner(trials: Sequence[TrialConfig]) -> list[TrialConfig]:
+def _corpus(scale: Scale, corpus: CorpusConfig) -> CorpusConfig:
+    """With fewer words, unless it is a generated language: what is known of it is known of the whole vocabulary."""
+    if markov_rank(corpus.name) is not None:
+        return corpus
+    return corpus.model_copy(update={"vocabulary_limit": scale.vocabulary_limit or corpus.vocabulary_limit})
+
+
+def _evaluation(scale: Scale, evaluation: EvaluationConfig) -> EvaluationConfig:
+    return evaluation.model_copy(
+        update={
+            "valid_tokens": scale.valid_tokens or evaluation.valid_tokens,
+            "test_tokens": scale.test_tokens or evaluation.test_tokens,
+        }
+    )
+
+
+def smoke_corner(trials: Sequence[AnyConfig]) -> list[AnyConfig]:
     """The four trials in which every part of a study shows: first and last of a grid's first and last row, about."""
     if len(trials) <= 4:
         return list(trials)

@@ -21,6 +21,7 @@ from typing import Any
 
 from search_spaces.requests import (
     Analysis,
+    Claim,
     Comparison,
     Correlation,
     Curves,
@@ -28,17 +29,25 @@ from search_spaces.requests import (
     GridMap,
     GroupSpectra,
     GroupTable,
+    JacobianSpectra,
+    Lines,
     Predictions,
+    PressNoise,
     PublishedCorrelation,
+    Reach,
+    Recomputed,
     Similarity,
+    TrueRank,
     Tuned,
 )
 from search_spaces.tuning import Tuning
-from trainables.config import CorpusConfig, CustomConfig, TrialConfig
+from trainables.any_config import AnyConfig, output_layer_of
+from trainables.config import CorpusConfig, CustomConfig
 from trainables.errors import UserError
 
 __all__ = [
     "Analysis",
+    "Claim",
     "Comparison",
     "Correlation",
     "Curves",
@@ -46,18 +55,26 @@ __all__ = [
     "GridMap",
     "GroupSpectra",
     "GroupTable",
+    "JacobianSpectra",
+    "Lines",
     "Predictions",
+    "PressNoise",
     "PublishedCorrelation",
+    "Reach",
+    "Recomputed",
     "Similarity",
     "Study",
+    "TrueRank",
     "Tuned",
     "describe",
 ]
 
 
-def describe(config: TrialConfig) -> str:
-    """The output layer with its settings, and the seed: "gss c=-1.5 k=2.5 seed=1111"."""
-    layer = config.output_layer
+def describe(config: AnyConfig) -> str:
+    """The output layer with its settings, and the seed: "gss c=-1.5 k=2.5 seed=1111"; the kind where it has none."""
+    layer = output_layer_of(config)
+    if layer is None:
+        return f"{config.kind} seed={config.seed}"
     settings: dict[str, Any] = layer.model_dump(mode="json")
     name = settings.pop("name")
     if isinstance(layer, CustomConfig):
@@ -72,7 +89,7 @@ class Study:
 
     name: str
     """What is typed after `python sweep.py`."""
-    trials: Callable[[CorpusConfig], Iterable[TrialConfig]] = lambda corpus: ()  # noqa: ARG005
+    trials: Callable[[CorpusConfig], Iterable[AnyConfig]] = lambda corpus: ()  # noqa: ARG005
     """The trials on a corpus, at paper scale; scales map each config down afterwards. A tuned study has none here."""
     tuning: Tuning | None = None
     """How trials are chosen by the results of earlier ones, in place of `trials`."""
@@ -81,16 +98,20 @@ class Study:
     """One sentence ending in a question mark; the report opens with it."""
     source: str = ""
     """Paper and figure or table that the study reproduces."""
-    label: Callable[[TrialConfig], str] = describe
+    label: Callable[[Any], str] = describe
     """A short name for a trial, different for each of the study's trials. It gets the config as `trials` made it, so
     that a trial has one name at every scale; what is before " seed=" names its group."""
     corpora: tuple[str, ...] = ()
     """The corpora of the paper; empty where there is none."""
+    reads_text: bool = True
+    """False where no trial has a corpus; `trials` then gets one that is called "none"."""
+    same_at_every_scale: bool = False
+    """True where no scale makes anything smaller, so that each of them is the paper's."""
     measurements: tuple[str, ...] = ("perplexity@1", "spectrum@1")
     analyses: tuple[Analysis, ...] = (Correlation(),)
     deviations: tuple[str, ...] = ()
     """Where the study knowingly differs from its source, a sentence each."""
-    corner: Callable[[Sequence[TrialConfig]], Sequence[TrialConfig]] | None = None
+    corner: Callable[[Sequence[Any]], Sequence[AnyConfig]] | None = None
     """Picks the few trials that scale `smoke` runs; None takes four, spread over the study."""
 
     def __post_init__(self) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from trainables.config import TrialConfig
+from trainables.any_config import AnyConfig, read_config
 from trainables.errors import UserError
 from trainables.failures import cause_of
 from trainables.layer_configs import LayerFile
@@ -49,7 +49,8 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
     # Imported late, so that a wrong config is answered at once.
     import torch
 
-    from trainables.trial import read_outcome, run_trial
+    from trainables.result_files import read_outcome
+    from trainables.trial import run_trial
 
     if options.device == "cuda" and not torch.cuda.is_available():
         raise UserError("--device cuda needs a GPU and a torch built for it, and there is none here: use --device cpu")
@@ -82,13 +83,13 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
         ) from error
 
 
-def _read_config(path: Path) -> TrialConfig:
+def _read_config(path: Path) -> AnyConfig:
     try:
         content = json.loads(path.read_bytes())
         if isinstance(content, list) and len(content) != 1:
             raise UserError(f"{path} is a list of {len(content)} trials, and here one is trained: keep just one in it")
         content = content[0] if isinstance(content, list) else content
-        return TrialConfig.model_validate(content.get("config", content) if isinstance(content, dict) else content)
+        return read_config(content.get("config", content) if isinstance(content, dict) else content)
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; name a trial's config file") from error
     except ValidationError as error:

@@ -7,14 +7,12 @@ corpus' own SHA-256, a schema version), and `trial_id` is the SHA-256 of its can
 
 from __future__ import annotations
 
-import hashlib
-import json
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
-from trainables.frozen import Frozen, NonNegative, Rate
+from trainables.frozen import Frozen, Identified, NonNegative, Rate
 from trainables.layer_configs import (
     CustomConfig,
     GssConfig,
@@ -61,7 +59,8 @@ class CorpusConfig(Frozen):
     """Which text, and how much of its vocabulary."""
 
     name: str
-    """`pydocs`, `ptb`, `wikitext-2`, or the name of a folder with train.txt, valid.txt and test.txt."""
+    """`pydocs`, `markov`, `markov-20`, `ptb`, `wikitext-2`, or the name of a folder with train.txt, valid.txt and
+    test.txt."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     """SHA-256 of the corpus' content (see `trainables.corpora.identity`)."""
     vocabulary_limit: Annotated[int, Field(ge=3)] | None = None
@@ -148,12 +147,11 @@ class EvaluationConfig(Frozen):
     """Rows of the log-P matrix: the first so many test contexts; None: all of the test text."""
 
 
-class TrialConfig(Frozen):
+class TrialConfig(Identified):
     """Everything that decides the outcome of one language-model trial."""
 
     schema_version: Literal[2] = SCHEMA_VERSION
     kind: Literal["language_model"] = "language_model"
-    seed: Annotated[int, Field(ge=0, lt=2**63)]
     corpus: CorpusConfig
     model: LanguageModelConfig = LanguageModelConfig()
     output_layer: OutputLayerConfig
@@ -172,11 +170,7 @@ class TrialConfig(Frozen):
             )
         return self
 
-    def canonical_json(self) -> str:
-        """The config as JSON with every default written out, keys sorted, no white space."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), allow_nan=False)
-
     @property
-    def trial_id(self) -> str:
-        """SHA-256 of the canonical JSON, as 64 hexadecimal digits."""
-        return hashlib.sha256(self.canonical_json().encode()).hexdigest()
+    def family(self) -> str:
+        """What trials of about the same cost have in common."""
+        return self.output_layer.name

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
 
@@ -24,3 +27,18 @@ class Frozen(BaseModel):
     @classmethod
     def _one_zero(cls, value: Any) -> Any:
         return 0.0 if isinstance(value, float) and value == 0.0 else value
+
+
+class Identified(Frozen):
+    """A trial's config: its content is its identity."""
+
+    seed: Seed
+
+    def canonical_json(self) -> str:
+        """The config as JSON with every default written out, keys sorted, no white space."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), allow_nan=False)
+
+    @property
+    def trial_id(self) -> str:
+        """SHA-256 of the canonical JSON, as 64 hexadecimal digits."""
+        return hashlib.sha256(self.canonical_json().encode()).hexdigest()

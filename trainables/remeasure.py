@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from trainables.any_config import AnyConfig
 from trainables.config import TrialConfig
 from trainables.corpora import load
 from trainables.errors import UserError
@@ -17,13 +18,14 @@ from trainables.language_model.awd_lstm import AwdLstm
 from trainables.later_files import Later, read_later, write_later
 from trainables.measurements.registry import measure
 from trainables.outcome import Metric
+from trainables.result_files import locked
 from trainables.runtime import Runtime
 from trainables.training.checkpoint import load_tensors
-from trainables.trial import KEPT_WEIGHTS, locked, prepare
+from trainables.trial import KEPT_WEIGHTS, prepare
 
 
 def measure_kept(
-    config: TrialConfig, *, directory: Path, runtime: Runtime, names: Sequence[str]
+    config: AnyConfig, *, directory: Path, runtime: Runtime, names: Sequence[str]
 ) -> tuple[dict[str, dict[str, Metric]], NDArray[np.float64] | None]:
     """Take the named measurements ("top_k@1") of a done trial; on a CPU, bit for bit those of its end.
 
@@ -31,6 +33,11 @@ def measure_kept(
     before the next one starts, and one that is there already is not taken again. Only one process at a time works in
     a folder: a second one waits. Raises UserError where the kept weights are missing or damaged, and as `measure` does.
     """
+    if not isinstance(config, TrialConfig):
+        raise UserError(
+            f"{', '.join(names)} cannot be taken later of a trial of kind {config.kind}, which keeps no weights: run "
+            "the study anew with another --storage (and --store)"
+        )
     weights = directory / KEPT_WEIGHTS
     if not weights.is_file():
         raise UserError(

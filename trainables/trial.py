@@ -6,39 +6,35 @@ A trial has a folder of its own. While it runs, the folder holds a lock and the 
 
 from __future__ import annotations
 
-import fcntl
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from pydantic import ValidationError
 
+from trainables.any_config import AnyConfig
 from trainables.config import TrialConfig
 from trainables.corpora import load
 from trainables.environment import describe
-from trainables.files import write_file
+from trainables.experiments import run_experiment
 from trainables.later_files import forget_later
 from trainables.measurements.registry import measure
 from trainables.memory import PeakMemory
 from trainables.outcome import EpochMetrics, Metric, TrialOutcome
 from trainables.output_layers.custom import load_layers
+from trainables.result_files import locked, read_outcome, write_outcome
 from trainables.runtime import Runtime
 from trainables.training.checkpoint import Checkpoints, save_tensors
 from trainables.training.loop import DivergedError, PrunedError, Trainer
-from trainables.vector_file import write_vector
 
 KEPT_WEIGHTS = "kept.safetensors"
 DEFAULT_MEASUREMENTS = ("perplexity@1", "spectrum@1")
 
 
 def run_trial(
-    config: TrialConfig,
+    config: AnyConfig,
     *,
     directory: Path,
     runtime: Runtime,
@@ -48,9 +44,10 @@ def run_trial(
 ) -> TrialOutcome:
     """Train and measure one trial, or return the result that its folder already holds.
 
-    Goes on from a checkpoint where there is one. The outcome is `done` or `diverged`, or `pruned` by `stop_above` (see
-    `Trainer.train`), and is on disk before it is returned; any other trouble is an exception. A pruned trial keeps its
-    checkpoint and goes on from it the next time. Only one process at a time works in a folder: a second one waits.
+    A trial that trains no language model takes its own measurements in one go. Any other goes on from a checkpoint
+    where there is one. The outcome is `done` or `diverged`, or `pruned` by `stop_above` (see `Trainer.train`), and is
+    on disk before it is returned; any other trouble is an exception. A pruned trial keeps its checkpoint and goes on
+    from it the next time. Only one process at a time works in a folder: a second one waits.
     """
     directory.mkdir(parents=True, exist_ok=True)
     with locked(directory):
@@ -59,44 +56,57 @@ def run_trial(
             return earlier
         (directory / "result.json").unlink(missing_ok=True)  # of a trial that was pruned then and goes on now
         prepare(runtime)
-        memory = PeakMemory(runtime.device)
-        corpus = load(config.corpus, data_dir=runtime.data_dir)
-        trainer = Trainer(config, corpus, runtime)
-        checkpoints = Checkpoints(directory, config.trial_id)
-        found = checkpoints.latest(runtime.device)
-        if found is not None:
-            trainer.restore(*found)
-        environment = describe(runtime.device, runtime.threads)
-        try:
-            trainer.train(checkpoints, on_epoch or _ignore, stop_above)
-            trainer.take_kept_weights()
-            trained_at = time.monotonic()
-            metrics, singular_values = measure(measurements, trainer.model, corpus, config, runtime)
-        except (DivergedError, PrunedError) as error:
-            pruned = isinstance(error, PrunedError)
-            if pruned:
-                checkpoints.save(trainer.progress.step, *trainer.snapshot())
-            outcome = TrialOutcome(
-                trial_id=config.trial_id,
-                state="pruned" if pruned else "diverged",
-                cause=str(error),
-                epochs=tuple(trainer.progress.epochs),
-                environment=environment,
-            )
-            _write_outcome(directory, outcome, None)
-            return outcome
+        if not isinstance(config, TrialConfig):
+            return run_experiment(config, directory=directory, runtime=runtime)
+        return _run_language_model(config, directory, runtime, measurements, on_epoch or _ignore, stop_above)
+
+
+def _run_language_model(
+    config: TrialConfig,
+    directory: Path,
+    runtime: Runtime,
+    measurements: Sequence[str],
+    on_epoch: Callable[[EpochMetrics], None],
+    stop_above: Mapping[int, float] | None,
+) -> TrialOutcome:
+    memory = PeakMemory(runtime.device)
+    corpus = load(config.corpus, data_dir=runtime.data_dir)
+    trainer = Trainer(config, corpus, runtime)
+    checkpoints = Checkpoints(directory, config.trial_id)
+    found = checkpoints.latest(runtime.device)
+    if found is not None:
+        trainer.restore(*found)
+    environment = describe(runtime.device, runtime.threads)
+    try:
+        trainer.train(checkpoints, on_epoch, stop_above)
+        trainer.take_kept_weights()
+        trained_at = time.monotonic()
+        metrics, singular_values = measure(measurements, trainer.model, corpus, config, runtime)
+    except (DivergedError, PrunedError) as error:
+        pruned = isinstance(error, PrunedError)
+        if pruned:
+            checkpoints.save(trainer.progress.step, *trainer.snapshot())
         outcome = TrialOutcome(
             trial_id=config.trial_id,
-            state="done",
+            state="pruned" if pruned else "diverged",
+            cause=str(error),
             epochs=tuple(trainer.progress.epochs),
-            measurements={"training@1": _training_metrics(trainer, memory, time.monotonic() - trained_at), **metrics},
             environment=environment,
         )
-        forget_later(directory)
-        save_tensors(directory / KEPT_WEIGHTS, trainer.kept, {"trial_id": config.trial_id})
-        _write_outcome(directory, outcome, singular_values)
-        checkpoints.clear()
+        write_outcome(directory, outcome, None)
         return outcome
+    outcome = TrialOutcome(
+        trial_id=config.trial_id,
+        state="done",
+        epochs=tuple(trainer.progress.epochs),
+        measurements={"training@1": _training_metrics(trainer, memory, time.monotonic() - trained_at), **metrics},
+        environment=environment,
+    )
+    forget_later(directory)
+    save_tensors(directory / KEPT_WEIGHTS, trainer.kept, {"trial_id": config.trial_id})
+    write_outcome(directory, outcome, singular_values)
+    checkpoints.clear()
+    return outcome
 
 
 def prepare(runtime: Runtime) -> None:
@@ -116,24 +126,8 @@ def _ask_for_determinism(wanted: bool) -> None:
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
-def read_outcome(directory: Path, trial_id: str) -> TrialOutcome | None:
-    """The final outcome that the folder holds; None where there is none, it is damaged, another trial's or pruned."""
-    try:
-        outcome = TrialOutcome.model_validate_json((directory / "result.json").read_bytes())
-    except (FileNotFoundError, ValidationError):
-        return None
-    return outcome if outcome.trial_id == trial_id and outcome.state != "pruned" else None
-
-
 def _ignore(metrics: EpochMetrics) -> None:
     """For a caller that does not follow the epochs."""
-
-
-def _write_outcome(directory: Path, outcome: TrialOutcome, singular_values: NDArray[np.float64] | None) -> None:
-    """The spectrum goes first: where there is a result.json, everything it speaks of is there."""
-    if singular_values is not None:
-        write_vector(directory / "spectrum.npy", singular_values)
-    write_file(directory / "result.json", outcome.model_dump_json(indent=1).encode())
 
 
 def _training_metrics(trainer: Trainer, memory: PeakMemory, measured_s: float) -> dict[str, Metric]:
@@ -152,11 +146,3 @@ def _training_metrics(trainer: Trainer, memory: PeakMemory, measured_s: float) -
         "wall_seconds": progress.wall_seconds + measured_s,
         "peak_memory_mib": memory.peak_mib(),
     }
-
-
-@contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """Have the trial's folder to oneself; the kernel gives the lock back when the process dies."""
-    with (directory / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
@@ -18,8 +19,13 @@ from orchestrator.analysis.groups import (
     difference_numbers,
     group_numbers,
 )
+from orchestrator.analysis.jacobians import JacobianNumbers, jacobian_numbers
+from orchestrator.analysis.lines import LineNumbers, line_numbers
 from orchestrator.analysis.predictions import PredictionNumbers, prediction_numbers
+from orchestrator.analysis.press_noise import PressNoiseNumbers, press_noise_numbers
+from orchestrator.analysis.recomputed import RecomputedNumbers, recomputed_numbers
 from orchestrator.analysis.similarity import SimilarityNumbers, similarity_numbers
+from orchestrator.analysis.true_rank import TrueRankNumbers, true_rank_numbers
 from orchestrator.analysis.tuned import TunedNumbers, tuned_numbers
 from orchestrator.store.records import StudyKey, TrialState
 from search_spaces.requests import (
@@ -30,14 +36,21 @@ from search_spaces.requests import (
     Differences,
     GridMap,
     GroupTable,
+    JacobianSpectra,
+    Lines,
     Predictions,
+    PressNoise,
+    Recomputed,
     Similarity,
+    TrueRank,
     Tuned,
 )
 from search_spaces.study import Study
 
 if TYPE_CHECKING:
+    import numpy as np
     import pandas as pd
+    from numpy.typing import NDArray
 
 
 Answer = (
@@ -45,9 +58,14 @@ Answer = (
     | DifferenceNumbers
     | ContrastNumbers
     | CurveNumbers
+    | LineNumbers
     | PredictionNumbers
     | SimilarityNumbers
     | TunedNumbers
+    | JacobianNumbers
+    | PressNoiseNumbers
+    | RecomputedNumbers
+    | TrueRankNumbers
 )
 
 
@@ -107,8 +125,14 @@ class StudySummaryNumbers:
         return self.counts.get("done", 0)
 
 
-def summarise(study: Study, key: StudyKey, results: FlatResults, frame: pd.DataFrame) -> StudySummaryNumbers:
-    """Run the study's analyses over `frame`, the data frame of `results`."""
+def summarise(
+    study: Study,
+    key: StudyKey,
+    results: FlatResults,
+    frame: pd.DataFrame,
+    spectra: Mapping[str, NDArray[np.float64]] | None = None,
+) -> StudySummaryNumbers:
+    """Run the study's analyses over `frame`, the data frame of `results`; `spectra` are singular values by trial id."""
     correlations = [request for request in study.analyses if isinstance(request, Correlation)]
     maps = [request for request in study.analyses if isinstance(request, GridMap)]
     metrics = dict.fromkeys(
@@ -130,7 +154,9 @@ def summarise(study: Study, key: StudyKey, results: FlatResults, frame: pd.DataF
             if {request.row, request.column} <= set(frame.columns)
             for metric in request.values
         ),
-        answers=tuple(answer for request in study.analyses if (answer := _answer(frame, request, key)) is not None),
+        answers=tuple(
+            answer for request in study.analyses if (answer := _answer(frame, request, key, spectra or {})) is not None
+        ),
         extremes=tuple(found for metric in metrics if (found := _extremes(frame, metric)) is not None),
         trouble=tuple(
             Trouble(name=record["name"], state=record["state"], cause=record["cause"] or "no cause recorded")
@@ -140,7 +166,9 @@ def summarise(study: Study, key: StudyKey, results: FlatResults, frame: pd.DataF
     )
 
 
-def _answer(frame: pd.DataFrame, request: Analysis, key: StudyKey) -> Answer | None:
+def _answer(
+    frame: pd.DataFrame, request: Analysis, key: StudyKey, spectra: Mapping[str, NDArray[np.float64]]
+) -> Answer | None:
     corpus = key.corpus
     match request:
         case GroupTable():
@@ -151,12 +179,22 @@ def _answer(frame: pd.DataFrame, request: Analysis, key: StudyKey) -> Answer | N
             return contrast_numbers(frame, request, corpus=corpus)
         case Curves():
             return curve_numbers(frame, request, corpus=corpus)
+        case Lines():
+            return line_numbers(frame, request)
         case Predictions():
             return prediction_numbers(frame, tag=_own_tag(key, "--contexts"))
         case Similarity():
             return similarity_numbers(frame, request, corpus=corpus, tag=_own_tag(key, "--benchmarks"))
         case Tuned():
             return tuned_numbers(frame)
+        case JacobianSpectra():
+            return jacobian_numbers(frame, request, spectra=spectra)
+        case PressNoise():
+            return press_noise_numbers(frame)
+        case Recomputed():
+            return recomputed_numbers(frame)
+        case TrueRank():
+            return true_rank_numbers(frame, request)
         case _:
             return None
 

@@ -56,7 +56,7 @@ def build_report(
     """
     results = flatten(rows)
     frame = results.frame()
-    summary = summarise(study, key, results, frame)
+    summary = summarise(study, key, results, frame, spectra)
     done = [row["trial_id"] for row in rows if row["state"] == "done"]
     environment = count_values([environments.get(trial_id, {}) for trial_id in done])
     try:

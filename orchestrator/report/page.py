@@ -70,11 +70,12 @@ def compose(
 ) -> Page:
     """Put the page of a study variant together; `environment` is over the done trials."""
     key = summary.key
-    corpus = formats.corpus_title(key.corpus)
+    corpus = f", corpus {formats.corpus_title(key.corpus)}" if study.reads_text else ""
+    smaller = "not the paper's models" if study.reads_text else "less is computed than at scale paper"
+    whole = key.scale == "paper" or study.same_at_every_scale
     return Page(
         title=study.title or study.name,
-        variant=f"Study {key.study}, scale {key.scale}, corpus {corpus}"
-        + ("" if key.scale == "paper" else ": not the paper's models"),
+        variant=f"Study {key.study}, scale {key.scale}{corpus}" + ("" if whole else f": {smaller}"),
         source=study.source,
         question=study.question,
         findings=sentences.findings(summary, [text for part in parts for text in part.section.findings]),

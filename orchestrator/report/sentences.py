@@ -97,7 +97,8 @@ def comparisons(summary: StudySummaryNumbers) -> list[str]:
 
 def cautions(study: Study, summary: StudySummaryNumbers, environment: Environment) -> list[str]:
     """What keeps the numbers from saying more; `environment` is what the done trials were computed with."""
-    return [*_not_the_paper(study, summary), *_not_alike(environment), *_limits(summary)]
+    other = [] if study.same_at_every_scale else _not_the_paper(study, summary)
+    return [*other, *_not_alike(environment), *_limits(summary)]
 
 
 def _not_alike(environment: Environment) -> list[str]:
@@ -118,8 +119,13 @@ def _not_the_paper(study: Study, summary: StudySummaryNumbers) -> list[str]:
     key, published = summary.key, summary.has_published
     sentences = []
     if key.scale != "paper":
+        smaller = (
+            "trains other, smaller models on less text than the paper"
+            if study.reads_text
+            else ("computes less than scale paper: fewer inputs, examples or steps, or smaller arrays")
+        )
         sentences.append(
-            f"Scale {key.scale} trains other, smaller models on less text than the paper"
+            f"Scale {key.scale} {smaller}"
             + (": its numbers neither confirm nor contradict the published ones." if published else ".")
         )
     if study.corpora and key.corpus not in study.corpora:

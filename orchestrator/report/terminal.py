@@ -47,7 +47,7 @@ def _parts(summary: StudySummaryNumbers) -> Iterator[RenderableType]:
         yield Fitting(table=correlations_table(summary))
         yield Text("\n".join(sentences.comparisons(summary)))
     for section in sections(summary):
-        for table in section.tables:
+        for table in section.tables if section.terminal_tables is None else section.terminal_tables:
             yield Fitting(table=table)
         if section.findings:
             yield Text("\n".join(section.findings))

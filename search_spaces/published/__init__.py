@@ -45,6 +45,12 @@ PublishedTable = Mapping[str, Mapping[str, Mapping[str, PublishedNumber]]]
 
 
 @cache
+def tables() -> tuple[str, ...]:
+    """The names of all tables, in their order."""
+    return tuple(sorted(path.stem for path in FOLDER.glob("*.csv")))
+
+
+@cache
 def rows(table: str) -> tuple[Row, ...]:
     """The rows of a table by its file's name, every value as it is printed, empty where there is none."""
     with (FOLDER / f"{table}.csv").open(encoding="utf-8", newline="") as file:

@@ -19,8 +19,8 @@ from trainables.config import TrialConfig
 from trainables.errors import UserError
 from trainables.later_files import read_later, write_later
 from trainables.outcome import TrialOutcome
+from trainables.result_files import locked
 from trainables.runtime import Runtime, trial_directory
-from trainables.trial import locked
 
 KEY = StudyKey(study="measured later", scale="smoke", corpus="none")
 FULL_DISK, IN_COMPANY = 700, 800

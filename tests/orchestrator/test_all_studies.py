@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from search_spaces.catalog import NAMES
+from search_spaces.catalog import NAMES, load_study
 from tests.orchestrator.command import ROOT, sweep
 from tests.orchestrator.report.browser import EXECUTABLE, Browser
 
@@ -32,7 +32,7 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_each_ends_in_a_report_and_the_index_has_them_all(storage: Path) -> None:
     out = (storage / "out.txt").read_text()
     for name in NAMES:
-        folder = storage / "reports" / f"{name}-smoke-pydocs"
+        folder = storage / "reports" / f"{name}-smoke-{'pydocs' if load_study(name).reads_text else 'none'}"
         assert f"Report: {folder / 'report.html'}" in out
         card = json.loads((folder / "summary.json").read_text())
         assert card["question"].endswith("?") and card["findings"]

@@ -61,7 +61,7 @@ def test_many_mixtures_take_longer_than_few_though_the_layer_is_the_same(store: 
 
 def test_a_layer_without_a_done_trial_is_off_as_the_others_are(store: Store) -> None:
     plan = plan_of("plif_lm")
-    configs = {trial.config.output_layer.name: trial for trial in plan.trials}
+    configs = {trial.config.family: trial for trial in plan.trials}
     softmax = configs["softmax"]
     end(store, plan, {softmax.name: 3 * core_seconds(softmax.config, plan.corpus)})
     mos = configs["mos"].config
@@ -84,7 +84,7 @@ def test_trials_that_a_tuning_has_yet_to_name_count(store: Store) -> None:
     end(store, plan, {trial.name: 10.0 for trial in done})
     left = configs_left(plan, store)
     assert len(left) == 69
-    layers = [config.output_layer.name for config in left.values()]
+    layers = [config.family for config in left.values()]
     assert (layers.count("mos"), layers.count("softmax")) == (21, 48)
 
 

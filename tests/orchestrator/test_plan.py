@@ -16,6 +16,7 @@ from search_spaces.awd_lstm import awd_lstm
 from search_spaces.catalog import load_study
 from search_spaces.study import Study
 from tests.orchestrator.command import ROOT, sweep
+from trainables.any_config import output_layer_of
 from trainables.config import CorpusConfig, EtAsgdConfig, GssConfig, NtAsgdConfig, SoftmaxConfig, TrialConfig
 from trainables.errors import UserError
 from trainables.parameters import in_millions
@@ -109,16 +110,17 @@ def test_an_override_that_only_some_trials_could_take_is_refused_whatever_their_
         with pytest.raises(UserError, match=r"1 of 2 trials, such as one of output layer softmax, have no 'output_lay"):
             apply_overrides(configs, {"output_layer.c": 3})
     whole = apply_overrides([plain, bent], {"output_layer": {"name": "softmax"}})
-    assert [config.output_layer for config in whole] == [SoftmaxConfig()] * 2
+    assert [output_layer_of(config) for config in whole] == [SoftmaxConfig()] * 2
 
 
 def test_overrides_are_json_or_text() -> None:
     settings = ["a=1", "b=0.5", "c=null", "d=word", 'e="1"']
     assert parse_overrides(settings) == {"a": 1, "b": 0.5, "c": None, "d": "word", "e": "1"}
     config = plan_of("ptb").trials[0].config
-    averaging = apply_overrides([config], {"training.averaging": {"name": "nt_asgd"}})[0].training.averaging
-    assert averaging == NtAsgdConfig(nonmonotone_interval=5)
-    assert apply_overrides([config], {"corpus.vocabulary_limit": 50})[0].corpus.vocabulary_limit == 50
+    [changed] = apply_overrides([config], {"training.averaging": {"name": "nt_asgd"}, "corpus.vocabulary_limit": 50})
+    assert isinstance(changed, TrialConfig)
+    assert changed.training.averaging == NtAsgdConfig(nonmonotone_interval=5)
+    assert changed.corpus.vocabulary_limit == 50
 
 
 @pytest.mark.parametrize(

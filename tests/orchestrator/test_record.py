@@ -61,6 +61,16 @@ def test_complete_results_are_recorded_with_their_spectrum_and_only_once(
     assert notes == []
 
 
+@pytest.mark.parametrize(("name", "kept"), [("spectrum@1", True), ("layer_jacobian@2", True), ("layer_task@1", False)])
+def test_the_measurements_that_leave_a_spectrum_are_known_by_name(
+    name: str, kept: bool, store: Store, run_id: int, tmp_path: Path
+) -> None:
+    outcome = TrialOutcome(trial_id=PLAN[0].trial_id, state="done", measurements={name: {"metric": 1}})
+    leave(tmp_path, 0, outcome.model_dump_json())
+    assert recover(store, tmp_path, PLAN, run_id, note=print) == 1
+    assert (store.spectrum(outcome.trial_id) is not None) == kept
+
+
 @pytest.mark.parametrize("damage", ["truncated", "foreign", "no spectrum", "pickled spectrum", "cut spectrum"])
 def test_a_damaged_result_is_set_aside_with_a_note_and_the_trial_runs_again(
     store: Store, run_id: int, tmp_path: Path, damage: str

@@ -24,6 +24,7 @@ PAPER_SCALE = {
     "plif_lm": {"ptb": 4, "wikitext-2": 3},
 }
 """../shared/protocol.md."""
+WITHOUT_TEXT = {"dirichlet", "layer_jacobian", "layer_gates", "press_robustness", "published"}
 VARIANTS = [(study, corpus) for study, corpora in PAPER_SCALE.items() for corpus in corpora]
 
 
@@ -106,7 +107,8 @@ def test_printed_values_are_read_as_they_are_printed() -> None:
 
 
 def test_the_catalog_lists_them_all() -> None:
-    assert {*PAPER_SCALE, "fair_capacity"} == set(NAMES)
+    assert {*PAPER_SCALE, "fair_capacity", *WITHOUT_TEXT} == set(NAMES)
+    assert all(load_study(name).reads_text != (name in WITHOUT_TEXT) for name in NAMES)
 
 
 def test_all_studies_together_plan_each_trial_once() -> None:

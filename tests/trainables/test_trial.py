@@ -25,7 +25,9 @@ CLOCKS = ("seconds", "seconds_per_epoch", "tokens_per_second", "wall_seconds", "
 
 
 def smoke_trial() -> TrialConfig:
-    return make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", None, {}).trials[0].config
+    config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", None, {}).trials[0].config
+    assert isinstance(config, TrialConfig)
+    return config
 
 
 def run_alone(config: TrialConfig, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -162,6 +164,7 @@ def test_a_file_that_is_no_config_gets_one_sentence(tmp_path: Path, content: str
 def test_a_softmax_model_of_scale_quick_reaches_its_rank_bound(tmp_path: Path) -> None:
     """d + 2 = 26, while a cell of the grid goes far beyond it: what the quick scale has to show."""
     grid_cell = make_plan(load_study("gss_grid"), scale_named("quick"), "pydocs", None, {}).trials[0].config
+    assert isinstance(grid_cell, TrialConfig)
     softmax = grid_cell.model_copy(update={"output_layer": SoftmaxConfig()})
     assert softmax.model.embedding_width == 24
     outcome = run_trial(softmax, directory=tmp_path, runtime=Runtime())

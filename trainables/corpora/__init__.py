@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from trainables.corpora.fetching import CheckedFile, CorpusReport, OnProgress, check, ensure, fetch
 from trainables.corpora.folders import locate, resolve_argument
-from trainables.corpora.identity import CorpusIdentity, identity
+from trainables.corpora.identity import NO_TEXT, CorpusIdentity, identity
 
 if TYPE_CHECKING:
     from trainables.corpora.encoded import Corpus, load
 
 __all__ = [
+    "NO_TEXT",
     "CheckedFile",
     "Corpus",
     "CorpusIdentity",

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from trainables.built_in_corpora import PYDOCS, is_built_in
 from trainables.config import CorpusConfig
 from trainables.corpora.folders import DEFAULT_DATA_DIR
-from trainables.corpora.known import PYDOCS
 from trainables.corpora.source import corpus_sha256, read_source
 from trainables.corpora.text import SPLITS, Vocabulary, number, tokenise
 from trainables.errors import UserError
@@ -47,19 +47,23 @@ def _load(config: CorpusConfig, data_dir: Path) -> Corpus:
     source = read_source(config.name, data_dir=data_dir)
     got = corpus_sha256(source.digests)
     if got != config.sha256:
-        cause = (
-            "this Python's documentation is of another version: run every worker on the Python that made the plan"
-            if config.name == PYDOCS
-            else f"the files in {source.folder} have changed: plan the study again, or put the earlier files back"
-        )
         raise UserError(
             f"a trial trains on the corpus it was planned for; {config.name!r} has SHA-256 {got}, the plan says "
-            f"{config.sha256}: {cause}"
+            f"{config.sha256}: {_cause(config.name, source.folder)}"
         )
     splits = [tokenise(source.texts[split]) for split in SPLITS]
     vocabulary = number(splits, limit=config.vocabulary_limit)
     train, valid, test = (_encode(tokens, vocabulary) for tokens in splits)
     return Corpus(name=config.name, train=train, valid=valid, test=test, vocabulary=vocabulary.types)
+
+
+def _cause(name: str, folder: Path | None) -> str:
+    """Why a corpus is not the one of the plan, and what to do."""
+    if name == PYDOCS:
+        return "this Python's documentation is of another version: run every worker on the Python that made the plan"
+    if is_built_in(name):
+        return "another version of this program made the plan: run every worker on that version, or plan anew"
+    return f"the files in {folder} have changed: plan the study again, or put the earlier files back"
 
 
 def _encode(tokens: Sequence[str], vocabulary: Vocabulary) -> TokenIds:

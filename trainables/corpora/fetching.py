@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainables.built_in_corpora import is_built_in, one_name
 from trainables.corpora.download import Patience, RemoteFile, download
 from trainables.corpora.folders import FILES, locate, names_in
 from trainables.corpora.identity import CorpusIdentity, measured_identity, published_identity
@@ -36,7 +37,7 @@ class CorpusReport:
 
     identity: CorpusIdentity
     folder: Path | None
-    """None for `pydocs`."""
+    """None for a built-in corpus."""
     files: tuple[CheckedFile, ...]
 
 
@@ -85,6 +86,8 @@ def fetch(
     Raises:
         UserError: Not a known corpus; the server or the network fails; the disk is full or cannot be written.
     """
+    if is_built_in(name):
+        raise UserError(f"{one_name(name)} is built in, with nothing to download: check it with corpus check instead")
     if name not in KNOWN:
         choices = f"{', '.join(KNOWN)} and {WORD_SIMILARITY}"
         raise UserError(f"only {choices} are downloaded; got {name!r}: check it with corpus check instead")

@@ -6,7 +6,8 @@ import difflib
 import shlex
 from pathlib import Path
 
-from trainables.corpora.known import KNOWN, PYDOCS
+from trainables.built_in_corpora import MARKOV, PYDOCS, is_built_in, one_name
+from trainables.corpora.known import KNOWN
 from trainables.corpora.text import SPLITS
 from trainables.errors import UserError
 
@@ -17,22 +18,24 @@ FILES = tuple(f"{split}.txt" for split in SPLITS)
 def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | None]:
     """Turn what the user typed after `--corpus` into a corpus name and the absolute data folder it lies in.
 
-    A name is `pydocs`, a known corpus, or a folder of `data_dir` (default `data`). Anything with a slash is the path of
-    a folder: its last part is the name and its parent the data folder, whatever `data_dir` says. The data folder of
-    `pydocs` is returned as None, as it has no files.
+    A name is that of a built-in corpus, a known corpus, or a folder of `data_dir` (default `data`). Anything with a
+    slash is the path of a folder: its last part is the name and its parent the data folder, whatever `data_dir` says.
+    The data folder of a built-in corpus is returned as None, as it has no files.
 
     Raises:
-        UserError: No such corpus (with the nearest names), or no folder at that path.
+        UserError: No such corpus (with the nearest names), or no folder at that path; a generated language of a rank
+            that there is none of.
     """
-    if corpus == PYDOCS:
-        return PYDOCS, None
+    if is_built_in(corpus):
+        return one_name(corpus), None
     if "/" not in corpus and corpus not in (".", ".."):
         return corpus, locate(corpus, data_dir).parent
     folder = Path(corpus).resolve()
     if not _is_folder(folder):
         raise UserError(f"a corpus given by path is a folder with {', '.join(FILES)}; there is no folder {corpus}")
-    if folder.name in (PYDOCS, ""):
-        raise UserError(f"the folder {corpus} cannot be a corpus, because {PYDOCS} is built in: rename the folder")
+    if is_built_in(folder.name) or not folder.name:
+        name = folder.name or PYDOCS
+        raise UserError(f"the folder {corpus} cannot be a corpus, because {name} is built in: rename the folder")
     return folder.name, folder.parent
 
 
@@ -40,10 +43,10 @@ def locate(name: str, data_dir: Path | None) -> Path:
     """Return the absolute folder of the corpus `name`: `data_dir`/`name`. That of a known corpus need not exist yet.
 
     Raises:
-        UserError: `name` is neither a known corpus nor a folder of `data_dir`; or it is `pydocs`, which has no folder.
+        UserError: `name` is neither a known corpus nor a folder of `data_dir`; or it is built in and has no folder.
     """
-    if name == PYDOCS:
-        raise UserError(f"the corpus {PYDOCS} is built in and has no folder: leave --data-dir away")
+    if is_built_in(name):
+        raise UserError(f"the corpus {name} is built in and has no folder: leave --data-dir away")
     data = (data_dir or DEFAULT_DATA_DIR).resolve()
     is_folder_name = name not in ("", ".", "..") and "/" not in name
     if is_folder_name and (name in KNOWN or _is_folder(data / name)):
@@ -79,7 +82,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _unknown(name: str, data: Path) -> str:
-    choices = [PYDOCS, *KNOWN]
+    choices = [PYDOCS, MARKOV, *KNOWN]
     choices += sorted(entry for entry in names_in(data) - set(choices) if FILES[0] in names_in(data / entry))
     nearest = difflib.get_close_matches(name, choices, n=2, cutoff=0.5)
     hint = f"did you mean {' or '.join(nearest)}? " if nearest else ""

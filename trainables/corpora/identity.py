@@ -1,4 +1,5 @@
-"""What a plan must know of a corpus: its content hash and its sizes. Answers without numpy or torch."""
+"""What a plan must know of a corpus: its content hash and its sizes. Answers without torch, and but for generated
+languages without numpy."""
 
 from __future__ import annotations
 
@@ -27,10 +28,14 @@ class CorpusIdentity:
         return self.vocabulary_size if limit is None else min(limit, self.vocabulary_size)
 
 
+NO_TEXT = CorpusIdentity(name="none", sha256="0" * 64, train_tokens=0, valid_tokens=0, test_tokens=0, vocabulary_size=0)
+"""In place of a corpus, for studies whose trials read none."""
+
+
 def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
     """Return the identity of the corpus `name`.
 
-    Known corpora are constants and need no data; `pydocs` and folders of `data_dir` (default `data`) are read.
+    Known corpora are constants and need no data; built-in ones are made, folders of `data_dir` (default `data`) read.
 
     Raises:
         UserError: Unknown corpus, or a file that is missing, empty or not UTF-8.

@@ -29,8 +29,6 @@ class KnownCorpus:
     """Types over all three splits, `<eos>` included."""
 
 
-PYDOCS = "pydocs"
-"""The corpus made from Python's own documentation; see `trainables.corpora.pydocs`."""
 WORD_SIMILARITY = "word-similarity"
 """No corpus, but fetched and checked like one: see `trainables.corpora.benchmarks`."""
 

@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainables.built_in_corpora import is_built_in, markov_rank
 from trainables.corpora.folders import fetch_command, locate, missing_file
-from trainables.corpora.known import KNOWN, PYDOCS
+from trainables.corpora.known import KNOWN
 from trainables.corpora.pydocs import split_texts
 from trainables.corpora.text import SPLITS, tokenise
 from trainables.errors import UserError
@@ -18,10 +19,10 @@ from trainables.errors import UserError
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """The three texts of a corpus as read from disk (or made, for `pydocs`)."""
+    """The three texts of a corpus as read from disk (or made, for a built-in one)."""
 
     folder: Path | None
-    """Where the files are; None for `pydocs`."""
+    """Where the files are; None for a built-in corpus."""
     texts: Mapping[str, str]
     """By split."""
     sizes_bytes: Mapping[str, int]
@@ -47,8 +48,8 @@ def read_source(name: str, *, data_dir: Path | None) -> Source:
         UserError: Unknown corpus; a file missing, unreadable, empty, not UTF-8, or (of a known corpus) not the
             published one.
     """
-    if name == PYDOCS:
-        folder, contents = None, {split: text.encode() for split, text in split_texts().items()}
+    if is_built_in(name):
+        folder, contents = None, {split: text.encode() for split, text in _built_in_texts(name).items()}
     else:
         folder = locate(name, data_dir)
         contents = {split: _read_file(name, data_dir, folder / f"{split}.txt") for split in SPLITS}
@@ -61,6 +62,16 @@ def read_source(name: str, *, data_dir: Path | None) -> Source:
         sizes_bytes={split: len(content) for split, content in contents.items()},
         digests=digests,
     )
+
+
+def _built_in_texts(name: str) -> Mapping[str, str]:
+    rank = markov_rank(name)
+    if rank is None:
+        return split_texts()
+    # Imported late: it needs numpy, and a plan for any other corpus does not.
+    from trainables.corpora.markov import markov_texts
+
+    return markov_texts(rank)
 
 
 def test_words(name: str, *, data_dir: Path | None) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from trainables.errors import UserError
 from trainables.language_model.awd_lstm import AwdLstm
 from trainables.measurements.contexts import ContextsFile, require_in_text
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
+from trainables.measurements.measured import Measured
 from trainables.measurements.names import PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY
 from trainables.measurements.perplexity import mean_loss
 from trainables.measurements.ranks import rank_report
@@ -28,15 +28,6 @@ from trainables.measurements.word_similarity import similarity_metrics
 from trainables.outcome import Metric
 from trainables.runtime import Runtime
 from trainables.training.loop import MAX_LOSS, DivergedError
-
-
-@dataclass(frozen=True, kw_only=True)
-class Measured:
-    """What one measurement gives: finite metrics, and the singular values where it has some."""
-
-    metrics: dict[str, Metric]
-    singular_values: NDArray[np.float64] | None = field(default=None, repr=False)
-
 
 Measure = Callable[[AwdLstm, Corpus, TrialConfig], Measured]
 

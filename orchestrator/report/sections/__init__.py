@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from orchestrator.analysis.contrasts import ContrastNumbers
 from orchestrator.analysis.groups import CurveNumbers, DifferenceNumbers, GroupNumbers
+from orchestrator.analysis.jacobians import JacobianNumbers
+from orchestrator.analysis.lines import LineNumbers
 from orchestrator.analysis.predictions import PredictionNumbers
+from orchestrator.analysis.press_noise import PressNoiseNumbers
+from orchestrator.analysis.recomputed import RecomputedNumbers
 from orchestrator.analysis.similarity import SimilarityNumbers
 from orchestrator.analysis.summary import Answer, StudySummaryNumbers
+from orchestrator.analysis.true_rank import TrueRankNumbers
 from orchestrator.analysis.tuned import TunedNumbers
 from orchestrator.report.sections.contrasts import contrast_section
 from orchestrator.report.sections.curves import curve_section
 from orchestrator.report.sections.groups import difference_section, group_section
+from orchestrator.report.sections.jacobians import jacobian_section
+from orchestrator.report.sections.lines import line_section
 from orchestrator.report.sections.predictions import prediction_section
+from orchestrator.report.sections.press_noise import press_noise_section
+from orchestrator.report.sections.recomputed import recomputed_section
 from orchestrator.report.sections.section import Section
 from orchestrator.report.sections.similarity import similarity_section
+from orchestrator.report.sections.true_rank import true_rank_section
 from orchestrator.report.sections.tuned import tuned_section
 
 __all__ = ["Section", "sections"]
@@ -39,9 +49,19 @@ def _section(answer: Answer) -> Section:
             return contrast_section(answer)
         case CurveNumbers():
             return curve_section(answer)
+        case LineNumbers():
+            return line_section(answer)
         case PredictionNumbers():
             return prediction_section(answer)
         case SimilarityNumbers():
             return similarity_section(answer)
         case TunedNumbers():
             return tuned_section(answer)
+        case JacobianNumbers():
+            return jacobian_section(answer)
+        case PressNoiseNumbers():
+            return press_noise_section(answer)
+        case RecomputedNumbers():
+            return recomputed_section(answer)
+        case TrueRankNumbers():
+            return true_rank_section(answer)

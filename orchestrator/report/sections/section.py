@@ -31,6 +31,8 @@ class Section:
     findings: tuple[str, ...] = ()
     """What the numbers say, a sentence each."""
     tables: tuple[TextTable, ...] = ()
+    terminal_tables: tuple[TextTable, ...] | None = None
+    """What the terminal shows in place of `tables`, where these are long; None shows them."""
     method: str = ""
     """How the numbers were made, where the tables do not say it."""
     files: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from orchestrator.store.records import StudyKey
 from search_spaces.study import Correlation, GridMap, PublishedCorrelation, Study, describe
+from trainables.any_config import output_layer_of
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
 
 KEY = StudyKey(study="made_up", scale="quick", corpus="pydocs")
@@ -54,8 +55,9 @@ def make_results(
     corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
     rows, spectra = [], {}
     for config in study.trials(corpus):
-        assert isinstance(config.output_layer, GssConfig)
-        c, k = config.output_layer.c, config.output_layer.k
+        layer = output_layer_of(config)
+        assert isinstance(layer, GssConfig)
+        c, k = layer.c, layer.k
         knee = 26 + 12 * (k - 1) * (2.5 - abs(c)) + rng.uniform(0, 4)
         index = np.arange(1, columns + 1)
         values = 900 * index**-1.3 / (1 + (index / knee) ** 4) + 1e-7

@@ -76,9 +76,14 @@ def test_ensure_accepts_the_built_in_corpus() -> None:
     assert report.identity.train_tokens > 0
 
 
-@pytest.mark.parametrize("name", ["pydocs", "novels"])
-def test_only_known_corpora_are_downloaded(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=f"only ptb, wikitext-2 and word-similarity are downloaded; got '{name}'"):
+def test_only_known_corpora_are_downloaded(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="only ptb, wikitext-2 and word-similarity are downloaded; got 'novels'"):
+        fetch("novels", data_dir=tmp_path, on_progress=silent)
+
+
+@pytest.mark.parametrize("name", ["pydocs", "markov"])
+def test_built_in_corpora_need_no_download(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=f"{name} is built in, with nothing to download"):
         fetch(name, data_dir=tmp_path, on_progress=silent)
 
 

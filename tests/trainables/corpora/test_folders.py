@@ -58,7 +58,9 @@ def test_a_folder_cannot_take_the_name_of_the_built_in_corpus(tmp_path: Path) ->
     ("typed", "meant"), [("wikitext2", "wikitext-2"), ("pydoc", "pydocs"), ("novel", "novels"), ("pbt", "ptb")]
 )
 def test_an_unknown_corpus_is_answered_with_the_nearest_names(data: Path, typed: str, meant: str) -> None:
-    with pytest.raises(UserError, match=rf"unknown corpus '{typed}': did you mean {meant}.*pydocs, ptb, wikitext-2"):
+    with pytest.raises(
+        UserError, match=rf"unknown corpus '{typed}': did you mean {meant}.*pydocs, markov, ptb, wikitext-2"
+    ):
         resolve_argument(typed, data)
 
 

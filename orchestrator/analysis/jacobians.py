@@ -1,0 +1,240 @@
+"""Mean spectra of layers' Jacobians, and which of the blog post's claims (Orhan 2018) hold of them.
+
+The post gives figures without numbers. Each claim is put as a rule with a number here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orchestrator.analysis.correlation import Interval
+from orchestrator.analysis.groups import values_by_group
+from orchestrator.analysis.samples import SampleSummary, summarise_sample
+from orchestrator.analysis.significance import SIGNIFICANCE, TTest, holm, interval_of, welch_t
+from search_spaces.requests import JacobianSpectra
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Gates = Literal["none", "softmax", "constant"]
+HALF = Interval(low=0.45, high=0.55)
+"""What counts as about half."""
+STRAIGHT_R2 = 0.95
+"""Share of the variance from which a decrease counts as roughly linear."""
+VANISHING, STRAIGHTNESS = "vanishing_1e-3", "first_half_r2"
+BREAKING = (VANISHING, "vanishing_1e-1")
+"""By what a layer is less degenerate than another: fewer singular values below a thousandth, or a tenth, of the
+largest."""
+CONDITION = (VANISHING, "entropy_rank", "log10_condition_nonzero")
+"""By what a layer is better conditioned than another. The condition number itself is infinite where a row is zero."""
+BETTER_HIGHER = ("entropy_rank",)
+Outcome = Literal["held", "did not hold", "not decided"]
+"""Not decided: neither the claim nor its opposite is shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerSpectrum:
+    """The spectra of one kind of layer, a trial a seed."""
+
+    group: str
+    gates: Gates
+    experts: int
+    """K; 1 of a dense layer."""
+    seeds: int
+    mean: NDArray[np.float64] | None
+    """Over the seeds, of the mean singular values, descending; None without a done trial."""
+    deviation: NDArray[np.float64] | None
+    """Over the seeds; None for fewer than two."""
+    zero_share: SampleSummary
+
+    @property
+    def expected_zero_share(self) -> float:
+        """2^-K: of units whose experts are all off, where each is on or off like a fair coin of its own."""
+        return 2.0**-self.experts
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """Whether a layer's metric is lower (or higher, as wanted) than that of the one it is held against."""
+
+    group: str
+    baseline: str
+    test: TTest
+    """Welch's, group less baseline."""
+    p_adjusted: float | None
+    """By Holm's correction over the claim's steps."""
+    wants_lower: bool
+
+    @property
+    def decided(self) -> bool:
+        """Whether the difference is significant, in either direction."""
+        return self.p_adjusted is not None and self.p_adjusted < SIGNIFICANCE
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether it is significantly so, significantly the other way, or neither."""
+        if not self.decided or self.test.difference is None:
+            return "not decided"
+        return "held" if (self.test.difference < 0) == self.wants_lower else "did not hold"
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelClaim:
+    """A claim about one number of the dense layer: its 95% interval over the seeds lies in `wanted`."""
+
+    text: str
+    metric: str
+    sample: SampleSummary
+    interval: Interval | None
+    """None for fewer than two seeds."""
+    wanted: Interval
+
+    @property
+    def outcome(self) -> Outcome:
+        """Whether the interval lies inside, outside, or across a bound."""
+        if self.interval is None:
+            return "not decided"
+        if self.interval.low in self.wanted and self.interval.high in self.wanted:
+            return "held"
+        apart = self.interval.high < self.wanted.low or self.interval.low > self.wanted.high
+        return "did not hold" if apart else "not decided"
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepClaim:
+    """A claim that a metric moves in one direction from layer to layer."""
+
+    text: str
+    metric: str
+    steps: tuple[Step, ...]
+
+    @property
+    def outcome(self) -> Outcome:
+        """Held where every step holds; not where one goes the other way."""
+        outcomes = {step.outcome for step in self.steps}
+        if outcomes == {"held"}:
+            return "held"
+        return "did not hold" if "did not hold" in outcomes else "not decided"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JacobianNumbers:
+    """The spectra and the claims."""
+
+    request: JacobianSpectra
+    spectra: tuple[LayerSpectrum, ...]
+    """In the order of the plan."""
+    levels: tuple[LevelClaim, ...]
+    steps: tuple[StepClaim, ...]
+
+    @property
+    def has_published(self) -> bool:
+        """The post printed no numbers."""
+        return False
+
+    @property
+    def drawn(self) -> tuple[LayerSpectrum, ...]:
+        """Those with at least one done trial."""
+        return tuple(each for each in self.spectra if each.mean is not None)
+
+
+def jacobian_numbers(
+    frame: pd.DataFrame, request: JacobianSpectra, *, spectra: Mapping[str, NDArray[np.float64]]
+) -> JacobianNumbers:
+    """What a JacobianSpectra request asks for; `spectra` are the trials' mean singular values by trial id."""
+    layers = tuple(_layer(group, part, spectra) for group, part in frame.groupby("group", sort=False))
+    values = {metric: values_by_group(frame, metric) for metric in dict.fromkeys((*BREAKING, *CONDITION, STRAIGHTNESS))}
+    dense = [each.group for each in layers if each.gates == "none"][:1]
+    steps = []
+    for gates in ("softmax", "constant"):
+        ordered = sorted((each for each in layers if each.gates == gates), key=lambda each: each.experts)
+        names = [each.group for each in ordered]
+        pairs = [(name, baseline) for baseline in dense for name in names]
+        breaks = f"{'Constant' if gates == 'constant' else 'Softmax'} gates break the degeneracy of the dense layer"
+        steps += [_step_claim(breaks, metric, pairs, values[metric]) for metric in BREAKING]
+        grown = [(larger, smaller) for smaller, larger in pairwise(names)]
+        more = f"With {gates} gates, more experts are better conditioned"
+        steps += [_step_claim(more, metric, grown, values[metric]) for metric in CONDITION]
+    return JacobianNumbers(
+        request=request,
+        spectra=layers,
+        levels=tuple(claim for name in dense for claim in _dense_claims(name, values)),
+        steps=tuple(claim for claim in steps if claim.steps),
+    )
+
+
+def _layer(group: object, part: pd.DataFrame, spectra: Mapping[str, NDArray[np.float64]]) -> LayerSpectrum:
+    first = part.iloc[0]
+    mixture = first["layer.name"] == "experts"
+    done = [row for row in part.to_dict("records") if row["state"] == "done"]
+    found = [spectra[row["trial_id"]] for row in done if len(spectra.get(row["trial_id"], ()))]
+    stacked = np.stack(found) if found else None
+    zero_shares = [row["zero_share"] for row in done if row.get("zero_share") is not None]
+    return LayerSpectrum(
+        group=str(group),
+        gates=first["layer.gates"] if mixture else "none",
+        experts=int(first["layer.experts"]) if mixture else 1,
+        seeds=len(found),
+        mean=None if stacked is None else stacked.mean(axis=0),
+        deviation=stacked.std(axis=0, ddof=1) if stacked is not None and len(found) > 1 else None,
+        zero_share=summarise_sample(zero_shares),
+    )
+
+
+def _dense_claims(dense: str, values: Mapping[str, Mapping[str, Sequence[float]]]) -> tuple[LevelClaim, LevelClaim]:
+    half, straight = summarise_sample(values[VANISHING][dense]), summarise_sample(values[STRAIGHTNESS][dense])
+    return (
+        LevelClaim(
+            text="Of a dense layer, about half of the singular values vanish",
+            metric=VANISHING,
+            sample=half,
+            interval=mean_interval(half),
+            wanted=HALF,
+        ),
+        LevelClaim(
+            text="Of a dense layer, they decrease roughly linearly up to the middle one",
+            metric=STRAIGHTNESS,
+            sample=straight,
+            interval=mean_interval(straight),
+            wanted=Interval(low=STRAIGHT_R2, high=math.inf),
+        ),
+    )
+
+
+def mean_interval(sample: SampleSummary) -> Interval | None:
+    """95%, of a mean by Student's t; None for fewer than two values."""
+    if sample.mean is None or sample.sd is None:
+        return None
+    return interval_of(sample.mean, sample.sd / sample.n**0.5, sample.n - 1)
+
+
+def _step_claim(
+    text: str, metric: str, pairs: Sequence[tuple[str, str]], values: Mapping[str, Sequence[float]]
+) -> StepClaim:
+    wants_lower = metric not in BETTER_HIGHER
+    tests = [
+        welch_t(summarise_sample(values[group]), summarise_sample(values[baseline]), names=(group, baseline))
+        for group, baseline in pairs
+    ]
+    adjusted = holm([test.p_value for test in tests])
+    return StepClaim(
+        text=text,
+        metric=metric,
+        steps=tuple(
+            Step(
+                group=group,
+                baseline=baseline,
+                test=test,
+                p_adjusted=p_adjusted,
+                wants_lower=wants_lower,
+            )
+            for (group, baseline), test, p_adjusted in zip(pairs, tests, adjusted, strict=True)
+        ),
+    )

@@ -1,0 +1,118 @@
+"""Press and effective ranks of one matrix under noise and round trips, beside the quarter-circle law and the printed
+ones (AAAI 2021, SM Tables 14 to 16)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.analysis.printed_noise import PrintedFit, fit_printed, printed_ranks
+from search_spaces.published import rows
+from trainables.quarter_circle import rank_with_noise
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EPSILONS = ("1e-3", "1e-4", "1e-5")
+RANKS = ("press_rank", *(f"effective_rank_{epsilon}" for epsilon in EPSILONS))
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoiseLine:
+    """One noisy matrix."""
+
+    variance: float
+    precision: str
+    size: int
+    rank: int
+    """Without noise."""
+    sigma_max: float
+    counted: Mapping[str, int]
+    """`RANKS` -> counted."""
+    predicted: float
+    """The Press rank by the quarter-circle law and the matrix' own tolerance."""
+    printed: Mapping[str, int]
+    """`RANKS` -> printed, where the supplement has this variance and the precision is float64."""
+    printed_predicted: float | None
+    """The law at the printed matrix' size, with the tolerance that fits all printed ranks."""
+
+    @property
+    def noise_share(self) -> float:
+        """The noise's expected share of the sum of squares, at most: n^2 c over that and sigma_max^2."""
+        energy = self.size**2 * self.variance
+        return energy / (energy + self.sigma_max**2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TripLine:
+    """A matrix after so many round trips."""
+
+    precision: str
+    trips: int
+    counted: Mapping[str, int]
+    largest_below: float | None
+    """The largest singular value that is not counted, in units of the tolerance; None before the first trip."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PressNoiseNumbers:
+    """All lines, the most noise first, and what the printed ranks fit."""
+
+    noise: tuple[NoiseLine, ...]
+    trips: tuple[TripLine, ...]
+    fit: PrintedFit
+
+    @property
+    def has_published(self) -> bool:
+        """Printed ranks stand beside."""
+        return any(line.printed for line in self.noise)
+
+
+def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:
+    """Read the metrics of the measurement press_noise of the done trials."""
+    known: Sequence[Mapping[Any, Any]] = []
+    if "noisy_press_rank" in frame.columns:
+        known = frame[frame["noisy_press_rank"].notna()].to_dict("records")
+    fit = fit_printed()
+    noise = [_noise_line(row, fit) for row in known if not row["round_trips"]]
+    return PressNoiseNumbers(
+        noise=tuple(sorted(noise, key=lambda line: (line.precision != "float64", -line.variance))),
+        trips=tuple(line for row in known if row["round_trips"] for line in _trip_lines(row)),
+        fit=fit,
+    )
+
+
+def _noise_line(row: Mapping[Any, Any], fit: PrintedFit) -> NoiseLine:
+    variance, size, rank = float(row["noise_variance"]), int(row["size"]), int(row["rank"])
+    beside = row["precision"] == "float64" and variance in printed_ranks()
+    return NoiseLine(
+        variance=variance,
+        precision=row["precision"],
+        size=size,
+        rank=rank,
+        sigma_max=float(row["noisy_sigma_max"]),
+        counted={name: int(row[f"noisy_{name}"]) for name in RANKS},
+        predicted=rank_with_noise(float(row["noisy_press_tolerance"]), variance=variance, size=size, rank=rank),
+        printed=_printed(variance) if beside else {},
+        printed_predicted=fit.predicted[variance] if beside else None,
+    )
+
+
+def _printed(variance: float) -> dict[str, int]:
+    [row] = [row for row in rows("sm_table15_16_press_noise") if float(row["noise_c"]) == variance]
+    return {name: int(row[name]) for name in RANKS if row[name]}
+
+
+def _trip_lines(row: Mapping[Any, Any]) -> list[TripLine]:
+    lines = [_trip_line(row, 0, "noisy_")]
+    return lines + [_trip_line(row, trip, f"round_trip {trip} ") for trip in range(1, int(row["round_trips"]) + 1)]
+
+
+def _trip_line(row: Mapping[Any, Any], trip: int, prefix: str) -> TripLine:
+    return TripLine(
+        precision=row["precision"],
+        trips=trip,
+        counted={name: int(row[prefix + name]) for name in RANKS},
+        largest_below=float(row[f"{prefix}below_tolerance"]) if trip else None,
+    )

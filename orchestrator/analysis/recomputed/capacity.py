@@ -1,0 +1,133 @@
+"""Parameter counts from the project's configs, and the talk's from each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from orchestrator.analysis.recomputed.check import CORPORA, Check, Place, Printed, look
+from search_spaces.awd_lstm import awd_lstm
+from search_spaces.fair_capacity import TUNING
+from search_spaces.models import trial
+from search_spaces.published import rows
+from trainables.config import CorpusConfig, TrialConfig
+from trainables.corpora.known import KNOWN
+from trainables.layer_configs import MosConfig
+from trainables.parameters import in_millions, parameter_count
+
+CUT_OFF = (
+    "arithmetic on the configuration of SM Table 6: to the two decimals of a million printed, cut off, not rounded"
+)
+TALK = {"softmax": "softmax", "lms_plif_1e5": "lms_plif", "mos_15": "mos", "mos_15_plif_1e6": "mos_plif"}
+KNOTS = {"lms_plif_1e5": ("softmax", 1e5), "mos_15_plif_1e6": ("mos_15", 1e6)}
+"""A model of the talk with a PLIF, the one without, and the knots."""
+WIDTHS = ("dim_embedding", "dim_hidden", "dim_context", "mos_mixtures", "plif_knots")
+
+
+def checks() -> Iterator[Check]:
+    """Tables 2 and 5, SM Tables 4, 5, 10 and 11, the text's 16.35M, and the talk's table."""
+    for line, row in enumerate(rows("table2_seeds")):
+        yield _count("Table 2", "table2_seeds", line, _config(row["corpus"], row["model"]))
+    for line, row in enumerate(rows("sm_table10_11_averaging")):
+        name = f"{'SM Table 10' if row['corpus'] == 'ptb' else 'SM Table 11'}, {row['averaging']}"
+        yield _count(name, "sm_table10_11_averaging", line, _config(row["corpus"], row["model"]))
+    for line, row in enumerate(rows("sm_table4_5_mos_k")):
+        config = awd_lstm(_corpus(row["corpus"]), MosConfig(mixtures=int(row["mixtures"])))
+        name = "SM Table 4" if row["corpus"] == "ptb" else "SM Table 5"
+        yield _count(name, "sm_table4_5_mos_k", line, config)
+    for line, row in enumerate(rows("table5_fair_capacity")):
+        yield _count("Table 5", "table5_fair_capacity", line, TUNING.sides[row["model"]](_corpus("ptb")))
+    yield _softmax_dagger()
+    for row in rows("ganea_language_modelling"):
+        yield _of_talk(row["corpus"], row["model"])
+        if row["model"] in KNOTS:
+            yield _two_a_knot(row["corpus"], row["model"])
+
+
+def parameters(config: TrialConfig) -> int:
+    """Of a model on the whole vocabulary of its corpus."""
+    return parameter_count(config, KNOWN[config.corpus.name].vocabulary_size)
+
+
+def _corpus(name: str) -> CorpusConfig:
+    """The text itself does not matter to a count."""
+    return CorpusConfig(name=name, sha256="0" * 64)
+
+
+def _config(corpus: str, model: str) -> TrialConfig:
+    return trial(_corpus(corpus), model)
+
+
+def _count(source: str, table: str, line: int, config: TrialConfig) -> Check:
+    row = rows(table)[line]
+    label = " ".join(row[key] if key == "model" else f"K={row[key]}" for key in ("model", "mixtures") if key in row)
+    found, printed = in_millions(parameters(config)), float(row["params_millions"])
+    return Check(
+        source=f"{source}, {CORPORA[config.corpus.name]}, {label}",
+        what="parameters, in millions",
+        printed=f"{printed:.2f}",
+        recomputed=found,
+        rule=CUT_OFF,
+        verdict="agrees" if found == f"{printed:.2f}" else "differs",
+        covers=(Place(table, line, "params_millions"),),
+        uses=(*_widths(), *([Place(table, line, "mixtures")] if "mixtures" in row else [])),
+    )
+
+
+def _widths() -> tuple[Place, ...]:
+    """The cells of SM Table 6 that a count rests on."""
+    return tuple(
+        Place("sm_table6_hyperparameters", line, column)
+        for line, row in enumerate(rows("sm_table6_hyperparameters"))
+        if row["hyperparameter"] in WIDTHS
+        for column in row
+        if column not in ("hyperparameter", "unit_note") and row[column]
+    )
+
+
+def _softmax_dagger() -> Check:
+    found = in_millions(parameters(TUNING.sides["softmax_dagger"](_corpus("ptb"))))
+    return Check(
+        source="text, Softmax\N{DAGGER}",
+        what="parameters, in millions",
+        printed="16.35",
+        recomputed=found,
+        rule=CUT_OFF,
+        verdict="agrees" if found == "16.35" else "differs",
+    )
+
+
+def _of_talk(corpus: str, model: str) -> Check:
+    printed = _talk(corpus, model)
+    decimals = len(printed.text.partition(".")[2])
+    exact = parameters(_config(corpus, TALK[model])) / 1e6
+    cut, rounded = int(exact * 10**decimals) / 10**decimals, round(exact, decimals)
+    return Check(
+        source=f"the talk, {CORPORA[corpus]}, {model}",
+        what="parameters, in millions",
+        printed=printed.text,
+        recomputed=f"{exact:.2f}",
+        rule="arithmetic on the AAAI paper's configuration, cut off or rounded to the digits printed; the talk does "
+        "not print its own configuration",
+        verdict="agrees" if printed.value in (cut, rounded) else "differs",
+        covers=(printed.place,),
+    )
+
+
+def _two_a_knot(corpus: str, model: str) -> Check:
+    """What the talk itself adds for its function."""
+    plain, knots = KNOTS[model]
+    printed, without = _talk(corpus, model), _talk(corpus, plain)
+    found = without.value + 2 * knots / 1e6
+    return Check(
+        source=f"the talk, {CORPORA[corpus]}, {model}",
+        what=f"parameters more than {plain}, in millions",
+        printed=f"{printed.value - without.value:.1f}",
+        recomputed=f"{2 * knots / 1e6:.1f}",
+        rule=f"two numbers for each of {knots:,.0f} knots, to the digit printed",
+        verdict="agrees" if abs(found - printed.value) < 0.05 else "differs",
+        uses=(printed.place, without.place),
+    )
+
+
+def _talk(corpus: str, model: str) -> Printed:
+    return look("ganea_language_modelling", "params_millions", corpus=corpus, model=model)

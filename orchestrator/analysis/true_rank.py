@@ -1,0 +1,122 @@
+"""The true rank of a generated language beside what each metric makes of the true matrix and of the learned ones."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.analysis.groups import values_by_group
+from orchestrator.analysis.samples import summarise_sample
+from search_spaces.requests import TrueRank
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXACT = "float64"
+PRESS = "press_rank"
+PRESS_BY_EPS = {"float64": "press_rank_float64", "float32": "press_rank_float32"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatrixRanks:
+    """One log-P matrix, or the mean over those of a group: rank by metric, None where there is no value."""
+
+    name: str
+    variant: str | None
+    """Of the truth: float64, float32 or noise; None of what a group learned."""
+    trials: int
+    """With a result."""
+    ranks: Mapping[str, float | None]
+    """Of the truth, the Press rank twice: by the eps of float64 and of float32."""
+    perplexity: float | None
+    excess: float | None
+    """Test perplexity over the truth's, on the same tokens: 1.25 is 25% above the floor."""
+
+    @property
+    def excess_nats(self) -> float | None:
+        """The same in nats a token: log of the ratio."""
+        return None if self.excess is None else math.log(self.excess)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrueRankNumbers:
+    """The truth's matrices, then the groups, in the order of the plan."""
+
+    language_rank: int
+    """Of the whole V x V log-P matrix, by construction."""
+    true_rank: int
+    """Of the rows that were measured: less where they have fewer different contexts."""
+    different_contexts: int
+    floor: float
+    """Test perplexity of the true model, on the tokens that the models predict."""
+    entropy_perplexity: float
+    """What it tends to on ever more text."""
+    metrics: tuple[str, ...]
+    truth: tuple[MatrixRanks, ...]
+    learned: tuple[MatrixRanks, ...]
+    has_published: bool = False
+    """The papers have no language of a known rank."""
+
+    def found(self, rank: float | None) -> bool:
+        """Whether a metric gives the true rank: it, or a number that rounds to it."""
+        return rank is not None and round(rank) == self.true_rank
+
+
+def true_rank_numbers(frame: pd.DataFrame, request: TrueRank) -> TrueRankNumbers | None:
+    """The numbers that a study asks for; None on a corpus without a known truth, and before any of it is measured.
+
+    A model is held against the truth on the same rows and tokens: one that was measured on others than the truth is
+    left out.
+    """
+    if "true_rank" not in frame.columns:
+        return None
+    done = frame[(frame["state"] == "done") & frame["true_rank"].notna()]
+    if done.empty:
+        return None
+    truths = {str(row["variant"]): {str(key): value for key, value in row.items()} for row in done.to_dict("records")}
+    about = truths.get(EXACT) or next(iter(truths.values()))
+    floor = float(about["test_perplexity"])
+    models = frame[frame["variant"].isna() & ((frame["rank_rows"] == about["rank_rows"]) | frame["rank_rows"].isna())]
+    return TrueRankNumbers(
+        language_rank=int(about["language_rank"]),
+        true_rank=int(about["true_rank"]),
+        different_contexts=int(about["different_contexts"]),
+        floor=floor,
+        entropy_perplexity=float(about["entropy_perplexity"]),
+        metrics=request.metrics,
+        truth=tuple(_truth(row, request.metrics) for row in truths.values()),
+        learned=_learned(models, request.metrics, floor),
+    )
+
+
+def _truth(row: Mapping[str, Any], metrics: tuple[str, ...]) -> MatrixRanks:
+    names = [name for metric in metrics for name in (PRESS_BY_EPS.values() if metric == PRESS else (metric,))]
+    return MatrixRanks(
+        name=str(row["group"]),
+        variant=str(row["variant"]),
+        trials=1,
+        ranks={name: float(row[name]) for name in names},
+        perplexity=float(row["test_perplexity"]),
+        excess=1.0,
+    )
+
+
+def _learned(models: pd.DataFrame, metrics: tuple[str, ...], floor: float) -> tuple[MatrixRanks, ...]:
+    ranks = {metric: values_by_group(models, metric) for metric in metrics}
+    perplexities = values_by_group(models, "test_perplexity")
+    found = []
+    for group, values in perplexities.items():
+        perplexity = summarise_sample(values).mean
+        found.append(
+            MatrixRanks(
+                name=group,
+                variant=None,
+                trials=len(values),
+                ranks={metric: summarise_sample(ranks[metric][group]).mean for metric in metrics},
+                perplexity=perplexity,
+                excess=None if perplexity is None else perplexity / floor,
+            )
+        )
+    return tuple(found)

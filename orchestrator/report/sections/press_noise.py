@@ -1,0 +1,228 @@
+"""Press' rank under noise, beside the quarter-circle law and the printed ranks (SM Tables 14 to 16)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from orchestrator.analysis.press_noise import EPSILONS, RANKS, NoiseLine, PressNoiseNumbers
+from orchestrator.analysis.printed_noise import COUNT_SPREAD, SIZE
+from orchestrator.display import counted
+from orchestrator.report import formats
+from orchestrator.report.figures import COLOURS, STYLE, new_figure
+from orchestrator.report.sections.section import Drawing, Section
+from orchestrator.report.tables import Cell, TextTable
+from trainables.quarter_circle import rank_with_noise
+
+METHOD = (
+    "Press' rank counts the singular values above 0.5 \N{SQUARE ROOT}(2n + 1) \N{GREEK SMALL LETTER SIGMA}_max "
+    "\N{GREEK SMALL LETTER EPSILON} of an n x n matrix, \N{GREEK SMALL LETTER EPSILON} of its precision. Those of "
+    "Gaussian noise of variance c are spread by the quarter-circle law over 0 to 2 \N{SQUARE ROOT}(c n), so "
+    "Press' rank is expected to be r + (n \N{MINUS SIGN} r)(1 \N{MINUS SIGN} F(tolerance / \N{SQUARE ROOT}(c "
+    "(n \N{MINUS SIGN} r)))) for a matrix of rank r, F the law's distribution function. The law is given nothing but "
+    "the matrix' own \N{GREEK SMALL LETTER SIGMA}_max; for the printed matrix, whose own "
+    "is not printed, one tolerance is fitted to all ranks. The noise is the same draw at every c, but for its size."
+)
+
+
+def press_noise_section(numbers: PressNoiseNumbers) -> Section:
+    """The tables and the figure of a PressNoise request."""
+    if not numbers.noise and not numbers.trips:
+        return Section(key="noise", heading="Ranks under noise", findings=("No matrix was measured yet.",))
+    return Section(
+        key="noise",
+        heading="Ranks under noise",
+        findings=tuple(_findings(numbers)),
+        tables=tuple(table for table in (_noise_table(numbers), _trip_table(numbers)) if table.body),
+        method=METHOD,
+        files={"press_noise.csv": list(_noise_csv(numbers)), "round_trips.csv": list(_trip_csv(numbers))},
+        drawings=_drawings(numbers),
+    )
+
+
+def _findings(numbers: PressNoiseNumbers) -> Iterator[str]:
+    for precision in ("float64", "float32"):
+        lines = [line for line in numbers.noise if line.precision == precision]
+        if lines:
+            yield from _of_precision(precision, lines)
+    if numbers.trips:
+        yield _of_trips(numbers)
+    yield from _of_printed(numbers)
+
+
+def _of_precision(precision: str, lines: Sequence[NoiseLine]) -> Iterator[str]:
+    size, rank = lines[0].size, lines[0].rank
+    misses = [abs(line.counted["press_rank"] - line.predicted) for line in lines]
+    agreed = sum(miss <= COUNT_SPREAD for miss in misses)
+    yield (
+        f"In {precision}, the Press rank of a {size:,} x {size:,} matrix of rank {rank} with noise is what the "
+        f"quarter-circle law predicts within {COUNT_SPREAD:g} in {agreed} of {len(lines)} cases (largest difference "
+        f"{max(misses):.1f}): Press' rank counts the noise's singular values as soon as they pass the tolerance, "
+        "whatever their weight."
+    )
+    full = [line for line in lines if line.counted["press_rank"] > size / 2]
+    if full:
+        least = min(full, key=lambda line: line.variance)
+        words = ", ".join(
+            f"{least.counted[name]} ({epsilon})" for epsilon, name in zip(EPSILONS, RANKS[1:], strict=True)
+        )
+        yield (
+            f"At c = {least.variance:g} in {precision}, where the noise holds at most {least.noise_share:.1e} of the "
+            f"sum of squares, the Press rank is {least.counted['press_rank']:,} and the effective ranks are {words}."
+        )
+    first = min(lines, key=lambda line: line.variance)
+    moved = [line for line in lines if any(line.counted[name] != first.counted[name] for name in RANKS[1:])]
+    if moved:
+        shown = ", ".join(f"{line.variance:g} (at most {line.noise_share:.1e} of the sum of squares)" for line in moved)
+        yield f"In {precision}, effective ranks differ from those of the least noise at c = {shown} and nowhere else."
+    else:
+        yield f"In {precision}, no effective rank differs between the {counted(len(lines), 'variance')} of the noise."
+
+
+def _of_trips(numbers: PressNoiseNumbers) -> str:
+    moved = []
+    for precision in dict.fromkeys(line.precision for line in numbers.trips):
+        lines = [line for line in numbers.trips if line.precision == precision]
+        moved += [precision] * any(line.counted != lines[0].counted for line in lines)
+    below = max(line.largest_below or 0.0 for line in numbers.trips)
+    return (
+        f"SVD round trips change {'a rank in ' + ' and '.join(moved) if moved else 'no rank in any precision'}; the "
+        f"largest singular value that rounding leaves is {below:.2f} times the Press tolerance."
+    )
+
+
+def _of_printed(numbers: PressNoiseNumbers) -> Iterator[str]:
+    fit = numbers.fit
+    yield (
+        f"Of the {len(fit.misses)} printed Press ranks, all lie within {fit.largest_miss:.1f} of the law with one "
+        f"tolerance, {fit.tolerance:.3g}, if c is the noise's variance and the matrix has {SIZE:,} rows: in float64 "
+        f"that is a largest singular value of {fit.sigma_max:,.0f}."
+    )
+    yield (
+        f"A log-P matrix of {SIZE:,} contexts and {SIZE:,} words has a largest singular value of at least n ln n = "
+        f"{fit.least_log_p_sigma_max:,.0f}, since no row's mean log-probability is above \N{MINUS SIGN}ln n. So the "
+        "printed ranks are not of such a matrix, unless their tolerance is not Press' in float64."
+    )
+
+
+def _noise_table(numbers: PressNoiseNumbers) -> TextTable:
+    def number(value: float | None, decimals: int = 0) -> Cell:
+        return Cell(text="\N{EN DASH}" if value is None else f"{value:,.{decimals}f}", number=value)
+
+    body = tuple(
+        (
+            Cell(text=f"{line.variance:g}", number=line.variance),
+            Cell(text=line.precision, kind="short"),
+            number(line.counted["press_rank"]),
+            number(line.predicted, 1),
+            number(line.printed.get("press_rank")),
+            number(line.printed_predicted, 1),
+            *(Cell(text=_beside(line, name), number=line.counted[name]) for name in RANKS[1:]),
+        )
+        for line in numbers.noise
+    )
+    sizes = " or ".join(f"{size:,} x {size:,}" for size in dict.fromkeys(line.size for line in numbers.noise))
+    return TextTable(
+        caption=f"Ranks of a {sizes} matrix with Gaussian noise of variance c; printed ones, of a {SIZE:,} x {SIZE:,} "
+        "matrix, in columns of their own and in brackets",
+        head=(
+            "c",
+            "precision",
+            "Press rank",
+            "the law",
+            "printed",
+            "the law for the printed",
+            *(f"effective rank ({epsilon})" for epsilon in EPSILONS),
+        ),
+        body=body,
+    )
+
+
+def _beside(line: NoiseLine, name: str) -> str:
+    return f"{line.counted[name]:,}" + (f" ({line.printed[name]})" if name in line.printed else "")
+
+
+def _trip_table(numbers: PressNoiseNumbers) -> TextTable:
+    body = tuple(
+        (
+            Cell(text=line.precision, kind="name"),
+            Cell(text=str(line.trips), number=line.trips),
+            *(Cell(text=f"{line.counted[name]:,}", number=line.counted[name]) for name in RANKS),
+            Cell(text=formats.number(line.largest_below, digits=3), number=line.largest_below),
+        )
+        for line in numbers.trips
+    )
+    head = ("precision", "round trips", *(formats.title(name) for name in RANKS), "largest not counted / tolerance")
+    return TextTable(caption="Ranks after SVD round trips, no noise", head=head, body=body)
+
+
+def _noise_csv(numbers: PressNoiseNumbers) -> Iterator[list[object]]:
+    own = ["noise_variance", "precision", "size", "rank", "sigma_max", *RANKS, "press_rank_predicted"]
+    yield [*own, *(f"printed_{name}" for name in RANKS), "printed_press_rank_predicted"]
+    for line in numbers.noise:
+        shape = [line.variance, line.precision, line.size, line.rank, line.sigma_max]
+        counted = [line.counted[name] for name in RANKS]
+        yield [*shape, *counted, line.predicted, *(line.printed.get(name) for name in RANKS), line.printed_predicted]
+
+
+def _trip_csv(numbers: PressNoiseNumbers) -> Iterator[list[object]]:
+    yield ["precision", "round_trips", *RANKS, "largest_below_in_tolerances"]
+    for line in numbers.trips:
+        yield [line.precision, line.trips, *(line.counted[name] for name in RANKS), line.largest_below]
+
+
+def _drawings(numbers: PressNoiseNumbers) -> tuple[Drawing, ...]:
+    found = []
+    for precision in ("float64", "float32"):
+        lines = [line for line in numbers.noise if line.precision == precision]
+        if lines:
+            printed = ", and the printed ranks of the supplement's matrix" if precision == "float64" else ""
+            caption = (
+                f"Press rank over the variance of the noise, {precision}: counted, by the quarter-circle law{printed}, "
+                "each as a share of the matrix' rows."
+            )
+            draw = partial(_draw, lines, numbers)
+            found.append(Drawing(name=f"press_noise_{precision}", caption=caption, draw=draw))
+    return tuple(found)
+
+
+def _draw(lines: Sequence[NoiseLine], numbers: PressNoiseNumbers) -> Figure:
+    with mpl.rc_context(STYLE):
+        figure, axes = new_figure(top_in=0.6)
+        ours, other = (mpl.colormaps[COLOURS](position) for position in (0.1, 0.75))
+        first = lines[0]
+        tolerance = _tolerance(lines)
+        grid = np.geomspace(lines[-1].variance / 10, lines[0].variance * 10, 400)
+        law = [rank_with_noise(tolerance, variance=c, size=first.size, rank=first.rank) / first.size for c in grid]
+        axes.plot(grid, law, color=ours, linewidth=1.2, label=f"the law, n = {first.size:,}")
+        shares = [line.counted["press_rank"] / line.size for line in lines]
+        c_values = [line.variance for line in lines]
+        axes.plot(c_values, shares, "o", color=ours, markeredgecolor="black", label=f"counted, n = {first.size:,}")
+        printed = [line for line in lines if "press_rank" in line.printed]
+        if printed:
+            fitted = [rank_with_noise(numbers.fit.tolerance, variance=c, size=SIZE, rank=10) / SIZE for c in grid]
+            axes.plot(grid, fitted, "--", color=other, linewidth=1.2, label=f"the law, n = {SIZE:,}, fitted tolerance")
+            shares = [line.printed["press_rank"] / SIZE for line in printed]
+            c_values = [line.variance for line in printed]
+            axes.plot(c_values, shares, "^", color=other, markeredgecolor="black", label=f"printed, n = {SIZE:,}")
+        axes.set_xscale("log")
+        axes.xaxis.set_major_locator(LogLocator(numticks=8))
+        # The style leaves mathematical text unparsed, so that no name in a label is taken for it.
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0e}"))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.set_xlabel("Variance of the noise, c")
+        axes.set_ylabel("Press rank / n")
+        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, borderpad=0.1, fontsize=8)
+        return figure
+
+
+def _tolerance(lines: Sequence[NoiseLine]) -> float:
+    """The matrix' own: all lines are of one matrix, and noise hardly moves its largest singular value."""
+    least = min(lines, key=lambda line: line.variance)
+    return 0.5 * math.sqrt(2 * least.size + 1) * least.sigma_max * float(np.finfo(least.precision).eps)

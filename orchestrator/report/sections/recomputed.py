@@ -1,0 +1,133 @@
+"""What agrees and what does not among the papers' printed numbers, in one table, and an account of all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from orchestrator.analysis.recomputed import RecomputedNumbers
+from orchestrator.analysis.recomputed.account import FATES, AccountLine
+from orchestrator.analysis.recomputed.check import Check, Verdict
+from orchestrator.display import counted
+from orchestrator.report.sections.section import Section
+from orchestrator.report.tables import Cell, TextTable
+
+ORDER: tuple[Verdict, ...] = ("differs", "open", "explained", "agrees", "compatible")
+SHOWN = {
+    "differs": "no",
+    "open": "not checked here",
+    "explained": "no, and need not",
+    "agrees": "yes",
+    "compatible": "compatible",
+}
+HEAD = ("source", "what", "printed", "recomputed", "rule", "agrees?")
+FATE_TITLES = {
+    "differs": "differ",
+    "open": "not checked here",
+    "agrees": "agree",
+    "compatible": "compatible",
+    "explained": "need not follow",
+    "used": "used for others",
+    "nothing": "nothing to check against",
+}
+METHOD = (
+    "yes: the printed value comes out by the rule. compatible: other printed numbers leave a range, and it lies in it; "
+    "that is less. no, and need not: it does not come out, and the paper says why. A printed number can be in "
+    "several lines of the first table; the second counts it once, by the first of its columns that applies. Both "
+    "sides of a difference count as differing, whichever is wrong."
+)
+
+
+def recomputed_section(numbers: RecomputedNumbers) -> Section:
+    """The tables of a Recomputed request."""
+    ordered = sorted(numbers.checks, key=lambda check: ORDER.index(check.verdict))
+    failing = [check for check in ordered if check.verdict in ("differs", "explained")]
+    return Section(
+        key="recomputed",
+        heading="Printed and recomputed",
+        findings=tuple(_findings(numbers)),
+        tables=(_check_table(ordered, "those that do not agree first"), _account_table(numbers)),
+        terminal_tables=(_check_table(failing, "those that do not agree; the report has them all"),),
+        method=METHOD,
+        files={
+            "recomputed.csv": [
+                ["source", "what", "printed", "recomputed", "rule", "verdict", "cells"],
+                *(_csv_line(check) for check in ordered),
+            ],
+            "account.csv": [
+                ["table", "numbers", *FATES, "columns_nothing_determines"],
+                *(
+                    [line.table, line.numbers, *line.counts.values(), " ".join(line.nothing)]
+                    for line in numbers.account
+                ),
+            ],
+        },
+    )
+
+
+def _findings(numbers: RecomputedNumbers) -> Iterator[str]:
+    count = {verdict: len(numbers.having(verdict)) for verdict in ORDER}
+    yield (
+        f"Of {len(numbers.checks)} checks, {count['agrees']} agree, {count['compatible']} are compatible with a range, "
+        f"{count['differs']} {'does' if count['differs'] == 1 else 'do'} not agree, {count['explained']} need not by "
+        f"the paper's own words, and {count['open']} could not be made here."
+    )
+    for rule, checks in _by_rule(numbers.having("differs")).items():
+        shown = (f"{each.source}, {each.what}: printed {each.printed}, recomputed {each.recomputed}" for each in checks)
+        yield f"{'; '.join(shown)} (rule: {rule})."
+    open_checks = numbers.having("open")
+    for reason in dict.fromkeys(check.rule for check in open_checks):
+        concerned = sum(check.rule == reason for check in open_checks)
+        yield f"{counted(concerned, 'number')} of SM Table 13 could not be checked here: {reason}."
+    yield _totals(numbers)
+
+
+def _by_rule(checks: Iterable[Check]) -> dict[str, list[Check]]:
+    """What one rule decided goes into one sentence."""
+    found: dict[str, list[Check]] = {}
+    for check in checks:
+        found.setdefault(check.rule, []).append(check)
+    return found
+
+
+def _totals(numbers: RecomputedNumbers) -> str:
+    total = sum(line.numbers for line in numbers.account)
+    fates = {fate: sum(line.counts[fate] for line in numbers.account) for fate in FATES}
+    shown = ", ".join(f"{count} {FATE_TITLES[fate]}" for fate, count in fates.items() if count)
+    return f"The {len(numbers.account)} published tables print {total} numbers: {shown}."
+
+
+def _check_table(checks: list[Check], which: str) -> TextTable:
+    return TextTable(
+        caption=f"{counted(len(checks), 'printed statement')}, {which}",
+        head=HEAD,
+        body=tuple(
+            (
+                Cell(text=check.source),
+                Cell(text=check.what),
+                Cell(text=check.printed, kind="short"),
+                Cell(text=check.recomputed),
+                Cell(text=check.rule, kind="cause"),
+                Cell(text=SHOWN[check.verdict], kind="bad" if check.verdict == "differs" else "short"),
+            )
+            for check in checks
+        ),
+    )
+
+
+def _account_table(numbers: RecomputedNumbers) -> TextTable:
+    return TextTable(
+        caption="Every printed number, counted once",
+        head=("table", "numbers", *(FATE_TITLES[fate] for fate in FATES), "columns that nothing determines"),
+        body=tuple(_account_cells(line) for line in numbers.account),
+    )
+
+
+def _account_cells(line: AccountLine) -> tuple[Cell, ...]:
+    counts = (line.numbers, *(line.counts[fate] for fate in FATES))
+    cells = (Cell(text=str(count), number=count) for count in counts)
+    return (Cell(text=line.table, kind="name"), *cells, Cell(text=", ".join(line.nothing)))
+
+
+def _csv_line(check: Check) -> list[str]:
+    cells = " ".join(f"{place.table}:{place.line + 2}:{place.column}" for place in check.covers)
+    return [check.source, check.what, check.printed, check.recomputed, check.rule, check.verdict, cells]

@@ -1,0 +1,215 @@
+"""The true rank of a generated language: which metric finds it, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from orchestrator.analysis.true_rank import PRESS, PRESS_BY_EPS, MatrixRanks, TrueRankNumbers
+from orchestrator.report import formats
+from orchestrator.report.figures import STYLE
+from orchestrator.report.sections.section import Drawing, Section
+from orchestrator.report.spectra import GROUP_COLOURS
+from orchestrator.report.tables import Cell, TextTable
+
+VARIANTS = {
+    "float64": "the exact matrix (float64)",
+    "float32": "the matrix rounded to float32",
+    "noise": "the matrix with noise of float32's size",
+}
+DASH = "\N{EN DASH}"
+MARKERS = "os^vDP*X<>"
+METHOD = (
+    "A number finds the true rank where it equals it, or rounds to it. The truth's Press rank is taken by the eps of "
+    "both precisions; of the learned matrices, which are float32, by that of float32. Noise: every value of log P "
+    "times 1 + eps g, eps = 1.19e-7 and g standard normal. A learned matrix need not have the language's rank: that a "
+    "metric gives the true rank of one says how many directions the model used, not that they are the right ones. "
+    "Above the floor: test perplexity over that of the true distribution on the same tokens."
+)
+
+
+def true_rank_section(numbers: TrueRankNumbers) -> Section:
+    """Findings, table and figure of a TrueRank request."""
+    caption = "Ranks by metric, of the true log-P matrix and of the learned ones; the dashed line is the true rank, "
+    caption += f"{numbers.true_rank}."
+    return Section(
+        key="true-rank",
+        heading=f"Which metric finds the true rank, {numbers.true_rank}?",
+        findings=tuple(_findings(numbers)),
+        tables=(
+            TextTable(
+                caption=f"Ranks beside the true one, {numbers.true_rank}, and test perplexity above the floor",
+                head=tuple(_head(numbers)),
+                body=tuple(tuple(_cells(line, numbers)) for line in (*numbers.truth, *numbers.learned)),
+            ),
+        ),
+        method=METHOD,
+        files={"true_rank.csv": list(_csv(numbers))},
+        drawings=(Drawing(name="true_rank", caption=caption, draw=lambda: _draw(numbers)),),
+    )
+
+
+def _findings(numbers: TrueRankNumbers) -> Iterator[str]:
+    yield _truth_sentence(numbers)
+    for line in numbers.truth:
+        yield _found_sentence(line, numbers)
+    if any(line.trials for line in numbers.learned):
+        yield from _learned_sentences(numbers)
+    yield from _floor_sentences(numbers)
+
+
+def _truth_sentence(numbers: TrueRankNumbers) -> str:
+    text = f"The true log-P matrix of this language has rank {numbers.language_rank}"
+    rows = f"the rows measured, after {numbers.different_contexts:,} different contexts,"
+    if numbers.true_rank == numbers.language_rank:
+        return f"{text}, and so have {rows} by exact elimination."
+    return f"{text}; {rows} have rank {numbers.true_rank}, by exact elimination, and that is what metrics can find."
+
+
+def _found_sentence(line: MatrixRanks, numbers: TrueRankNumbers) -> str:
+    """Which metrics give the true rank of one of the truth's matrices, and what the others give."""
+    assert line.variant is not None
+    right = [formats.title(name) for name, rank in line.ranks.items() if numbers.found(rank)]
+    wrong = [_shown(name, rank) for name, rank in line.ranks.items() if not numbers.found(rank)]
+    of = f"Of {VARIANTS[line.variant]}, "
+    found = f"{_listed(right)} {'find' if len(right) > 1 else 'finds'}" if right else "no metric finds"
+    missed = f"; {'the others give' if right else 'they give'} {_listed(wrong)}" if wrong else ""
+    return f"{of}{found} the true rank, {numbers.true_rank}{missed}."
+
+
+def _learned_sentences(numbers: TrueRankNumbers) -> Iterator[str]:
+    measured = [line for line in numbers.learned if line.trials]
+    for metric in numbers.metrics:
+        values = {line.name: line.ranks[metric] for line in measured}
+        known = {name: value for name, value in values.items() if value is not None}
+        if not known:
+            continue
+        by_value: dict[str, list[str]] = {}
+        for name in sorted(known, key=known.__getitem__):
+            by_value.setdefault(formats.spread(metric, known[name], None), []).append(name)
+        shown = ", ".join(f"{' = '.join(names)} {value}" for value, names in by_value.items())
+        right = [name for name, value in known.items() if numbers.found(value)]
+        verdict = f"it is the true rank, {numbers.true_rank}, in {_listed(right)}" if right else _side(known, numbers)
+        yield f"{formats.capital(formats.title(metric))} of what was learned: {shown}; {verdict}."
+
+
+def _side(known: dict[str, float], numbers: TrueRankNumbers) -> str:
+    below = sum(value < numbers.true_rank for value in known.values())
+    if below in (0, len(known)):
+        where = "below" if below else "above"
+        return f"all are {where} the true rank, {numbers.true_rank}"
+    return f"{below} of {len(known)} are below the true rank, {numbers.true_rank}, the others above it"
+
+
+def _floor_sentences(numbers: TrueRankNumbers) -> Iterator[str]:
+    here, endless = (formats.cell("test_perplexity", value) for value in (numbers.floor, numbers.entropy_perplexity))
+    yield (
+        f"The true distribution itself has test perplexity {here} on this text ({endless} on endless text): no model "
+        "can expect less."
+    )
+    above = {line.name: line.excess for line in numbers.learned if line.excess is not None}
+    if above:
+        shown = ", ".join(f"{name} {_percent(above[name])}" for name in sorted(above, key=above.__getitem__))
+        yield f"Test perplexity above that floor: {shown}."
+
+
+def _head(numbers: TrueRankNumbers) -> Iterator[str]:
+    yield "log-P matrix"
+    for metric in numbers.metrics:
+        if metric == PRESS:
+            yield from (formats.title(name) for name in PRESS_BY_EPS.values())
+        else:
+            yield formats.title(metric)
+    yield "test perplexity"
+    yield "above the floor"
+
+
+def _ranks(line: MatrixRanks, numbers: TrueRankNumbers) -> Iterator[tuple[str, float | None]]:
+    """By the columns of the table: a learned matrix is float32, and its Press rank of that eps."""
+    for metric in numbers.metrics:
+        if metric != PRESS:
+            yield metric, line.ranks[metric]
+            continue
+        own = {PRESS_BY_EPS["float32"]: line.ranks.get(PRESS)} if line.variant is None else line.ranks
+        yield from ((name, own.get(name)) for name in PRESS_BY_EPS.values())
+
+
+def _cells(line: MatrixRanks, numbers: TrueRankNumbers) -> Iterator[Cell]:
+    yield Cell(text=line.name, kind="name")
+    for _, rank in _ranks(line, numbers):
+        yield Cell(text=formats.number(rank, digits=4), number=rank)
+    yield Cell(text=formats.cell("test_perplexity", line.perplexity), number=line.perplexity)
+    yield Cell(text=DASH if line.excess is None else _percent(line.excess), number=line.excess)
+
+
+def _csv(numbers: TrueRankNumbers) -> Iterator[list[Any]]:
+    yield [
+        "matrix",
+        "variant",
+        "trials",
+        "true_rank",
+        "language_rank",
+        *(name for name, _ in _ranks(numbers.truth[0], numbers)),
+        "test_perplexity",
+        "over_floor",
+        "nats_over_floor",
+    ]
+    for line in (*numbers.truth, *numbers.learned):
+        yield [
+            line.name,
+            line.variant or "learned",
+            line.trials,
+            numbers.true_rank,
+            numbers.language_rank,
+            *(rank for _, rank in _ranks(line, numbers)),
+            line.perplexity,
+            line.excess,
+            line.excess_nats,
+        ]
+
+
+def _shown(name: str, rank: float | None) -> str:
+    return f"{formats.title(name)} {formats.number(rank, digits=3)}"
+
+
+def _percent(ratio: float) -> str:
+    return f"{100 * (ratio - 1):+.1f}%".replace("-", formats.MINUS)
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def _draw(numbers: TrueRankNumbers) -> Figure:
+    """A row a metric, ranks on a logarithmic axis, a marker a matrix: the truth's are filled black."""
+    rows = [name for name, _ in _ranks(numbers.truth[0], numbers)]
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(7.6, 1.3 + 0.42 * len(rows)), facecolor="white", layout="constrained")
+        axes = figure.subplots()
+        axes.axvline(numbers.true_rank, color="#b00020", linestyle="--", linewidth=1.2, zorder=0)
+        lines = (*numbers.truth, *(line for line in numbers.learned if line.trials))
+        for i, line in enumerate(lines):
+            points = [(rank, rows.index(name)) for name, rank in _ranks(line, numbers) if rank]
+            learned = i - len(numbers.truth)
+            axes.plot(
+                [x for x, _ in points],
+                # A little apart, so that equal ranks can be told.
+                [y + 0.5 * (i / max(1, len(lines) - 1) - 0.5) for _, y in points],
+                linestyle="none",
+                marker=MARKERS[i % len(MARKERS)],
+                color="#000000" if learned < 0 else GROUP_COLOURS[1 + learned % (len(GROUP_COLOURS) - 1)],
+                markersize=6,
+                markeredgecolor="black",
+                markeredgewidth=0.5,
+                label=line.name,
+            )
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter("{x:g}")
+        axes.set_yticks(range(len(rows)), [formats.capital(formats.title(name)) for name in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlabel("rank")
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9)
+        return figure

@@ -1,0 +1,65 @@
+"""What a scale makes of a trial that trains no language model: the same computation on smaller arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
+
+from trainables.experiment_configs import (
+    DirichletConfig,
+    ExperimentConfig,
+    LayerJacobianConfig,
+    LayerTaskConfig,
+    PressNoiseConfig,
+)
+
+Config = TypeVar("Config", bound=ExperimentConfig)
+Changes = Callable[[Any], Mapping[str, Any]]
+"""From a config to the fields that the scale replaces."""
+
+
+def shrink(scale: str, config: Config) -> Config:
+    """The config at the scale of that name; at scale paper, and where its kind has no rule, the config itself."""
+    changes = RULES.get(scale, {}).get(type(config))
+    return config if changes is None else config.model_copy(update=changes(config))
+
+
+def _dirichlet(size: int) -> Changes:
+    """Of so many targets and outcomes."""
+    return lambda config: {"targets": min(size, config.targets), "outcomes": min(size, config.outcomes)}
+
+
+def _inputs(most: int) -> Changes:
+    """Of so many inputs to average over."""
+    return lambda config: {"inputs": min(most, config.inputs)}
+
+
+def _steps(steps: int, examples: int) -> Changes:
+    """Of so many steps of training, on so many examples, tested on as many."""
+    sizes = ("train_examples", "valid_examples", "test_examples")
+    return lambda config: {
+        "steps": min(steps, config.steps),
+        **{name: min(examples, getattr(config, name)) for name in sizes},
+    }
+
+
+def _press_noise(size: int) -> Changes:
+    """A square matrix of so many rows."""
+    return lambda config: {"size": min(size, config.size)}
+
+
+RULES: Mapping[str, Mapping[type[ExperimentConfig], Changes]] = {
+    "smoke": {
+        DirichletConfig: _dirichlet(40),
+        LayerJacobianConfig: _inputs(5),
+        LayerTaskConfig: _steps(20, 500),
+        PressNoiseConfig: _press_noise(120),
+    },
+    "quick": {
+        DirichletConfig: _dirichlet(300),
+        LayerJacobianConfig: _inputs(200),
+        LayerTaskConfig: _steps(1_000, 5_000),
+        PressNoiseConfig: _press_noise(1_000),
+    },
+    "small": {PressNoiseConfig: _press_noise(3_000)},
+}

@@ -1,0 +1,93 @@
+"""Do mixtures of experts break the degeneracy of a relu layer? (Orhan 2018, the blog post's two figures)"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from search_spaces.study import GroupTable, JacobianSpectra, Study
+from trainables.config import CorpusConfig
+from trainables.experiment_configs import DenseLayerConfig, ExpertsLayerConfig, HiddenLayerConfig, LayerJacobianConfig
+
+EXPERTS = (2, 4, 8, 16)
+SEEDS = tuple(range(1, 11))
+LAYERS: tuple[HiddenLayerConfig, ...] = (
+    DenseLayerConfig(),
+    *(ExpertsLayerConfig(experts=experts, gates="softmax") for experts in EXPERTS),
+    *(ExpertsLayerConfig(experts=experts, gates="constant") for experts in EXPERTS),
+)
+
+
+def trials(corpus: CorpusConfig) -> Iterator[LayerJacobianConfig]:
+    """A dense layer and mixtures of 2 to 16 experts with both kinds of gates, ten seeds each: 90 trials, no text."""
+    del corpus
+    for layer in LAYERS:
+        for seed in SEEDS:
+            yield LayerJacobianConfig(seed=seed, layer=layer)
+
+
+def layer_name(layer: HiddenLayerConfig) -> str:
+    """ "softmax gates K=4", or "dense"."""
+    return f"{layer.gates} gates K={layer.experts}" if isinstance(layer, ExpertsLayerConfig) else layer.name
+
+
+def label(config: LayerJacobianConfig) -> str:
+    """ "softmax gates K=4 seed=1"."""
+    return f"{layer_name(config.layer)} seed={config.seed}"
+
+
+def corner(trials: Sequence[LayerJacobianConfig]) -> list[LayerJacobianConfig]:
+    """Two seeds of a dense layer and of the largest and smallest mixtures, for scale smoke."""
+    layers = (LAYERS[0], LAYERS[1], LAYERS[4], LAYERS[5], LAYERS[8])
+    return [config for config in trials if config.seed in SEEDS[:2] and config.layer in layers]
+
+
+STUDY = Study(
+    name="layer_jacobian",
+    title="Singular values of a layer's Jacobian",
+    question="How many singular values of a relu layer's Jacobian vanish, and do experts with gates mend that?",
+    source="Orhan (2018), The softmax bottleneck is a special case of a more general phenomenon (blog post), its "
+    "two figures",
+    trials=trials,
+    label=label,
+    corner=corner,
+    reads_text=False,
+    measurements=("layer_jacobian@1",),
+    analyses=(
+        JacobianSpectra(benchmark="layer_gates"),
+        GroupTable(
+            metrics=(
+                "zero_share",
+                "vanishing_1e-6",
+                "vanishing_1e-3",
+                "vanishing_1e-2",
+                "vanishing_1e-1",
+                "mean_vanishing_1e-3",
+            ),
+            title="Share of the singular values that vanish",
+        ),
+        GroupTable(
+            metrics=(
+                "singular_share",
+                "log10_condition",
+                "log10_condition_nonzero",
+                "entropy_rank",
+                "stable_rank",
+                "effective_rank_1e-3",
+                "sigma_max",
+                "input_spread",
+            ),
+            title="Condition and ranks",
+        ),
+    ),
+    deviations=(
+        "The post shows figures and prints no numbers, so none stands beside ours: its claims are put as "
+        "rules here, and each is said to hold or not.",
+        "The post does not say how many experts its lines have; these have 2, 4, 8 and 16. It averages over "
+        '"a bunch of inputs" of one layer; here ten layers are drawn.',
+        "The post says that inputs are standard normal, and so they are here; the program that was released with it "
+        "draws them uniformly from [0, 1). For that: --set input_distribution=uniform.",
+        "Gates: the post's formula leaves open whether a gate is for an expert or for each of its units. Here it is "
+        "one for an expert, as in the author's released dense layer; weights of each gate are Glorot-uniform for 128 "
+        "inputs and 1 output, as there.",
+    ),
+)

@@ -1,0 +1,49 @@
+"""The study `published`: the papers' printed numbers recomputed from each other, from configs and from files.
+
+(The package of that name holds the printed numbers themselves.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+from search_spaces.requests import Recomputed
+from search_spaces.study import Study
+from trainables.config import CorpusConfig
+from trainables.experiment_configs import WordPairsConfig
+
+TEXTS: tuple[Literal["ptb", "wikitext-2"], ...] = ("ptb", "wikitext-2")
+
+
+def trials(corpus: CorpusConfig) -> Iterator[WordPairsConfig]:
+    """What cannot be computed from printed numbers: counts over both corpora and 13 benchmarks, 2 trials."""
+    del corpus
+    for text in TEXTS:
+        yield WordPairsConfig(seed=0, text=text)
+
+
+def label(config: WordPairsConfig) -> str:
+    """ "word pairs ptb"."""
+    return f"word pairs {config.text}"
+
+
+STUDY = Study(
+    name="published",
+    title="The papers' printed numbers, recomputed",
+    question="Which of the numbers that the papers print follow from the others that they print, and which do not?",
+    source="Every table of On the Softmax Bottleneck of Recurrent Language Models (AAAI 2021) and its supplement, and "
+    "the language-modelling table of Ganea et al. (ICML 2019)",
+    trials=trials,
+    label=label,
+    reads_text=False,
+    same_at_every_scale=True,
+    measurements=("word_pairs@1",),
+    analyses=(Recomputed(),),
+    deviations=(
+        "The tables are those that this project has as data; the qualitative contexts are positions that were looked "
+        "up in the text, not printed numbers, and are left to the study qualitative.",
+        "Parameter counts are arithmetic on this project's configurations, which take their widths from SM Table 6.",
+        "Deviations are taken to have n \N{MINUS SIGN} 1 in the denominator.",
+    ),
+)

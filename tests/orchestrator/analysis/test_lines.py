@@ -1,0 +1,142 @@
+"""Lines over a config value: means and ranges, where they get how far, and claims held against them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from orchestrator.analysis.lines import LineNumbers, line_numbers
+from orchestrator.report.figures import save
+from orchestrator.report.sections.lines import line_section
+from search_spaces.requests import Claim, Lines, Reach
+
+CLAIM = Claim(text="b beats a at small x", metric="score", better="b", than="a", panels=(1.0,), x_up_to=4)
+REQUEST = Lines(
+    x="width",
+    by="layer",
+    panel="alpha",
+    metrics=("score", "loss"),
+    logarithmic_x=True,
+    logarithmic_y=("loss",),
+    reaches=(Reach(metric="score", value=90), Reach(metric="loss", value=0.2, at_most=True)),
+    claims=(CLAIM,),
+    note="Nothing is printed.",
+)
+SCORES: dict[tuple[float, str, int], list[float]] = {
+    (1.0, "a", 2): [10, 20], (1.0, "a", 4): [50, 60], (1.0, "a", 8): [89, 95],
+    (1.0, "b", 2): [30, 40], (1.0, "b", 4): [55, 59], (1.0, "b", 8): [80, 85],
+    (0.1, "a", 2): [95, 99], (0.1, "b", 2): [1, 2],
+}  # fmt: skip
+
+
+def frame(scores: dict[tuple[float, str, int], list[float]]) -> pd.DataFrame:
+    rows = [
+        {
+            "name": f"{layer} alpha={alpha} d={width} seed={seed}",
+            "state": "done",
+            "alpha": alpha,
+            "layer": layer,
+            "width": width,
+            "score": float(score),
+            "loss": 1 / score,
+            "converged": int((layer, width, seed) != ("b", 8, 1)),
+        }
+        for (alpha, layer, width), values in scores.items()
+        for seed, score in enumerate(values)
+    ]
+    return pd.DataFrame(rows)
+
+
+@pytest.fixture
+def numbers() -> LineNumbers:
+    return line_numbers(frame(SCORES), REQUEST)
+
+
+def test_a_point_is_the_mean_of_its_trials_with_their_ends(numbers: LineNumbers) -> None:
+    line = numbers.find(1.0, "score", "a")
+    assert line is not None
+    assert [(p.x, p.mean, p.least, p.greatest, p.sample.n) for p in line.points] == [
+        (2, 15, 10, 20, 2), (4, 55, 50, 60, 2), (8, 92, 89, 95, 2),
+    ]  # fmt: skip
+    assert (numbers.panels, numbers.groups, len(numbers.lines)) == ((1.0, 0.1), ("a", "b"), 8)
+
+
+def test_trials_without_a_result_are_left_out() -> None:
+    data = frame(SCORES)
+    data.loc[0, "state"] = "diverged"
+    data.loc[1, "score"] = float("nan")
+    line = line_numbers(data, REQUEST).find(1.0, "score", "a")
+    assert line is not None and [point.x for point in line.points] == [4, 8]
+
+
+def test_where_a_line_first_gets_so_far_is_read_off_its_means(numbers: LineNumbers) -> None:
+    found = {(each.reach.metric, each.panel, each.by): each.x for each in numbers.reached}
+    assert found["score", 1.0, "a"] == 8 and found["score", 1.0, "b"] is None
+    assert found["score", 0.1, "a"] == 2 and found["score", 0.1, "b"] is None
+    assert found["loss", 1.0, "a"] == 2 and found["loss", 0.1, "b"] is None, "1 / 10 and 1 / 20; 1 and 1 / 2"
+
+
+def test_a_claim_is_counted_in_means_and_trial_by_trial(numbers: LineNumbers) -> None:
+    (found,) = numbers.claims
+    assert (found.asked, found.holds, found.apart, found.apart_against) == ((2, 4), (2, 4), (2,), ())
+
+
+def test_a_claim_that_fails_is_said_to_fail() -> None:
+    swapped = {(alpha, "ab"["ba".index(layer)], x): values for (alpha, layer, x), values in SCORES.items()}
+    numbers = line_numbers(frame(swapped), REQUEST)
+    assert (numbers.claims[0].holds, numbers.claims[0].apart_against) == ((), (2,))
+    assert any("ours do not agree" in sentence for sentence in line_section(numbers).findings)
+
+
+def test_single_trials_are_never_said_to_be_apart() -> None:
+    numbers = line_numbers(frame({key: values[:1] for key, values in SCORES.items()}), REQUEST)
+    assert numbers.claims[0].holds == (2, 4)
+    assert numbers.claims[0].apart == numbers.claims[0].apart_against == ()
+
+
+def test_a_lower_metric_can_be_the_better_one() -> None:
+    claim = Claim(text="b has the lower loss", metric="loss", better="b", than="a", lower_is_better=True)
+    request = Lines(x="width", by="layer", panel="alpha", metrics=("loss",), claims=(claim,))
+    first, second = line_numbers(frame(SCORES), request).claims
+    assert (first.asked, first.holds, first.apart, first.apart_against) == ((2, 4, 8), (2, 4), (2,), (8,))
+    assert (second.panel, second.holds, second.apart_against) == (0.1, (), (2,))
+
+
+def test_the_findings_say_what_the_numbers_say(numbers: LineNumbers) -> None:
+    text = "\n".join(line_section(numbers).findings)
+    assert "Score of at least 90 at alpha = 1.0" not in text
+    assert "is reached first at width 8 by a; nowhere up to 8 by b." in text
+    assert "ours agree: in score at alpha 1 and width up to 4, b is better than a in the mean at 2 of 2 places" in text
+    assert "every one of its trials is better at 1, and worse at 0" in text
+    assert "1 fit stopped at the limit" in text and "b alpha=1.0 d=8 seed=1" in text
+
+
+def test_tables_and_files_hold_every_point(numbers: LineNumbers) -> None:
+    section = line_section(numbers)
+    assert [len(table.body) for table in section.tables] == [4, 4, 1]
+    assert section.tables[0].body[0][2].text == "15 [10, 20]"
+    assert section.tables[0].body[2][4].text == "\N{EN DASH}", "no trial at this x"
+    assert len(section.files["lines.csv"]) == 1 + 2 * len(SCORES)
+    assert section.files["claims.csv"][1][-4:] == ["2 4", "2 4", "2", ""]
+
+
+def test_every_line_has_a_colour_and_a_marker_of_its_own(numbers: LineNumbers, tmp_path: Path) -> None:
+    figure = line_section(numbers).drawings[0].draw()
+    drawn = save(figure, tmp_path, name="lines", caption="Lines")
+    assert "alpha = 0.1" in drawn.svg and "Score" in drawn.svg
+    assert "mathdefault" not in drawn.svg, "labels of a logarithmic axis are numbers as one reads them"
+    drawn_lines = [
+        line for line in figure.axes[0].lines if np.size(line.get_xdata()) == 3 and line.get_linewidth() == 1.2
+    ]
+    looks = {(line.get_color(), line.get_marker()) for line in drawn_lines}
+    assert len(looks) == 2 and len({marker for _, marker in looks}) == 2
+
+
+@pytest.mark.parametrize("data", [frame(SCORES).assign(state="planned"), frame(SCORES)[["name", "state"]]])
+def test_without_results_there_is_a_sentence_and_no_figure(data: pd.DataFrame) -> None:
+    section = line_section(line_numbers(data, REQUEST))
+    assert section.findings == ("No trial has a result to draw yet.",)
+    assert not section.drawings and not section.tables

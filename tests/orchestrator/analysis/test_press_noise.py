@@ -1,0 +1,64 @@
+"""What the results of press_noise trials become: lines in order, the law and the printed ranks beside."""
+
+from __future__ import annotations
+
+import pandas as pd
+import pytest
+
+from orchestrator.analysis.press_noise import RANKS, press_noise_numbers
+from orchestrator.report.sections.press_noise import press_noise_section
+from trainables.experiment_configs import PressNoiseConfig
+from trainables.experiments.press_noise import measure
+from trainables.measurements.names import PRESS_NOISE
+from trainables.runtime import Runtime
+
+CONFIGS = (
+    PressNoiseConfig(seed=1, size=40, noise_variance=1e-28),
+    PressNoiseConfig(seed=1, size=40, noise_variance=1e-25),
+    PressNoiseConfig(seed=1, size=40, noise_variance=1e-2),
+    PressNoiseConfig(seed=1, size=40, noise_variance=1e-7, precision="float32"),
+    PressNoiseConfig(seed=1, size=40, round_trips=1),
+)
+
+
+@pytest.fixture(scope="module")
+def frame() -> pd.DataFrame:
+    records = []
+    for config in CONFIGS:
+        metrics = measure(config, Runtime())[PRESS_NOISE].metrics
+        records.append({**config.model_dump(), **metrics, "state": "done"})
+    return pd.DataFrame([*records, {**CONFIGS[0].model_dump(), "state": "failed"}])
+
+
+def test_lines_are_ordered_by_precision_and_noise_and_predicted_by_the_law(frame: pd.DataFrame) -> None:
+    numbers = press_noise_numbers(frame)
+    order = [(line.precision, line.variance) for line in numbers.noise]
+    assert order == [("float64", 1e-2), ("float64", 1e-25), ("float64", 1e-28), ("float32", 1e-7)]
+    for line in numbers.noise:
+        assert line.counted["press_rank"] == pytest.approx(line.predicted, abs=3)
+        assert 0 < line.noise_share < 1
+
+
+def test_printed_ranks_stand_beside_float64_alone(frame: pd.DataFrame) -> None:
+    first, middle, least, single = press_noise_numbers(frame).noise
+    assert first.printed == {"press_rank": 10_000}
+    assert middle.printed == dict(zip(RANKS, (10, 7, 10, 10), strict=True))
+    assert (least.printed_predicted, single.printed, single.printed_predicted) == (10.0, {}, None)
+
+
+def test_round_trips_start_with_the_matrix_itself(frame: pd.DataFrame) -> None:
+    trips = press_noise_numbers(frame).trips
+    assert [(line.trips, line.counted["press_rank"]) for line in trips] == [(0, 10), (1, 10)]
+
+
+def test_the_section_says_where_effective_ranks_move(frame: pd.DataFrame) -> None:
+    section = press_noise_section(press_noise_numbers(frame))
+    moved = [sentence for sentence in section.findings if "effective ranks differ" in sentence]
+    assert len(moved) == 1 and "at c = 0.01 (" in moved[0] and moved[0].endswith("and nowhere else.")
+    assert any("change no rank in any precision" in sentence for sentence in section.findings)
+    assert [drawing.name for drawing in section.drawings] == ["press_noise_float64", "press_noise_float32"]
+
+
+def test_without_a_result_nothing_is_said_of_one() -> None:
+    numbers = press_noise_numbers(pd.DataFrame({"state": ["planned"]}))
+    assert press_noise_section(numbers).findings == ("No matrix was measured yet.",)

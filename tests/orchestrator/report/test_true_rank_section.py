@@ -1,0 +1,117 @@
+"""What the page says of a language's true rank, from made-up ranks whose reading is plain."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.analysis.frames import flatten
+from orchestrator.analysis.true_rank import TrueRankNumbers, true_rank_numbers
+from orchestrator.report.build import build_report
+from orchestrator.report.sections.true_rank import true_rank_section
+from orchestrator.store.records import StudyKey
+from search_spaces.rank_metrics import METRICS, STUDY, trials
+from search_spaces.study import TrueRank
+from trainables.config import CorpusConfig
+
+KEY = StudyKey(study="rank_metrics", scale="quick", corpus="markov-20")
+REQUEST = TrueRank(metrics=METRICS)
+
+
+def truth(press64: int, press32: int, **changes: Any) -> dict[str, Any]:
+    about = {"language_rank": 20, "true_rank": 20, "different_contexts": 900, "entropy_perplexity": 101.0}
+    presses = {"press_rank": press32, "press_rank_float64": press64, "press_rank_float32": press32}
+    return {**ranks(press32, 20, 19.6), "test_perplexity": 100.0, **about, **presses, **changes}
+
+
+def ranks(press: int, effective: int, entropy: float) -> dict[str, Any]:
+    effectives = {f"effective_rank_1e-{i}": effective for i in (3, 4, 5)}
+    return {"press_rank": press, **effectives, "entropy_rank": entropy, "stable_rank": 1.1, "rank_rows": 2000}
+
+
+METRICS_BY_NAME: dict[str, dict[str, Any]] = {
+    "truth float64 seed=1": truth(20, 19),
+    "truth float32 seed=1": truth(900, 20),
+    "truth noise seed=1": truth(1000, 21),
+    "softmax seed=141": {**ranks(26, 3, 1.5), "test_perplexity": 150.0},
+    "gss seed=141": {**ranks(20, 3, 1.5), "test_perplexity": 125.0},
+    "mos seed=28": {**ranks(7, 3, 1.5), "test_perplexity": 110.0, "rank_rows": 500},
+}
+
+
+def rows(metrics: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    configs = {STUDY.label(config): config for config in trials(CorpusConfig(name="markov-20", sha256="0" * 64))}
+    return [
+        {
+            "trial_id": config.trial_id,
+            "name": name,
+            "state": "done" if name in metrics else "planned",
+            "attempt": 1,
+            "cause": None,
+            "config": config.model_dump(mode="json"),
+            "metrics": metrics.get(name, {}),
+        }
+        for name, config in configs.items()
+    ]
+
+
+def numbers(metrics: dict[str, dict[str, Any]]) -> TrueRankNumbers:
+    found = true_rank_numbers(flatten(rows(metrics)).frame(), REQUEST)
+    assert found is not None
+    return found
+
+
+def test_ranks_stand_beside_the_true_one_and_perplexities_above_the_floor() -> None:
+    found = numbers(METRICS_BY_NAME)
+    assert (found.true_rank, found.language_rank, found.floor, found.entropy_perplexity) == (20, 20, 100.0, 101.0)
+    assert [line.variant for line in found.truth] == ["float64", "float32", "noise"]
+    learned = {line.name: line for line in found.learned if line.trials}
+    assert list(learned) == ["softmax", "gss"], "mos was measured on other rows"
+    assert learned["softmax"].excess == pytest.approx(1.5)
+    assert learned["softmax"].excess_nats == pytest.approx(0.405465108)
+
+
+def test_it_says_plainly_which_metric_finds_the_rank_and_which_not() -> None:
+    said = true_rank_section(numbers(METRICS_BY_NAME)).findings
+    exact, rounded, noisy = said[1:4]
+    assert exact.startswith("Of the exact matrix (float64), Press rank (float64), effective rank (1e-3), effective")
+    assert "entropy rank find the true rank, 20; the others give Press rank (float32) 19 and stable rank 1.1" in exact
+    assert "the others give Press rank (float64) 900 and stable rank" in rounded
+    assert "Press rank (float64) 1,000, Press rank (float32) 21 and stable rank" in noisy
+    press = next(text for text in said if text.startswith("Press rank of what"))
+    assert press == "Press rank of what was learned: gss 20, softmax 26; it is the true rank, 20, in gss."
+    entropy = next(text for text in said if text.startswith("Entropy rank of what"))
+    assert entropy.endswith("all are below the true rank, 20.")
+    assert said[-1] == "Test perplexity above that floor: gss +25.0%, softmax +50.0%."
+
+
+def test_a_text_of_too_few_contexts_is_said_to_be_one() -> None:
+    few = {name: truth(17, 17, true_rank=17, different_contexts=17) for name in list(METRICS_BY_NAME)[:1]}
+    first, second, *_ = true_rank_section(numbers(few)).findings
+    assert "has rank 20; the rows measured, after 17 different contexts, have rank 17" in first
+    assert "Press rank (float64) and Press rank (float32) find the true rank, 17" in second
+
+
+def test_without_a_truth_there_is_no_section() -> None:
+    models = {name: value for name, value in METRICS_BY_NAME.items() if not name.startswith("truth")}
+    assert true_rank_numbers(flatten(rows(models)).frame(), REQUEST) is None
+    assert true_rank_numbers(flatten(rows({})).frame(), REQUEST) is None
+
+
+def test_the_page_has_the_section_with_its_figure_and_every_digit(tmp_path: Path) -> None:
+    result = build_report(
+        STUDY, KEY, rows(METRICS_BY_NAME), spectra={}, environments={}, paper_command=None, out=tmp_path
+    )
+    page = result.path.read_text()
+    assert page.count('id="true-rank"') == 1 and "Which metric finds the true rank, 20?" in page
+    assert {path.name for path in tmp_path.glob("true_rank.*")} == {
+        f"true_rank.{end}" for end in ("csv", "svg", "png", "pdf")
+    }
+    with (tmp_path / "true_rank.csv").open() as file:
+        lines = {line["matrix"]: line for line in csv.DictReader(file)}
+    assert lines["truth float64"]["press_rank_float64"] == "20.0"
+    assert (lines["gss"]["press_rank_float64"], lines["gss"]["press_rank_float32"]) == ("", "20.0")
+    assert float(lines["softmax"]["over_floor"]) == 1.5

@@ -1,0 +1,43 @@
+"""The two studies of layers of experts, as plans."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.plan import make_plan, scale_named
+from search_spaces.catalog import load_study
+from trainables.errors import UserError
+from trainables.experiment_configs import LayerJacobianConfig, LayerTaskConfig
+
+
+def test_the_jacobian_study_has_nine_layers_and_ten_seeds_at_paper_and_quick_scale() -> None:
+    study = load_study("layer_jacobian")
+    paper, quick, smoke = (
+        make_plan(study, scale_named(name), "none", None, {}) for name in ("paper", "quick", "smoke")
+    )
+    assert len(paper.trials) == len(quick.trials) == 90 and len(smoke.trials) == 10
+    for plan, inputs in ((paper, 1000), (quick, 200), (smoke, 5)):
+        configs = [trial.config for trial in plan.trials]
+        assert {config.inputs for config in configs if isinstance(config, LayerJacobianConfig)} == {inputs}
+    assert {trial.name.partition(" seed")[0] for trial in paper.trials} == {
+        "dense",
+        *(f"{gates} gates K={experts}" for gates in ("softmax", "constant") for experts in (2, 4, 8, 16)),
+    }
+
+
+def test_inputs_can_be_those_of_the_released_program() -> None:
+    study = load_study("layer_jacobian")
+    plan = make_plan(study, scale_named("quick"), "none", None, {"input_distribution": "uniform"})
+    distributions = [getattr(trial.config, "input_distribution", None) for trial in plan.trials]
+    assert set(distributions) == {"uniform"}
+    with pytest.raises(UserError, match="input_distribution"):
+        make_plan(study, scale_named("quick"), "none", None, {"input_distribution": "cauchy"})
+
+
+def test_the_benchmark_has_three_layers_three_tasks_and_ten_seeds() -> None:
+    study = load_study("layer_gates")
+    paper, smoke = (make_plan(study, scale_named(name), "none", None, {}) for name in ("paper", "smoke"))
+    assert (len(paper.trials), len(smoke.trials)) == (90, 6)
+    assert {trial.parameters for trial in paper.trials} == {3172}
+    assert all(isinstance(trial.config, LayerTaskConfig) and trial.config.steps == 5_000 for trial in paper.trials)
+    assert len({trial.name.partition(" seed")[0] for trial in paper.trials}) == 9

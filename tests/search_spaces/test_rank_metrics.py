@@ -1,0 +1,61 @@
+"""rank_metrics on a generated language, and that nothing changes elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.plan import Plan, make_plan, scale_named
+from search_spaces.catalog import load_study
+from trainables.config import TrialConfig
+from trainables.errors import UserError
+from trainables.experiment_configs import TrueRankConfig
+
+MODELS = ["softmax seed=141", "sigsoftmax seed=141", "gss seed=141", "lms_plif seed=141", "mos seed=28"]
+TRUTH = ["truth float64 seed=1", "truth float32 seed=1", "truth noise seed=1"]
+FIRST_IDS = {"ptb": "a23d1e436b0104a3", "wikitext-2": "316aaca604d3c03c"}
+"""Of the softmax trial at paper scale, as it was before there were generated languages."""
+
+
+def plan_of(corpus: str, scale: str, study: str = "rank_metrics", overrides: dict[str, object] | None = None) -> Plan:
+    return make_plan(load_study(study), scale_named(scale), corpus, None, overrides or {})
+
+
+def test_the_truth_stands_before_six_models() -> None:
+    for corpus in ("markov", "markov-7"):
+        assert [trial.name for trial in plan_of(corpus, "quick").trials] == [*TRUTH, *MODELS, "moc seed=28"]
+    smoke = [trial.name for trial in plan_of("markov", "smoke").trials]
+    assert smoke[:3] == TRUTH and len(smoke) == 7
+
+
+@pytest.mark.parametrize("corpus", FIRST_IDS)
+def test_on_other_corpora_it_has_the_five_models_that_it_had(corpus: str) -> None:
+    trials = plan_of(corpus, "paper").trials
+    assert [trial.config.family for trial in trials] == ["softmax", "sigsoftmax", "gss", "lms_plif", "mos"]
+    assert trials[0].trial_id[:16] == FIRST_IDS[corpus]
+
+
+@pytest.mark.parametrize("scale", ["smoke", "quick", "small", "paper"])
+def test_truth_and_models_see_the_same_rows_of_the_whole_vocabulary(scale: str) -> None:
+    configs = [trial.config for trial in plan_of("markov", scale).trials]
+    assert all(isinstance(config, TrialConfig | TrueRankConfig) for config in configs)
+    read = {(c.corpus, c.evaluation) for c in configs if isinstance(c, TrialConfig | TrueRankConfig)}
+    assert len(read) == 1
+    [(corpus, evaluation)] = read
+    assert corpus.vocabulary_limit is None
+    assert evaluation.test_tokens == (2_000 if scale == "smoke" else None)
+
+
+def test_models_of_any_study_keep_the_whole_generated_vocabulary_and_cut_others() -> None:
+    limits = {}
+    for corpus in ("markov-20", "pydocs"):
+        config = plan_of(corpus, "smoke", study="seeds").trials[0].config
+        assert isinstance(config, TrialConfig)
+        limits[corpus] = config.corpus.vocabulary_limit
+    assert limits == {"markov-20": None, "pydocs": 300}
+
+
+def test_the_truth_cannot_be_cut() -> None:
+    with pytest.raises(UserError, match="whole vocabulary only"):
+        plan_of("markov", "smoke", overrides={"corpus.vocabulary_limit": 300})
+    rows = [trial.config for trial in plan_of("markov", "smoke", overrides={"evaluation.rank_contexts": 50}).trials]
+    assert {c.evaluation.rank_contexts for c in rows if isinstance(c, TrialConfig | TrueRankConfig)} == {50}

@@ -1,0 +1,178 @@
+"""The generated languages: their stated rank, their stated distribution, and the same bits everywhere."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import subprocess
+import sys
+from decimal import Decimal, localcontext
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tests.trainables.corpora.support import REPOSITORY
+from trainables.built_in_corpora import MARKOV_TOKENS
+from trainables.config import CorpusConfig
+from trainables.corpora import identity, load
+from trainables.corpora.markov import MarkovLanguage, markov_language, markov_texts, states
+from trainables.corpora.text import SPLITS, tokenise
+from trainables.measurements.exact_rank import rank_modulo_prime
+from trainables.measurements.ranks import press_rank
+from trainables.measurements.spectrum import FLOAT64_EPS, log_p_spectrum
+
+RANKS = (5, 20, 100, 250, 500)
+DEFAULT_SHA256 = "b6d3b49c53582b52a436bb81f68e4f1211780f14b018ba1b836e46673d7ec11d"
+SEVEN_SHA256 = "375f0f34d7d7c9329c5e1ffffa51ccd740d41bd548b31c81dbff8efc325c2b4c"
+
+
+@pytest.fixture(scope="module")
+def language() -> MarkovLanguage:
+    """The default one."""
+    return markov_language(100)
+
+
+@pytest.fixture(scope="module")
+def chain(language: MarkovLanguage) -> NDArray[np.int64]:
+    """The states of the train text."""
+    place = {name: state for state, name in enumerate(language.types)}
+    return np.array([place[token] for token in tokenise(markov_texts(100)["train"])])
+
+
+@pytest.mark.parametrize("rank", RANKS)
+def test_the_matrix_has_the_stated_rank_by_press_by_numpy_and_exactly(rank: int) -> None:
+    language = markov_language(rank)
+    spectrum = log_p_spectrum([language.log_p_VV], columns=1000, method="qr")
+    assert press_rank(spectrum, eps=FLOAT64_EPS) == rank
+    assert np.linalg.matrix_rank(language.log_p_VV) == rank
+    assert rank_modulo_prime(language.left_VR) == rank_modulo_prime(language.right_VR) == rank
+    assert language.left_VR.shape == language.right_VR.shape == (1000, rank)
+
+
+@pytest.mark.parametrize("rank", [5, 500])
+def test_the_matrix_is_the_product_of_the_factors_to_the_last_bit(rank: int) -> None:
+    """In whole numbers of Python, which do not round."""
+    language = markov_language(rank)
+    right = language.right_VR.tolist()
+    for row in (0, 1, 999):
+        left = language.left_VR[row].tolist()
+        for column in (0, 7, 999):
+            whole = sum(a * b for a, b in zip(left[:-1], right[column][:-1], strict=True)) * 2**16 - left[-1]
+            assert language.log_p_VV[row, column] * 2.0**40 == whole
+
+
+def test_a_row_is_the_log_of_a_distribution_in_fifty_digits(language: MarkovLanguage) -> None:
+    for row in (0, 1, 500):
+        with localcontext() as context:
+            context.prec = 50
+            exact = [Decimal(value) for value in language.log_p_VV[row].tolist()]
+            assert abs(float(sum((value.exp() for value in exact), Decimal(-1)))) < 1e-11
+            total = Decimal(int(language.weights_VV[row].sum()))
+            drawn = [Decimal(weight) / total for weight in language.weights_VV[row].tolist()]
+            off = max(float(abs(value.exp() - share)) for value, share in zip(exact, drawn, strict=True))
+        assert off < 1e-12
+
+
+def test_the_stationary_distribution_is_one_that_a_step_leaves_alone(language: MarkovLanguage) -> None:
+    share, p_VV = np.full(1000, 1e-3), np.exp(language.log_p_VV)
+    for _ in range(200):
+        share = share @ p_VV
+    np.testing.assert_allclose(language.stationary(), share, rtol=1e-9)
+    by_hand = -math.fsum(float(share[i] * p_VV[i] @ language.log_p_VV[i]) for i in range(1000))
+    assert language.entropy_rate() == pytest.approx(by_hand, rel=1e-9)
+
+
+def test_words_are_as_unequal_as_zipf_says(language: MarkovLanguage) -> None:
+    ordered = np.sort(language.stationary())[::-1]
+    slope = np.polyfit(np.log(np.arange(10, 1001)), np.log(ordered[9:]), 1)[0]
+    assert -1.3 < slope < -0.8
+
+
+def test_shares_in_the_text_tend_to_the_stationary_ones(language: MarkovLanguage, chain: NDArray[np.int64]) -> None:
+    """Half the sum of the deviations is about sum sqrt(p / (2 pi n)) for n independent draws: it shrinks like the root
+    of n, here over a factor of 100."""
+    share = language.stationary()
+    for n in (2_000, 20_000, 200_000):
+        found = np.bincount(chain[:n], minlength=1000) / n
+        expected = np.sqrt(share / (2 * np.pi * n)).sum()
+        assert 0.8 * expected < 0.5 * np.abs(found - share).sum() < 1.25 * expected
+
+
+def test_transitions_in_the_text_are_drawn_from_the_stated_rows(
+    language: MarkovLanguage, chain: NDArray[np.int64]
+) -> None:
+    """Pearson's chi-square over all cells that expect 5 or more, the others of a row in one; a wrong matrix fails."""
+    counts_VV = np.zeros((1000, 1000))
+    np.add.at(counts_VV, (chain[:-1], chain[1:]), 1)
+    p_VV = np.exp(language.log_p_VV)
+    assert abs(_chi_square_deviations(counts_VV, p_VV)) < 4
+    assert _chi_square_deviations(counts_VV, np.roll(p_VV, 1, axis=0)) > 100
+    assert _chi_square_deviations(counts_VV, np.tile(language.stationary(), (1000, 1))) > 100
+    assert _chi_square_deviations(counts_VV, _tempered(p_VV, 0.97)) > 4
+
+
+def _tempered(p_VV: NDArray[np.float64], power: float) -> NDArray[np.float64]:
+    raised_VV = p_VV**power
+    return raised_VV / raised_VV.sum(1, keepdims=True)
+
+
+def _chi_square_deviations(counts_VV: NDArray[np.float64], p_VV: NDArray[np.float64]) -> float:
+    """How many standard deviations the statistic is above its mean, the degrees of freedom."""
+    statistic, freedom = 0.0, 0
+    for counts, p in zip(counts_VV, p_VV, strict=True):
+        expected = p * counts.sum()
+        kept = expected >= 5
+        cells = [(counts[kept], expected[kept]), (counts[~kept].sum(keepdims=True), expected[~kept].sum(keepdims=True))]
+        observed, wanted = (np.concatenate(parts) for parts in zip(*cells, strict=True))
+        usable = wanted >= 5
+        if usable.sum() > 1:
+            statistic += float(((observed - wanted)[usable] ** 2 / wanted[usable]).sum())
+            freedom += int(usable.sum()) - 1
+    return (statistic - freedom) / math.sqrt(2 * freedom)
+
+
+def test_the_truth_has_the_perplexity_of_the_entropy_rate_but_for_chance(
+    language: MarkovLanguage, chain: NDArray[np.int64]
+) -> None:
+    losses = -language.log_p_VV[chain[:-1], chain[1:]]
+    blocks = losses[: len(losses) // 200 * 200].reshape(200, -1).mean(1)
+    error = blocks.std(ddof=1) / math.sqrt(len(blocks))
+    assert error < 0.02
+    assert abs(losses.mean() - language.entropy_rate()) < 4 * error
+
+
+def test_tokens_of_the_loaded_corpus_are_the_chain(language: MarkovLanguage) -> None:
+    known = identity("markov", data_dir=None)
+    corpus = load(CorpusConfig(name="markov", sha256=known.sha256), data_dir=None)
+    ids = np.concatenate([getattr(corpus, split) for split in SPLITS])
+    expected = [language.types[state] for state in itertools.islice(states(language), len(ids))]
+    assert [corpus.vocabulary[each] for each in ids] == expected
+    for split, tokens in MARKOV_TOKENS.items():
+        found = getattr(corpus, split)
+        assert tokens <= len(found) < tokens + 500
+        assert corpus.vocabulary[found[-1]] == "<eos>"
+    assert sorted(corpus.vocabulary) == sorted(language.types)
+    assert len(set(corpus.train.tolist())) == 1000
+
+
+def test_the_default_language_and_another_are_these(language: MarkovLanguage) -> None:
+    assert identity("markov", data_dir=None).sha256 == DEFAULT_SHA256
+    assert identity("markov-7", data_dir=None).sha256 == SEVEN_SHA256
+    assert identity("markov", data_dir=None).vocabulary_size == len(language.types) == 1000
+
+
+def test_a_machine_with_other_instructions_makes_the_same_text() -> None:
+    """numpy without AVX and BLAS kernels of an old processor round sums and exponentials otherwise."""
+    program = "from trainables.corpora import identity; print(identity('markov-7', data_dir=None).sha256)"
+    old = {"NPY_DISABLE_CPU_FEATURES": "AVX512F AVX512CD AVX2 FMA3", "OPENBLAS_CORETYPE": "Prescott"}
+    run = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=REPOSITORY,
+        env={**os.environ, **old},
+    )
+    assert run.stdout.strip() == SEVEN_SHA256

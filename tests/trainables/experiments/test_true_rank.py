@@ -1,0 +1,92 @@
+"""The truth's trials against the matrix written out as a whole, and numpy's decomposition of it."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from trainables.any_config import read_config
+from trainables.config import CorpusConfig, EvaluationConfig
+from trainables.corpora import identity
+from trainables.corpora.markov import markov_language, markov_texts
+from trainables.corpora.text import tokenise
+from trainables.experiment_configs import TrueRankConfig
+from trainables.outcome import TrialOutcome
+from trainables.runtime import Runtime
+from trainables.trial import run_trial
+from trainables.vector_file import read_vector
+
+ROWS = 1200
+
+
+def run(directory: Path, variant: Any, name: str = "markov-20", rows: int = ROWS) -> TrialOutcome:
+    corpus = CorpusConfig(name=name, sha256=identity(name, data_dir=None).sha256)
+    evaluation = EvaluationConfig(test_tokens=rows)
+    config = TrueRankConfig(seed=1, corpus=corpus, variant=variant, evaluation=evaluation)
+    outcome = run_trial(config, directory=directory, runtime=Runtime())
+    assert outcome.state == "done"
+    return outcome
+
+
+def written_out(rank: int, rows: int) -> tuple[list[int], np.ndarray]:
+    language = markov_language(rank)
+    states = [language.types.index(token) for token in tokenise(markov_texts(rank)["test"])[:rows]]
+    return states, language.log_p_VV[states]
+
+
+def test_the_exact_matrix_is_measured_as_numpy_measures_it(tmp_path: Path) -> None:
+    found = run(tmp_path, "float64").measurements
+    states, matrix = written_out(20, ROWS)
+    sigma = np.linalg.svd(matrix, compute_uv=False)
+    kept = read_vector(tmp_path / "spectrum.npy")
+    np.testing.assert_allclose(kept[:20], sigma[:20], rtol=1e-11)
+    spectrum, about = found["spectrum@1"], found["true_rank@1"]
+    assert spectrum["press_rank"] == about["true_rank"] == about["language_rank"] == 20
+    assert (spectrum["press_eps"], spectrum["rank_method"]) == (2.0**-52, "qr")
+    assert (spectrum["rank_rows"], spectrum["rank_columns"]) == (ROWS, 1000)
+    assert about["different_contexts"] == len(set(states))
+    energy = np.cumsum(sigma**2) / np.sum(sigma**2)
+    assert spectrum["effective_rank_1e-3"] == int(np.argmax(energy >= 1 - 1e-3)) + 1
+    language = markov_language(20)
+    losses = [-language.log_p_VV[a, b] for a, b in itertools.pairwise(states)]
+    assert found["perplexity@1"]["test_perplexity"] == pytest.approx(math.exp(math.fsum(losses) / (ROWS - 1)))
+    assert about["entropy_perplexity"] == pytest.approx(math.exp(language.entropy_rate()))
+
+
+@pytest.mark.parametrize("variant", ["float32", "noise"])
+def test_what_float32_loses_counts_by_the_eps_of_float64_alone(tmp_path: Path, variant: str) -> None:
+    found = run(tmp_path, variant).measurements
+    about = found["true_rank@1"]
+    assert found["spectrum@1"]["press_rank"] == about["press_rank_float32"] == 20
+    assert found["spectrum@1"]["press_eps"] == 2.0**-23
+    # Rounding is the same wherever a context comes again, noise is not.
+    most = about["different_contexts"] if variant == "float32" else 1000
+    assert isinstance(most, int)
+    assert 0.9 * most < float(about["press_rank_float64"]) <= most
+
+
+def test_rows_with_too_few_contexts_have_the_rank_that_they_can_have(tmp_path: Path) -> None:
+    about = run(tmp_path, "float64", name="markov-500", rows=300).measurements["true_rank@1"]
+    states, _ = written_out(500, 300)
+    assert about["language_rank"] == 500
+    assert about["true_rank"] == about["different_contexts"] == about["press_rank_float64"] == len(set(states))
+
+
+@pytest.mark.parametrize(
+    ("corpus", "sentence"),
+    [
+        ({"name": "ptb"}, "'ptb' is none"),
+        ({"name": "markov-3"}, "from 5 to 500"),
+        ({"name": "markov", "vocabulary_limit": 300}, "whole vocabulary only"),
+    ],
+)
+def test_a_corpus_without_a_known_truth_is_refused(corpus: dict[str, Any], sentence: str) -> None:
+    content = {"kind": "true_rank", "seed": 1, "variant": "float64", "corpus": {"sha256": "0" * 64, **corpus}}
+    with pytest.raises(ValidationError, match=sentence):
+        read_config(content)

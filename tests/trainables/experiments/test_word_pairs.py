@@ -1,0 +1,41 @@
+"""SM Table 13, counted: by hand on three pairs, and with the published files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from search_spaces.published import rows
+from trainables.corpora.benchmarks import Benchmark
+from trainables.errors import UserError
+from trainables.experiment_configs import WordPairsConfig
+from trainables.experiments.word_pairs import count_pairs, measure
+from trainables.measurements.names import WORD_PAIRS
+from trainables.runtime import Runtime
+
+DATA = Path(__file__).parents[3].parent / "shared" / "data"
+
+
+def test_a_pair_is_unknown_where_one_of_its_words_is() -> None:
+    benchmark = Benchmark(name="own", file="own.txt", text="Cat dog 1\ncat COW 2\n\ncow ox 3\n")
+    assert count_pairs(benchmark, {"cat", "dog"}) == (3, 2)
+    assert count_pairs(benchmark, {"cat", "cow"}) == (3, 2)
+    assert count_pairs(benchmark, set()) == (3, 3)
+
+
+def test_what_is_missing_is_said_with_what_to_type(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"ptb/train.txt is missing: get it with: python sweep.py corpus fetch ptb"):
+        measure(WordPairsConfig(seed=0, text="ptb"), Runtime(data_dir=tmp_path))
+
+
+@pytest.mark.skipif(not (DATA / "word-similarity").is_dir(), reason="no ../shared/data with the benchmarks")
+@pytest.mark.parametrize("text", ["ptb", "wikitext-2"])
+def test_the_published_files_have_the_printed_counts(text: Literal["ptb", "wikitext-2"]) -> None:
+    found = measure(WordPairsConfig(seed=0, text=text), Runtime(data_dir=DATA))[WORD_PAIRS].metrics
+    printed = {}
+    for row in rows("sm_table13_word_pairs"):
+        printed[f"word_pairs {row['benchmark']}"] = int(row["pairs"])
+        printed[f"word_pairs unknown {row['benchmark']}"] = int(row[f"pairs_not_in_{text}"])
+    assert found == printed

@@ -1,0 +1,115 @@
+"""The benchmark of hidden layers: equal parameter counts, known functions, the same data for every layer."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from search_spaces.layer_gates import LAYERS, STUDY, TASKS
+from trainables.config import CorpusConfig
+from trainables.experiment_configs import DenseLayerConfig, ExpertsLayerConfig, LayerTaskConfig
+from trainables.experiments import layer_task
+from trainables.experiments.layer_task import make_network, measure
+from trainables.layer_tasks import REGIONS, make_function, make_task
+from trainables.runtime import Runtime
+from trainables.training.loop import DivergedError
+
+SMALL = {"train_examples": 400, "valid_examples": 200, "test_examples": 200, "steps": 60}
+
+
+def config_of(layer: str, task: str, **changes: object) -> LayerTaskConfig:
+    width, hidden = LAYERS[layer]
+    base = LayerTaskConfig(seed=1, task="deep", layer=hidden, width=width, **SMALL)
+    return base.model_copy(update={"task": task, **changes})
+
+
+def test_all_networks_of_the_study_have_exactly_as_many_parameters() -> None:
+    counts = set()
+    for config in STUDY.trials(CorpusConfig(name="none", sha256="0" * 64)):
+        assert isinstance(config, LayerTaskConfig)
+        if config.seed == 1:
+            network = make_network(config, torch.Generator())
+            counts.add(sum(parameter.numel() for parameter in network.parameters()))
+            assert config.parameters in counts
+    assert counts == {3172}
+
+
+@pytest.mark.parametrize("each", ["expert", "unit"])
+def test_a_config_knows_its_parameters(each: str) -> None:
+    layer = ExpertsLayerConfig.model_validate({"name": "experts", "experts": 3, "gate_for": each})
+    config = LayerTaskConfig(seed=1, task="wide", layer=layer, width=7, input_width=5, outputs=2)
+    assert config.parameters == sum(p.numel() for p in make_network(config, torch.Generator()).parameters())
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_layers_get_the_same_task_at_a_seed_and_another_at_another(task: str) -> None:
+    dense, gated = (make_task(config_of(layer, task)) for layer in ("dense", "softmax gates"))
+    for a, b in ((dense.train, gated.train), (dense.valid, gated.valid), (dense.test, gated.test)):
+        assert torch.equal(a.inputs_NI, b.inputs_NI) and torch.equal(a.targets_NO, b.targets_NO)
+    assert not torch.equal(dense.train.inputs_NI[:200], dense.test.inputs_NI)
+    other = make_task(config_of("dense", task, seed=2))
+    assert not torch.equal(other.train.targets_NO, dense.train.targets_NO)
+    assert torch.allclose(dense.train.targets_NO.var(dim=0), torch.ones(4), atol=0.35), "outputs have variance 1"
+
+
+def test_regions_apply_one_of_eight_linear_maps() -> None:
+    config = config_of("dense", "regions")
+    function = make_function(config, torch.Generator().manual_seed(4))
+    inputs_NI = torch.randn(4_000, config.input_width, generator=torch.Generator().manual_seed(5))
+    generator = torch.Generator().manual_seed(4)
+    scores_RI = torch.randn(REGIONS, config.input_width, generator=generator) / config.input_width**0.5
+    chosen_N = torch.stack([(scores_RI @ x).argmax() for x in inputs_NI])
+    assert len(set(chosen_N.tolist())) == REGIONS
+    for region in range(REGIONS):
+        inside_NI = inputs_NI[chosen_N == region]
+        # Least squares on one region leaves nothing: the function is linear there.
+        left = torch.linalg.lstsq(inside_NI, function(inside_NI)).solution
+        torch.testing.assert_close(inside_NI @ left, function(inside_NI), rtol=0, atol=1e-3)
+
+
+def test_the_function_itself_has_error_0_and_its_mean_error_1() -> None:
+    task = make_task(config_of("dense", "wide"))
+
+    class Constant(torch.nn.Module):
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+            return task.test.targets_NO.mean(dim=0).expand(len(inputs), -1)
+
+    class Known(torch.nn.Module):
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor:  # noqa: ARG002  (it has learned by heart)
+            return task.test.targets_NO
+
+    assert layer_task._error(Known(), task.test) == 0
+    assert layer_task._error(Constant(), task.test) == pytest.approx(1, rel=1e-5)
+
+
+def test_a_layer_that_can_be_the_function_learns_it() -> None:
+    """The task wide is a dense layer of 64 units: 88 find it, closer than a straight line ever comes."""
+    config = config_of("dense", "wide", train_examples=5_000, steps=600, learning_rates=(1e-2,))
+    [found] = measure(config, Runtime()).values()
+    task = make_task(config)
+    line = torch.linalg.lstsq(task.train.inputs_NI, task.train.targets_NO).solution
+    straight = float((task.test.inputs_NI @ line - task.test.targets_NO).square().mean() / task.test.targets_NO.var())
+    assert float(found.metrics["test_error_percent"]) < 50 * straight
+    assert found.metrics["parameters"] == 3172
+
+
+def test_the_learning_rate_of_the_lowest_validation_error_counts() -> None:
+    config = config_of("softmax gates", "deep", learning_rates=(1e-5, 1e-2))
+    [both] = measure(config, Runtime()).values()
+    alone = [measure(config.model_copy(update={"learning_rates": (rate,)}), Runtime()) for rate in (1e-5, 1e-2)]
+    slow, fast = (found["layer_task@1"].metrics for found in alone)
+    assert float(slow["validation_error_percent"]) > float(fast["validation_error_percent"])
+    assert both.metrics == fast, "the same bits as when it was the only one"
+
+
+def test_errors_that_are_not_finite_are_a_diverged_trial() -> None:
+    config = LayerTaskConfig(
+        seed=1,
+        task="deep",
+        layer=DenseLayerConfig(),
+        width=8,
+        learning_rates=(1e30,),
+        **SMALL,
+    )
+    with pytest.raises(DivergedError, match="not finite"):
+        measure(config, Runtime())

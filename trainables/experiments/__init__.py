@@ -1,0 +1,44 @@
+"""Trials that train no language model: run one, and leave its result as a file.
+
+Each kind has a module of its name here, whose `measure(config, runtime)` gives its measurements by name and version.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+
+from trainables.environment import describe
+from trainables.experiment_configs import ExperimentConfig
+from trainables.measurements.measured import Measured
+from trainables.memory import PeakMemory
+from trainables.outcome import TrialOutcome
+from trainables.result_files import write_outcome
+from trainables.runtime import Runtime
+from trainables.training.loop import DivergedError
+
+Measurements = dict[str, Measured]
+
+
+def run_experiment(config: ExperimentConfig, *, directory: Path, runtime: Runtime) -> TrialOutcome:
+    """Compute the trial's measurements; the outcome is `done` or `diverged` and on disk before it is returned."""
+    measure: Callable[[ExperimentConfig, Runtime], Measurements]
+    measure = import_module(f"{__name__}.{config.kind}").measure
+    memory, start_s = PeakMemory(runtime.device), time.monotonic()
+    environment = describe(runtime.device, runtime.threads)
+    try:
+        found = measure(config, runtime)
+    except DivergedError as error:
+        outcome = TrialOutcome(trial_id=config.trial_id, state="diverged", cause=str(error), environment=environment)
+        write_outcome(directory, outcome, None)
+        return outcome
+    cost = {"wall_seconds": time.monotonic() - start_s, "peak_memory_mib": memory.peak_mib()}
+    metrics = {name: each.metrics for name, each in found.items()}
+    outcome = TrialOutcome(
+        trial_id=config.trial_id, state="done", measurements={"cost@1": cost, **metrics}, environment=environment
+    )
+    spectra = [each.singular_values for each in found.values() if each.singular_values is not None]
+    write_outcome(directory, outcome, spectra[-1] if spectra else None)
+    return outcome

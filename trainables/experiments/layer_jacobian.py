@@ -1,0 +1,56 @@
+"""Mean singular values of an untrained layer's Jacobian over random inputs (Orhan 2018)."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from trainables.experiment_configs import HiddenLayerConfig, LayerJacobianConfig
+from trainables.layer_jacobian import jacobian, spectrum_metrics
+from trainables.measurements.measured import Measured
+from trainables.measurements.names import LAYER_JACOBIAN
+from trainables.mixture_of_experts import MixtureOfExperts, softmax_over_experts
+from trainables.runtime import Runtime
+
+BATCH = 100
+"""Jacobians that are held at a time."""
+
+
+def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured]:
+    """Draw a layer and inputs from the seed, in float64; its spectrum is the mean over the inputs."""
+    generator = torch.Generator().manual_seed(config.seed)
+    layer = make_layer(config.layer, config.width, config.width, gate_bias=False).double()
+    layer.initialise(generator)
+    inputs_NI = _inputs(config, generator)
+    layer.to(runtime.device)
+    spectra, zero_rows = [], []
+    for batch_NI in inputs_NI.split(BATCH):
+        jacobian_NOI = jacobian(layer, batch_NI.to(runtime.device))
+        spectra.append(torch.linalg.svdvals(jacobian_NOI).cpu())
+        zero_rows.append((jacobian_NOI == 0).all(dim=2).sum(dim=1).cpu())
+    sigma_NR, zero_rows_N = torch.cat(spectra).numpy(), torch.cat(zero_rows).numpy()
+    metrics = spectrum_metrics(sigma_NR, zero_rows_N)
+    return {LAYER_JACOBIAN: Measured(metrics=metrics, singular_values=np.sort(sigma_NR.mean(axis=0))[::-1].copy())}
+
+
+def make_layer(config: HiddenLayerConfig, input_width: int, width: int, *, gate_bias: bool) -> MixtureOfExperts:
+    """The layer with relu experts and without biases of the experts; a dense layer is the mixture of one."""
+    if config.name == "dense":
+        experts, gates, each = 1, None, False
+    else:
+        experts, each = config.experts, config.gate_for == "unit"
+        gates = softmax_over_experts if config.gates == "softmax" else None
+    return MixtureOfExperts(
+        input_width,
+        width,
+        experts,
+        gate_activation=gates,
+        expert_bias=False,
+        gate_bias=gate_bias,
+        gate_each_output=each,
+    )
+
+
+def _inputs(config: LayerJacobianConfig, generator: torch.Generator) -> torch.Tensor:
+    draw = torch.randn if config.input_distribution == "normal" else torch.rand
+    return draw(config.inputs, config.width, generator=generator, dtype=torch.float64)

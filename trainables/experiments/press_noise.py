@@ -1,0 +1,94 @@
+"""Ranks of a log-P matrix of known rank, with noise and after SVD round trips (AAAI 2021, SM Algorithms 1 and 2).
+
+Legend: N rows (contexts), V columns (words), D width, R directions that a rank counts.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trainables.experiment_configs import PressNoiseConfig
+from trainables.measurements.measured import Measured
+from trainables.measurements.names import PRESS_NOISE
+from trainables.measurements.ranks import EFFECTIVE_RANK_EPSILONS, effective_rank, press_tolerance
+from trainables.outcome import Metric
+from trainables.runtime import Runtime
+
+DTYPES = {"float32": torch.float32, "float64": torch.float64}
+MATRIX, NOISE = 0, 1
+"""Streams of random numbers: the noise is the same, but for its size, whatever its variance."""
+
+
+def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
+    """The Press and effective ranks of the noisy matrix ("noisy_*"), and after each round trip ("round_trip 1 *")."""
+    matrix_NV = torch.from_numpy(noisy_log_p(config)).to(runtime.device, DTYPES[config.precision])
+    eps = torch.finfo(matrix_NV.dtype).eps
+    sigma = _singular_values(matrix_NV)
+    tolerance = press_tolerance(sigma, rows=config.size, columns=config.size, eps=eps)
+    metrics: dict[str, Metric] = {"noisy_sigma_max": float(sigma[0]), "noisy_press_tolerance": tolerance}
+    metrics |= {f"noisy_{name}": value for name, value in _ranks(sigma, eps).items()}
+    for trip in range(1, config.round_trips + 1):
+        matrix_NV = round_trip(matrix_NV, int(_ranks(sigma, eps)["press_rank"]))
+        sigma = _singular_values(matrix_NV)
+        metrics |= {f"round_trip {trip} {name}": value for name, value in _ranks(sigma, eps).items()}
+        metrics[f"round_trip {trip} below_tolerance"] = _largest_below(sigma, eps)
+    return {PRESS_NOISE: Measured(metrics=metrics)}
+
+
+def log_p(size: int, rank: int, seed: int) -> NDArray[np.float64]:
+    """A `size` x `size` log-P matrix of rank `rank`: log_softmax of H W^T + b, H and W of width rank - 2.
+
+    H is standard normal, W normal so that a logit's part of H has variance 1, and b the log frequencies of Zipf's law,
+    shuffled: logits of rank d + 1 at most, and the normaliser of each row adds one more.
+    """
+    random, width = np.random.default_rng([seed, MATRIX]), rank - 2
+    contexts_ND = random.standard_normal((size, width))
+    words_VD = random.standard_normal((size, width)) / math.sqrt(width)
+    bias_V = -np.log(random.permutation(size) + 1.0)
+    logits_NV = contexts_ND @ words_VD.T
+    logits_NV += bias_V
+    logits_NV -= logits_NV.max(axis=1, keepdims=True)
+    logits_NV -= np.log(np.exp(logits_NV).sum(axis=1, keepdims=True))
+    return logits_NV
+
+
+def noisy_log_p(config: PressNoiseConfig) -> NDArray[np.float64]:
+    """The matrix with Gaussian noise of variance c on every entry, in float64."""
+    matrix_NV = log_p(config.size, config.rank, config.seed)
+    if config.noise_variance > 0:
+        noise_NV = np.random.default_rng([config.seed, NOISE]).standard_normal(matrix_NV.shape)
+        noise_NV *= math.sqrt(config.noise_variance)
+        matrix_NV += noise_NV
+    return matrix_NV
+
+
+def round_trip(matrix_NV: Tensor, kept: int) -> Tensor:
+    """Decompose, keep the `kept` strongest directions, and multiply them back."""
+    driver = "gesvd" if matrix_NV.is_cuda else None
+    left_NR, sigma_R, right_RV = torch.linalg.svd(matrix_NV, full_matrices=False, driver=driver)
+    return (left_NR[:, :kept] * sigma_R[:kept]) @ right_RV[:kept]
+
+
+def _singular_values(matrix_NV: Tensor) -> NDArray[np.float64]:
+    """In the matrix' own precision; LAPACK's, or on a GPU the QR algorithm, as Jacobi's stops at a tolerance."""
+    sigma = torch.linalg.svdvals(matrix_NV, driver="gesvd" if matrix_NV.is_cuda else None)
+    found: NDArray[np.float64] = sigma.double().cpu().numpy()
+    return found
+
+
+def _ranks(sigma: NDArray[np.float64], eps: float) -> dict[str, int]:
+    tolerance = press_tolerance(sigma, rows=len(sigma), columns=len(sigma), eps=eps)
+    effective = {f"effective_rank_{name}": effective_rank(sigma, float(name)) for name in EFFECTIVE_RANK_EPSILONS}
+    return {"press_rank": int(np.count_nonzero(sigma > tolerance)), **effective}
+
+
+def _largest_below(sigma: NDArray[np.float64], eps: float) -> float:
+    """The largest singular value that the Press rank does not count, in units of its tolerance; 0 where none is."""
+    tolerance = press_tolerance(sigma, rows=len(sigma), columns=len(sigma), eps=eps)
+    below = sigma[sigma <= tolerance]
+    return float(below[0] / tolerance) if len(below) else 0.0

@@ -1,0 +1,103 @@
+"""The true log-P matrix of a generated language under the measurements of the models that were trained on it.
+
+Legend: N rows (test contexts), V columns (types), D different contexts among the rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from trainables.built_in_corpora import markov_rank
+from trainables.corpora import Corpus, load
+from trainables.corpora.markov import MarkovLanguage, markov_language
+from trainables.experiment_configs import ExperimentConfig, TrueRankConfig
+from trainables.measurements.exact_rank import rank_modulo_prime
+from trainables.measurements.measured import Measured
+from trainables.measurements.names import PERPLEXITY, SPECTRUM
+from trainables.measurements.ranks import FLOAT32_EPS, press_rank, rank_report
+from trainables.measurements.spectrum import FLOAT64_EPS, log_p_spectrum
+from trainables.outcome import Metric
+from trainables.runtime import Runtime
+from trainables.training.batches import parallel_streams
+
+ROWS_PER_CHUNK = 1024
+EPS = {"float64": FLOAT64_EPS, "float32": FLOAT32_EPS, "noise": FLOAT32_EPS}
+"""Of the Press tolerance in the report: the precision that each variant has."""
+
+
+def measure(config: ExperimentConfig, runtime: Runtime) -> dict[str, Measured]:
+    """Perplexity and spectrum of the truth, and what only it can say: `true_rank@1`.
+
+    `true_rank` is the rank of the measured rows, by exact elimination, and `language_rank` that of the whole V x V
+    matrix by construction: fewer different contexts than that cannot show it. Press ranks are reported for the eps of
+    both precisions, `press_rank` for that of the variant. `entropy_perplexity` is exp of the language's entropy rate.
+    """
+    assert isinstance(config, TrueRankConfig)
+    corpus = load(config.corpus, data_dir=runtime.data_dir)
+    rank = markov_rank(config.corpus.name)
+    assert rank is not None, "the config takes generated languages only"
+    language = markov_language(rank)
+    # Of full column rank, so that the left factors' rows alone decide the rank of a choice of contexts.
+    assert rank_modulo_prime(language.right_VR) == rank, "the language has the rank that it says"
+    truth = _Truth.of(language, corpus)
+    evaluation = config.evaluation
+    tokens = corpus.test[: evaluation.test_tokens]
+    loss = truth.mean_loss(tokens, batch=evaluation.test_batch_size)
+    contexts_N = tokens[: evaluation.rank_contexts]
+    # The Gram matrix would lose what the eps of float64 asks for.
+    spectrum = log_p_spectrum(_rows(config, truth.log_p_VV, contexts_N), columns=len(corpus.vocabulary), method="qr")
+    different_D = np.unique(contexts_N)
+    about: dict[str, Metric] = {
+        "language_rank": rank,
+        "true_rank": rank_modulo_prime(truth.left_VR[different_D]),
+        "different_contexts": len(different_D),
+        "press_rank_float64": press_rank(spectrum, eps=FLOAT64_EPS),
+        "press_rank_float32": press_rank(spectrum, eps=FLOAT32_EPS),
+        "entropy_perplexity": math.exp(language.entropy_rate()),
+    }
+    return {
+        PERPLEXITY: Measured(metrics={"test_perplexity": math.exp(loss)}),
+        SPECTRUM: Measured(
+            metrics=rank_report(spectrum, eps=EPS[config.variant]), singular_values=spectrum.singular_values
+        ),
+        "true_rank@1": Measured(metrics=about),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Truth:
+    """The language with its types in the order of a corpus' ids."""
+
+    log_p_VV: NDArray[np.float64]
+    left_VR: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, language: MarkovLanguage, corpus: Corpus) -> _Truth:
+        place = {name: state for state, name in enumerate(language.types)}
+        states_V = np.array([place[name] for name in corpus.vocabulary])
+        return cls(log_p_VV=language.log_p_VV[np.ix_(states_V, states_V)], left_VR=language.left_VR[states_V])
+
+    def mean_loss(self, tokens: NDArray[np.int64], *, batch: int) -> float:
+        """Mean cross-entropy in nats over the tokens that a language model predicts: all but each stream's first."""
+        streams_TB = parallel_streams(tokens, batch, "cpu", what="test").numpy()
+        return -float(self.log_p_VV[streams_TB[:-1], streams_TB[1:]].mean())
+
+
+def _rows(
+    config: TrueRankConfig, log_p_VV: NDArray[np.float64], contexts_N: NDArray[np.int64]
+) -> Iterator[NDArray[np.floating]]:
+    """The log-P matrix of the test contexts in chunks, in the precision of the variant."""
+    generator = np.random.default_rng(config.seed)
+    for start in range(0, len(contexts_N), ROWS_PER_CHUNK):
+        chunk_NV = log_p_VV[contexts_N[start : start + ROWS_PER_CHUNK]]
+        if config.variant == "float32":
+            yield chunk_NV.astype(np.float32)
+        elif config.variant == "noise":
+            yield chunk_NV * (1 + FLOAT32_EPS * generator.standard_normal(chunk_NV.shape))
+        else:
+            yield chunk_NV

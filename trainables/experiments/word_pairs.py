@@ -1,0 +1,37 @@
+"""How many pairs of words the benchmarks have, and how many of them a vocabulary lacks (AAAI 2021, SM Table 13)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from trainables.corpora.benchmarks import Benchmark, parse_pairs, read_published
+from trainables.corpora.source import read_source
+from trainables.corpora.text import SPLITS, tokenise
+from trainables.experiment_configs import WordPairsConfig
+from trainables.measurements.measured import Measured
+from trainables.measurements.names import WORD_PAIRS
+from trainables.measurements.word_similarity import known_pairs
+from trainables.outcome import Metric
+from trainables.runtime import Runtime
+
+
+def measure(config: WordPairsConfig, runtime: Runtime) -> dict[str, Measured]:
+    """For each benchmark "word_pairs NAME" and "word_pairs unknown NAME".
+
+    The vocabulary is that of all three splits. Raises UserError where the corpus or a benchmark is missing or is not
+    the published one.
+    """
+    folder = runtime.benchmarks_dir or runtime.data_dir
+    source = read_source(config.text, data_dir=folder)
+    words = {word for split in SPLITS for word in tokenise(source.texts[split])}
+    metrics: dict[str, Metric] = {}
+    for benchmark in read_published(folder):
+        pairs, unknown = count_pairs(benchmark, words)
+        metrics |= {f"word_pairs {benchmark.name}": pairs, f"word_pairs unknown {benchmark.name}": unknown}
+    return {WORD_PAIRS: Measured(metrics=metrics)}
+
+
+def count_pairs(benchmark: Benchmark, words: Collection[str]) -> tuple[int, int]:
+    """The pairs of a benchmark, and those of them of which a lower-cased word is not among `words`."""
+    pairs = parse_pairs(benchmark)
+    return len(pairs), len(pairs) - len(known_pairs(pairs, dict.fromkeys(words, 0)))

@@ -1,0 +1,40 @@
+"""A trial's folder: its lock, and the result that is on disk before anyone is told."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from trainables.files import write_file
+from trainables.outcome import TrialOutcome
+from trainables.vector_file import write_vector
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Have the trial's folder to oneself; the kernel gives the lock back when the process dies."""
+    with (directory / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def read_outcome(directory: Path, trial_id: str) -> TrialOutcome | None:
+    """The final outcome that the folder holds; None where there is none, it is damaged, another trial's or pruned."""
+    try:
+        outcome = TrialOutcome.model_validate_json((directory / "result.json").read_bytes())
+    except (FileNotFoundError, ValidationError):
+        return None
+    return outcome if outcome.trial_id == trial_id and outcome.state != "pruned" else None
+
+
+def write_outcome(directory: Path, outcome: TrialOutcome, singular_values: NDArray[np.float64] | None) -> None:
+    """The spectrum goes first: where there is a result.json, everything it speaks of is there."""
+    if singular_values is not None:
+        write_vector(directory / "spectrum.npy", singular_values)
+    write_file(directory / "result.json", outcome.model_dump_json(indent=1).encode())
