@@ -82,12 +82,13 @@ STUDY = Study(
     deviations=(
         "The post shows figures and prints no numbers, so none stands beside ours: its claims are put as "
         "rules here, and each is said to hold or not.",
-        "The post does not say how many experts its lines have; these have 2, 4, 8 and 16. It averages over "
+        "The post does not say how many experts its lines have; these have 2, 4, 8 and 16 (the released program, "
+        "jacobian_moe_demo.py of github.com/eminorhan/mixture-of-experts, is set to 20). The post averages over "
         '"a bunch of inputs" of one layer; here ten layers are drawn.',
-        "The post says that inputs are standard normal, and so they are here; the program that was released with it "
-        "draws them uniformly from [0, 1). For that: --set input_distribution=uniform.",
+        "The post says that inputs are standard normal, and so they are here; the released program draws them "
+        "uniformly from [0, 1). For that: --set input_distribution=uniform.",
         "Gates: the post's formula leaves open whether a gate is for an expert or for each of its units. Here it is "
-        "one for an expert, as in the author's released dense layer; weights of each gate are Glorot-uniform for 128 "
+        "one for an expert, as in the author's released DenseMoE.py; weights of each gate are Glorot-uniform for 128 "
         "inputs and 1 output, as there.",
     ),
 )

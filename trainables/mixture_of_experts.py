@@ -1,9 +1,11 @@
 """Layers of experts: the sum of K small layers, each weighted by a gate that looks at the input.
 
 Source: Orhan (2018), "The softmax bottleneck is a special case of a more general phenomenon", y = sum_k g_k(x) h_k(x),
-and the layers that he released with it. There, the dense layer has one gate an expert, a number by which all outputs
-of the expert are multiplied, and the convolutional one a gate for each expert and filter, the same at all positions;
-in both, a gate looks at the whole input, and softmax is taken over the experts. `gate_each_output` chooses.
+and the layers that he released with it (github.com/eminorhan/mixture-of-experts). There, the dense layer has one gate
+an expert, a number by which all outputs of the expert are multiplied, and the convolutional one a gate for each expert
+and filter, the same at all positions; in both, a gate looks at the whole input, and softmax is taken over the experts.
+`gate_each_output` chooses. Weights start as in his dense layer; his convolutional one draws them from a normal
+distribution.
 
 Dimensions: N examples, K experts, O output units or channels, U gates an expert (1 or O), I numbers in an input.
 """
