@@ -69,16 +69,17 @@ def run_later(
     wanted = [trial for trial in trials if trial.trial_id in lacking]
     check_options(options)
     check_cluster(options.address)
-    with Interrupt() as interrupt, connected(options, listener.note):
-        machines = nodes()
-        slots = slots_of([machine["Resources"] for machine in machines], options)
-        check_storage(options.storage, machines)
-        check_cuda(options, lambda: interrupt.requested)
-        tasks = _Tasks(wanted, lacking, store, run_id, options, listener, measure)
+    tasks = _Tasks(wanted, lacking, store, run_id, options, listener, measure)
+    with Interrupt() as interrupt:
         try:
-            tasks.run(min(slots, options.max_concurrent or slots), interrupt)
+            with connected(options, listener.note):
+                machines = nodes()
+                slots = slots_of([machine["Resources"] for machine in machines], options)
+                check_storage(options.storage, machines)
+                check_cuda(options, lambda: interrupt.requested)
+                tasks.run(min(slots, options.max_concurrent or slots), interrupt)
         finally:
-            tasks.stop()
+            tasks.leave()
     return LaterSummary(interrupted=interrupt.requested, causes=tasks.causes)
 
 
@@ -115,10 +116,13 @@ class _Tasks:
                 if not interrupt.requested:
                     self._take_in(reference, self._flights.pop(reference))
 
-    def stop(self) -> None:
-        """End what still runs, and record what it left."""
-        for reference in self._flights:
-            ray.cancel(reference, force=True)
+    def leave(self) -> None:
+        """Record what those that still ran have left.
+
+        They end with the connection to Ray. To cancel them before is no kindness: where an answer is on its way at
+        that moment, Ray 2.60 aborts the driver ("Tried to complete task that was not pending"). Of a cluster that
+        outlives this run, what a worker writes after this is for the next run to record.
+        """
         for trial in self._flights.values():
             self._record(trial)
         self._flights.clear()
