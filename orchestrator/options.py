@@ -40,7 +40,10 @@ AnySettings = Annotated[
 Address = Annotated[str | None, typer.Option("--address", help="A running Ray cluster. [default: start Ray]")]
 Gpus = Annotated[
     float | None,
-    typer.Option("--gpus-per-trial", help="0, a fraction of one, or 1. [default: 1 at scales small and paper, else 0]"),
+    typer.Option(
+        "--gpus-per-trial",
+        help="0, a fraction of one, or 1. [default: 1 for language models at scales small and paper, else 0]",
+    ),
 ]
 Cores = Annotated[int, typer.Option("--cores-per-trial", min=1, help="Threads of a trial that runs on a CPU.")]
 MaxConcurrent = Annotated[

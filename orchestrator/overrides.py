@@ -38,17 +38,22 @@ def overrides_json(overrides: Mapping[str, Any]) -> str:
 def apply_overrides(configs: Sequence[AnyConfig], overrides: Mapping[str, Any]) -> list[AnyConfig]:
     """The configs with dotted keys replaced.
 
-    Raises UserError for a key that not all of them have, and for a value that one of them cannot have.
+    A key is replaced in every kind of trial that knows it: the true matrix of a generated language is not trained, and
+    `training.epochs` is nothing to it. Raises UserError for a key that not all trials of a kind have, or none, and for
+    a value that one of them cannot have.
     """
     if not overrides:
         return list(configs)
     contents = [config.model_dump(mode="json") for config in configs]
-    _require_keys(overrides, [_dotted(content) for content in contents], contents)
-    return [_replaced(content, overrides) for content in contents]
+    keys = [_dotted(content) for content in contents]
+    _require_keys(overrides, keys, contents)
+    return [
+        _replaced(content, {key: value for key, value in overrides.items() if key in own})
+        for content, own in zip(contents, keys, strict=True)
+    ]
 
 
 def _require_keys(overrides: Mapping[str, Any], keys: Sequence[list[str]], contents: Sequence[Any]) -> None:
-    everywhere = [key for key in keys[0] if all(key in others for others in keys)]
     for key in overrides:
         if key in FIXED_KEYS:
             raise UserError(f"--set cannot change {key!r}: it follows from the program, the study or --corpus")
@@ -57,17 +62,18 @@ def _require_keys(overrides: Mapping[str, Any], keys: Sequence[list[str]], conte
                 "--set cannot change an output layer's name alone, as the other settings belong to the old one: "
                 """replace the whole, for example --set 'output_layer={"name": "softmax"}'"""
             )
-        if key in everywhere:
-            continue
-        without = [content for content, own in zip(contents, keys, strict=True) if key not in own]
-        if len(without) < len(contents):
+        kinds = {content["kind"] for content, own in zip(contents, keys, strict=True) if key in own}
+        if not kinds:
+            near = difflib.get_close_matches(key, sorted({each for own in keys for each in own}), n=3, cutoff=0.5)
+            hint = f"did you mean {' or '.join(near)}? " if near else ""
+            raise UserError(f"--set knows no key {key!r}: {hint}Keys are those of the config, as --dry-run prints it")
+        of_them = [(content, own) for content, own in zip(contents, keys, strict=True) if content["kind"] in kinds]
+        without = [content for content, own in of_them if key not in own]
+        if without:
             raise UserError(
-                f"--set takes keys that every trial has, and {len(without)} of {len(contents)} trials, such as one of "
+                f"--set takes keys that every trial has, and {len(without)} of {len(of_them)} trials, such as one of "
                 f"{_what(without[0])}, have no {key!r}: write a study of those that do"
             )
-        near = difflib.get_close_matches(key, everywhere, n=3, cutoff=0.5)
-        hint = f"did you mean {' or '.join(near)}? " if near else ""
-        raise UserError(f"--set knows no key {key!r}: {hint}Keys are those of the config, as --dry-run prints it")
 
 
 def _what(content: Mapping[str, Any]) -> str:

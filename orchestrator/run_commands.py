@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -78,12 +79,11 @@ def run(
         search=search,
         budget=budget,
     )
-    gpus = _gpus(gpus_per_trial, scale)
     if dry_run:
         from orchestrator.plan_listing import print_plans
 
         # The other formats are for programs: they get the plan alone.
-        measured = _measured(plans, store_url(store, storage), gpu=gpus > 0) if form == "table" else []
+        measured = _measured(plans, store_url(store, storage), gpus_per_trial) if form == "table" else []
         print_plans(plans, form, console(), measured=measured)
         return
     options = _options(
@@ -91,12 +91,11 @@ def run(
         store,
         storage,
         address=address,
-        gpus_per_trial=gpus,
         cores_per_trial=cores_per_trial,
         max_concurrent=max_concurrent,
         deterministic=deterministic,
     )
-    _run_all(plans, options, again=False)
+    _run_all(plans, options, gpus_per_trial, again=False)
 
 
 def _plans(
@@ -143,22 +142,30 @@ def _plans(
     return plans
 
 
-def _measured(plans: Sequence[Plan], store_url: str, *, gpu: bool) -> list[str]:
+def _measured(plans: Sequence[Plan], store_url: str, gpus_per_trial: float | None) -> list[str]:
     """What trials done so far say about the time of those to run; nothing where there is no store yet."""
     from orchestrator.measured_times import remaining
     from orchestrator.store.opening import open_store
 
+    on_gpus = [_gpus(gpus_per_trial, plan) > 0 for plan in plans]
     try:
         opened = open_store(store_url, create=False)
     except UserError:  # a plan needs no store
         return []
     with opened:
-        return remaining(plans, opened, gpu=gpu)
+        return [
+            sentence
+            for gpu in (True, False)
+            for sentence in remaining(
+                [plan for plan, on in zip(plans, on_gpus, strict=True) if on == gpu], opened, gpu=gpu
+            )
+        ]
 
 
-def _gpus(asked: float | None, scale: str) -> float:
+def _gpus(asked: float | None, plan: Plan) -> float:
+    """GPUs of a trial: as asked, else one where models are trained at the scales that are meant for GPUs."""
     if asked is None:
-        return 1.0 if scale in ("small", "paper") else 0.0
+        return 1.0 if plan.scale.name in ("small", "paper") and plan.study.reads_text else 0.0
     from orchestrator.resources import check_gpus
 
     check_gpus(asked)
@@ -174,17 +181,19 @@ def _options(context: typer.Context, store: str | None, storage: Path, **resourc
     )
 
 
-def _run_all(plans: Sequence[Plan], options: RunOptions, *, again: bool) -> None:
+def _run_all(plans: Sequence[Plan], options: RunOptions, gpus_per_trial: float | None, *, again: bool) -> None:
     from orchestrator.shared_cluster import shared
     from orchestrator.sweep import INTERRUPTED, run_study
 
     # What `docker stop` and batch systems send ends a run as Ctrl-C does.
     signal.signal(signal.SIGTERM, _as_ctrl_c)
+    gpus = [_gpus(gpus_per_trial, plan) for plan in plans]
     statuses = []
     with shared():
-        for plan in plans:
+        for plan, gpus_of_trial in zip(plans, gpus, strict=True):
             try:
-                statuses.append(run_study(plan, options, console(), again=again))
+                resources = replace(options, gpus_per_trial=gpus_of_trial)
+                statuses.append(run_study(plan, resources, console(), again=again))
             except UserError as error:
                 if len(plans) == 1:
                     raise
@@ -236,9 +245,8 @@ def retry(
         store,
         storage,
         address=address,
-        gpus_per_trial=_gpus(gpus_per_trial, scale),
         cores_per_trial=cores_per_trial,
         max_concurrent=max_concurrent,
         deterministic=deterministic,
     )
-    _run_all(plans, options, again=True)
+    _run_all(plans, options, gpus_per_trial, again=True)

@@ -40,6 +40,8 @@ class Scale:
     batch_size: int | None = None
     bptt: int | None = None
     epochs: int | None = None
+    generated_epochs: int | None = None
+    """`epochs` on a generated language, of which a model learns nothing in the first passes but how often words are."""
     averaged_share: float | None = None
     """Share of the epochs for which ET-ASGD averages: 0.8 in the papers, too much of a short run."""
     epoch_tokens: int | None = None
@@ -75,6 +77,7 @@ SCALES = {
             batch_size=10,
             bptt=20,
             epochs=5,
+            generated_epochs=30,
             averaged_share=0.4,
             epoch_tokens=80_000,
             vocabulary_limit=2_000,
@@ -114,7 +117,8 @@ def _language_model(scale: Scale, config: TrialConfig) -> TrialConfig:
         "embedding_noise",
     )
     regularisers = ("activation_regularisation", "temporal_activation_regularisation")
-    epochs = scale.epochs or training.epochs
+    generated = markov_rank(config.corpus.name) is not None
+    epochs = (scale.generated_epochs if generated else None) or scale.epochs or training.epochs
     return config.model_copy(
         update={
             "corpus": _corpus(scale, config.corpus),
