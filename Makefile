@@ -12,7 +12,7 @@ sweep: $(VENV)/ready
 	$(BIN)/python sweep.py $(STUDY) $(ARGS)
 
 test: check
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 check: $(VENV)/ready
 	$(BIN)/ruff check .

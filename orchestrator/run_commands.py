@@ -79,11 +79,12 @@ def run(
         search=search,
         budget=budget,
     )
+    gpus = [_gpus(gpus_per_trial, plan) for plan in plans]
     if dry_run:
         from orchestrator.plan_listing import print_plans
 
         # The other formats are for programs: they get the plan alone.
-        measured = _measured(plans, store_url(store, storage), gpus_per_trial) if form == "table" else []
+        measured = _measured(plans, store_url(store, storage), gpus) if form == "table" else []
         print_plans(plans, form, console(), measured=measured)
         return
     options = _options(
@@ -95,7 +96,7 @@ def run(
         max_concurrent=max_concurrent,
         deterministic=deterministic,
     )
-    _run_all(plans, options, gpus_per_trial, again=False)
+    _run_all(plans, options, gpus, again=False)
 
 
 def _plans(
@@ -142,24 +143,21 @@ def _plans(
     return plans
 
 
-def _measured(plans: Sequence[Plan], store_url: str, gpus_per_trial: float | None) -> list[str]:
+def _measured(plans: Sequence[Plan], store_url: str, gpus: Sequence[float]) -> list[str]:
     """What trials done so far say about the time of those to run; nothing where there is no store yet."""
     from orchestrator.measured_times import remaining
     from orchestrator.store.opening import open_store
 
-    on_gpus = [_gpus(gpus_per_trial, plan) > 0 for plan in plans]
     try:
         opened = open_store(store_url, create=False)
     except UserError:  # a plan needs no store
         return []
     with opened:
-        return [
-            sentence
-            for gpu in (True, False)
-            for sentence in remaining(
-                [plan for plan, on in zip(plans, on_gpus, strict=True) if on == gpu], opened, gpu=gpu
-            )
-        ]
+        sentences = []
+        for gpu in (True, False):
+            alike = [plan for plan, each in zip(plans, gpus, strict=True) if (each > 0) == gpu]
+            sentences += remaining(alike, opened, gpu=gpu)
+        return sentences
 
 
 def _gpus(asked: float | None, plan: Plan) -> float:
@@ -181,13 +179,13 @@ def _options(context: typer.Context, store: str | None, storage: Path, **resourc
     )
 
 
-def _run_all(plans: Sequence[Plan], options: RunOptions, gpus_per_trial: float | None, *, again: bool) -> None:
+def _run_all(plans: Sequence[Plan], options: RunOptions, gpus: Sequence[float], *, again: bool) -> None:
+    """`gpus`: of a trial of each plan."""
     from orchestrator.shared_cluster import shared
     from orchestrator.sweep import INTERRUPTED, run_study
 
     # What `docker stop` and batch systems send ends a run as Ctrl-C does.
     signal.signal(signal.SIGTERM, _as_ctrl_c)
-    gpus = [_gpus(gpus_per_trial, plan) for plan in plans]
     statuses = []
     with shared():
         for plan, gpus_of_trial in zip(plans, gpus, strict=True):
@@ -249,4 +247,4 @@ def retry(
         max_concurrent=max_concurrent,
         deterministic=deterministic,
     )
-    _run_all(plans, options, gpus_per_trial, again=True)
+    _run_all(plans, options, [_gpus(gpus_per_trial, plan) for plan in plans], again=True)

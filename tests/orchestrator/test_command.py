@@ -324,6 +324,7 @@ SHARED = ROOT.parent / "shared" / "data"
         (("status", "--storage", "{tmp}/nowhere"), "nowhere"),
         (("results", "gss_grid", "--storage", "{tmp}/nowhere"), "nowhere"),
         (("gss_grid", "--dry-run", "--gpus-per-trial", "1.5"), "at most 1"),
+        (("gss_grid", "--dry-run", "--gpus-per-trial", "1.5", "--format", "json"), "at most 1"),
         (("report", "all", "--out", "{tmp}/there"), "--out is the folder of one report"),
         (("gss_grid", "--dry-run", "--format", "yaml"), "table, csv, json"),
         (("gss_grid", "--format", "json"), "--dry-run"),

@@ -59,3 +59,22 @@ def test_the_truth_cannot_be_cut() -> None:
         plan_of("markov", "smoke", overrides={"corpus.vocabulary_limit": 300})
     rows = [trial.config for trial in plan_of("markov", "smoke", overrides={"evaluation.rank_contexts": 50}).trials]
     assert {c.evaluation.rank_contexts for c in rows if isinstance(c, TrialConfig | TrueRankConfig)} == {50}
+
+
+def test_set_changes_the_models_and_leaves_the_truth_which_is_not_trained() -> None:
+    plain, fewer = plan_of("markov", "smoke"), plan_of("markov", "smoke", overrides={"training.epochs": 3})
+    configs = [trial.config for trial in fewer.trials]
+    assert {config.training.epochs for config in configs if isinstance(config, TrialConfig)} == {3}
+    truths = [[t.trial_id for t in plan.trials if isinstance(t.config, TrueRankConfig)] for plan in (plain, fewer)]
+    assert truths[0] == truths[1] and len(truths[0]) == 3
+    with pytest.raises(UserError, match=r"did you mean training\.epochs"):
+        plan_of("markov", "smoke", overrides={"training.epoch": 3})
+
+
+def test_scale_quick_trains_longer_where_little_is_learned_in_the_first_passes() -> None:
+    epochs = {}
+    for corpus in ("markov", "pydocs"):
+        config = plan_of(corpus, "quick").trials[-1].config
+        assert isinstance(config, TrialConfig)
+        epochs[corpus] = config.training.epochs
+    assert epochs == {"markov": 30, "pydocs": 5}
