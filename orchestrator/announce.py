@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.display import counted, duration
+from orchestrator.display import counted, duration, on_corpus
 from orchestrator.plan import Plan
 from orchestrator.store.records import StudyKey, TrialState
 from orchestrator.tuning.outlook import outlook
@@ -65,7 +65,7 @@ def opening(
     with_set = f", with {plan.key.overrides}" if plan.key.overrides != "{}" else ""
     lines = [
         f"Study {plan.study.name}: {plan.study.title or plan.study.question}".rstrip(": "),
-        f"Scale {plan.scale.name} ({plan.scale.summary}), corpus {plan.corpus.name}{with_set}",
+        f"Scale {plan.scale.name} ({plan.scale.summary}){on_corpus(plan.corpus.name)}{with_set}",
         *map(str, outlook(plan)),
         f"{counted(plan.total, 'trial')}: {missing} to run, {done} already done{later}{troubled}.",
     ]

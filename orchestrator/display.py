@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.progress import Listener
+from trainables.corpora import NO_TEXT
 from trainables.outcome import EpochMetrics, TrialOutcome
 
 SHOWN_RUNNING = 12
@@ -29,6 +30,11 @@ def duration(seconds: float) -> str:
         return f"{seconds / 60:.0f} min"
     hours = seconds / 3600
     return f"{hours:.1f} h" if hours < 10 else f"{hours:,.0f} h"
+
+
+def on_corpus(corpus: str) -> str:
+    """ ", corpus ptb" to stand behind a scale; nothing for studies that read no text."""
+    return "" if corpus == NO_TEXT.name else f", corpus {corpus}"
 
 
 def counted(number: int, noun: str) -> str:

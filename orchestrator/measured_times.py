@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from orchestrator.display import duration
+from orchestrator.display import duration, on_corpus
 from orchestrator.estimates import core_seconds, gpu_seconds
 from search_spaces.tuning import stage_of
 from trainables.any_config import AnyConfig, read_config
@@ -100,7 +100,7 @@ def remaining(plans: Sequence[Plan], store: Store, *, gpu: bool) -> list[str]:
             f"; by the times of {pace.trials} measured so far, the others take {duration(seconds)} of one "
             f"{'GPU' if gpu else 'core'}"
         )
-        done = f"Scale {scale}, corpus {corpus}: {total - len(left)} of {total} trials are done"
+        done = f"Scale {scale}{on_corpus(corpus)}: {total - len(left)} of {total} trials are done"
         sentences.append(f"{done}{others if left else ''}.")
     return sentences
 

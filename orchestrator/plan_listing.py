@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from orchestrator.display import counted, duration
+from orchestrator.display import counted, duration, on_corpus
 from orchestrator.estimates import CORE_BASIS, MEMORY_BASIS, V100_BASIS
 from orchestrator.listing import print_records
 from orchestrator.tuning.outlook import outlook
@@ -36,7 +36,7 @@ def print_plans(plans: Sequence[Plan], form: str, console: Console, *, measured:
     for plan in plans:
         for stage in outlook(plan):
             console.print(f"{stage}; up to {_hours(stage.gpu_hours)} GPU-hours.", soft_wrap=True)
-        heading = f"{plan.study.name}, scale {plan.scale.name}, corpus {plan.corpus.name}"
+        heading = f"{plan.study.name}, scale {plan.scale.name}{on_corpus(plan.corpus.name)}"
         console.print(_total(heading, [plan], "trial"), soft_wrap=True)
     if len(plans) > 1:
         console.print(_total("All together", plans, "different trial"), soft_wrap=True)

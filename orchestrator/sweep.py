@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from orchestrator.announce import RunOptions, interrupted, paper_command, retry_command, run_command
+from orchestrator.display import on_corpus
 from orchestrator.later import print_not_measured
 from orchestrator.missing import Missing
 from orchestrator.plan import Plan
@@ -101,8 +102,8 @@ def _go_on_from_here(plan: Plan, store: Store, options: RunOptions, console: Con
 
 def _nothing_to_retry(plan: Plan) -> str:
     return (
-        f"No trial of {plan.study.name} at scale {plan.scale.name}, corpus {plan.corpus.name}, has failed or diverged, "
-        "so there is nothing to retry; python sweep.py status shows what the store has."
+        f"No trial of {plan.study.name} at scale {plan.scale.name}{on_corpus(plan.corpus.name)} has failed or "
+        "diverged, so there is nothing to retry; python sweep.py status shows what the store has."
     )
 
 

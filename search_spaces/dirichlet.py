@@ -112,6 +112,7 @@ STUDY = Study(
     deviations=(
         "The talk's text names neither its optimiser nor N, M and d; N = M = 1,000, the widths and the rule of "
         "convergence are this project's.",
+        "The rule of convergence was chosen after a look at fits of alpha = 0.01 with seed 1, and of no others.",
         f"LMS-PLIF has {KNOTS:,} intervals on [\N{MINUS SIGN}20, 20] in place of 100,000 and starts as the identity: "
         "there are a million logits, and from random slopes the fit ends in worse optima.",
         f"The monotone network has {UNITS} units.",
