@@ -14,6 +14,7 @@ from orchestrator.plan import Plan
 from orchestrator.store.records import StudyKey, TrialState
 from orchestrator.tuning.outlook import outlook
 from search_spaces.study import Study
+from trainables.built_in_corpora import markov_rank
 
 PASSWORD = re.compile(r"(://[^:/@?]*:|[?&](?:ssl)?password=)[^@&]+")
 PLACES = ("--storage", "--store", "--data-dir")
@@ -86,11 +87,13 @@ def opening(
 def paper_command(argument: str, study: Study, key: StudyKey, typed: Sequence[str]) -> str | None:
     """What to type for the paper's scale, on the same store and storage as in `typed`; None where this is it.
 
-    The corpora are the paper's; of a study without any, the one at hand, or Penn Treebank in place of the built-in.
+    The corpora are the paper's, but for a generated language, which is a question of its own; of a study without any,
+    the one at hand, or Penn Treebank in place of the built-in.
     """
     if key.scale == "paper" or study.same_at_every_scale:
         return None
-    corpora = study.corpora or ("ptb" if key.corpus == "pydocs" else key.corpus,)
+    generated = markov_rank(key.corpus) is not None
+    corpora = (key.corpus,) if generated else study.corpora or ("ptb" if key.corpus == "pydocs" else key.corpus,)
     words = [word for corpus in corpora for word in ("--corpus", corpus)] if study.reads_text else []
     return shlex.join(["python", "sweep.py", argument, "--scale", "paper", *words, *_kept(typed)])
 

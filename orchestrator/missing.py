@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -41,6 +41,11 @@ class _Work:
     """To run in all, with those that a tuner has yet to name."""
     lacking: Mapping[str, Sequence[str]]
     """Trial id -> the measurements that a done trial has not got."""
+
+    def without(self, waiting: frozenset[str]) -> _Work:
+        """The same but for trials that cannot run now."""
+        trials = [trial for trial in self.trials if trial.trial_id not in waiting]
+        return replace(self, trials=trials, count=self.count - len(self.trials) + len(trials))
 
     @property
     def nothing(self) -> bool:
@@ -83,7 +88,7 @@ class Missing:
             self._announce(work, seconds_each)
             if work.nothing:
                 return LaterSummary()
-            ensure_texts(self._plan, self._console)
+            work = work.without(ensure_texts(self._plan, self._console))
             schedule = _schedule_options(self._plan, self._options, seconds_each[0])
             if work.count and self._run_trials(work, schedule, run_id):
                 return LaterSummary(interrupted=True)

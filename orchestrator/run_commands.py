@@ -116,6 +116,11 @@ def _plans(
     from orchestrator.plan import default_corpora, make_plan, scale_named
     from search_spaces.catalog import load_study
 
+    if data_dir is not None and not data_dir.is_dir():
+        raise UserError(
+            f"--data-dir takes a folder that exists, and {data_dir} is none: name the one where the corpora lie, or "
+            "leave it away and they are fetched to data"
+        )
     size, overrides = scale_named(scale), parse_overrides(settings or [])
     own = read_own(contexts, benchmarks)
     everything = study == catalog.ALL

@@ -18,33 +18,40 @@ from trainables.measurements.contexts import require_in_text
 from trainables.measurements.names import WORD_SIMILARITY
 
 
-def ensure_texts(plan: Plan, console: Console) -> None:
+def ensure_texts(plan: Plan, console: Console) -> frozenset[str]:
     """Fetch what is missing of the corpus and of the benchmarks, and look up the user's own contexts in the test text.
 
-    Raises UserError where one of them cannot be had, is not the right one, or does not fit.
+    Returns the ids of trials that have to wait, as a text of their own cannot be had, which is said. Raises UserError
+    where what the whole study needs cannot be had, is not the right one, or does not fit.
     """
     if plan.corpus.name != NO_TEXT.name and not is_built_in(plan.corpus.name):
         ensure(plan.corpus.name, data_dir=plan.data_dir, on_progress=download_lines(console))
     if WORD_SIMILARITY in plan.measurements:
         ensure_benchmarks(plan.benchmarks_dir, on_progress=download_lines(console))
-    _try_for_pairs(plan, console)
     if plan.own.contexts is not None:
         require_in_text(plan.own.contexts, test_words(plan.corpus.name, data_dir=plan.data_dir), plan.corpus.name)
+    return _without_pairs(plan, console)
 
 
-def _try_for_pairs(plan: Plan, console: Console) -> None:
-    """What trials that count word pairs read. Of two corpora one may be missing: only its own trial fails then."""
-    texts = [trial.config.text for trial in plan.trials if isinstance(trial.config, WordPairsConfig)]
-    if not texts:
-        return
+def _without_pairs(plan: Plan, console: Console) -> frozenset[str]:
+    """The trials that count word pairs and cannot: of two corpora one may be missing."""
+    texts = {trial.trial_id: trial.config.text for trial in plan.trials if isinstance(trial.config, WordPairsConfig)}
     folder, show = plan.benchmarks_dir, download_lines(console)
-    attempts: list[Callable[[], object]] = [lambda: ensure_benchmarks(folder, on_progress=show)]
-    attempts += [partial(ensure, text, data_dir=folder, on_progress=show) for text in texts]
-    for attempt in attempts:
+
+    def absent(bring: Callable[[], object]) -> bool:
         try:
-            attempt()
+            bring()
         except UserError as error:
             console.print(f"{error}; the study goes on without it.", soft_wrap=True)
+            return True
+        return False
+
+    if texts and absent(lambda: ensure_benchmarks(folder, on_progress=show)):
+        return frozenset(texts)
+    missing = {
+        text for text in sorted(set(texts.values())) if absent(partial(ensure, text, data_dir=folder, on_progress=show))
+    }
+    return frozenset(trial_id for trial_id, text in texts.items() if text in missing)
 
 
 def download_lines(console: Console) -> OnProgress:

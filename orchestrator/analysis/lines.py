@@ -13,7 +13,7 @@ from search_spaces.requests import Claim, Lines, Reach
 if TYPE_CHECKING:
     import pandas as pd
 
-CONVERGED = "converged"
+MET_RULE = "met_rule"
 """A metric, 1 or 0, of fits that end by a rule of convergence or at a limit."""
 
 
@@ -73,6 +73,8 @@ class ClaimChecked:
     """Of these, where the worst trial of the better line beats the best of the other."""
     apart_against: tuple[float, ...]
     """Where every trial says the contrary."""
+    single: tuple[float, ...]
+    """Where a line has one trial only, which has no spread."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +131,7 @@ def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
         for panel in claim.panels or panels
         if (found := _check(bare, claim, panel)) is not None
     )
-    limited = tuple(r["name"] for r in records if r["state"] == "done" and r.get(CONVERGED) == 0)
+    limited = tuple(r["name"] for r in records if r["state"] == "done" and r.get(MET_RULE) == 0)
     return LineNumbers(request=request, lines=lines, reached=reached, claims=checked, limited=limited)
 
 
@@ -186,6 +188,7 @@ def _check(numbers: LineNumbers, claim: Claim, panel: Any) -> ClaimChecked | Non
         holds=tuple(a.x for a, b in pairs if sign * a.mean > sign * b.mean),
         apart=tuple(a.x for a, b in pairs if _apart(a, b, sign)),
         apart_against=tuple(a.x for a, b in pairs if _apart(b, a, sign)),
+        single=tuple(a.x for a, b in pairs if min(a.sample.n, b.sample.n) < 2),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, get_args
 
 from orchestrator.analysis.comparison import ComparedCorrelation, correlate
@@ -46,6 +46,7 @@ from search_spaces.requests import (
     Tuned,
 )
 from search_spaces.study import Study
+from trainables.built_in_corpora import markov_rank
 
 if TYPE_CHECKING:
     import numpy as np
@@ -133,8 +134,9 @@ def summarise(
     spectra: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> StudySummaryNumbers:
     """Run the study's analyses over `frame`, the data frame of `results`; `spectra` are singular values by trial id."""
-    correlations = [request for request in study.analyses if isinstance(request, Correlation)]
-    maps = [request for request in study.analyses if isinstance(request, GridMap)]
+    analyses = study.analyses if markov_rank(key.corpus) is None else tuple(map(_without_published, study.analyses))
+    correlations = [request for request in analyses if isinstance(request, Correlation)]
+    maps = [request for request in analyses if isinstance(request, GridMap)]
     metrics = dict.fromkeys(
         [name for request in correlations for name in (request.x, request.y)]
         + [name for request in maps for name in request.values]
@@ -155,7 +157,7 @@ def summarise(
             for metric in request.values
         ),
         answers=tuple(
-            answer for request in study.analyses if (answer := _answer(frame, request, key, spectra or {})) is not None
+            answer for request in analyses if (answer := _answer(frame, request, key, spectra or {})) is not None
         ),
         extremes=tuple(found for metric in metrics if (found := _extremes(frame, metric)) is not None),
         trouble=tuple(
@@ -164,6 +166,12 @@ def summarise(
             if record["state"] in ("failed", "diverged")
         ),
     )
+
+
+def _without_published(request: Analysis) -> Analysis:
+    """Of a generated language no paper has printed anything, and another language's values say nothing of it."""
+    names = {each.name for each in fields(request)}
+    return replace(request, published={}) if "published" in names else request  # type: ignore[arg-type]
 
 
 def _answer(

@@ -53,6 +53,10 @@ class TrueRankNumbers:
     """Test perplexity of the true model, on the tokens that the models predict."""
     entropy_perplexity: float
     """What it tends to on ever more text."""
+    shares_perplexity: float
+    """Test perplexity of a model that knows how often each type comes, and no more."""
+    tokens: int
+    """Of the test text: so many contexts were measured."""
     metrics: tuple[str, ...]
     truth: tuple[MatrixRanks, ...]
     learned: tuple[MatrixRanks, ...]
@@ -85,6 +89,8 @@ def true_rank_numbers(frame: pd.DataFrame, request: TrueRank) -> TrueRankNumbers
         different_contexts=int(about["different_contexts"]),
         floor=floor,
         entropy_perplexity=float(about["entropy_perplexity"]),
+        shares_perplexity=float(about["shares_perplexity"]),
+        tokens=int(about["rank_rows"]),
         metrics=request.metrics,
         truth=tuple(_truth(row, request.metrics) for row in truths.values()),
         learned=_learned(models, request.metrics, floor),

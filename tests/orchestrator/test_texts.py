@@ -1,4 +1,4 @@
-"""A study of published numbers goes on without the files that cannot be had."""
+"""A study of published numbers goes on without the files that cannot be had: the trials that need them wait."""
 
 from __future__ import annotations
 
@@ -14,18 +14,23 @@ from search_spaces.catalog import load_study
 from trainables.errors import UserError
 
 
-def test_each_missing_text_is_said_and_none_stops_the_study(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+@pytest.mark.parametrize(
+    ("absent", "waiting"),
+    [((), []), (("ptb",), ["word pairs ptb"]), (("word-similarity",), ["word pairs ptb", "word pairs wikitext-2"])],
+)
+def test_what_is_missing_is_said_and_just_the_trials_that_need_it_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absent: tuple[str, ...], waiting: list[str]
+) -> None:
+    def bring(name: str, data_dir: Path, **_: object) -> None:
+        assert data_dir == tmp_path
+        if name in absent:
+            raise UserError(f"{name} cannot be had")
 
-    def unreachable(name: str, data_dir: Path, **_: object) -> None:
-        asked.append((name, data_dir))
-        raise UserError(f"{name} cannot be had")
-
-    monkeypatch.setattr(texts, "ensure", unreachable)
-    monkeypatch.setattr(texts, "ensure_benchmarks", lambda folder, **_: unreachable("word-similarity", folder))
+    monkeypatch.setattr(texts, "ensure", bring)
+    monkeypatch.setattr(texts, "ensure_benchmarks", lambda folder, **_: bring("word-similarity", folder))
     plan = make_plan(load_study("published"), scale_named("quick"), "none", tmp_path, {})
     shown = io.StringIO()
-    texts.ensure_texts(plan, Console(file=shown, width=200))
-    assert asked == [("word-similarity", tmp_path), ("ptb", tmp_path), ("wikitext-2", tmp_path)]
-    for name, _ in asked:
-        assert f"{name} cannot be had; the study goes on without it." in shown.getvalue()
+    withheld = texts.ensure_texts(plan, Console(file=shown, width=200))
+    assert [trial.name for trial in plan.trials if trial.trial_id in withheld] == waiting
+    said = shown.getvalue().splitlines()
+    assert said == [f"{name} cannot be had; the study goes on without it." for name in absent]

@@ -19,7 +19,7 @@ from trainables.layer_configs import (
     SoftmaxConfig,
 )
 
-PASSES = 600.0
+PASSES = 900.0
 """About how often a fit to known distributions goes through them."""
 
 
@@ -27,20 +27,20 @@ class FitConfig(Frozen):
     """Adam, whose step falls to zero by half a cosine, then L-BFGS in rounds until a round brings next to nothing.
 
     Adam leaves the bad optima in which L-BFGS ends from a random start, above all with a piecewise function; L-BFGS
-    takes it to where its rule of convergence holds.
+    goes on while that brings something. A fit that meets the rule may still lie above what more steps would reach.
     """
 
-    adam_steps: Annotated[int, Field(ge=0)] = 400
-    step_size: PositiveFloat = 0.1
+    adam_steps: Annotated[int, Field(ge=0)] = 700
+    step_size: PositiveFloat = 0.05
     """Of Adam's first step."""
     round_iterations: PositiveInt = 20
-    """Iterations of L-BFGS from one look at the rule to the next."""
+    """Iterations of L-BFGS from one look at the rule to the next, at most: its line search may find nothing before."""
     tolerance: NonNegative = 0.02
-    """Converged: a round lowered the gap to the floor by less than this share of it."""
+    """The rule is met: a round lowered the gap to the floor by less than this share of it."""
     gap_nats: NonNegative = 1e-4
-    """Converged as well: the gap is below this."""
+    """And where the gap is below this."""
     most_rounds: PositiveInt = 50
-    """A fit that ends here has not converged, and says so."""
+    """A fit that ends here has not met the rule, and says so."""
 
 
 class DirichletConfig(ExperimentConfig):
@@ -48,11 +48,11 @@ class DirichletConfig(ExperimentConfig):
     experiment): each context has a vector of its own in R^d, and the outcomes' vectors are shared."""
 
     kind: Literal["dirichlet"] = "dirichlet"
-    targets: PositiveInt = 1_000
+    targets: Annotated[int, Field(ge=2)] = 1_000
     """N."""
-    outcomes: PositiveInt = 1_000
+    outcomes: Annotated[int, Field(ge=2)] = 1_000
     """M."""
-    alpha: PositiveFloat
+    alpha: Annotated[float, Field(ge=1e-3, le=1e3)]
     width: PositiveInt
     """d."""
     output_layer: OutputLayerConfig

@@ -64,7 +64,7 @@ def measure(config: DirichletConfig, runtime: Runtime) -> dict[str, Measured]:
                 **found,
                 "iterations": fitted.iterations,
                 "passes": fitted.passes,
-                "converged": int(fitted.converged),
+                "met_rule": int(fitted.met_rule),
             }
         )
     }

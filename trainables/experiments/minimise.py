@@ -21,7 +21,7 @@ class Fitted:
     """Of Adam and of L-BFGS."""
     passes: int
     """How often loss and gradients were computed: the line search takes some more than one an iteration."""
-    converged: bool
+    met_rule: bool
     """Whether the rule was met before the limit."""
 
 
@@ -64,15 +64,15 @@ def minimise(
         tolerance_change=0.0,
         line_search_fn="strong_wolfe",
     )
-    gap, rounds, converged = math.inf, 0, False
-    while rounds < config.most_rounds and not converged:
+    gap, rounds, met_rule = math.inf, 0, False
+    while rounds < config.most_rounds and not met_rule:
         search.step(watched)
         rounds += 1
         now = watched() - floor
-        converged = now < config.gap_nats or gap - now < config.tolerance * gap
+        met_rule = now < config.gap_nats or gap - now < config.tolerance * gap
         gap = now
     iterations = config.adam_steps + int(search.state[trained[0]]["n_iter"])
-    return Fitted(iterations=iterations, passes=watched.passes, converged=converged)
+    return Fitted(iterations=iterations, passes=watched.passes, met_rule=met_rule)
 
 
 def _adam(watched: _Loss, config: FitConfig) -> None:

@@ -35,7 +35,8 @@ def measure(config: ExperimentConfig, runtime: Runtime) -> dict[str, Measured]:
 
     `true_rank` is the rank of the measured rows, by exact elimination, and `language_rank` that of the whole V x V
     matrix by construction: fewer different contexts than that cannot show it. Press ranks are reported for the eps of
-    both precisions, `press_rank` for that of the variant. `entropy_perplexity` is exp of the language's entropy rate.
+    both precisions, `press_rank` for that of the variant. `entropy_perplexity` is exp of the language's entropy rate;
+    `shares_perplexity` is the test perplexity of a model that knows how often each type comes, and no more.
     """
     assert isinstance(config, TrueRankConfig)
     corpus = load(config.corpus, data_dir=runtime.data_dir)
@@ -59,6 +60,7 @@ def measure(config: ExperimentConfig, runtime: Runtime) -> dict[str, Measured]:
         "press_rank_float64": press_rank(spectrum, eps=FLOAT64_EPS),
         "press_rank_float32": press_rank(spectrum, eps=FLOAT32_EPS),
         "entropy_perplexity": math.exp(language.entropy_rate()),
+        "shares_perplexity": math.exp(truth.loss_by_shares(tokens, batch=evaluation.test_batch_size)),
     }
     return {
         PERPLEXITY: Measured(metrics={"test_perplexity": math.exp(loss)}),
@@ -75,17 +77,27 @@ class _Truth:
 
     log_p_VV: NDArray[np.float64]
     left_VR: NDArray[np.int64]
+    share_V: NDArray[np.float64]
 
     @classmethod
     def of(cls, language: MarkovLanguage, corpus: Corpus) -> _Truth:
         place = {name: state for state, name in enumerate(language.types)}
         states_V = np.array([place[name] for name in corpus.vocabulary])
-        return cls(log_p_VV=language.log_p_VV[np.ix_(states_V, states_V)], left_VR=language.left_VR[states_V])
+        return cls(
+            log_p_VV=language.log_p_VV[np.ix_(states_V, states_V)],
+            left_VR=language.left_VR[states_V],
+            share_V=language.stationary()[states_V],
+        )
 
     def mean_loss(self, tokens: NDArray[np.int64], *, batch: int) -> float:
         """Mean cross-entropy in nats over the tokens that a language model predicts: all but each stream's first."""
         streams_TB = parallel_streams(tokens, batch, "cpu", what="test").numpy()
         return -float(self.log_p_VV[streams_TB[:-1], streams_TB[1:]].mean())
+
+    def loss_by_shares(self, tokens: NDArray[np.int64], *, batch: int) -> float:
+        """The same of a model without memory: each token by its type's share of an endless text."""
+        predicted = parallel_streams(tokens, batch, "cpu", what="test").numpy()[1:]
+        return -float(np.log(self.share_V)[predicted].mean())
 
 
 def _rows(

@@ -58,7 +58,7 @@ def _check(source: str, what: str, printed: Printed, trial: Mapping[Any, Any] | 
 def _missing(trial: Mapping[Any, Any] | None, text: str) -> str:
     """Why there is no count, and what to type."""
     if trial is None:
-        return f"no trial of this run counts {text}; type python sweep.py published"
+        return f"no trial of this run counts {text}"
     if trial["state"] in ("failed", "diverged"):
-        return f"{trial['cause']}; then type python sweep.py retry published"
-    return f"the trial that counts {text} has not ended; type python sweep.py published"
+        return str(trial["cause"])
+    return f"the trial that counts {text} has not run: it needs that corpus and the 13 benchmarks (--data-dir)"

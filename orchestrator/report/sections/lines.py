@@ -65,7 +65,7 @@ def _findings(numbers: LineNumbers) -> Iterator[str]:
         more = f" and {len(numbers.limited) - NAMES_SHOWN} more" if len(numbers.limited) > NAMES_SHOWN else ""
         yield (
             f"{counted(len(numbers.limited), 'fit')} stopped at the limit of iterations before the rule of convergence "
-            f"was met, and could still become better: {some}{more}."
+            f"was met: {some}{more}."
         )
 
 
@@ -91,15 +91,31 @@ def _claim_sentence(checked: Sequence[ClaimChecked], numbers: LineNumbers) -> st
     asked, holds, apart, against = (
         sum(len(getattr(each, name)) for each in checked) for name in ("asked", "holds", "apart", "apart_against")
     )
-    agrees = "ours agree" if holds == asked else "ours agree in part" if holds else "ours do not agree"
     panels = ", ".join(formats.setting(each.panel) for each in checked) if numbers.request.panel else ""
     where = f" at {formats.title(numbers.request.panel)} {panels}" if numbers.request.panel else ""
     up_to = "" if claim.x_up_to is None else f" and {formats.title(numbers.request.x)} up to {claim.x_up_to:g}"
     return (
-        f"Claimed: \N{LEFT DOUBLE QUOTATION MARK}{claim.text}\N{RIGHT DOUBLE QUOTATION MARK}; {agrees}: in "
+        f"Claimed: \N{LEFT DOUBLE QUOTATION MARK}{claim.text}\N{RIGHT DOUBLE QUOTATION MARK}; {_verdict(checked)}: in "
         f"{formats.title(claim.metric)}{where}{up_to}, {claim.better} is better than {claim.than} in the mean at "
         f"{holds} of {counted(asked, 'place')}; every one of its trials is better at {apart}, and worse at {against}."
     )
+
+
+def _verdict(checked: Sequence[ClaimChecked]) -> str:
+    """What the places together allow to say: a mean alone decides nothing, and a single trial has no spread."""
+    asked, holds, apart, against, single = (
+        sum(len(getattr(each, name)) for each in checked)
+        for name in ("asked", "holds", "apart", "apart_against", "single")
+    )
+    if single == asked:
+        return "ours do not decide it, with one trial a place"
+    if apart == asked:
+        return "ours agree, every trial of them"
+    if holds == asked:
+        return "ours agree in the mean"
+    if against == asked:
+        return "ours say the contrary, every trial of them"
+    return "ours agree in part" if holds else "ours do not agree in the mean"
 
 
 def _where(panel: Any, numbers: LineNumbers) -> str:

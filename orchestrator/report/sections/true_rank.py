@@ -63,7 +63,7 @@ def _findings(numbers: TrueRankNumbers) -> Iterator[str]:
 
 def _truth_sentence(numbers: TrueRankNumbers) -> str:
     text = f"The true log-P matrix of this language has rank {numbers.language_rank}"
-    rows = f"the rows measured, after {numbers.different_contexts:,} different contexts,"
+    rows = f"the rows measured ({numbers.tokens:,} test tokens, {numbers.different_contexts:,} different ones)"
     if numbers.true_rank == numbers.language_rank:
         return f"{text}, and so have {rows} by exact elimination."
     return f"{text}; {rows} have rank {numbers.true_rank}, by exact elimination, and that is what metrics can find."
@@ -105,11 +105,22 @@ def _side(known: dict[str, float], numbers: TrueRankNumbers) -> str:
 
 
 def _floor_sentences(numbers: TrueRankNumbers) -> Iterator[str]:
-    here, endless = (formats.cell("test_perplexity", value) for value in (numbers.floor, numbers.entropy_perplexity))
-    yield (
-        f"The true distribution itself has test perplexity {here} on this text ({endless} on endless text): no model "
-        "can expect less."
+    here, endless, shares = (
+        formats.cell("test_perplexity", value)
+        for value in (numbers.floor, numbers.entropy_perplexity, numbers.shares_perplexity)
     )
+    yield (
+        f"The true distribution itself has test perplexity {here} on the test text that was read (on endless text "
+        f"{endless}: no model can expect less), and a model that knows how often each word comes, and no more, "
+        f"{shares}."
+    )
+    learned = [line.perplexity for line in numbers.learned if line.perplexity is not None]
+    nothing = sum(perplexity >= numbers.shares_perplexity for perplexity in learned)
+    if nothing:
+        yield (
+            f"{nothing} of {len(learned)} models are no better than that: their ranks are those of models that have "
+            "learned nothing of the language."
+        )
     above = {line.name: line.excess for line in numbers.learned if line.excess is not None}
     if above:
         shown = ", ".join(f"{name} {_percent(above[name])}" for name in sorted(above, key=above.__getitem__))

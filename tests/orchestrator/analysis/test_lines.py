@@ -42,7 +42,7 @@ def frame(scores: dict[tuple[float, str, int], list[float]]) -> pd.DataFrame:
             "width": width,
             "score": float(score),
             "loss": 1 / score,
-            "converged": int((layer, width, seed) != ("b", 8, 1)),
+            "met_rule": int((layer, width, seed) != ("b", 8, 1)),
         }
         for (alpha, layer, width), values in scores.items()
         for seed, score in enumerate(values)
@@ -109,7 +109,10 @@ def test_the_findings_say_what_the_numbers_say(numbers: LineNumbers) -> None:
     text = "\n".join(line_section(numbers).findings)
     assert "Score of at least 90 at alpha = 1.0" not in text
     assert "is reached first at width 8 by a; nowhere up to 8 by b." in text
-    assert "ours agree: in score at alpha 1 and width up to 4, b is better than a in the mean at 2 of 2 places" in text
+    assert (
+        "ours agree in the mean: in score at alpha 1 and width up to 4, b is better than a in the mean at 2 of 2 places"
+        in text
+    )
     assert "every one of its trials is better at 1, and worse at 0" in text
     assert "1 fit stopped at the limit" in text and "b alpha=1.0 d=8 seed=1" in text
 

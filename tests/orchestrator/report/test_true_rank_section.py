@@ -22,7 +22,8 @@ REQUEST = TrueRank(metrics=METRICS)
 
 
 def truth(press64: int, press32: int, **changes: Any) -> dict[str, Any]:
-    about = {"language_rank": 20, "true_rank": 20, "different_contexts": 900, "entropy_perplexity": 101.0}
+    about = {"language_rank": 20, "true_rank": 20, "different_contexts": 900}
+    about |= {"entropy_perplexity": 101.0, "shares_perplexity": 140.0}
     presses = {"press_rank": press32, "press_rank_float64": press64, "press_rank_float32": press32}
     return {**ranks(press32, 20, 19.6), "test_perplexity": 100.0, **about, **presses, **changes}
 
@@ -91,7 +92,7 @@ def test_it_says_plainly_which_metric_finds_the_rank_and_which_not() -> None:
 def test_a_text_of_too_few_contexts_is_said_to_be_one() -> None:
     few = {name: truth(17, 17, true_rank=17, different_contexts=17) for name in list(METRICS_BY_NAME)[:1]}
     first, second, *_ = true_rank_section(numbers(few)).findings
-    assert "has rank 20; the rows measured, after 17 different contexts, have rank 17" in first
+    assert "has rank 20; the rows measured (2,000 test tokens, 17 different ones) have rank 17" in first
     assert "Press rank (float64) and Press rank (float32) find the true rank, 17" in second
 
 

@@ -135,7 +135,7 @@ def test_word_pairs_agree_where_counted_and_are_open_with_a_reason_elsewhere() -
     assert (verdicts.count("agrees"), verdicts.count("differs"), verdicts.count("open")) == (25, 1, 13)
     for check in found:
         if check.verdict == "open":
-            assert check.rule == "train.txt is missing: fetch it; then type python sweep.py retry published"
+            assert check.rule == "train.txt is missing: fetch it"
 
 
 def test_a_cell_is_looked_up_by_what_names_one_line() -> None:
