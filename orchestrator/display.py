@@ -81,7 +81,8 @@ class _Watching:
         self.finished_trials = 0
         self.failures: list[str] = []
         self.running: dict[str, _Running] = {}
-        self.started_s = time.monotonic()
+        self._first_wave = 0
+        self._first_wave_over_s = 0.0
 
     def started(self, trial_id: str, name: str) -> None:
         """A worker took the trial up."""
@@ -94,19 +95,24 @@ class _Watching:
 
     def _end(self, trial_id: str, outcome: TrialOutcome) -> str:
         """Count it; returns its line."""
+        self._first_wave = self._first_wave or len(self.running)
         running = self.running.pop(trial_id, None)
         name = running.name if running else trial_id[:12]
         self.finished_trials += 1
+        if self.finished_trials <= self._first_wave:
+            self._first_wave_over_s = time.monotonic()
         line = f"{name}: {_result(outcome)}"
         if outcome.state not in ("done", "pruned"):
             self.failures.append(line)
         return line
 
     def remaining_s(self) -> float | None:
-        """Extrapolated from the trials that have ended; None before the first."""
-        if not self.finished_trials:
+        """Extrapolated from the trials that ended after the first wave, which shares its time with the start of Ray
+        and of the workers; None before."""
+        counted_trials = self.finished_trials - self._first_wave
+        if counted_trials <= 0:
             return None
-        each_s = (time.monotonic() - self.started_s) / self.finished_trials
+        each_s = (time.monotonic() - self._first_wave_over_s) / counted_trials
         return each_s * (self.total - self.finished_trials)
 
 

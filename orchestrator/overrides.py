@@ -72,13 +72,17 @@ def _require_keys(overrides: Mapping[str, Any], keys: Sequence[list[str]], conte
         if without:
             raise UserError(
                 f"--set takes keys that every trial has, and {len(without)} of {len(of_them)} trials, such as one of "
-                f"{_what(without[0])}, have no {key!r}: write a study of those that do"
+                f"{_what(without[0], key)}, have no {key!r}: write a study of those that do"
             )
 
 
-def _what(content: Mapping[str, Any]) -> str:
-    layer = content.get("output_layer")
-    return f"output layer {layer['name']}" if layer else f"kind {content['kind']}"
+def _what(content: Mapping[str, Any], key: str) -> str:
+    """The part of a trial that decides whether it has the key: "output layer softmax"."""
+    name = key.partition(".")[0]
+    part = content.get(name)
+    if isinstance(part, dict) and "name" in part:
+        return f"{name.replace('_', ' ')} {part['name']}"
+    return f"kind {content['kind']}"
 
 
 def _replaced(content: dict[str, Any], overrides: Mapping[str, Any]) -> AnyConfig:

@@ -63,7 +63,9 @@ def read_own(contexts: Path | None, benchmarks: Path | None) -> OwnInputs:
 
 def _require(study: Study, measurement: str, option: str) -> None:
     if measurement not in study.measurements:
+        cure = f", or add {measurement} to the study's measurements" if study.reads_text else ""
+        measured = ", ".join(study.measurements) or "nothing of that kind"
         raise UserError(
-            f"{option} is for studies that measure {measurement}, and {study.name} measures "
-            f"{', '.join(study.measurements)}: leave it out, or add {measurement} to the study's measurements"
+            f"{option} is for studies that measure {measurement}, and {study.name} measures {measured}: "
+            f"leave it out{cure}"
         )

@@ -119,9 +119,9 @@ class _Tasks:
     def leave(self) -> None:
         """Record what those that still ran have left.
 
-        They end with the connection to Ray. To cancel them before is no kindness: where an answer is on its way at
-        that moment, Ray 2.60 aborts the driver ("Tried to complete task that was not pending"). Of a cluster that
-        outlives this run, what a worker writes after this is for the next run to record.
+        They are not cancelled: where an answer is on its way at that moment, Ray 2.60 aborts the driver ("Tried to
+        complete task that was not pending"). They end with the connection to Ray, which `all` keeps for its other
+        studies; what a worker writes after this is for the next run to record.
         """
         for trial in self._flights.values():
             self._record(trial)
