@@ -22,7 +22,7 @@ REQUEST = TrueRank(metrics=METRICS)
 
 
 def truth(press64: int, press32: int, **changes: Any) -> dict[str, Any]:
-    about = {"language_rank": 20, "true_rank": 20, "different_contexts": 900}
+    about: dict[str, Any] = {"language_rank": 20, "true_rank": 20, "different_contexts": 900}
     about |= {"entropy_perplexity": 101.0, "shares_perplexity": 140.0}
     presses = {"press_rank": press32, "press_rank_float64": press64, "press_rank_float32": press32}
     return {**ranks(press32, 20, 19.6), "test_perplexity": 100.0, **about, **presses, **changes}
