@@ -1,4 +1,4 @@
-"""A scale is the paper's where it changes no trial, whatever its name; what trains nothing is not said to be trained."""
+"""A scale is the paper's where it changes no trial, whatever its name; a plan says what its trials have."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_words_and_models_are_spoken_of_where_there_are_any() -> None:
 
 
 def test_a_corpus_for_a_study_that_reads_its_own_is_refused_with_their_names() -> None:
-    with pytest.raises(UserError, match="published always reads ptb and wikitext-2: .*--data-dir"):
+    with pytest.raises(UserError, match=r"published always reads ptb and wikitext-2: .*--data-dir"):
         make_plan(load_study("published"), scale_named("quick"), "ptb", None, {})
     with pytest.raises(UserError, match="press_robustness reads none"):
         make_plan(load_study("press_robustness"), scale_named("quick"), "ptb", None, {})
