@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.display import counted, duration, on_corpus
+from orchestrator.paper_scale import is_paper_scale, scale_summary
 from orchestrator.plan import Plan
 from orchestrator.store.records import StudyKey, TrialState
 from orchestrator.tuning.outlook import outlook
@@ -64,9 +65,10 @@ def opening(
     names = ", ".join(dict.fromkeys(name for each in lacking.values() for name in each))
     later = f", {len(lacking)} of them to be measured again for: {names}" if lacking else ""
     with_set = f", with {plan.key.overrides}" if plan.key.overrides != "{}" else ""
+    summary = scale_summary(plan.study, plan.scale.name)
     lines = [
         f"Study {plan.study.name}: {plan.study.title or plan.study.question}".rstrip(": "),
-        f"Scale {plan.scale.name} ({plan.scale.summary}){on_corpus(plan.corpus.name)}{with_set}",
+        f"Scale {plan.scale.name} ({summary}){on_corpus(plan.corpus.name)}{with_set}",
         *map(str, outlook(plan)),
         f"{counted(plan.total, 'trial')}: {missing} to run, {done} already done{later}{troubled}.",
     ]
@@ -90,7 +92,7 @@ def paper_command(argument: str, study: Study, key: StudyKey, typed: Sequence[st
     The corpora are the paper's, but for a generated language, which is a question of its own; of a study without any,
     the one at hand, or Penn Treebank in place of the built-in.
     """
-    if key.scale == "paper" or study.same_at_every_scale:
+    if is_paper_scale(study, key.scale):
         return None
     generated = markov_rank(key.corpus) is not None
     corpora = (key.corpus,) if generated else study.corpora or ("ptb" if key.corpus == "pydocs" else key.corpus,)

@@ -37,9 +37,9 @@ def on_corpus(corpus: str) -> str:
     return "" if corpus == NO_TEXT.name else f", corpus {corpus}"
 
 
-def counted(number: int, noun: str) -> str:
-    """ "1 trial", "72 trials"."""
-    return f"{number:,} {noun}{'s' * (number != 1)}"
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """ "1 trial", "72 trials"; `plural` where an s is not enough."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 @dataclass

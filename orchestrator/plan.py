@@ -138,6 +138,12 @@ def make_plan(
 def _corpus(study: Study, corpus: str, data_dir: Path | None) -> tuple[CorpusIdentity, Path | None]:
     if not study.reads_text:
         if corpus != NO_TEXT.name:
+            if study.always_reads:
+                texts = " and ".join(study.always_reads)
+                raise UserError(
+                    f"--corpus names the text of a study that takes any, and {study.name} always reads {texts}: leave "
+                    "it away, and give their folder with --data-dir"
+                )
             raise UserError(f"--corpus is for studies that read text, and {study.name} reads none: leave it away")
         return NO_TEXT, None
     name, data_dir = resolve_argument(corpus, data_dir)
@@ -147,12 +153,23 @@ def _corpus(study: Study, corpus: str, data_dir: Path | None) -> tuple[CorpusIde
 def _named_trials(
     study: Study, scale: Scale, corpus: CorpusConfig, overrides: Mapping[str, Any]
 ) -> list[tuple[str, AnyConfig]]:
+    configs = _written(study, scale, corpus)
+    resolved = apply_overrides([apply_scale(scale, config) for config in configs], overrides)
+    return list(zip(_names(study, configs, resolved, overrides), resolved, strict=True))
+
+
+def trials_at(study: Study, scale: Scale, corpus: CorpusConfig) -> list[AnyConfig]:
+    """The trials of a study that tunes nothing, as the scale has them. Raises UserError where it cannot make them."""
+    return [apply_scale(scale, config) for config in _written(study, scale, corpus)]
+
+
+def _written(study: Study, scale: Scale, corpus: CorpusConfig) -> list[AnyConfig]:
+    """The trials that the scale runs, as the study has written them."""
     configs = _trials_of(study, corpus)
     if scale.name == "smoke":
         with _blaming(study, "its corner function"):
             configs = list((study.corner or smoke_corner)(configs))
-    resolved = apply_overrides([apply_scale(scale, config) for config in configs], overrides)
-    return list(zip(_names(study, configs, resolved, overrides), resolved, strict=True))
+    return configs
 
 
 def _tuning_plan(
@@ -190,7 +207,8 @@ def _trials_of(study: Study, corpus: CorpusConfig) -> list[AnyConfig]:
     wrong = next((config for config in configs if not isinstance(config, KINDS)), None)
     if wrong is not None:
         raise UserError(
-            f"the trials of a study are TrialConfig objects; {study.name} yields a {type(wrong).__name__}: mend it"
+            f"the trials of a study are configs of {', '.join(kind.__name__ for kind in KINDS[:-1])} or "
+            f"{KINDS[-1].__name__}; {study.name} yields a {type(wrong).__name__}: mend it"
         )
     with _blaming(study, "its trials function"):
         # What is run is read from JSON; a config made past validation would be another trial there than here.

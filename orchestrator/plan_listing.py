@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
@@ -12,11 +12,12 @@ from orchestrator.display import counted, duration, on_corpus
 from orchestrator.estimates import CORE_BASIS, MEMORY_BASIS, V100_BASIS
 from orchestrator.listing import print_records
 from orchestrator.tuning.outlook import outlook
+from trainables.experiment_configs import WordPairsConfig
 from trainables.parameters import in_millions
 
 if TYPE_CHECKING:
     from orchestrator.estimates import Estimate
-    from orchestrator.plan import Plan
+    from orchestrator.plan import Plan, TrialPlan
     from orchestrator.tuning.outlook import StageOutlook
 
 
@@ -68,11 +69,12 @@ def _plan_records(plans: Sequence[Plan]) -> list[dict[str, Any]]:
             "corpus": plan.corpus.name,
             "name": trial.name,
             "trial_id": trial_id,
-            "parameters": trial.parameters,
-            "estimated_gpu_hours": float(f"{trial.estimate.gpu_hours:.6g}"),
+            # Nothing where there is nothing to be said: a trial that fits no numbers, or that a GPU is nothing to.
+            "parameters": trial.parameters or None,
+            "estimated_gpu_hours": float(f"{trial.estimate.gpu_hours:.6g}") if _on_gpu(trial) else None,
             "estimated_core_hours": float(f"{trial.estimate.core_hours:.6g}"),
             "estimated_memory_gb": round(trial.estimate.memory_gb, 2),
-            "estimated_gpu_memory_gb": round(trial.estimate.gpu_memory_gb, 2),
+            "estimated_gpu_memory_gb": round(trial.estimate.gpu_memory_gb, 2) if _on_gpu(trial) else None,
             "estimate_basis": f"GPU: {V100_BASIS}. Core: {CORE_BASIS}. Memory: {MEMORY_BASIS}.",
             "config": trial.config.model_dump(mode="json"),
         }
@@ -86,9 +88,9 @@ def _print_trials(records: Sequence[Mapping[str, Any]], console: Console) -> Non
             **record,
             "study": _first_of(record["study"]),
             "id": record["trial_id"][:12],
-            "millions": in_millions(record["parameters"]) + "M",
-            "hours": _hours(record["estimated_gpu_hours"]),
-            "memory": f"{record['estimated_gpu_memory_gb']:.1f} GB",
+            "millions": _shown(record["parameters"], lambda count: in_millions(count) + "M"),
+            "hours": _shown(record["estimated_gpu_hours"], _hours),
+            "memory": _shown(record["estimated_gpu_memory_gb"], lambda size: f"{size:.1f} GB"),
         }
         for record in records
     ]
@@ -102,6 +104,15 @@ def _print_trials(records: Sequence[Mapping[str, Any]], console: Console) -> Non
     }
     several = {"study": "study"} if len({record["study"] for record in records}) > 1 else {}
     print_records(shown, {**several, **headings}, "table", console)
+
+
+def _on_gpu(trial: TrialPlan) -> bool:
+    """Whether a GPU computes anything of it."""
+    return not isinstance(trial.config, WordPairsConfig)
+
+
+def _shown(value: Any, form: Callable[[Any], str]) -> str:
+    return "\N{EN DASH}" if value is None else form(value)
 
 
 def _first_of(studies: str) -> str:

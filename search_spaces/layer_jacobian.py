@@ -51,6 +51,7 @@ STUDY = Study(
     label=label,
     corner=corner,
     reads_text=False,
+    trains=False,
     measurements=("layer_jacobian@1",),
     analyses=(
         JacobianSpectra(benchmark="layer_gates"),

@@ -105,8 +105,10 @@ class Study:
     """The corpora of the paper; empty where there is none."""
     reads_text: bool = True
     """False where no trial has a corpus; `trials` then gets one that is called "none"."""
-    same_at_every_scale: bool = False
-    """True where no scale makes anything smaller, so that each of them is the paper's."""
+    always_reads: tuple[str, ...] = ()
+    """Corpora that trials read besides, whatever the one that is asked for; from the folder of `--data-dir`."""
+    trains: bool = True
+    """False where no trial trains or fits anything."""
     measurements: tuple[str, ...] = ("perplexity@1", "spectrum@1")
     analyses: tuple[Analysis, ...] = (Correlation(),)
     deviations: tuple[str, ...] = ()
@@ -124,7 +126,7 @@ class Study:
             "name",
             "plain letters, digits and underscores, with dots and hyphens between them, as folders are called by it",
         )
-        for name in ("corpora", "measurements", "deviations"):
+        for name in ("corpora", "always_reads", "measurements", "deviations"):
             texts = getattr(self, name)
             _require(
                 isinstance(texts, (tuple, list)) and all(isinstance(text, str) for text in texts),

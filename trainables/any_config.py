@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 
 from pydantic import Field, TypeAdapter
 
@@ -17,25 +17,17 @@ from trainables.experiment_configs import (
 )
 from trainables.layer_configs import OutputLayerConfig
 
-AnyConfig = Annotated[
+_Kind = (
     TrialConfig
     | DirichletConfig
     | LayerJacobianConfig
     | LayerTaskConfig
     | PressNoiseConfig
     | TrueRankConfig
-    | WordPairsConfig,
-    Field(discriminator="kind"),
-]
-KINDS = (
-    TrialConfig,
-    DirichletConfig,
-    LayerJacobianConfig,
-    LayerTaskConfig,
-    PressNoiseConfig,
-    TrueRankConfig,
-    WordPairsConfig,
+    | WordPairsConfig
 )
+AnyConfig = Annotated[_Kind, Field(discriminator="kind")]
+KINDS: tuple[type[_Kind], ...] = get_args(_Kind)
 """The classes of `AnyConfig`, for `isinstance`."""
 _CONFIG: TypeAdapter[AnyConfig] = TypeAdapter(AnyConfig)
 

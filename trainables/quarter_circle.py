@@ -21,9 +21,9 @@ def rank_with_noise(tolerance: float, *, variance: float, size: int, rank: int) 
     The matrix' own singular values count as above it. Beside so strong directions the others are those of the noise in
     the `size` - `rank` dimensions that are left.
     """
-    if variance == 0:
-        return float(rank)
     left = size - rank
+    if variance == 0 or left == 0:
+        return float(rank)
     return rank + left * (1 - share_below(tolerance / math.sqrt(variance * left)))
 
 

@@ -48,19 +48,43 @@ class NoiseLine:
 class TripLine:
     """A matrix after so many round trips."""
 
-    precision: str
     trips: int
+    """0 is the matrix itself."""
     counted: Mapping[str, int]
-    largest_below: float | None
-    """The largest singular value that is not counted, in units of the tolerance; None before the first trip."""
+    largest_below: float
+    """The largest singular value that the Press rank does not count, in units of its tolerance."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RoundTrips:
+    """One matrix on its round trips."""
+
+    variance: float
+    """Of its noise; 0 without."""
+    precision: str
+    size: int
+    rank: int
+    """Without noise."""
+    keeps_all: bool
+    """Of the directions; else as many as the Press rank counts."""
+    lines: tuple[TripLine, ...]
+
+    def first_moved(self, name: str) -> TripLine | None:
+        """The first line in which the rank of that name is not the matrix' own."""
+        return next((line for line in self.lines if line.counted[name] != self.lines[0].counted[name]), None)
+
+    @property
+    def moved(self) -> bool:
+        """Whether any rank did."""
+        return any(self.first_moved(name) for name in RANKS)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PressNoiseNumbers:
-    """All lines, the most noise first, and what the printed ranks fit."""
+    """All lines, the most noise first, all round trips, and what the printed ranks fit."""
 
     noise: tuple[NoiseLine, ...]
-    trips: tuple[TripLine, ...]
+    trips: tuple[RoundTrips, ...]
     fit: PrintedFit
 
     @property
@@ -78,7 +102,7 @@ def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:
     noise = [_noise_line(row, fit) for row in known if not row["round_trips"]]
     return PressNoiseNumbers(
         noise=tuple(sorted(noise, key=lambda line: (line.precision != "float64", -line.variance))),
-        trips=tuple(line for row in known if row["round_trips"] for line in _trip_lines(row)),
+        trips=tuple(sorted((_round_trips(row) for row in known if row["round_trips"]), key=_order)),
         fit=fit,
     )
 
@@ -104,15 +128,25 @@ def _printed(variance: float) -> dict[str, int]:
     return {name: int(row[name]) for name in RANKS if row[name]}
 
 
-def _trip_lines(row: Mapping[Any, Any]) -> list[TripLine]:
-    lines = [_trip_line(row, 0, "noisy_")]
-    return lines + [_trip_line(row, trip, f"round_trip {trip} ") for trip in range(1, int(row["round_trips"]) + 1)]
+def _round_trips(row: Mapping[Any, Any]) -> RoundTrips:
+    prefixes = ["noisy_", *(f"round_trip {trip} " for trip in range(1, int(row["round_trips"]) + 1))]
+    return RoundTrips(
+        variance=float(row["noise_variance"]),
+        precision=row["precision"],
+        size=int(row["size"]),
+        rank=int(row["rank"]),
+        keeps_all=row["kept"] == "all",
+        lines=tuple(_trip_line(row, trip, prefix) for trip, prefix in enumerate(prefixes)),
+    )
+
+
+def _order(trips: RoundTrips) -> tuple[bool, bool, float]:
+    return trips.keeps_all, trips.precision != "float64", -trips.variance
 
 
 def _trip_line(row: Mapping[Any, Any], trip: int, prefix: str) -> TripLine:
     return TripLine(
-        precision=row["precision"],
         trips=trip,
         counted={name: int(row[prefix + name]) for name in RANKS},
-        largest_below=float(row[f"{prefix}below_tolerance"]) if trip else None,
+        largest_below=float(row[f"{prefix}below_tolerance"]),
     )

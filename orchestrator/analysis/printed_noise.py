@@ -29,6 +29,18 @@ class PrintedFit:
     """Noise variance -> printed less predicted rank."""
 
     @property
+    def informative(self) -> tuple[float, ...]:
+        """The noise variances whose rank says anything of the tolerance: one a tenth off would give another.
+
+        The other ranks are those of a full and of a noiseless matrix, which any tolerance gives.
+        """
+        return tuple(
+            variance
+            for variance, predicted in self.predicted.items()
+            if abs(_predict(1.1 * self.tolerance, variance) - predicted) > COUNT_SPREAD
+        )
+
+    @property
     def sigma_max(self) -> float:
         """The largest singular value of a 10,000 x 10,000 matrix that has this Press tolerance in float64."""
         return self.tolerance / (0.5 * math.sqrt(2 * SIZE + 1) * FLOAT64_EPS)

@@ -12,6 +12,7 @@ import jinja2
 from orchestrator.analysis.environments import Environment
 from orchestrator.analysis.frames import FlatResults
 from orchestrator.analysis.summary import StudySummaryNumbers
+from orchestrator.paper_scale import is_paper_scale
 from orchestrator.report import formats, sentences, tables
 from orchestrator.report.figures import DrawnFigure
 from orchestrator.report.glossary import terms
@@ -72,15 +73,15 @@ def compose(
     key = summary.key
     corpus = f", corpus {formats.corpus_title(key.corpus)}" if study.reads_text else ""
     smaller = "not the paper's models" if study.reads_text else "less is computed than at scale paper"
-    whole = key.scale == "paper" or study.same_at_every_scale
     return Page(
         title=study.title or study.name,
-        variant=f"Study {key.study}, scale {key.scale}{corpus}" + ("" if whole else f": {smaller}"),
+        variant=f"Study {key.study}, scale {key.scale}{corpus}"
+        + ("" if is_paper_scale(study, key.scale) else f": {smaller}"),
         source=study.source,
         question=study.question,
         findings=sentences.findings(summary, [text for part in parts for text in part.section.findings]),
         cautions=sentences.cautions(study, summary, environment),
-        run=_run(summary, environment),
+        run=_run(study, summary, environment),
         paper_command=paper_command,
         trouble=tables.trouble_table(summary),
         correlations=tables.correlations_table(summary),
@@ -117,12 +118,14 @@ def template(name: str) -> jinja2.Template:
     return templates.get_template(name)
 
 
-def _run(summary: StudySummaryNumbers, environment: Environment) -> list[tuple[str, str]]:
+def _run(study: Study, summary: StudySummaryNumbers, environment: Environment) -> list[tuple[str, str]]:
     key = summary.key
     shown = ", ".join(str(seed) for seed in summary.seeds[:SEEDS_SHOWN])
     seeds = shown + (f" and {len(summary.seeds) - SEEDS_SHOWN} more" if len(summary.seeds) > SEEDS_SHOWN else "")
     counts = ", ".join(f"{count} {state}" for state, count in summary.counts.items())
-    lines = [("scale", key.scale), ("corpus", formats.corpus_title(key.corpus)), ("trials", counts), ("seeds", seeds)]
+    lines = [("scale", key.scale), ("corpus", formats.corpus_title(key.corpus)), ("trials", counts)]
+    if study.trains or len(summary.seeds) > 1:
+        lines.append(("seeds", seeds))
     if key.overrides != "{}":
         lines.append(("settings", key.overrides))
     lines += [(name, formats.counted(values)) for name, values in environment.items()]

@@ -8,6 +8,7 @@ from orchestrator.analysis.comparison import ComparedCorrelation, PublishedValue
 from orchestrator.analysis.environments import Environment
 from orchestrator.analysis.summary import Extremes, StudySummaryNumbers
 from orchestrator.display import counted
+from orchestrator.paper_scale import is_paper_scale
 from orchestrator.report import formats
 from search_spaces.study import Study
 
@@ -97,8 +98,7 @@ def comparisons(summary: StudySummaryNumbers) -> list[str]:
 
 def cautions(study: Study, summary: StudySummaryNumbers, environment: Environment) -> list[str]:
     """What keeps the numbers from saying more; `environment` is what the done trials were computed with."""
-    other = [] if study.same_at_every_scale else _not_the_paper(study, summary)
-    return [*other, *_not_alike(environment), *_limits(summary)]
+    return [*_not_the_paper(study, summary), *_not_alike(environment), *_limits(study, summary)]
 
 
 def _not_alike(environment: Environment) -> list[str]:
@@ -118,7 +118,7 @@ def _not_alike(environment: Environment) -> list[str]:
 def _not_the_paper(study: Study, summary: StudySummaryNumbers) -> list[str]:
     key, published = summary.key, summary.has_published
     sentences = []
-    if key.scale != "paper":
+    if not is_paper_scale(study, key.scale):
         smaller = (
             "trains other, smaller models on less text than the paper"
             if study.reads_text
@@ -136,9 +136,9 @@ def _not_the_paper(study: Study, summary: StudySummaryNumbers) -> list[str]:
     return sentences
 
 
-def _limits(summary: StudySummaryNumbers) -> list[str]:
+def _limits(study: Study, summary: StudySummaryNumbers) -> list[str]:
     sentences = []
-    if summary.trials_per_setting == 1 and summary.trials > 1:
+    if study.trains and summary.trials_per_setting == 1 and summary.trials > 1:
         sentences.append("Each setting was trained once: how much a number moves with the seed is not measured here.")
     windows = [line.window for line in summary.correlations if line.window is not None]
     if windows:

@@ -50,3 +50,7 @@ def test_the_tolerance_is_found_again_from_a_count() -> None:
 
 def test_without_noise_the_rank_is_the_matrix_own() -> None:
     assert rank_with_noise(1e-9, variance=0.0, size=100, rank=7) == 7
+
+
+def test_a_matrix_of_full_rank_has_no_room_for_noise() -> None:
+    assert rank_with_noise(1e-9, variance=1e-6, size=20, rank=20) == 20

@@ -32,8 +32,10 @@ def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
     tolerance = press_tolerance(sigma, rows=config.size, columns=config.size, eps=eps)
     metrics: dict[str, Metric] = {"noisy_sigma_max": float(sigma[0]), "noisy_press_tolerance": tolerance}
     metrics |= {f"noisy_{name}": value for name, value in _ranks(sigma, eps).items()}
+    metrics["noisy_below_tolerance"] = _largest_below(sigma, eps)
     for trip in range(1, config.round_trips + 1):
-        matrix_NV = round_trip(matrix_NV, int(_ranks(sigma, eps)["press_rank"]))
+        kept = config.size if config.kept == "all" else _ranks(sigma, eps)["press_rank"]
+        matrix_NV = round_trip(matrix_NV, kept)
         sigma = _singular_values(matrix_NV)
         metrics |= {f"round_trip {trip} {name}": value for name, value in _ranks(sigma, eps).items()}
         metrics[f"round_trip {trip} below_tolerance"] = _largest_below(sigma, eps)

@@ -5,18 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from orchestrator.analysis.recomputed.check import CORPORA, PERPLEXITY_ROUNDING, Check, Printed, look, places, same
+from orchestrator.analysis.recomputed.check import (
+    CORPORA,
+    MODELS,
+    PERPLEXITY_ROUNDING,
+    Check,
+    Printed,
+    look,
+    places,
+    same,
+)
 from search_spaces.published import rows
 from trainables.corpora.known import KNOWN
 
 AVERAGING = "sm_table10_11_averaging"
-MODELS = {"SS": "sigsoftmax", "LMS-PLIF": "lms_plif", "MoS": "mos"}
+COLUMNS = {"SS": "sigsoftmax", "LMS-PLIF": "lms_plif", "MoS": "mos"}
 EXACT = 1e-9
 
 
 def checks() -> Iterator[Check]:
     """Everything that a sum, a difference or a count decides."""
-    for column, model in MODELS.items():
+    for column, model in COLUMNS.items():
         yield _rank_of_table1(column, model)
         yield _difference_of_table1(column, model)
     yield _reported_by_the_talk()
@@ -151,7 +160,7 @@ def _text() -> Iterator[Check]:
         ("moc", "nt_asgd", "57.40"),
     ):
         number = _ptb(model, averaging)
-        name = f"text on the qualitative analysis, PTB, {model}"
+        name = f"text on the qualitative analysis, PTB, {MODELS[model]}"
         rule = f"the same number in SM Table 10, {averaging.upper().replace('_', '-')}, digit by digit"
         yield _sentence(name, "test perplexity", printed, number.shown, rule, covers=[number])
 

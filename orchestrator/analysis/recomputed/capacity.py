@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orchestrator.analysis.recomputed.check import CORPORA, Check, Place, Printed, look
+from orchestrator.analysis.recomputed.check import AVERAGING, CORPORA, MODELS, Check, Place, Printed, look
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.fair_capacity import TUNING
 from search_spaces.models import trial
@@ -28,7 +28,7 @@ def checks() -> Iterator[Check]:
     for line, row in enumerate(rows("table2_seeds")):
         yield _count("Table 2", "table2_seeds", line, _config(row["corpus"], row["model"]))
     for line, row in enumerate(rows("sm_table10_11_averaging")):
-        name = f"{'SM Table 10' if row['corpus'] == 'ptb' else 'SM Table 11'}, {row['averaging']}"
+        name = f"{'SM Table 10' if row['corpus'] == 'ptb' else 'SM Table 11'}, {AVERAGING[row['averaging']]}"
         yield _count(name, "sm_table10_11_averaging", line, _config(row["corpus"], row["model"]))
     for line, row in enumerate(rows("sm_table4_5_mos_k")):
         config = awd_lstm(_corpus(row["corpus"]), MosConfig(mixtures=int(row["mixtures"])))
@@ -59,7 +59,7 @@ def _config(corpus: str, model: str) -> TrialConfig:
 
 def _count(source: str, table: str, line: int, config: TrialConfig) -> Check:
     row = rows(table)[line]
-    label = " ".join(row[key] if key == "model" else f"K={row[key]}" for key in ("model", "mixtures") if key in row)
+    label = MODELS[row["model"]] if "model" in row else f"K={row['mixtures']}"
     found, printed = in_millions(parameters(config)), float(row["params_millions"])
     return Check(
         source=f"{source}, {CORPORA[config.corpus.name]}, {label}",
@@ -102,13 +102,13 @@ def _of_talk(corpus: str, model: str) -> Check:
     exact = parameters(_config(corpus, TALK[model])) / 1e6
     cut, rounded = int(exact * 10**decimals) / 10**decimals, round(exact, decimals)
     return Check(
-        source=f"the talk, {CORPORA[corpus]}, {model}",
+        source=f"the talk, {CORPORA[corpus]}, {MODELS[model]}",
         what="parameters, in millions",
         printed=printed.text,
         recomputed=f"{exact:.2f}",
         rule="arithmetic on the AAAI paper's configuration, cut off or rounded to the digits printed; the talk does "
-        "not print its own configuration",
-        verdict="agrees" if printed.value in (cut, rounded) else "differs",
+        "not print its own configuration, so it need not follow",
+        verdict="compatible" if printed.value in (cut, rounded) else "explained",
         covers=(printed.place,),
     )
 
@@ -119,8 +119,8 @@ def _two_a_knot(corpus: str, model: str) -> Check:
     printed, without = _talk(corpus, model), _talk(corpus, plain)
     found = without.value + 2 * knots / 1e6
     return Check(
-        source=f"the talk, {CORPORA[corpus]}, {model}",
-        what=f"parameters more than {plain}, in millions",
+        source=f"the talk, {CORPORA[corpus]}, {MODELS[model]}",
+        what=f"parameters more than {MODELS[plain]}, in millions",
         printed=f"{printed.value - without.value:.1f}",
         recomputed=f"{2 * knots / 1e6:.1f}",
         rule=f"two numbers for each of {knots:,.0f} knots, to the digit printed",

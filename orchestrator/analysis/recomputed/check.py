@@ -9,13 +9,28 @@ from typing import Literal
 from search_spaces.published import rows
 
 Verdict = Literal["agrees", "compatible", "explained", "differs", "open"]
-"""agrees: the printed value comes out. compatible: other printed values leave a range, and it lies inside. explained:
-it does not come out, and the paper says why it need not. differs: it does not come out. open: what it takes is not
-here."""
+"""agrees: the printed value comes out. compatible: it lies inside what other printed values leave open, which a wrong
+one could do as well. explained: it does not come out, and need not, for a reason that the rule says. differs: it does
+not come out. open: what it takes is not here."""
 
 PERPLEXITY_ROUNDING = 0.005
 """Half a unit of the last digit that the AAAI paper prints of a perplexity and of its deviation."""
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}
+MODELS = {
+    "softmax": "softmax",
+    "sigsoftmax": "SigSoftmax",
+    "gss": "GSS",
+    "lms_plif": "LMS-PLIF",
+    "mos": "MoS",
+    "moc": "MoC",
+    "mos_dagger": "MoS\N{DAGGER}",
+    "softmax_double_dagger": "Softmax\N{DOUBLE DAGGER}",
+    "lms_plif_1e5": "LMS-PLIF with 100,000 knots",
+    "mos_15": "MoS, K = 15",
+    "mos_15_plif_1e6": "MoS-PLIF with 1,000,000 knots",
+}
+"""Models as the papers write them, by their names in the tables' files."""
+AVERAGING = {"et_asgd": "ET-ASGD", "nt_asgd": "NT-ASGD"}
 
 
 @dataclass(frozen=True, order=True)

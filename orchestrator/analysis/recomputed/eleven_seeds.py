@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from orchestrator.analysis.recomputed.check import CORPORA, PERPLEXITY_ROUNDING, Check, Printed, look, same
+from orchestrator.analysis.recomputed.check import CORPORA, MODELS, PERPLEXITY_ROUNDING, Check, Printed, look, same
 from search_spaces.models import FIVE
 
 SEEDS = 11
@@ -37,7 +37,7 @@ def _test_perplexity(corpus: str, model: str) -> Iterator[Check]:
     authors = _authors(corpus, model, "test_ppl")
     covers = (mean.place, mean_10.place, authors.place)
     joined = (10 * mean_10.value + authors.value) / SEEDS
-    source = f"Table 2, {CORPORA[corpus]}, {model}"
+    source = f"Table 2, {CORPORA[corpus]}, {MODELS[model]}"
     yield Check(
         source=source,
         what="mean test perplexity",
@@ -84,7 +84,7 @@ def _one_of_eleven(corpus: str, model: str, quantity: str) -> Check:
     distance = abs(authors.value - mean.value)
     allowed = SAMUELSON * (sd.value + rounding) + 2 * rounding
     return Check(
-        source=f"Table 2, {CORPORA[corpus]}, {model}",
+        source=f"Table 2, {CORPORA[corpus]}, {MODELS[model]}",
         what=f"{BOUNDED[quantity]}: mean and deviation",
         printed=f"{mean.shown} \N{PLUS-MINUS SIGN} {sd.shown}",
         recomputed=f"{authors.shown} is {distance:.4g} away",
@@ -100,7 +100,7 @@ def _frozen(corpus: str) -> Iterator[Check]:
     name = CORPORA[corpus]
     for what in ("mean", "sd"):
         yield same(
-            f"Table 4, {name}, lms_plif",
+            f"Table 4, {name}, LMS-PLIF",
             {"mean": "mean test perplexity", "sd": "deviation of the test perplexity"}[what],
             look("table4_plif_vs_frozen", f"lms_plif_test_{what}", corpus=corpus),
             look("sm_table1_significance", f"test_ppl_{what}", corpus=corpus, model="lms_plif"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orchestrator.analysis.recomputed.check import CORPORA, Check, Place, look, same
+from orchestrator.analysis.recomputed.check import AVERAGING, CORPORA, MODELS, Check, Place, look, same
 from search_spaces.models import FIVE
 from search_spaces.published import rows
 
@@ -21,7 +21,7 @@ def checks() -> Iterator[Check]:
     for line, row in enumerate(rows("sm_table10_11_averaging")):
         if row["model"] in ("softmax", "moc"):
             kind = "softmax_ss_gss_plif" if row["model"] == "softmax" else "mos_moc"
-            name = f"SM Table {10 if row['corpus'] == 'ptb' else 11}, {row['averaging']}"
+            name = f"SM Table {10 if row['corpus'] == 'ptb' else 11}, {AVERAGING[row['averaging']]}"
             yield _d_plus_2(name, Place("sm_table10_11_averaging", line, "press_rank"), kind)
     for line, row in enumerate(rows("sm_table4_5_mos_k")):
         if row["mixtures"] == "1":
@@ -37,7 +37,7 @@ def _d_plus_2(source: str, place: Place, kind: str) -> Check:
     found = int(width.text) + 2
     model = cells.get("model", "mos")
     return Check(
-        source=f"{source}, {CORPORA[corpus]}, {model}",
+        source=f"{source}, {CORPORA[corpus]}, {MODELS[model]}",
         what="Press rank",
         printed=printed,
         recomputed=str(found),
@@ -53,7 +53,7 @@ def _printed_again(corpus: str) -> Iterator[Check]:
     number = 10 if corpus == "ptb" else 11
     for model in FIVE:
         yield same(
-            f"Table 6, {name}, {model}",
+            f"Table 6, {name}, {MODELS[model]}",
             "Press rank",
             look("table6_rank_metrics", "press_rank", corpus=corpus, model=model),
             look(averaging, "press_rank", corpus=corpus, model=model, averaging="et_asgd"),

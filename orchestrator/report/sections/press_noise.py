@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from orchestrator.analysis.press_noise import EPSILONS, RANKS, NoiseLine, PressNoiseNumbers
+from orchestrator.analysis.press_noise import EPSILONS, RANKS, NoiseLine, PressNoiseNumbers, RoundTrips
 from orchestrator.analysis.printed_noise import COUNT_SPREAD, SIZE
 from orchestrator.display import counted
 from orchestrator.report import formats
@@ -27,7 +27,10 @@ METHOD = (
     "Press' rank is expected to be r + (n \N{MINUS SIGN} r)(1 \N{MINUS SIGN} F(tolerance / \N{SQUARE ROOT}(c "
     "(n \N{MINUS SIGN} r)))) for a matrix of rank r, F the law's distribution function. The law is given nothing but "
     "the matrix' own \N{GREEK SMALL LETTER SIGMA}_max; for the printed matrix, whose own "
-    "is not printed, one tolerance is fitted to all ranks. The noise is the same draw at every c, but for its size."
+    "is not printed, one tolerance is fitted to all ranks. The noise is the same draw at every c, but for its size; "
+    "how far a count moves from draw to draw is not measured here. A round trip decomposes the matrix, multiplies the "
+    "directions that are kept and decomposes the product. One that keeps as many as the Press rank counts throws away "
+    "what rounding has added; one that keeps all lets it add up."
 )
 
 
@@ -51,8 +54,10 @@ def _findings(numbers: PressNoiseNumbers) -> Iterator[str]:
         lines = [line for line in numbers.noise if line.precision == precision]
         if lines:
             yield from _of_precision(precision, lines)
-    if numbers.trips:
-        yield _of_trips(numbers)
+    for keeps_all in (False, True):
+        alike = [trips for trips in numbers.trips if trips.keeps_all == keeps_all]
+        if alike:
+            yield _of_trips(alike)
     yield from _of_printed(numbers)
 
 
@@ -85,24 +90,49 @@ def _of_precision(precision: str, lines: Sequence[NoiseLine]) -> Iterator[str]:
         yield f"In {precision}, no effective rank differs between the {counted(len(lines), 'variance')} of the noise."
 
 
-def _of_trips(numbers: PressNoiseNumbers) -> str:
-    moved = []
-    for precision in dict.fromkeys(line.precision for line in numbers.trips):
-        lines = [line for line in numbers.trips if line.precision == precision]
-        moved += [precision] * any(line.counted != lines[0].counted for line in lines)
-    below = max(line.largest_below or 0.0 for line in numbers.trips)
-    return (
-        f"SVD round trips change {'a rank in ' + ' and '.join(moved) if moved else 'no rank in any precision'}; the "
-        f"largest singular value that rounding leaves is {below:.2f} times the Press tolerance."
+def _of_trips(alike: Sequence[RoundTrips]) -> str:
+    """Of round trips that keep the same directions; each matrix is held against itself alone."""
+    moved = [trips for trips in alike if trips.moved]
+    text = (
+        f"SVD round trips that keep {_kept(alike[0])} change a rank of {len(moved)} of "
+        f"{counted(len(alike), 'matrix', 'matrices')}"
     )
+    if moved:
+        text += f": {'; '.join(map(_what_moved, moved))}"
+    below = max(line.largest_below for trips in alike for line in trips.lines)
+    text += f". The largest singular value that is not counted comes to {below:.2f} times the Press tolerance"
+    if not alike[0].keeps_all:
+        text += "; that no rank moves is all but decided by the cut" if not moved else ""
+    return f"{text}."
+
+
+def _kept(trips: RoundTrips) -> str:
+    return "all directions" if trips.keeps_all else "as many directions as the Press rank counts"
+
+
+def _what_moved(trips: RoundTrips) -> str:
+    """ "float64, no noise: Press rank from 10 to 11 with trip 5, no effective rank"."""
+    found = []
+    for name in RANKS:
+        if line := trips.first_moved(name):
+            before = trips.lines[0].counted[name]
+            found.append(f"{formats.title(name)} from {before:,} to {line.counted[name]:,} with trip {line.trips}")
+    if not any(trips.first_moved(name) for name in RANKS[1:]):
+        found.append("no effective rank")
+    return f"{trips.precision}, {_noise(trips)}: {', '.join(found)}"
+
+
+def _noise(trips: RoundTrips) -> str:
+    return f"c = {trips.variance:g}" if trips.variance else "no noise"
 
 
 def _of_printed(numbers: PressNoiseNumbers) -> Iterator[str]:
     fit = numbers.fit
     yield (
         f"Of the {len(fit.misses)} printed Press ranks, all lie within {fit.largest_miss:.1f} of the law with one "
-        f"tolerance, {fit.tolerance:.3g}, if c is the noise's variance and the matrix has {SIZE:,} rows: in float64 "
-        f"that is a largest singular value of {fit.sigma_max:,.0f}."
+        f"tolerance, {fit.tolerance:.3g}, if c is the noise's variance and the matrix has {SIZE:,} rows; only "
+        f"{len(fit.informative)} of them say anything of it, as the others are those of a full or a noiseless matrix. "
+        f"In float64 that is a largest singular value of {fit.sigma_max:,.0f}."
     )
     yield (
         f"A log-P matrix of {SIZE:,} contexts and {SIZE:,} words has a largest singular value of at least n ln n = "
@@ -127,10 +157,9 @@ def _noise_table(numbers: PressNoiseNumbers) -> TextTable:
         )
         for line in numbers.noise
     )
-    sizes = " or ".join(f"{size:,} x {size:,}" for size in dict.fromkeys(line.size for line in numbers.noise))
     return TextTable(
-        caption=f"Ranks of a {sizes} matrix with Gaussian noise of variance c; printed ones, of a {SIZE:,} x {SIZE:,} "
-        "matrix, in columns of their own and in brackets",
+        caption=f"Ranks of a {_sizes(numbers.noise)} matrix with Gaussian noise of variance c; printed ones, of a "
+        f"{SIZE:,} x {SIZE:,} matrix, in columns of their own and in brackets",
         head=(
             "c",
             "precision",
@@ -151,15 +180,26 @@ def _beside(line: NoiseLine, name: str) -> str:
 def _trip_table(numbers: PressNoiseNumbers) -> TextTable:
     body = tuple(
         (
-            Cell(text=line.precision, kind="name"),
+            Cell(text=trips.precision, kind="name"),
+            Cell(text="all" if trips.keeps_all else "those counted"),
+            Cell(text=f"{trips.variance:g}", number=trips.variance),
             Cell(text=str(line.trips), number=line.trips),
             *(Cell(text=f"{line.counted[name]:,}", number=line.counted[name]) for name in RANKS),
             Cell(text=formats.number(line.largest_below, digits=3), number=line.largest_below),
         )
-        for line in numbers.trips
+        for trips in numbers.trips
+        for line in trips.lines
     )
-    head = ("precision", "round trips", *(formats.title(name) for name in RANKS), "largest not counted / tolerance")
-    return TextTable(caption="Ranks after SVD round trips, no noise", head=head, body=body)
+    ranks = (formats.title(name) for name in RANKS)
+    return TextTable(
+        caption=f"Ranks of a {_sizes(numbers.trips)} matrix with Gaussian noise of variance c after SVD round trips",
+        head=("precision", "directions kept", "c", "round trips", *ranks, "largest not counted / tolerance"),
+        body=body,
+    )
+
+
+def _sizes(matrices: Sequence[NoiseLine | RoundTrips]) -> str:
+    return " or ".join(f"{size:,} x {size:,}" for size in dict.fromkeys(matrix.size for matrix in matrices))
 
 
 def _noise_csv(numbers: PressNoiseNumbers) -> Iterator[list[object]]:
@@ -172,15 +212,19 @@ def _noise_csv(numbers: PressNoiseNumbers) -> Iterator[list[object]]:
 
 
 def _trip_csv(numbers: PressNoiseNumbers) -> Iterator[list[object]]:
-    yield ["precision", "round_trips", *RANKS, "largest_below_in_tolerances"]
-    for line in numbers.trips:
-        yield [line.precision, line.trips, *(line.counted[name] for name in RANKS), line.largest_below]
+    shape = ["precision", "directions_kept", "noise_variance", "size", "rank"]
+    yield [*shape, "round_trips", *RANKS, "largest_below_in_tolerances"]
+    for trips in numbers.trips:
+        own = [trips.precision, "all" if trips.keeps_all else "press_rank", trips.variance, trips.size, trips.rank]
+        for line in trips.lines:
+            yield [*own, line.trips, *(line.counted[name] for name in RANKS), line.largest_below]
 
 
 def _drawings(numbers: PressNoiseNumbers) -> tuple[Drawing, ...]:
     found = []
     for precision in ("float64", "float32"):
-        lines = [line for line in numbers.noise if line.precision == precision]
+        # The axis of variances is logarithmic.
+        lines = [line for line in numbers.noise if line.precision == precision and line.variance > 0]
         if lines:
             printed = ", and the printed ranks of the supplement's matrix" if precision == "float64" else ""
             caption = (

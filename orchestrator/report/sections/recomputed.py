@@ -30,11 +30,33 @@ FATE_TITLES = {
     "nothing": "nothing to check against",
 }
 METHOD = (
-    "yes: the printed value comes out by the rule. compatible: other printed numbers leave a range, and it lies in it; "
-    "that is less. no, and need not: it does not come out, and the paper says why. A printed number can be in "
-    "several lines of the first table; the second counts it once, by the first of its columns that applies. Both "
-    "sides of a difference count as differing, whichever is wrong."
+    "yes: the printed value comes out by the rule. compatible: it lies in what other printed numbers leave open, which "
+    "a wrong number could do as well. no, and need not: it does not come out, and the rule says why it need not. A "
+    "printed number can be in several lines of the first table; the second counts it once, by the first of its columns "
+    "that applies. Both sides of a difference count as differing, whichever is wrong. Of SM Tables 15 and 16, ranks "
+    "that any reading of the tables gives (those of a full and of a noiseless matrix, and effective ranks that are the "
+    "same at every c) are not checked."
 )
+TABLES = {
+    "fig2_gss_correlation": "Fig. 2, GSS",
+    "ganea_language_modelling": "the talk (Ganea et al. 2019), language modelling",
+    "sm_table10_11_averaging": "SM Tables 10 and 11, averaging",
+    "sm_table12_mos_dropout": "SM Table 12, dropout of MoS",
+    "sm_table13_word_pairs": "SM Table 13, word pairs",
+    "sm_table15_16_press_noise": "SM Tables 15 and 16, noise",
+    "sm_table1_significance": "SM Table 1, significance",
+    "sm_table3_word_similarity": "SM Table 3, word similarity",
+    "sm_table4_5_mos_k": "SM Tables 4 and 5, K of MoS",
+    "sm_table6_hyperparameters": "SM Table 6, hyper-parameters",
+    "sm_table7_8_9_fair_capacity_tuning": "SM Tables 7 to 9, tuning",
+    "table1_reproduction": "Table 1, reproduction",
+    "table2_seeds": "Table 2, seeds",
+    "table3_plif_frozen": "Table 3, frozen PLIF",
+    "table4_plif_vs_frozen": "Table 4, learned and frozen PLIF",
+    "table5_fair_capacity": "Table 5, equal capacity",
+    "table6_rank_metrics": "Table 6, rank metrics",
+}
+"""What a reader of the papers calls each table."""
 
 
 def recomputed_section(numbers: RecomputedNumbers) -> Section:
@@ -67,9 +89,10 @@ def recomputed_section(numbers: RecomputedNumbers) -> Section:
 def _findings(numbers: RecomputedNumbers) -> Iterator[str]:
     count = {verdict: len(numbers.having(verdict)) for verdict in ORDER}
     yield (
-        f"Of {len(numbers.checks)} checks, {count['agrees']} agree, {count['compatible']} are compatible with a range, "
-        f"{count['differs']} {'does' if count['differs'] == 1 else 'do'} not agree, {count['explained']} need not by "
-        f"the paper's own words, and {count['open']} could not be made here."
+        f"Of {len(numbers.checks)} checks, {count['agrees']} agree, {count['compatible']} are compatible (which "
+        f"includes bounds that a wrong number could pass as well), {count['differs']} "
+        f"{'does' if count['differs'] == 1 else 'do'} not agree, {count['explained']} do not come out and need not, "
+        f"and {count['open']} could not be made here."
     )
     for rule, checks in _by_rule(numbers.having("differs")).items():
         shown = (f"{each.source}, {each.what}: printed {each.printed}, recomputed {each.recomputed}" for each in checks)
@@ -93,7 +116,11 @@ def _totals(numbers: RecomputedNumbers) -> str:
     total = sum(line.numbers for line in numbers.account)
     fates = {fate: sum(line.counts[fate] for line in numbers.account) for fate in FATES}
     shown = ", ".join(f"{count} {FATE_TITLES[fate]}" for fate, count in fates.items() if count)
-    return f"The {len(numbers.account)} published tables print {total} numbers: {shown}."
+    return (
+        f"The {len(numbers.account)} published tables print {total} numbers: {shown}. These are numbers and not "
+        "checks: a check may involve several, on both sides of a difference, and a statement of the text involves none "
+        "of them."
+    )
 
 
 def _check_table(checks: list[Check], which: str) -> TextTable:
@@ -125,7 +152,8 @@ def _account_table(numbers: RecomputedNumbers) -> TextTable:
 def _account_cells(line: AccountLine) -> tuple[Cell, ...]:
     counts = (line.numbers, *(line.counts[fate] for fate in FATES))
     cells = (Cell(text=str(count), number=count) for count in counts)
-    return (Cell(text=line.table, kind="name"), *cells, Cell(text=", ".join(line.nothing)))
+    nothing = ", ".join(column.replace("_", " ") for column in line.nothing)
+    return (Cell(text=TABLES[line.table], kind="name"), *cells, Cell(text=nothing))
 
 
 def _csv_line(check: Check) -> list[str]:

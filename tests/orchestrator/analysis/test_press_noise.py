@@ -19,15 +19,20 @@ CONFIGS = (
     PressNoiseConfig(seed=1, size=40, noise_variance=1e-7, precision="float32"),
     PressNoiseConfig(seed=1, size=40, round_trips=1),
 )
+NOISY_TRIPS = tuple(PressNoiseConfig(seed=1, size=40, noise_variance=c, round_trips=2) for c in (1e-30, 1e-2))
+
+
+def frame_of(*configs: PressNoiseConfig) -> pd.DataFrame:
+    records = []
+    for config in configs:
+        metrics = measure(config, Runtime())[PRESS_NOISE].metrics
+        records.append({**config.model_dump(), **metrics, "state": "done"})
+    return pd.DataFrame([*records, {**configs[0].model_dump(), "state": "failed"}])
 
 
 @pytest.fixture(scope="module")
 def frame() -> pd.DataFrame:
-    records = []
-    for config in CONFIGS:
-        metrics = measure(config, Runtime())[PRESS_NOISE].metrics
-        records.append({**config.model_dump(), **metrics, "state": "done"})
-    return pd.DataFrame([*records, {**CONFIGS[0].model_dump(), "state": "failed"}])
+    return frame_of(*CONFIGS)
 
 
 def test_lines_are_ordered_by_precision_and_noise_and_predicted_by_the_law(frame: pd.DataFrame) -> None:
@@ -47,15 +52,51 @@ def test_printed_ranks_stand_beside_float64_alone(frame: pd.DataFrame) -> None:
 
 
 def test_round_trips_start_with_the_matrix_itself(frame: pd.DataFrame) -> None:
-    trips = press_noise_numbers(frame).trips
-    assert [(line.trips, line.counted["press_rank"]) for line in trips] == [(0, 10), (1, 10)]
+    [trips] = press_noise_numbers(frame).trips
+    assert [(line.trips, line.counted["press_rank"]) for line in trips.lines] == [(0, 10), (1, 10)]
+
+
+def test_a_matrix_on_round_trips_is_held_against_itself_alone() -> None:
+    """Ranks of the two noises differ from each other (10 and 40), and none of them moves."""
+    numbers = press_noise_numbers(frame_of(*NOISY_TRIPS))
+    assert [(trips.variance, trips.lines[0].counted["press_rank"]) for trips in numbers.trips] == [
+        (1e-2, 40),
+        (1e-30, 10),
+    ]
+    section = press_noise_section(numbers)
+    [sentence] = [sentence for sentence in section.findings if "round trips" in sentence]
+    assert "keep as many directions as the Press rank counts change a rank of 0 of 2 matrices" in sentence
+    assert "all but decided by the cut" in sentence
+    [table] = section.tables
+    assert [row[table.head.index("c")].number for row in table.body] == [1e-2] * 3 + [1e-30] * 3
+
+
+def test_the_rounding_of_trips_that_keep_all_directions_adds_up_to_a_rank() -> None:
+    config = PressNoiseConfig(seed=1, size=40, round_trips=30, kept="all", precision="float32")
+    numbers = press_noise_numbers(frame_of(config))
+    [trips] = numbers.trips
+    moved = trips.first_moved("press_rank")
+    assert moved is not None and moved.counted["press_rank"] > 10
+    assert not any(trips.first_moved(name) for name in RANKS[1:])
+    [sentence] = [sentence for sentence in press_noise_section(numbers).findings if "round trips" in sentence]
+    assert "keep all directions change a rank of 1 of 1 matrix: float32, no noise: Press rank from 10 to " in sentence
+    assert f"with trip {moved.trips}, no effective rank" in sentence and "the cut" not in sentence
+
+
+def test_without_noise_nothing_is_drawn_over_its_logarithm() -> None:
+    section = press_noise_section(press_noise_numbers(frame_of(PressNoiseConfig(seed=1, size=40))))
+    assert section.drawings == () and len(section.tables[0].body) == 1
+    beside = PressNoiseConfig(seed=1, size=40, noise_variance=1e-25)
+    section = press_noise_section(press_noise_numbers(frame_of(PressNoiseConfig(seed=1, size=40), beside)))
+    [drawing] = section.drawings
+    assert drawing.draw() is not None
 
 
 def test_the_section_says_where_effective_ranks_move(frame: pd.DataFrame) -> None:
     section = press_noise_section(press_noise_numbers(frame))
     moved = [sentence for sentence in section.findings if "effective ranks differ" in sentence]
     assert len(moved) == 1 and "at c = 0.01 (" in moved[0] and moved[0].endswith("and nowhere else.")
-    assert any("change no rank in any precision" in sentence for sentence in section.findings)
+    assert any("change a rank of 0 of 1 matrix." in sentence for sentence in section.findings)
     assert [drawing.name for drawing in section.drawings] == ["press_noise_float64", "press_noise_float32"]
 
 

@@ -23,6 +23,7 @@ def test_one_tolerance_gives_the_five_informative_ranks_within_three() -> None:
         assert 10 + 9_990 * (1 - below) == pytest.approx(printed_ranks()[variance], abs=3)
         assert abs(fit_printed().misses[variance]) <= COUNT_SPREAD
     assert fit_printed().largest_miss <= COUNT_SPREAD
+    assert fit_printed().informative == INFORMATIVE
 
 
 def test_a_tolerance_half_a_percent_off_does_not() -> None:

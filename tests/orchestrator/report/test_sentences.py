@@ -11,7 +11,9 @@ from orchestrator.analysis.correlation import Coefficient, Interval
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.summary import StudySummaryNumbers, summarise
 from orchestrator.report import formats, sentences
+from orchestrator.report.page import Page, compose
 from orchestrator.store.records import StudyKey
+from search_spaces.study import Study
 from tests.orchestrator.report.synthetic import KEY, STUDY, fail, make_results
 
 MINUS = formats.MINUS
@@ -92,6 +94,27 @@ def test_changed_settings_and_single_seeds_are_named() -> None:
     texts = sentences.cautions(STUDY, make_summary(replace(KEY, overrides='{"training.epochs":2}')), {})
     assert any('{"training.epochs":2}' in text for text in texts)
     assert any("Each setting was trained once" in text for text in texts)
+
+
+def test_a_study_that_trains_nothing_says_nothing_of_training_and_of_one_seed() -> None:
+    def page(study: Study) -> Page:
+        rows, _ = make_results(columns=200)
+        results = flatten(rows)
+        summary = summarise(study, KEY, results, results.frame())
+        return compose(
+            study,
+            summary,
+            results,
+            figures=(),
+            parts=(),
+            environment={},
+            paper_command=None,
+            trials_file="trials.csv",
+        )
+
+    trained, computed = page(STUDY), page(replace(STUDY, trains=False))
+    assert any("trained once" in text for text in trained.cautions) and dict(trained.run)["seeds"] == "1111"
+    assert not any("trained once" in text for text in computed.cautions) and "seeds" not in dict(computed.run)
 
 
 def test_trials_computed_with_different_versions_are_named() -> None:

@@ -68,5 +68,27 @@ def test_each_round_trip_has_its_ranks() -> None:
     assert all(isinstance(value, float) and 0 < value < 1 for value in below)
 
 
+def test_a_round_trip_of_all_directions_leaves_the_matrix_but_for_rounding() -> None:
+    """Noise that the Press rank does not count: the cut removes it, and keeping all directions does not."""
+    noisy = SMALL.model_copy(update={"noise_variance": 4e-28, "round_trips": 1})
+    cut, kept = (metrics(noisy.model_copy(update={"kept": kept})) for kept in ("press_rank", "all"))
+    assert cut["noisy_press_rank"] == kept["noisy_press_rank"] == kept["round_trip 1 press_rank"] == 10
+    before, after = kept["noisy_below_tolerance"], kept["round_trip 1 below_tolerance"]
+    assert isinstance(before, float) and isinstance(after, float)
+    assert after > 0.9 * before
+    removed = cut["round_trip 1 below_tolerance"]
+    assert isinstance(removed, float) and removed < 0.9 * before
+
+
+def test_a_round_trip_is_planned_with_the_memory_it_takes() -> None:
+    config = PressNoiseConfig(seed=1, size=2_000, round_trips=1)
+    assert config.memory_bytes / 8 / 2_000**2 >= 7.1, "seen with LAPACK on one core"
+
+
+def test_a_rank_as_large_as_the_matrix_is_refused() -> None:
+    with pytest.raises(ValueError, match="rank must be less than size"):
+        PressNoiseConfig(seed=1, size=20, rank=20)
+
+
 def test_no_metric_has_the_name_of_a_setting() -> None:
     assert not set(metrics(SMALL.model_copy(update={"round_trips": 1}))) & set(PressNoiseConfig.model_fields)
