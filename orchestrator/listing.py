@@ -155,7 +155,16 @@ def print_results(study: str, wanted: Wanted, store_url: str, form: str) -> None
     if form == "parquet":
         write_parquet(results, sys.stdout.buffer)
     else:
-        write_results(results, form, sys.stdout)  # type: ignore[arg-type]
+        write_results(results, form, sys.stdout, _own_metrics(study))  # type: ignore[arg-type]
+
+
+def _own_metrics(argument: str) -> list[str]:
+    """See `own_metrics`; of a study whose file was not named, none."""
+    from orchestrator.report.tables import own_metrics
+    from search_spaces import catalog
+
+    found = study_name(argument) != argument or argument in catalog.NAMES
+    return own_metrics(catalog.load_study(argument)) if found else []
 
 
 def print_corpus(name: str, data_dir: Path | None, console: Console) -> None:

@@ -52,7 +52,7 @@ STUDY = Study(
     corner=corner,
     reads_text=False,
     trains=False,
-    measurements=("layer_jacobian@1",),
+    measurements=("layer_jacobian@2",),
     analyses=(
         JacobianSpectra(benchmark="layer_gates"),
         GroupTable(
@@ -71,6 +71,7 @@ STUDY = Study(
                 "singular_share",
                 "log10_condition",
                 "log10_condition_nonzero",
+                "log10_condition_excess",
                 "entropy_rank",
                 "stable_rank",
                 "effective_rank_1e-3",
@@ -88,6 +89,8 @@ STUDY = Study(
         '"a bunch of inputs" of one layer; here ten layers are drawn.',
         "The post says that inputs are standard normal, and so they are here; the released program draws them "
         "uniformly from [0, 1). For that: --set input_distribution=uniform.",
+        "The condition number without the zeros is larger the more rows are left, of any matrix. Better conditioned is "
+        "judged by what it has above that of a Gaussian matrix with the same rows set to zero, which the post has not.",
         "Gates: the post's formula leaves open whether a gate is for an expert or for each of its units. Here it is "
         "one for an expert, as in the author's released DenseMoE.py; weights of each gate are Glorot-uniform for 128 "
         "inputs and 1 output, as there.",

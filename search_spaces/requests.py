@@ -85,6 +85,28 @@ class Comparison:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PairedComparison:
+    """Ask for paired significance tests of a metric between each group and its baseline.
+
+    For groups whose trials of one seed share what makes trials differ, such as data: the pairs are the trials of the
+    same seed.
+    """
+
+    baselines: Mapping[str, str]
+    """Group -> the group that it is held against; all of them are one family for Holm's correction."""
+    metric: str = "test_perplexity"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counts:
+    """Ask how often each value of a metric came up in each group, for a metric that takes few values."""
+
+    metric: str
+    values: tuple[float, ...] = ()
+    """Shown even where they never came up."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Curves:
     """Ask for metrics as curves over a setting, one small figure each, a point a trial, the published ones beside."""
 
@@ -205,6 +227,8 @@ Analysis = (
     | GroupTable
     | Differences
     | Comparison
+    | PairedComparison
+    | Counts
     | Curves
     | Lines
     | Predictions

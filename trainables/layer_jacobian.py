@@ -5,6 +5,8 @@ Dimensions: N inputs, K experts, O outputs, I inputs' width, U gates an expert (
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -42,18 +44,29 @@ def jacobian(layer: MixtureOfExperts, inputs_NI: Tensor) -> Tensor:
     return jacobian_NOI + torch.einsum("nko,koi->noi", pulls_NKO, layer.gate_weights_KUI)
 
 
-def spectrum_metrics(sigma_NR: NDArray[np.float64], zero_rows_N: NDArray[np.int64]) -> dict[str, Metric]:
+def gaussian_like(jacobian_NOI: Tensor, generator: torch.Generator) -> Tensor:
+    """A standard-normal matrix for each Jacobian, with the same rows set to 0."""
+    drawn_NOI = torch.randn(jacobian_NOI.shape, generator=generator, dtype=jacobian_NOI.dtype)
+    return drawn_NOI.to(jacobian_NOI.device) * (jacobian_NOI != 0).any(dim=2, keepdim=True)
+
+
+def spectrum_metrics(
+    sigma_NR: NDArray[np.float64], zero_rows_N: NDArray[np.int64], gaussian_NR: NDArray[np.float64]
+) -> dict[str, Metric]:
     """What the singular values of one layer's Jacobians say; what would not be finite is left out.
 
     `sigma_NR` has a row of descending singular values for each input, `zero_rows_N` how many rows of each Jacobian are
-    exactly 0: so many singular values are exactly 0 too, and whatever stands in their place is rounding.
+    exactly 0: so many singular values are exactly 0 too, and whatever stands in their place is rounding. `gaussian_NR`
+    are those of a Gaussian matrix of the same shape with the same rows 0.
 
     - `zero_share`: share of rows that are 0. `singular_share`: share of inputs whose Jacobian has such a row, and so no
       condition number.
     - `vanishing_EPSILON`: share of singular values of at most EPSILON times the largest of the same Jacobian, averaged
       over inputs; `mean_vanishing_1e-3` the same of the mean spectrum.
     - `log10_condition`: median over inputs of log10(largest / smallest), infinite ones counted: there is none where it
-      is infinite itself. `log10_condition_nonzero`: the same without the singular values that are exactly 0.
+      is infinite itself. `log10_condition_nonzero`: the same without the singular values that are exactly 0. It grows
+      with the number of rows that are not 0, whatever they hold; `log10_condition_excess` is what it has above that of
+      the Gaussian matrices.
     - `sigma_max`, `entropy_rank`, `stable_rank`, `effective_rank_1e-3`: of the mean spectrum.
     - `sigma_middle`, `sigma_min`: its value in the middle and its last one.
     - `first_half_r2`: share of the variance of its first half that a straight line over the index accounts for.
@@ -68,8 +81,6 @@ def spectrum_metrics(sigma_NR: NDArray[np.float64], zero_rows_N: NDArray[np.int6
     some_N = sigma_NR[:, 0] > 0
     with np.errstate(divide="ignore"):
         conditions_N = np.log10(sigma_NR[some_N, 0] / sigma_NR[some_N, -1])
-    last_N = (width - zero_rows_N - 1)[some_N]
-    nonzero_N = np.log10(sigma_NR[some_N, 0] / sigma_NR[some_N, last_N])
     metrics: dict[str, Metric] = {
         "zero_share": float(zero_rows_N.mean()) / width,
         "singular_share": float((zero_rows_N > 0).mean()),
@@ -82,10 +93,20 @@ def spectrum_metrics(sigma_NR: NDArray[np.float64], zero_rows_N: NDArray[np.int6
         "stable_rank": stable_rank(mean_R),
         "effective_rank_1e-3": effective_rank(mean_R, 1e-3),
     }
+    nonzero = _nonzero_condition(sigma_NR[some_N], zero_rows_N[some_N])
     optional = {
         "log10_condition": np.median(conditions_N) if some_N.any() else np.inf,
-        "log10_condition_nonzero": np.median(nonzero_N) if some_N.any() else np.inf,
+        "log10_condition_nonzero": nonzero,
+        "log10_condition_excess": nonzero - _nonzero_condition(gaussian_NR[some_N], zero_rows_N[some_N]),
         "first_half_r2": np.corrcoef(np.arange(len(half_R)), half_R)[0, 1] ** 2 if np.ptp(half_R) > 0 else np.inf,
         "input_spread": spread_R.sum() / half_R.sum() if half_R.sum() > 0 else np.inf,
     }
     return metrics | {name: float(value) for name, value in optional.items() if np.isfinite(value)}
+
+
+def _nonzero_condition(sigma_NR: NDArray[np.float64], zero_rows_N: NDArray[np.int64]) -> float:
+    """Median over inputs of log10(largest / least that is not exactly 0), NaN without any input."""
+    if not len(sigma_NR):
+        return math.nan
+    last_N = sigma_NR.shape[1] - zero_rows_N - 1
+    return float(np.median(np.log10(sigma_NR[:, 0] / sigma_NR[np.arange(len(sigma_NR)), last_N])))

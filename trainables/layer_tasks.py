@@ -22,10 +22,14 @@ import torch
 from torch import Tensor
 
 from trainables.experiment_configs import LayerTaskConfig
+from trainables.streams import stream
 
 REGIONS, HIDDEN, DEPTH = 8, 64, 3
 SCALE_EXAMPLES = 10_000
 """How many inputs an output's variance is taken over."""
+
+TASK, WEIGHTS, BATCHES = 0, 1, 2
+"""Streams of random numbers of a trial: the function with its examples, the weights at the start, the batches."""
 
 Function = Callable[[Tensor], Tensor]
 """From inputs N x I to outputs N x O."""
@@ -50,7 +54,7 @@ class Task:
 
 def make_task(config: LayerTaskConfig) -> Task:
     """The task of this name and seed, in float32; the same for every layer that learns it."""
-    generator = torch.Generator().manual_seed(config.seed)
+    generator = stream(config.seed, TASK)
     function = _scaled(make_function(config, generator), config.input_width, generator)
     sizes = (config.train_examples, config.valid_examples, config.test_examples)
     train, valid, test = (_sample(function, size, config.input_width, generator) for size in sizes)

@@ -13,7 +13,7 @@ Dimensions: N examples, K experts, O output units or channels, U gates an expert
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 
 import torch
@@ -35,7 +35,7 @@ def softmax_over_experts(scores: Tensor) -> Tensor:
     return scores.softmax(dim=1)
 
 
-class ExpertSum(nn.Module):
+class ExpertSum(nn.Module, ABC):
     """What the dense and the convolutional layer share: the gates, the weighted sum, how weights start.
 
     `gate_activation` None makes every gate the constant 1/K, without parameters. A mixture of one expert with a
@@ -136,7 +136,7 @@ class MixtureOfExperts(ExpertSum):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Outputs ... x O of inputs ... x I, whatever dimensions come first."""
-        return self.mix(inputs.reshape(-1, inputs.shape[-1])).unflatten(0, inputs.shape[:-1])
+        return self.mix(inputs.reshape(-1, inputs.shape[-1])).reshape(*inputs.shape[:-1], self.outputs)
 
 
 class ConvolutionalMixtureOfExperts(ExpertSum):

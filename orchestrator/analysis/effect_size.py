@@ -39,12 +39,16 @@ def hedges_g(a: SampleSummary, b: SampleSummary, *, names: Names = ("a", "b")) -
     test = students_t(a, b)
     assert test.difference is not None and test.t is not None and test.df is not None
     g = small_sample_correction(test.df) * test.difference / pooled_sd(a, b)
-    if abs(test.t) > LARGEST_T:
+    return with_interval(g, test.t, test.df, unit=math.sqrt(1 / a.n + 1 / b.n))
+
+
+def with_interval(g: float, t: float, df: float, *, unit: float) -> EffectSize:
+    """The effect with the interval that inverts the noncentral t distribution, a noncentrality being so many `unit`s
+    of it."""
+    if abs(t) > LARGEST_T:
         return EffectSize(g=g, missing=f"the means lie over {LARGEST_T:,.0f} standard errors apart: no interval")
-    unit = math.sqrt(1 / a.n + 1 / b.n)
-    near, far = (noncentrality_at(0.5 + side * CONFIDENCE / 2, abs(test.t), test.df) * unit for side in (1, -1))
-    interval = Interval(low=near, high=far) if test.t >= 0 else Interval(low=-far, high=-near)
-    return EffectSize(g=g, interval=interval)
+    near, far = (noncentrality_at(0.5 + side * CONFIDENCE / 2, abs(t), df) * unit for side in (1, -1))
+    return EffectSize(g=g, interval=Interval(low=near, high=far) if t >= 0 else Interval(low=-far, high=-near))
 
 
 def small_sample_correction(df: float) -> float:

@@ -91,11 +91,16 @@ def smallest_detectable_difference(
     a, b = (SampleSummary(n=n, mean=0.0 if n else None, sd=sd) for n, sd in ((n_a, sd_a), (n_b, sd_b)))
     if missing := obstacle(a, b, names=names):
         return Distance(missing=missing)
-    error, df = welch_error(a, b)
+    return Distance(value=detectable_distance(*welch_error(a, b), power=power, alpha=alpha))
+
+
+def detectable_distance(error: float, df: float, *, power: float = POWER, alpha: float = SIGNIFICANCE) -> float:
+    """The smallest true distance from 0 that a two-sided t-test at `alpha` with this standard error finds with
+    probability `power`."""
     critical = float(stdtrit(df, 1 - alpha / 2))
 
     def power_at(noncentrality: float) -> float:
         above = 1 - noncentral_t_cdf(critical, df, noncentrality)
         return above + noncentral_t_cdf(-critical, df, noncentrality)
 
-    return Distance(value=error * solve_increasing(power_at, power, start=critical))
+    return error * solve_increasing(power_at, power, start=critical)

@@ -5,7 +5,6 @@ The post gives figures without numbers. Each claim is put as a rule with a numbe
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -26,14 +25,20 @@ if TYPE_CHECKING:
 Gates = Literal["none", "softmax", "constant"]
 HALF = Interval(low=0.45, high=0.55)
 """What counts as about half."""
-STRAIGHT_R2 = 0.95
-"""Share of the variance from which a decrease counts as roughly linear."""
+STRAIGHT_R2 = 0.99
+"""Share of the variance from which a decrease counts as roughly linear: sqrt(1 - x) over 0 to 1 has 0.950 and exp(-x)
+0.983."""
+POSSIBLE = Interval(low=0.0, high=1.0)
+"""What a share can be, and a share of a variance."""
+FEWEST_SEEDS = 3
+"""Below it no claim gets a verdict: an interval of two values says more of the two than of the layer."""
 VANISHING, STRAIGHTNESS = "vanishing_1e-3", "first_half_r2"
 BREAKING = (VANISHING, "vanishing_1e-1")
 """By what a layer is less degenerate than another: fewer singular values below a thousandth, or a tenth, of the
 largest."""
-CONDITION = (VANISHING, "entropy_rank", "log10_condition_nonzero")
-"""By what a layer is better conditioned than another. The condition number itself is infinite where a row is zero."""
+CONDITION = (VANISHING, "entropy_rank", "log10_condition_excess")
+"""By what a layer is better conditioned than another. The condition number itself is infinite where a row is zero, and
+without the zeros it grows with the rows that are left, whatever they hold: so it is held against a Gaussian matrix'."""
 BETTER_HIGHER = ("entropy_rank",)
 Outcome = Literal["held", "did not hold", "not decided"]
 """Not decided: neither the claim nor its opposite is shown."""
@@ -71,11 +76,13 @@ class Step:
     p_adjusted: float | None
     """By Holm's correction over the claim's steps."""
     wants_lower: bool
+    seeds: int
+    """Of the one that has fewer."""
 
     @property
     def decided(self) -> bool:
-        """Whether the difference is significant, in either direction."""
-        return self.p_adjusted is not None and self.p_adjusted < SIGNIFICANCE
+        """Whether there are seeds enough, and the difference is significant, in either direction."""
+        return self.seeds >= FEWEST_SEEDS and self.p_adjusted is not None and self.p_adjusted < SIGNIFICANCE
 
     @property
     def outcome(self) -> Outcome:
@@ -97,9 +104,14 @@ class LevelClaim:
     wanted: Interval
 
     @property
+    def seeds(self) -> int:
+        """How many layers it is over."""
+        return self.sample.n
+
+    @property
     def outcome(self) -> Outcome:
         """Whether the interval lies inside, outside, or across a bound."""
-        if self.interval is None:
+        if self.interval is None or self.seeds < FEWEST_SEEDS:
             return "not decided"
         if self.interval.low in self.wanted and self.interval.high in self.wanted:
             return "held"
@@ -114,6 +126,11 @@ class StepClaim:
     text: str
     metric: str
     steps: tuple[Step, ...]
+
+    @property
+    def seeds(self) -> int:
+        """Of the layer that has the fewest."""
+        return min(step.seeds for step in self.steps)
 
     @property
     def outcome(self) -> Outcome:
@@ -195,34 +212,33 @@ def _dense_claims(dense: str, values: Mapping[str, Mapping[str, Sequence[float]]
             text="Of a dense layer, about half of the singular values vanish",
             metric=VANISHING,
             sample=half,
-            interval=mean_interval(half),
+            interval=share_interval(half),
             wanted=HALF,
         ),
         LevelClaim(
             text="Of a dense layer, they decrease roughly linearly up to the middle one",
             metric=STRAIGHTNESS,
             sample=straight,
-            interval=mean_interval(straight),
-            wanted=Interval(low=STRAIGHT_R2, high=math.inf),
+            interval=share_interval(straight),
+            wanted=Interval(low=STRAIGHT_R2, high=POSSIBLE.high),
         ),
     )
 
 
-def mean_interval(sample: SampleSummary) -> Interval | None:
-    """95%, of a mean by Student's t; None for fewer than two values."""
+def share_interval(sample: SampleSummary) -> Interval | None:
+    """95%, of a mean of shares by Student's t, as far as it is possible; None for fewer than two values."""
     if sample.mean is None or sample.sd is None:
         return None
-    return interval_of(sample.mean, sample.sd / sample.n**0.5, sample.n - 1)
+    found = interval_of(sample.mean, sample.sd / sample.n**0.5, sample.n - 1)
+    return Interval(low=max(found.low, POSSIBLE.low), high=min(found.high, POSSIBLE.high))
 
 
 def _step_claim(
     text: str, metric: str, pairs: Sequence[tuple[str, str]], values: Mapping[str, Sequence[float]]
 ) -> StepClaim:
     wants_lower = metric not in BETTER_HIGHER
-    tests = [
-        welch_t(summarise_sample(values[group]), summarise_sample(values[baseline]), names=(group, baseline))
-        for group, baseline in pairs
-    ]
+    samples = {name: summarise_sample(values[name]) for pair in pairs for name in pair}
+    tests = [welch_t(samples[group], samples[baseline], names=(group, baseline)) for group, baseline in pairs]
     adjusted = holm([test.p_value for test in tests])
     return StepClaim(
         text=text,
@@ -234,6 +250,7 @@ def _step_claim(
                 test=test,
                 p_adjusted=p_adjusted,
                 wants_lower=wants_lower,
+                seeds=min(samples[group].n, samples[baseline].n),
             )
             for (group, baseline), test, p_adjusted in zip(pairs, tests, adjusted, strict=True)
         ),

@@ -29,7 +29,7 @@ ROUNDING = 0.005
 
 @dataclass(frozen=True, kw_only=True)
 class TTest:
-    """An unpaired t-test of two means; what the data do not allow is None, and `missing` says why in words."""
+    """A t-test of two means; what the data do not allow is None, and `missing` says why in words."""
 
     difference: float | None = None
     """Mean of a minus mean of b."""
@@ -59,14 +59,14 @@ def students_t(a: SampleSummary, b: SampleSummary, *, names: Names = ("a", "b"))
     """Student's unpaired t-test of a minus b, the two variances taken as equal (Student 1908; the paper's test)."""
     if missing := obstacle(a, b, names=names):
         return TTest(difference=difference_of_means(a, b), missing=missing)
-    return _t_test(difference_of_means(a, b), *student_error(a, b))
+    return t_test(difference_of_means(a, b), *student_error(a, b))
 
 
 def welch_t(a: SampleSummary, b: SampleSummary, *, names: Names = ("a", "b")) -> TTest:
     """Welch's unpaired t-test of a minus b, which leaves each group its own variance (Welch 1947)."""
     if missing := obstacle(a, b, names=names):
         return TTest(difference=difference_of_means(a, b), missing=missing)
-    return _t_test(difference_of_means(a, b), *welch_error(a, b))
+    return t_test(difference_of_means(a, b), *welch_error(a, b))
 
 
 def students_t_range(
@@ -113,7 +113,8 @@ def interval_of(difference: float, error: float, df: float, *, confidence: float
     return Interval(low=difference - half, high=difference + half)
 
 
-def _t_test(difference: float | None, error: float, df: float) -> TTest:
+def t_test(difference: float | None, error: float, df: float) -> TTest:
+    """The test of a known difference of means with this standard error and so many degrees of freedom."""
     assert difference is not None
     t = difference / error
     return TTest(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 from orchestrator.analysis.comparison import ComparedCorrelation, correlate
 from orchestrator.analysis.contrasts import ContrastNumbers, contrast_numbers
+from orchestrator.analysis.counts import CountNumbers, count_numbers
 from orchestrator.analysis.frames import FlatResults
 from orchestrator.analysis.grid import Grid, lay_out
 from orchestrator.analysis.groups import (
@@ -21,6 +22,7 @@ from orchestrator.analysis.groups import (
 )
 from orchestrator.analysis.jacobians import JacobianNumbers, jacobian_numbers
 from orchestrator.analysis.lines import LineNumbers, line_numbers
+from orchestrator.analysis.paired_contrasts import PairedNumbers, paired_numbers
 from orchestrator.analysis.predictions import PredictionNumbers, prediction_numbers
 from orchestrator.analysis.press_noise import PressNoiseNumbers, press_noise_numbers
 from orchestrator.analysis.recomputed import RecomputedNumbers, recomputed_numbers
@@ -32,12 +34,14 @@ from search_spaces.requests import (
     Analysis,
     Comparison,
     Correlation,
+    Counts,
     Curves,
     Differences,
     GridMap,
     GroupTable,
     JacobianSpectra,
     Lines,
+    PairedComparison,
     Predictions,
     PressNoise,
     Recomputed,
@@ -58,6 +62,8 @@ Answer = (
     GroupNumbers
     | DifferenceNumbers
     | ContrastNumbers
+    | PairedNumbers
+    | CountNumbers
     | CurveNumbers
     | LineNumbers
     | PredictionNumbers
@@ -185,6 +191,10 @@ def _answer(
             return difference_numbers(frame, request, corpus=corpus)
         case Comparison():
             return contrast_numbers(frame, request, corpus=corpus)
+        case PairedComparison():
+            return paired_numbers(frame, request)
+        case Counts():
+            return count_numbers(frame, request)
         case Curves():
             return curve_numbers(frame, request, corpus=corpus)
         case Lines():

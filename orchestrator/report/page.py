@@ -88,7 +88,7 @@ def compose(
         comparisons=sentences.comparisons(summary),
         parts=parts,
         figures=figures,
-        trials=tables.trials_table(results),
+        trials=tables.trials_table(results, tables.own_metrics(study)),
         trials_file=trials_file,
         terms=terms(results),
         deviations=study.deviations,

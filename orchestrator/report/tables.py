@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from orchestrator.analysis.frames import FlatResults
+from orchestrator.analysis.frames import METRICS, FlatResults
 from orchestrator.analysis.grid import Grid, GridCell
 from orchestrator.analysis.summary import StudySummaryNumbers
 from orchestrator.report import formats
+from search_spaces.study import GroupTable, Study
 
 TRIAL_METRICS = (
     "train_perplexity",
@@ -81,12 +82,22 @@ def _grid_cell(grids: Sequence[Grid], cells: Sequence[GridCell]) -> Cell:
     return Cell(text=text, number=cells[0].value)
 
 
-def trials_table(results: FlatResults) -> TextTable:
-    """Every trial: name, state, the settings that differ between trials, the main metrics, and the cause of trouble."""
+def own_metrics(study: Study) -> list[str]:
+    """What the study's tables of groups are about, in their order."""
+    tables = [request for request in study.analyses if isinstance(request, GroupTable)]
+    return list(dict.fromkeys(metric for table in tables for metric in table.metrics))
+
+
+def trials_table(results: FlatResults, own: Sequence[str] = ()) -> TextTable:
+    """Every trial: name, state, the settings that differ between trials, the main metrics, and the cause of trouble.
+
+    `own` are metrics of the study itself, which come before those that every study has.
+    """
     varying = [name for name in results.varying if name != "output_layer.name"]
     if len(varying) > MOST_SETTINGS:  # models of different kinds: their names say more than their settings
         varying = [name for name in varying if name == "seed"]
-    metrics = [name for name in TRIAL_METRICS if name in results.metric_columns] or list(results.metric_columns)
+    shown = [*(name for name in own if name not in METRICS), *TRIAL_METRICS]
+    metrics = [name for name in shown if name in results.metric_columns] or list(results.metric_columns)
     with_cause = any(record["cause"] for record in results.records)
     head = ["trial", "state", *varying, *metrics, *(["cause"] if with_cause else [])]
     body = []

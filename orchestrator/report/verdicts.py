@@ -7,6 +7,7 @@ from typing import Literal
 from orchestrator.analysis.correlation import Interval
 from orchestrator.analysis.equivalence import POWER
 from orchestrator.analysis.group_comparison import GroupComparison
+from orchestrator.analysis.pairs import PairComparison
 from orchestrator.analysis.samples import Names
 from orchestrator.analysis.significance import SIGNIFICANCE
 from orchestrator.report import formats
@@ -39,6 +40,34 @@ def verdict(
         text = f"The difference in {metric} between {names[0]} and {names[1]} is not significant ({p_words}): "
         text += f"{_left_open(found.interval, names=names)} ({kind}){_detectable(comparison, found.interval)}"
     return f"{text}{_equivalence(comparison, significant=significant)}."
+
+
+def paired_verdict(comparison: PairComparison, p_adjusted: float | None, *, names: Names, metric: str) -> str:
+    """The same for pairs of one seed, by the paired t-test, and at how many seeds the difference goes which way."""
+    found, metric = comparison.test, formats.title(metric)
+    if found.difference is None or found.p_value is None or found.interval is None:
+        return f"Nothing can be concluded about the {metric} of {names[0]} and {names[1]}: {found.missing}."
+    p_words = _p_words(found.p_value, p_adjusted)
+    kind = "95% interval" if p_adjusted is None else "95% interval of this comparison alone"
+    if (found.p_value if p_adjusted is None else p_adjusted) < SIGNIFICANCE:
+        lower, by, interval = _lower(found.difference, found.interval, names=names, metric=metric)
+        count = comparison.lower if found.difference < 0 else comparison.higher
+        return (
+            f"{lower} at the same seed, by {by} in the mean ({kind} {interval}; {p_words}); it is lower at {count} of "
+            f"{comparison.pairs} seeds."
+        )
+    detectable = comparison.detectable
+    could = (
+        f"no smallest difference that they could have shown is given: {detectable.missing}"
+        if detectable.value is None
+        else f"the smallest difference that {comparison.pairs} pairs could have shown with {POWER:.0%} power is "
+        f"{formats.to_width(detectable.value, found.interval)}"
+    )
+    return (
+        f"The difference in {metric} between {names[0]} and {names[1]} at a seed is not significant ({p_words}): "
+        f"{_left_open(found.interval, names=names)} ({kind}), {names[0]} is lower at {comparison.lower} of "
+        f"{comparison.pairs} seeds, and {could}."
+    )
 
 
 def _lower(difference: float, interval: Interval, *, names: Names, metric: str) -> tuple[str, str, str]:

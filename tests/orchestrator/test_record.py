@@ -61,7 +61,7 @@ def test_complete_results_are_recorded_with_their_spectrum_and_only_once(
     assert notes == []
 
 
-@pytest.mark.parametrize(("name", "kept"), [("spectrum@1", True), ("layer_jacobian@2", True), ("layer_task@1", False)])
+@pytest.mark.parametrize(("name", "kept"), [("spectrum@1", True), ("layer_jacobian@2", True), ("layer_task@2", False)])
 def test_the_measurements_that_leave_a_spectrum_are_known_by_name(
     name: str, kept: bool, store: Store, run_id: int, tmp_path: Path
 ) -> None:

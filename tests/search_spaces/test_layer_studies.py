@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.plan import make_plan, scale_named
 from search_spaces.catalog import load_study
+from search_spaces.study import Comparison, Counts, GroupTable, PairedComparison
 from trainables.errors import UserError
 from trainables.experiment_configs import LayerJacobianConfig, LayerTaskConfig
 
@@ -41,3 +42,17 @@ def test_the_benchmark_has_three_layers_three_tasks_and_ten_seeds() -> None:
     assert {trial.parameters for trial in paper.trials} == {3172}
     assert all(isinstance(trial.config, LayerTaskConfig) and trial.config.steps == 5_000 for trial in paper.trials)
     assert len({trial.name.partition(" seed")[0] for trial in paper.trials}) == 9
+
+
+def test_its_layers_are_held_against_each_other_pair_by_pair_of_a_seed() -> None:
+    """At a seed they learn the same function from the same examples: an unpaired test would be the wrong one."""
+    study = load_study("layer_gates")
+    families = [request for request in study.analyses if isinstance(request, PairedComparison)]
+    assert [len(family.baselines) for family in families] == [6, 3]
+    assert not any(isinstance(request, Comparison) for request in study.analyses)
+    [counts] = [request for request in study.analyses if isinstance(request, Counts)]
+    plan = make_plan(study, scale_named("quick"), "none", None, {})
+    rates = {trial.config.learning_rates for trial in plan.trials if isinstance(trial.config, LayerTaskConfig)}
+    assert rates == {counts.values}
+    tables = [request for request in study.analyses if isinstance(request, GroupTable)]
+    assert not any(counts.metric in table.metrics for table in tables), "a mean of learning rates means nothing"

@@ -10,7 +10,7 @@ import torch
 
 from trainables.experiment_configs import DenseLayerConfig, ExpertsLayerConfig, LayerJacobianConfig
 from trainables.experiments.layer_jacobian import measure
-from trainables.layer_jacobian import jacobian, spectrum_metrics
+from trainables.layer_jacobian import gaussian_like, jacobian, spectrum_metrics
 from trainables.mixture_of_experts import Activation, MixtureOfExperts, softmax_over_experts
 from trainables.runtime import Runtime
 
@@ -59,27 +59,31 @@ def test_other_activations_are_refused() -> None:
 
 def test_metrics_of_spectra_worked_by_hand() -> None:
     sigma_NR = np.array([[8.0, 4.0, 2.0, 0.5], [8.0, 4.0, 1.0, 1e-17]])
-    metrics = spectrum_metrics(sigma_NR, np.array([0, 1]))
+    gaussian_NR = np.array([[3.0, 2.0, 1.0, 0.3], [4.0, 2.0, 2.0, 1e-17]])
+    metrics = spectrum_metrics(sigma_NR, np.array([0, 1]), gaussian_NR)
     assert metrics["zero_share"] == 1 / 8
     assert metrics["singular_share"] == 0.5
     assert metrics["vanishing_1e-1"] == 2 / 8
     assert metrics["vanishing_1e-3"] == metrics["vanishing_1e-6"] == 1 / 8, "the rounding counts as zero"
     assert metrics["mean_vanishing_1e-3"] == 0
     assert metrics["log10_condition_nonzero"] == pytest.approx((math.log10(16) + math.log10(8)) / 2)
+    gaussian = (math.log10(10) + math.log10(2)) / 2
+    assert metrics["log10_condition_excess"] == pytest.approx((math.log10(16) + math.log10(8)) / 2 - gaussian)
     assert "log10_condition" not in metrics, "the median over inputs is infinite"
     assert (metrics["sigma_max"], metrics["sigma_middle"], metrics["sigma_min"]) == (8.0, 4.0, 0.25)
     assert metrics["stable_rank"] == pytest.approx((8**2 + 4**2 + 1.5**2 + 0.25**2) / 8**2)
     assert metrics["first_half_r2"] == pytest.approx(1)
     assert metrics["input_spread"] == 0
     assert all(math.isfinite(float(value)) for value in metrics.values())
-    finite = spectrum_metrics(sigma_NR[[0, 0, 1]], np.array([0, 0, 1]))
+    finite = spectrum_metrics(sigma_NR[[0, 0, 1]], np.array([0, 0, 1]), gaussian_NR[[0, 0, 1]])
     assert finite["log10_condition"] == pytest.approx(math.log10(16)), "of three, one infinite one"
 
 
 def test_a_jacobian_of_zeros_leaves_out_what_it_has_not() -> None:
-    metrics = spectrum_metrics(np.zeros((1, 4)), np.array([4]))
+    metrics = spectrum_metrics(np.zeros((1, 4)), np.array([4]), np.zeros((1, 4)))
     assert (metrics["zero_share"], metrics["entropy_rank"]) == (1.0, 0.0)
-    assert not {"log10_condition", "log10_condition_nonzero", "first_half_r2", "input_spread"} & set(metrics)
+    conditions = {"log10_condition", "log10_condition_nonzero", "log10_condition_excess"}
+    assert not {*conditions, "first_half_r2", "input_spread"} & set(metrics)
     assert all(math.isfinite(float(value)) for value in metrics.values())
 
 
@@ -109,6 +113,23 @@ def test_a_trial_is_the_mean_over_its_own_inputs_of_the_layer_drawn_from_its_see
     assert found.singular_values is not None
     np.testing.assert_allclose(found.singular_values, np.mean(spectra, axis=0), atol=1e-12)
     again = measure(config, Runtime())
-    assert again["layer_jacobian@1"].metrics == found.metrics
+    assert again["layer_jacobian@2"].metrics == found.metrics
     other = measure(config.model_copy(update={"seed": 8}), Runtime())
-    assert other["layer_jacobian@1"].metrics != found.metrics
+    assert other["layer_jacobian@2"].metrics != found.metrics
+
+
+def test_the_gaussian_beside_a_jacobian_has_its_rows_of_zeros() -> None:
+    jacobian_NOI = torch.ones(2, 3, 4, dtype=torch.float64)
+    jacobian_NOI[0, 1] = 0.0
+    drawn_NOI = gaussian_like(jacobian_NOI, torch.Generator().manual_seed(1))
+    assert torch.equal((drawn_NOI == 0).all(dim=2), torch.tensor([[False, True, False], [False, False, False]]))
+    assert len(set(drawn_NOI[drawn_NOI != 0].tolist())) == 20
+
+
+@pytest.mark.parametrize("width", [32, 64])
+def test_a_dense_layer_has_the_condition_number_of_a_gaussian_with_as_many_rows(width: int) -> None:
+    """Half of its rows are zero, the others as good as independent: what its condition number says is their number."""
+    config = LayerJacobianConfig(seed=1, layer=DenseLayerConfig(), width=width, inputs=200)
+    [found] = measure(config, Runtime()).values()
+    assert abs(float(found.metrics["log10_condition_excess"])) < 0.05
+    assert float(found.metrics["log10_condition_nonzero"]) > 0.6

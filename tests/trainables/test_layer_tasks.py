@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
+
+import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 
 from search_spaces.layer_gates import LAYERS, STUDY, TASKS
 from trainables.config import CorpusConfig
 from trainables.experiment_configs import DenseLayerConfig, ExpertsLayerConfig, LayerTaskConfig
 from trainables.experiments import layer_task
 from trainables.experiments.layer_task import make_network, measure
-from trainables.layer_tasks import REGIONS, make_function, make_task
+from trainables.layer_tasks import BATCHES, REGIONS, TASK, WEIGHTS, make_function, make_task
 from trainables.runtime import Runtime
+from trainables.streams import stream
 from trainables.training.loop import DivergedError
 
 SMALL = {"train_examples": 400, "valid_examples": 200, "test_examples": 200, "steps": 60}
@@ -97,7 +102,7 @@ def test_the_learning_rate_of_the_lowest_validation_error_counts() -> None:
     config = config_of("softmax gates", "deep", learning_rates=(1e-5, 1e-2))
     [both] = measure(config, Runtime()).values()
     alone = [measure(config.model_copy(update={"learning_rates": (rate,)}), Runtime()) for rate in (1e-5, 1e-2)]
-    slow, fast = (found["layer_task@1"].metrics for found in alone)
+    slow, fast = (found["layer_task@2"].metrics for found in alone)
     assert float(slow["validation_error_percent"]) > float(fast["validation_error_percent"])
     assert both.metrics == fast, "the same bits as when it was the only one"
 
@@ -113,3 +118,67 @@ def test_errors_that_are_not_finite_are_a_diverged_trial() -> None:
     )
     with pytest.raises(DivergedError, match="not finite"):
         measure(config, Runtime())
+
+
+def test_task_weights_and_batches_are_independent_streams_of_a_seed() -> None:
+    """torch's generator takes seed and seed + 2^32 for the same: its low 32 bits are all that it looks at."""
+    seeds = (1, 2, 1 + 2**32, 7 * 2**32 + 1)
+    drawn = [torch.randn(4_000, generator=stream(seed, part)) for seed in seeds for part in (TASK, WEIGHTS, BATCHES)]
+    for a, b in itertools.combinations(drawn, 2):
+        # Of independent values the correlation has a standard deviation of 1 / sqrt(4000) = 0.016.
+        assert abs(float(np.corrcoef(a, b)[0, 1])) < 0.07
+    assert torch.equal(drawn[0], torch.randn(4_000, generator=stream(1, TASK)))
+
+
+def test_the_weights_at_the_start_know_nothing_of_the_function_that_made_the_targets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The student's generator is not the teacher's: drawn from alike, the two would give the same numbers."""
+    used: dict[str, torch.Tensor] = {}
+
+    def spy(name: str, original: object) -> object:
+        def called(config: LayerTaskConfig, generator: torch.Generator) -> object:
+            used[name] = generator.get_state()
+            return original(config, generator)  # type: ignore[operator]
+
+        return called
+
+    monkeypatch.setattr("trainables.layer_tasks.make_function", spy("task", make_function))
+    monkeypatch.setattr(layer_task, "make_network", spy("weights", make_network))
+    measure(config_of("dense", "wide", steps=1, learning_rates=(1e-3,)), Runtime())
+    first = {}
+    for name, state in used.items():
+        generator = torch.Generator()
+        generator.set_state(state)
+        first[name] = torch.rand(1_000, generator=generator)
+    assert abs(float(np.corrcoef(first["task"], first["weights"])[0, 1])) < 0.15
+
+
+@pytest.mark.parametrize("name", ["train_examples", "valid_examples", "test_examples"])
+def test_one_example_has_no_variance_to_measure_errors_by(name: str) -> None:
+    with pytest.raises(ValidationError, match="greater than or equal to 2"):
+        config_of("dense", "wide", **{name: 1})
+    assert getattr(config_of("dense", "wide", **{name: 2}), name) == 2
+
+
+@pytest.mark.parametrize("which", ["train", "valid", "test"])
+def test_each_of_the_three_errors_must_be_finite(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = config_of("dense", "wide", steps=1, learning_rates=(1e-3,))
+    task = make_task(config)
+    spoilt, real = getattr(task, which), layer_task._error
+
+    def error(network: torch.nn.Module, examples: object) -> float:
+        same = torch.equal(examples.targets_NO, spoilt.targets_NO)  # type: ignore[attr-defined]
+        return float("inf") if same else real(network, examples)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(layer_task, "_error", error)
+    with pytest.raises(DivergedError, match="not finite"):
+        measure(config, Runtime())
+
+
+def test_trials_of_the_version_whose_streams_were_one_are_other_trials() -> None:
+    """Their results stay theirs: the schema version is part of a trial's identity, the measurement's of its name."""
+    config = config_of("dense", "wide")
+    assert config.model_dump()["schema_version"] == 2 and STUDY.measurements == ("layer_task@2",)
+    with pytest.raises(ValidationError, match="schema_version"):
+        config.model_copy(update={"schema_version": 1})

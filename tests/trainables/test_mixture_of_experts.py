@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from trainables.mixture_of_experts import (
     Activation,
     ConvolutionalMixtureOfExperts,
+    ExpertSum,
     MixtureOfExperts,
     relu,
     softmax_over_experts,
@@ -66,6 +67,8 @@ def test_any_dimensions_may_come_before_the_last_and_any_activation_may_be_given
     inputs = torch.randn(2, 5, 3, dtype=torch.float64, generator=SEED)
     assert layer(inputs).shape == (2, 5, 4)
     torch.testing.assert_close(layer(inputs)[1], layer(inputs[1]))
+    torch.testing.assert_close(layer(inputs)[1, 2], layer(inputs[1, 2]))
+    assert layer(inputs[0, 0]).shape == (4,) and layer(inputs[:0]).shape == (0, 5, 4)
     gates = torch.sigmoid(layer.gate_weights_KUI[:, 0] @ inputs[0, 0] + layer.gate_bias_KU[:, 0])  # type: ignore[index]
     experts = torch.tanh(layer.expert_weights @ inputs[0, 0] + layer.expert_bias_KO)  # type: ignore[operator]
     torch.testing.assert_close(layer(inputs)[0, 0], gates @ experts)
@@ -135,3 +138,21 @@ def test_what_cannot_be_a_layer_is_said() -> None:
         MixtureOfExperts(2, 2, 0)
     with pytest.raises(ValueError, match=r"a kernel of \(3, 3\) for inputs of \(8,\)"):
         ConvolutionalMixtureOfExperts(2, 2, 2, kernel_size=(3, 3), input_size=(8,))
+
+
+def test_a_layer_without_its_own_experts_is_none() -> None:
+    class Unfinished(ExpertSum):
+        pass
+
+    with pytest.raises(TypeError, match="expert_scores"):
+        Unfinished(  # type: ignore[abstract]
+            experts=1,
+            outputs=1,
+            expert_shape=(1,),
+            input_numbers=1,
+            gate_activation=None,
+            expert_activation=relu,
+            expert_bias=False,
+            gate_bias=False,
+            gate_each_output=False,
+        )

@@ -28,10 +28,20 @@ class ExpertsLayerConfig(Frozen):
     """Whether an expert has one gate or one for each of its output units; constant gates are the same in both."""
 
 
+Examples = Annotated[int, Field(ge=2)]
+"""How many: the targets of one alone have no variance to measure errors by."""
+
 HiddenLayerConfig = Annotated[DenseLayerConfig | ExpertsLayerConfig, Field(discriminator="name")]
 
 
-class LayerJacobianConfig(ExperimentConfig):
+class LayerExperimentConfig(ExperimentConfig):
+    """What both kinds have: version 2, in which every stream of random numbers is independent of the others, and a
+    Jacobian is measured beside a Gaussian matrix."""
+
+    schema_version: Literal[2] = 2  # type: ignore[assignment]  # a kind's version is its own
+
+
+class LayerJacobianConfig(LayerExperimentConfig):
     """Singular values of the Jacobian of an untrained layer without biases, over random inputs (Orhan 2018)."""
 
     kind: Literal["layer_jacobian"] = "layer_jacobian"
@@ -47,16 +57,16 @@ class LayerJacobianConfig(ExperimentConfig):
     def operations(self) -> float:
         """Of the singular values, mostly; products of small matrices are slow for their number of operations."""
         experts = self.layer.experts if isinstance(self.layer, ExpertsLayerConfig) else 1
-        return self.inputs * (15.0 * self.width**3 + 20.0 * experts * self.width**2)
+        return self.inputs * (30.0 * self.width**3 + 20.0 * experts * self.width**2)
 
     @property
     def memory_bytes(self) -> float:
         """Weights, and a few batches of 100 Jacobians."""
         experts = self.layer.experts if isinstance(self.layer, ExpertsLayerConfig) else 1
-        return 8.0 * self.width**2 * (2 * experts + 100 * 6) + 8.0 * self.inputs * self.width
+        return 8.0 * self.width**2 * (2 * experts + 100 * 8) + 8.0 * self.inputs * self.width
 
 
-class LayerTaskConfig(ExperimentConfig):
+class LayerTaskConfig(LayerExperimentConfig):
     """Learn an invented function with one hidden layer: input, hidden layer of `width` units, linear output."""
 
     kind: Literal["layer_task"] = "layer_task"
@@ -67,12 +77,12 @@ class LayerTaskConfig(ExperimentConfig):
     """Output units of the hidden layer, of each expert where it has experts."""
     input_width: PositiveInt = 32
     outputs: PositiveInt = 4
-    train_examples: PositiveInt = 10_000
-    valid_examples: PositiveInt = 5_000
-    test_examples: PositiveInt = 10_000
+    train_examples: Examples = 10_000
+    valid_examples: Examples = 5_000
+    test_examples: Examples = 10_000
     batch: PositiveInt = 100
     steps: PositiveInt = 5_000
-    learning_rates: Annotated[tuple[PositiveFloat, ...], Field(min_length=1)] = (3e-3, 1e-2, 3e-2, 1e-1)
+    learning_rates: Annotated[tuple[PositiveFloat, ...], Field(min_length=1)] = (3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
     """Each is tried; the one with the lowest validation error counts."""
 
     @property

@@ -6,14 +6,18 @@ import numpy as np
 import torch
 
 from trainables.experiment_configs import HiddenLayerConfig, LayerJacobianConfig
-from trainables.layer_jacobian import jacobian, spectrum_metrics
+from trainables.layer_jacobian import gaussian_like, jacobian, spectrum_metrics
 from trainables.measurements.measured import Measured
 from trainables.measurements.names import LAYER_JACOBIAN
 from trainables.mixture_of_experts import MixtureOfExperts, softmax_over_experts
 from trainables.runtime import Runtime
+from trainables.singular_values import singular_values
+from trainables.streams import stream
 
 BATCH = 100
 """Jacobians that are held at a time."""
+REFERENCE = 1
+"""The stream of random numbers that Gaussian matrices come from; layer and inputs are drawn from the seed itself."""
 
 
 def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured]:
@@ -23,13 +27,15 @@ def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured
     layer.initialise(generator)
     inputs_NI = _inputs(config, generator)
     layer.to(runtime.device)
-    spectra, zero_rows = [], []
+    spectra, gaussian, zero_rows = [], [], []
+    reference = stream(config.seed, REFERENCE)
     for batch_NI in inputs_NI.split(BATCH):
         jacobian_NOI = jacobian(layer, batch_NI.to(runtime.device))
-        spectra.append(torch.linalg.svdvals(jacobian_NOI).cpu())
+        spectra.append(singular_values(jacobian_NOI).cpu())
+        gaussian.append(singular_values(gaussian_like(jacobian_NOI, reference)).cpu())
         zero_rows.append((jacobian_NOI == 0).all(dim=2).sum(dim=1).cpu())
     sigma_NR, zero_rows_N = torch.cat(spectra).numpy(), torch.cat(zero_rows).numpy()
-    metrics = spectrum_metrics(sigma_NR, zero_rows_N)
+    metrics = spectrum_metrics(sigma_NR, zero_rows_N, torch.cat(gaussian).numpy())
     return {LAYER_JACOBIAN: Measured(metrics=metrics, singular_values=np.sort(sigma_NR.mean(axis=0))[::-1].copy())}
 
 

@@ -10,10 +10,11 @@ from torch import Tensor, nn
 
 from trainables.experiment_configs import LayerTaskConfig
 from trainables.experiments.layer_jacobian import make_layer
-from trainables.layer_tasks import Examples, Task, make_task
+from trainables.layer_tasks import BATCHES, WEIGHTS, Examples, Task, make_task
 from trainables.measurements.measured import Measured
 from trainables.measurements.names import LAYER_TASK
 from trainables.runtime import Runtime
+from trainables.streams import stream
 from trainables.training.loop import DivergedError
 
 
@@ -35,7 +36,7 @@ def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
     """
     task = make_task(config)
     fits = [_fit(config, rate, task, runtime.device) for rate in config.learning_rates]
-    finite = [fit for fit in fits if math.isfinite(fit.valid_error) and math.isfinite(fit.test_error)]
+    finite = [fit for fit in fits if all(map(math.isfinite, (fit.train_error, fit.valid_error, fit.test_error)))]
     if not finite:
         raise DivergedError(f"the errors are not finite at any of the learning rates {config.learning_rates}")
     best = min(finite, key=lambda fit: fit.valid_error)
@@ -64,8 +65,8 @@ def make_network(config: LayerTaskConfig, generator: torch.Generator) -> nn.Sequ
 
 def _fit(config: LayerTaskConfig, rate: float, task: Task, device: str) -> _Fit:
     """Adam (Kingma and Ba 2015), its learning rate falling linearly to 0."""
-    # Weights and batches have seeds of their own, so that a layer's size does not change the batches.
-    weights, batches = (torch.Generator().manual_seed(config.seed + 2**32 * part) for part in (1, 2))
+    # Weights and batches have streams of their own, so that a layer's size does not change the batches.
+    weights, batches = stream(config.seed, WEIGHTS), stream(config.seed, BATCHES)
     network = make_network(config, weights).to(device)
     train, valid, test = (_to(examples, device) for examples in (task.train, task.valid, task.test))
     optimizer = torch.optim.Adam(network.parameters(), lr=rate)

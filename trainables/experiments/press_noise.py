@@ -18,6 +18,7 @@ from trainables.measurements.names import PRESS_NOISE
 from trainables.measurements.ranks import EFFECTIVE_RANK_EPSILONS, effective_rank, press_tolerance
 from trainables.outcome import Metric
 from trainables.runtime import Runtime
+from trainables.singular_values import singular_values
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 MATRIX, NOISE = 0, 1
@@ -77,9 +78,7 @@ def round_trip(matrix_NV: Tensor, kept: int) -> Tensor:
 
 
 def _singular_values(matrix_NV: Tensor) -> NDArray[np.float64]:
-    """In the matrix' own precision; LAPACK's, or on a GPU the QR algorithm, as Jacobi's stops at a tolerance."""
-    sigma = torch.linalg.svdvals(matrix_NV, driver="gesvd" if matrix_NV.is_cuda else None)
-    found: NDArray[np.float64] = sigma.double().cpu().numpy()
+    found: NDArray[np.float64] = singular_values(matrix_NV).double().cpu().numpy()
     return found
 
 

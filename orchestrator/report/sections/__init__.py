@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from orchestrator.analysis.contrasts import ContrastNumbers
+from orchestrator.analysis.counts import CountNumbers
 from orchestrator.analysis.groups import CurveNumbers, DifferenceNumbers, GroupNumbers
 from orchestrator.analysis.jacobians import JacobianNumbers
 from orchestrator.analysis.lines import LineNumbers
+from orchestrator.analysis.paired_contrasts import PairedNumbers
 from orchestrator.analysis.predictions import PredictionNumbers
 from orchestrator.analysis.press_noise import PressNoiseNumbers
 from orchestrator.analysis.recomputed import RecomputedNumbers
@@ -14,10 +16,12 @@ from orchestrator.analysis.summary import Answer, StudySummaryNumbers
 from orchestrator.analysis.true_rank import TrueRankNumbers
 from orchestrator.analysis.tuned import TunedNumbers
 from orchestrator.report.sections.contrasts import contrast_section
+from orchestrator.report.sections.counts import count_section
 from orchestrator.report.sections.curves import curve_section
 from orchestrator.report.sections.groups import difference_section, group_section
 from orchestrator.report.sections.jacobians import jacobian_section
 from orchestrator.report.sections.lines import line_section
+from orchestrator.report.sections.paired import paired_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.press_noise import press_noise_section
 from orchestrator.report.sections.recomputed import recomputed_section
@@ -47,6 +51,10 @@ def _section(answer: Answer) -> Section:
             return difference_section(answer)
         case ContrastNumbers():
             return contrast_section(answer)
+        case PairedNumbers():
+            return paired_section(answer)
+        case CountNumbers():
+            return count_section(answer)
         case CurveNumbers():
             return curve_section(answer)
         case LineNumbers():

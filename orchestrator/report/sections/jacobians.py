@@ -12,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from orchestrator.analysis.jacobians import (
+    FEWEST_SEEDS,
     HALF,
     STRAIGHT_R2,
     STRAIGHTNESS,
@@ -21,8 +22,9 @@ from orchestrator.analysis.jacobians import (
     LevelClaim,
     Step,
     StepClaim,
-    mean_interval,
+    share_interval,
 )
+from orchestrator.display import counted
 from orchestrator.report import formats
 from orchestrator.report.figures import STYLE
 from orchestrator.report.sections.section import Drawing, Section
@@ -35,19 +37,24 @@ FLOOR = 1e-6
 WORDS = {
     VANISHING: "the share of singular values of at most 1e-3 of the largest",
     "vanishing_1e-1": "the share of at most 1e-1 of the largest",
-    "log10_condition_nonzero": "the condition number without the singular values that are zero",
+    "log10_condition_excess": "the condition number without the singular values that are zero, over that of a Gaussian "
+    "matrix with as many rows",
     STRAIGHTNESS: "R\N{SUPERSCRIPT TWO} of a straight line through the first half of the mean spectrum",
 }
 METHOD = (
     "The Jacobian of each layer is computed exactly, in float64, at each input; its singular values are averaged by "
     "index over the inputs, then over the seeds, each of which is another layer. An interval is 95% of the mean over "
-    f"seeds, by Student's t. Rules: about half is an interval within {HALF.low:g} to {HALF.high:g}, roughly linear an "
-    f"interval of R\N{SUPERSCRIPT TWO} above {STRAIGHT_R2:g}; an interval wholly outside did not hold. A comparison of "
-    "two layers holds where Welch's test, corrected by Holm over the comparisons of the claim, finds the difference "
-    "that was claimed. A claim holds where all its comparisons do; it did not hold where one is significant the other "
-    "way; else it is not decided. A unit whose experts are all off is a row of zeros, whatever the gates; each expert "
-    "is on or off like a fair coin, so 2^-K of the rows are expected to be zero. What a decomposition leaves in the "
-    "place of these zeros is rounding, and is counted as zero."
+    "seeds, by Student's t, cut off at 0 and 1, which a share cannot exceed. Rules: about half is an interval within "
+    f"{HALF.low:g} to {HALF.high:g}, roughly linear an interval of R\N{SUPERSCRIPT TWO} above {STRAIGHT_R2:g} "
+    "(exp(\N{MINUS SIGN}x) over 0 to 1 has 0.983); an interval wholly outside did not hold. A comparison of two "
+    "layers holds where Welch's test, corrected by Holm over the comparisons of the claim, finds the difference that "
+    "was claimed. A claim holds where all its comparisons do; it did not hold where one is significant the other "
+    f"way; else it is not decided, nor is any with fewer than {FEWEST_SEEDS} seeds. The condition number without the "
+    "zeros grows with the rows that are left, whatever they hold: a dense layer's half has that of a Gaussian matrix "
+    "with as many rows. So layers are compared by what theirs has above one of the same shape, with the same rows "
+    "set to zero (log10, medians over inputs). A unit whose experts are all off is a row of zeros, whatever the "
+    "gates; each expert is on or off like a fair coin, so 2^-K of the rows are expected to be zero. What a "
+    "decomposition leaves in the place of these zeros is rounding, and is counted as zero."
 )
 
 
@@ -89,8 +96,8 @@ def _findings(numbers: JacobianNumbers) -> Iterator[str]:
 
 
 def _level_sentence(claim: LevelClaim) -> str:
-    if claim.interval is None or claim.sample.mean is None:
-        return f"{claim.text}: {claim.outcome}, as that needs two seeds."
+    if claim.interval is None or claim.sample.mean is None or claim.seeds < FEWEST_SEEDS:
+        return f"{claim.text}: {_outcome(claim)}."
     interval = f"{claim.interval.low:.4g} to {claim.interval.high:.4g}"
     return (
         f"{claim.text}: {claim.outcome}. {formats.capital(_words(claim.metric))} is {claim.sample.mean:.4g} "
@@ -98,14 +105,19 @@ def _level_sentence(claim: LevelClaim) -> str:
     )
 
 
+def _outcome(claim: LevelClaim | StepClaim) -> str:
+    """ "held", "did not hold", or why it is not decided where that is for want of seeds."""
+    return f"{claim.outcome}: {counted(claim.seeds, 'seed')}" if claim.seeds < FEWEST_SEEDS else claim.outcome
+
+
 def _words(metric: str) -> str:
     return WORDS.get(metric) or f"the {formats.title(metric)}"
 
 
 def _step_sentence(claim: StepClaim) -> str:
-    start = f"{claim.text}, by {_words(claim.metric)}: {claim.outcome}"
-    if all(step.p_adjusted is None for step in claim.steps):
-        return f"{start}, as that needs two seeds of each layer."
+    start = f"{claim.text}, by {_words(claim.metric)}: {_outcome(claim)}"
+    if claim.seeds < FEWEST_SEEDS:
+        return f"{start}."
     others = [_other(step) for step in claim.steps if step.outcome != "held"]
     held = f"{len(claim.steps) - len(others)} of {len(claim.steps)} comparisons are so and significant"
     return f"{start}. {formats.capital(held)}" + (f"; {'; '.join(others)}." if others else ".")
@@ -127,13 +139,26 @@ def _signed(value: float | None) -> str:
 def _zeros_sentence(spectra: Sequence[LayerSpectrum]) -> str:
     known = [each for each in spectra if each.zero_share.mean is not None]
     off = {each.group: abs((each.zero_share.mean or 0.0) - each.expected_zero_share) for each in known}
-    intervals = [(each, mean_interval(each.zero_share)) for each in known if each.zero_share.sd]
+    enough = [each for each in known if each.zero_share.n >= FEWEST_SEEDS]
+    intervals = [(each, share_interval(each.zero_share)) for each in enough if each.zero_share.sd]
     inside = sum(interval is not None and each.expected_zero_share in interval for each, interval in intervals)
     text = "The share of Jacobian rows that are exactly zero is expected to be 2^-K, with either kind of gates; "
     text += f"the means over seeds are at most {max(off.values(), default=0.0):.2g} away from it"
     if intervals:
         text += f", and {inside} of {len(intervals)} 95% intervals contain it"
-    return f"{text}."
+    return f"{text}{''.join(_left_out(known, enough))}."
+
+
+def _left_out(known: Sequence[LayerSpectrum], enough: Sequence[LayerSpectrum]) -> Iterator[str]:
+    """Which layers have no interval that could contain what is expected, and why."""
+    few = [each.group for each in known if each not in enough]
+    alike = [each.group for each in enough if not each.zero_share.sd]
+    for groups, why in (
+        (few, f"fewer than {FEWEST_SEEDS} seeds"),
+        (alike, "the same share at every seed, so no interval"),
+    ):
+        if groups:
+            yield f"; left out for having {why}: {len(groups)} of {len(known)} layers ({', '.join(groups)})"
 
 
 def _claims_table(numbers: JacobianNumbers) -> TextTable:
@@ -145,7 +170,7 @@ def _claims_table(numbers: JacobianNumbers) -> TextTable:
                 Cell(text=level.text, kind="name"),
                 Cell(text=_words(level.metric)),
                 Cell(text=formats.spread(level.metric, mean, sd)),
-                Cell(text=level.outcome, kind="short"),
+                Cell(text=_outcome(level), kind="short"),
             )
         )
     for claim in numbers.steps:
@@ -155,7 +180,7 @@ def _claims_table(numbers: JacobianNumbers) -> TextTable:
                 Cell(text=claim.text, kind="name"),
                 Cell(text=_words(claim.metric)),
                 Cell(text=f"{held} of {len(claim.steps)} comparisons", kind="short"),
-                Cell(text=claim.outcome, kind="short"),
+                Cell(text=_outcome(claim), kind="short"),
             )
         )
     return TextTable(
@@ -168,9 +193,8 @@ def _claims_table(numbers: JacobianNumbers) -> TextTable:
 def _zeros_table(numbers: JacobianNumbers) -> TextTable:
     body = []
     for each in numbers.drawn:
-        found, interval = each.zero_share, mean_interval(each.zero_share)
-        # A share is never below 0, whatever Student's t says of a few that are almost all 0.
-        shown = f"{max(interval.low, 0.0):.5f} to {interval.high:.5f}" if interval else "\N{EN DASH}"
+        found, interval = each.zero_share, share_interval(each.zero_share)
+        shown = f"{interval.low:.5f} to {interval.high:.5f}" if interval and found.sd else "\N{EN DASH}"
         body.append(
             (
                 Cell(text=each.group, kind="name"),

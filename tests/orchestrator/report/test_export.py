@@ -14,6 +14,8 @@ import pytest
 
 from orchestrator.analysis.frames import FlatResults, flatten
 from orchestrator.report.export import write_parquet, write_results
+from orchestrator.report.tables import own_metrics, trials_table
+from search_spaces.catalog import load_study
 from tests.orchestrator.report.synthetic import fail, make_results
 from trainables.errors import UserError
 
@@ -72,3 +74,20 @@ def test_csv_needs_neither_pandas_nor_matplotlib() -> None:
     code += "print([m for m in ('pandas', 'matplotlib', 'torch', 'ray') if m in sys.modules])"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
+
+
+def test_a_studys_own_metrics_come_first_in_its_table() -> None:
+    row = {
+        "trial_id": "1",
+        "name": "dense seed=1",
+        "state": "done",
+        "attempt": 1,
+        "cause": None,
+        "config": {"seed": 1},
+        "metrics": {"zero_share": 0.5, "vanishing_1e-3": 0.5, "entropy_rank": 61.0, "sigma_max": 2.0, "sigma_min": 0.0},
+    }
+    own = own_metrics(load_study("layer_jacobian"))
+    assert own[0] == "zero_share" and "log10_condition_excess" in own
+    table = trials_table(flatten([row]), own)
+    assert table.head == ("trial", "state", "rows of zeros", "at most 1e-3 of the largest", "entropy rank")
+    assert trials_table(flatten([row])).head == ("trial", "state", "entropy rank"), "without them, none of its own"

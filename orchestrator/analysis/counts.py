@@ -1,0 +1,37 @@
+"""How often each value of a metric came up in each group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orchestrator.analysis.groups import values_by_group
+from search_spaces.requests import Counts
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountNumbers:
+    """A table of counts."""
+
+    request: Counts
+    values: tuple[float, ...]
+    """From the least to the greatest: those that came up, and those that could have."""
+    counts: Mapping[str, tuple[int, ...]]
+    """Group -> its done trials with each of `values`, in the order of the plan."""
+
+    @property
+    def has_published(self) -> bool:
+        """Nothing printed stands beside."""
+        return False
+
+
+def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
+    """The table that a study asks for."""
+    found = values_by_group(frame, request.metric)
+    values = tuple(sorted({*request.values, *(value for each in found.values() for value in each)}))
+    counts = {group: tuple(each.count(value) for value in values) for group, each in found.items()}
+    return CountNumbers(request=request, values=values, counts=counts)

@@ -1,0 +1,46 @@
+"""How often each value of a metric came up."""
+
+from __future__ import annotations
+
+from orchestrator.analysis.counts import CountNumbers
+from orchestrator.report import formats
+from orchestrator.report.sections.section import Section
+from orchestrator.report.tables import Cell, TextTable
+
+
+def count_section(numbers: CountNumbers) -> Section:
+    """The table of a Counts request, and how often the least and the greatest value came up."""
+    metric = formats.title(numbers.request.metric)
+    body = tuple(
+        (Cell(text=group, kind="name"), *(Cell(text=str(count), number=count) for count in counts))
+        for group, counts in numbers.counts.items()
+    )
+    return Section(
+        key="counts",
+        heading=f"How often each {metric} came up",
+        findings=_findings(numbers, metric),
+        tables=(
+            TextTable(
+                caption=f"Done trials by {metric}",
+                head=("model", *(formats.setting(value) for value in numbers.values)),
+                body=body,
+            ),
+        ),
+        files={
+            "counts.csv": [
+                ["group", *numbers.values],
+                *([group, *counts] for group, counts in numbers.counts.items()),
+            ]
+        },
+    )
+
+
+def _findings(numbers: CountNumbers, metric: str) -> tuple[str, ...]:
+    trials = sum(sum(counts) for counts in numbers.counts.values())
+    if not trials or len(numbers.values) < 2:
+        return ()
+    least, greatest = (sum(counts[place] for counts in numbers.counts.values()) for place in (0, -1))
+    low, high = (formats.setting(numbers.values[place]) for place in (0, -1))
+    return (
+        f"Of {trials} trials, {least} have the least {metric} of the table ({low}), {greatest} the greatest ({high}).",
+    )
