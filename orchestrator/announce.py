@@ -15,7 +15,7 @@ from orchestrator.plan import Plan
 from orchestrator.store.records import StudyKey, TrialState
 from orchestrator.tuning.outlook import outlook
 from search_spaces.study import Study
-from trainables.built_in_corpora import markov_rank
+from trainables.built_in_corpora import is_generated
 
 PASSWORD = re.compile(r"(://[^:/@?]*:|[?&](?:ssl)?password=)[^@&]+")
 PLACES = ("--storage", "--store", "--data-dir")
@@ -94,8 +94,8 @@ def paper_command(argument: str, study: Study, key: StudyKey, typed: Sequence[st
     """
     if is_paper_scale(study, key.scale):
         return None
-    generated = markov_rank(key.corpus) is not None
-    corpora = (key.corpus,) if generated else study.corpora or ("ptb" if key.corpus == "pydocs" else key.corpus,)
+    alone = "ptb" if key.corpus == "pydocs" else key.corpus
+    corpora = (key.corpus,) if is_generated(key.corpus) else study.corpora or (alone,)
     words = [word for corpus in corpora for word in ("--corpus", corpus)] if study.reads_text else []
     return shlex.join(["python", "sweep.py", argument, "--scale", "paper", *words, *_kept(typed)])
 

@@ -12,7 +12,7 @@ from search_spaces.published import by_group
 from search_spaces.scales import smoke_corner
 from search_spaces.study import GroupSpectra, GroupTable, Study, TrueRank
 from trainables.any_config import AnyConfig
-from trainables.built_in_corpora import markov_rank
+from trainables.built_in_corpora import is_generated
 from trainables.config import CorpusConfig, TrialConfig
 from trainables.experiment_configs import TrueRankConfig
 
@@ -30,7 +30,7 @@ SEED = 1
 
 def trials(corpus: CorpusConfig) -> Iterator[AnyConfig]:
     """The models of `averaging` that were trained with ET-ASGD: 5 trials a corpus; on a generated language others."""
-    return _truth_and_models(corpus) if markov_rank(corpus.name) is not None else (trial(corpus, each) for each in FIVE)
+    return _truth_and_models(corpus) if is_generated(corpus.name) else (trial(corpus, each) for each in FIVE)
 
 
 def _truth_and_models(corpus: CorpusConfig) -> Iterator[AnyConfig]:

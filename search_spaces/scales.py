@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from search_spaces.experiment_scales import shrink
 from trainables.any_config import AnyConfig
-from trainables.built_in_corpora import markov_rank
+from trainables.built_in_corpora import is_generated
 from trainables.config import (
     AveragingConfig,
     CorpusConfig,
@@ -117,8 +117,7 @@ def _language_model(scale: Scale, config: TrialConfig) -> TrialConfig:
         "embedding_noise",
     )
     regularisers = ("activation_regularisation", "temporal_activation_regularisation")
-    generated = markov_rank(config.corpus.name) is not None
-    epochs = (scale.generated_epochs if generated else None) or scale.epochs or training.epochs
+    epochs = (scale.generated_epochs if is_generated(config.corpus.name) else None) or scale.epochs or training.epochs
     return config.model_copy(
         update={
             "corpus": _corpus(scale, config.corpus),
@@ -145,7 +144,7 @@ def _language_model(scale: Scale, config: TrialConfig) -> TrialConfig:
 
 def _corpus(scale: Scale, corpus: CorpusConfig) -> CorpusConfig:
     """With fewer words, unless it is a generated language: what is known of it is known of the whole vocabulary."""
-    if markov_rank(corpus.name) is not None:
+    if is_generated(corpus.name):
         return corpus
     return corpus.model_copy(update={"vocabulary_limit": scale.vocabulary_limit or corpus.vocabulary_limit})
 

@@ -45,6 +45,11 @@ def markov_rank(name: str) -> int | None:
     return rank
 
 
+def is_generated(name: str) -> bool:
+    """Whether the name is of a generated language, of which the truth is known. Raises as `markov_rank` does."""
+    return markov_rank(name) is not None
+
+
 def one_name(name: str) -> str:
     """The name under which a built-in corpus is known: `markov-100` is `markov`. Raises as `markov_rank` does."""
     return MARKOV if markov_rank(name) == MARKOV_RANK else name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, get_args
 
 from orchestrator.analysis.comparison import ComparedCorrelation, correlate
@@ -50,7 +50,7 @@ from search_spaces.requests import (
     Tuned,
 )
 from search_spaces.study import Study
-from trainables.built_in_corpora import markov_rank
+from trainables.built_in_corpora import is_generated
 
 if TYPE_CHECKING:
     import numpy as np
@@ -140,7 +140,7 @@ def summarise(
     spectra: Mapping[str, NDArray[np.float64]] | None = None,
 ) -> StudySummaryNumbers:
     """Run the study's analyses over `frame`, the data frame of `results`; `spectra` are singular values by trial id."""
-    analyses = study.analyses if markov_rank(key.corpus) is None else tuple(map(_without_published, study.analyses))
+    analyses = tuple(map(_without_published, study.analyses)) if is_generated(key.corpus) else study.analyses
     correlations = [request for request in analyses if isinstance(request, Correlation)]
     maps = [request for request in analyses if isinstance(request, GridMap)]
     metrics = dict.fromkeys(
@@ -176,8 +176,7 @@ def summarise(
 
 def _without_published(request: Analysis) -> Analysis:
     """Of a generated language no paper has printed anything, and another language's values say nothing of it."""
-    names = {each.name for each in fields(request)}
-    return replace(request, published={}) if "published" in names else request  # type: ignore[arg-type]
+    return replace(request, published={}) if hasattr(request, "published") else request  # type: ignore[arg-type]
 
 
 def _answer(

@@ -48,7 +48,7 @@ def measure(config: ExperimentConfig, runtime: Runtime) -> dict[str, Measured]:
     truth = _Truth.of(language, corpus)
     evaluation = config.evaluation
     tokens = corpus.test[: evaluation.test_tokens]
-    loss = truth.mean_loss(tokens, batch=evaluation.test_batch_size)
+    streams_TB = parallel_streams(tokens, evaluation.test_batch_size, "cpu", what="test").numpy()
     contexts_N = tokens[: evaluation.rank_contexts]
     # The Gram matrix would lose what the eps of float64 asks for.
     spectrum = log_p_spectrum(_rows(config, truth.log_p_VV, contexts_N), columns=len(corpus.vocabulary), method="qr")
@@ -60,10 +60,10 @@ def measure(config: ExperimentConfig, runtime: Runtime) -> dict[str, Measured]:
         "press_rank_float64": press_rank(spectrum, eps=FLOAT64_EPS),
         "press_rank_float32": press_rank(spectrum, eps=FLOAT32_EPS),
         "entropy_perplexity": math.exp(language.entropy_rate()),
-        "shares_perplexity": math.exp(truth.loss_by_shares(tokens, batch=evaluation.test_batch_size)),
+        "shares_perplexity": math.exp(truth.loss_by_shares(streams_TB)),
     }
     return {
-        PERPLEXITY: Measured(metrics={"test_perplexity": math.exp(loss)}),
+        PERPLEXITY: Measured(metrics={"test_perplexity": math.exp(truth.mean_loss(streams_TB))}),
         SPECTRUM: Measured(
             metrics=rank_report(spectrum, eps=EPS[config.variant]), singular_values=spectrum.singular_values
         ),
@@ -89,15 +89,13 @@ class _Truth:
             share_V=language.stationary()[states_V],
         )
 
-    def mean_loss(self, tokens: NDArray[np.int64], *, batch: int) -> float:
+    def mean_loss(self, streams_TB: NDArray[np.int64]) -> float:
         """Mean cross-entropy in nats over the tokens that a language model predicts: all but each stream's first."""
-        streams_TB = parallel_streams(tokens, batch, "cpu", what="test").numpy()
         return -float(self.log_p_VV[streams_TB[:-1], streams_TB[1:]].mean())
 
-    def loss_by_shares(self, tokens: NDArray[np.int64], *, batch: int) -> float:
+    def loss_by_shares(self, streams_TB: NDArray[np.int64]) -> float:
         """The same of a model without memory: each token by its type's share of an endless text."""
-        predicted = parallel_streams(tokens, batch, "cpu", what="test").numpy()[1:]
-        return -float(np.log(self.share_V)[predicted].mean())
+        return -float(np.log(self.share_V)[streams_TB[1:]].mean())
 
 
 def _rows(

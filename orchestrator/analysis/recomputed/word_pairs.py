@@ -56,7 +56,7 @@ def _check(source: str, what: str, printed: Printed, trial: Mapping[Any, Any] | 
 
 
 def _missing(trial: Mapping[Any, Any] | None, text: str) -> str:
-    """Why there is no count, and what to type."""
+    """Why there is no count."""
     if trial is None:
         return f"no trial of this run counts {text}"
     if trial["state"] in ("failed", "diverged"):

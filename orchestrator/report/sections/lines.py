@@ -88,9 +88,7 @@ def _reach_sentence(found: Sequence[Reached], numbers: LineNumbers) -> str:
 
 def _claim_sentence(checked: Sequence[ClaimChecked], numbers: LineNumbers) -> str:
     claim = checked[0].claim
-    asked, holds, apart, against = (
-        sum(len(getattr(each, name)) for each in checked) for name in ("asked", "holds", "apart", "apart_against")
-    )
+    asked, holds, apart, against = _counts(checked, "asked", "holds", "apart", "apart_against")
     panels = ", ".join(formats.setting(each.panel) for each in checked) if numbers.request.panel else ""
     where = f" at {formats.title(numbers.request.panel)} {panels}" if numbers.request.panel else ""
     up_to = "" if claim.x_up_to is None else f" and {formats.title(numbers.request.x)} up to {claim.x_up_to:g}"
@@ -101,12 +99,14 @@ def _claim_sentence(checked: Sequence[ClaimChecked], numbers: LineNumbers) -> st
     )
 
 
+def _counts(checked: Sequence[ClaimChecked], *names: str) -> Iterator[int]:
+    """How many places each of the fields has, over all panels."""
+    return (sum(len(getattr(each, name)) for each in checked) for name in names)
+
+
 def _verdict(checked: Sequence[ClaimChecked]) -> str:
     """What the places together allow to say: a mean alone decides nothing, and a single trial has no spread."""
-    asked, holds, apart, against, single = (
-        sum(len(getattr(each, name)) for each in checked)
-        for name in ("asked", "holds", "apart", "apart_against", "single")
-    )
+    asked, holds, apart, against, single = _counts(checked, "asked", "holds", "apart", "apart_against", "single")
     if single == asked:
         return "ours do not decide it, with one trial a place"
     if apart == asked:
