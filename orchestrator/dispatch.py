@@ -14,7 +14,7 @@ from typing import Protocol
 
 from orchestrator.events import TrialEvent
 from orchestrator.execution import ScheduleOptions
-from orchestrator.lease import LEASE_S, dead_owners
+from orchestrator.lease import LEASE_S, give_back_of_dead
 from orchestrator.packs import Pack, pack
 from orchestrator.progress import Listener
 from orchestrator.record import UnusableResultError, read_result, record_outcome
@@ -218,8 +218,7 @@ class Dispatcher:
     def _poll(self) -> None:
         """Drop trials of other drivers that ended, and take over those whose driver died or gave them back."""
         self._next_poll_s = time.monotonic() + POLL_S
-        for owner in dead_owners(self._store.owners()):
-            self._store.expire(owner)
+        give_back_of_dead(self._store)
         self._drop_ended()
         free = self._store.claim(list(self._foreign), owner=self._owner, lease_s=LEASE_S)
         trials = [self._foreign.pop(trial_id) for trial_id in free]

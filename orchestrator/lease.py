@@ -39,6 +39,12 @@ def dead_owners(owners: Iterable[str]) -> list[str]:
     return dead
 
 
+def give_back_of_dead(store: Store) -> None:
+    """Make planned again what drivers of this machine were running that no longer exist."""
+    for owner in dead_owners(store.owners()):
+        store.expire(owner)
+
+
 def _kernel() -> str:
     """This boot and this process id namespace: a process id means something only within both."""
     boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]

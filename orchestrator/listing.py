@@ -6,6 +6,7 @@ import csv
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
@@ -84,12 +85,15 @@ def print_studies(form: str, console: Console) -> None:
 
 
 def print_status(study: str | None, store_url: str, form: str, console: Console) -> None:
-    """The trials of each study variant by state."""
+    """The trials of each study variant by state; what a killed command of this machine left is running no more."""
+    from orchestrator.lease import give_back_of_dead
     from orchestrator.store.opening import open_store
 
     check_format(form)
     name = study and study_name(study)
     with open_store(store_url, create=False) as store:
+        with suppress(UserError):  # a store that can only be read is shown as it is
+            give_back_of_dead(store)
         known = store.studies()
     summaries = [s for s in known if name in (None, s.key.study)]
     if not summaries and name is not None:

@@ -96,12 +96,11 @@ def _replaced(content: dict[str, Any], overrides: Mapping[str, Any]) -> AnyConfi
         return read_config(content)
     except ValidationError as error:
         first = error.errors()[0]
+        rule = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
         place_named = _known_part(first["loc"], content)
         if not place_named:
-            raise UserError(
-                f"--set makes a config that cannot be: {first['msg'].removeprefix('Value error, ')}"
-            ) from error
-        raise UserError(f"--set cannot give {place_named} the value {first['input']!r}: {first['msg']}") from error
+            raise UserError(f"--set makes a config that cannot be: {rule}") from error
+        raise UserError(f"--set cannot give {place_named} the value {first['input']!r}: {rule}") from error
 
 
 def _dotted(content: Mapping[str, Any], prefix: str = "") -> list[str]:

@@ -110,7 +110,7 @@ def make_plan(
     tuning = _tuning_plan(study, scale, content, overrides, search=search, budget=budget)
     named = tuning.known() if tuning is not None else _named_trials(study, scale, content, overrides)
     trials = tuple(_trial_plan(name, config, known) for name, config in named)
-    _refuse_duplicates(study, trials)
+    _refuse_duplicates(study, trials, overrides)
     _refuse_unknown_keys(study, trials)
     # Another way to search is another variant of the study; a larger budget is more of the same one.
     searched = {} if tuning is None or tuning.search == DEFAULT_SEARCH else {"search": tuning.search}
@@ -307,14 +307,12 @@ def _refuse_unknown_keys(study: Study, trials: Sequence[TrialPlan]) -> None:
             )
 
 
-def _refuse_duplicates(study: Study, trials: Sequence[TrialPlan]) -> None:
+def _refuse_duplicates(study: Study, trials: Sequence[TrialPlan], overrides: Mapping[str, Any]) -> None:
+    mend = "leave away the --set of what its trials differ in" if overrides else "drop one"
     names: dict[str, str] = {}
     for trial in trials:
         if trial.trial_id in names:
             earlier = names[trial.trial_id]
             same = "twice" if earlier == trial.name else f"and {earlier!r} as one and the same"
-            raise UserError(
-                f"every trial of a study is different; {study.name} plans {trial.name!r} {same}: drop one, or the "
-                "--set that made them equal"
-            )
+            raise UserError(f"every trial of a study is different; {study.name} plans {trial.name!r} {same}: {mend}")
         names[trial.trial_id] = trial.name

@@ -26,7 +26,7 @@ from orchestrator.dispatch import Dispatcher, Source
 from orchestrator.events import EVENTS
 from orchestrator.execution import LOW_MEMORY, PROCESS_DIED, RunSummary, ScheduleOptions
 from orchestrator.interrupt import Interrupt
-from orchestrator.lease import LeaseKeeper, dead_owners
+from orchestrator.lease import LeaseKeeper, give_back_of_dead
 from orchestrator.progress import Listener
 from orchestrator.resources import check_options, per_pack, slots_of
 from orchestrator.store.interface import Store
@@ -63,8 +63,7 @@ def run_trials(
         return RunSummary()
     check_options(options)
     check_cluster(options.address)
-    for dead in dead_owners(store.owners()):
-        store.expire(dead)
+    give_back_of_dead(store)
     with (
         Interrupt() as interrupt,
         connected(options, listener.note),

@@ -45,7 +45,7 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
             known = _members(plan, store)
             reset = _forget(store, [trial.trial_id for trial in known], options.storage)
             if not reset:
-                console.print(_nothing_to_retry(plan), soft_wrap=True)
+                console.print(_nothing_to_retry(plan, store), soft_wrap=True)
                 return 0
             trials = [trial for trial in known if trial.trial_id in reset]
         else:
@@ -100,10 +100,16 @@ def _go_on_from_here(plan: Plan, store: Store, options: RunOptions, console: Con
         console.print(f"The study has more trials to run; run them with: {command}", soft_wrap=True)
 
 
-def _nothing_to_retry(plan: Plan) -> str:
+def _nothing_to_retry(plan: Plan, store: Store) -> str:
+    others = [
+        f"scale {each.key.scale}{on_corpus(each.key.corpus)}" + ("" if each.key.overrides == "{}" else ", --set")
+        for each in store.studies()
+        if each.key.study == plan.study.name and each.counts["failed"] + each.counts["diverged"]
+    ]
+    hint = f" Trials of it failed or diverged at {' and at '.join(others)}: name that one." if others else ""
     return (
         f"No trial of {plan.study.name} at scale {plan.scale.name}{on_corpus(plan.corpus.name)} has failed or "
-        "diverged, so there is nothing to retry; python sweep.py status shows what the store has."
+        f"diverged, so there is nothing to retry; python sweep.py status shows what the store has.{hint}"
     )
 
 

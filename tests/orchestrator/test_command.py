@@ -249,6 +249,8 @@ def test_retry_runs_just_the_failed_ones(tmp_path: Path) -> None:
         store.register(plan.key, [trial.planned() for trial in plan.trials])
         run = RunRecord(code_version="-", packages={}, host="-", device="-", corpus_sha256="0" * 64)
         store.fail(ids[1], cause="a cause", run_id=store.begin_run(run))
+    elsewhere = sweep("retry", "gss_grid", "--scale", "quick", "--storage", tmp_path)
+    assert "failed or diverged at scale smoke, corpus pydocs: name that one" in elsewhere.stdout
     answer = sweep("retry", *SMOKE, tmp_path)
     assert answer.returncode == 1
     assert "1 to run" in answer.stdout

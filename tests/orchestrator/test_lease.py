@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -10,8 +11,10 @@ import time
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from orchestrator.lease import LeaseKeeper, dead_owners, this_owner
+from orchestrator.listing import print_status
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import StudyKey
 from tests.orchestrator.scripted_trials import planned
@@ -31,6 +34,20 @@ def test_of_all_owners_only_ended_processes_of_this_machine_are_dead() -> None:
     before_the_boot = f"{host}:00000000-1:{pid}:1"
     owners = [dead, alive, elsewhere, recycled, before_the_boot, "a name of some other form"]
     assert dead_owners(owners) == [dead, recycled]
+
+
+def test_status_counts_nothing_as_running_that_a_killed_command_left(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address = f"sqlite:///{tmp_path}/results.db"
+    plan = planned([1, 2])
+    with open_store(address) as store:
+        store.register(StudyKey(study="left", scale="smoke", corpus="none"), plan)
+        for trial, owner in zip(plan, (owner_of_a_process_that_ended(), this_owner()), strict=True):
+            store.claim([trial.trial_id], owner=owner, lease_s=60)
+    print_status("left", address, "json", Console())
+    (line,) = json.loads(capsys.readouterr().out)
+    assert (line["running"], line["planned"]) == (1, 1)
 
 
 def test_the_keeper_holds_trials_past_their_lease_and_only_while_it_lives(tmp_path: Path) -> None:

@@ -143,7 +143,8 @@ def test_an_interval_of_a_share_ends_where_shares_end() -> None:
     """Student's t of two values, 0.96 and 1.0, reaches from 0.73 to 1.23."""
     found = share_interval(summarise_sample([0.96, 1.0]))
     assert found is not None
-    assert (found.low, found.high) == (pytest.approx(stats.t.interval(0.95, 1, 0.98, 0.02)[0]), 1.0)
+    assert found.low == pytest.approx(stats.t.interval(0.95, 1, 0.98, 0.02)[0])
+    assert found.high == 1.0
     low = share_interval(summarise_sample([0.0, 0.0, 0.01]))
     assert low is not None and low.low == 0
 

@@ -26,7 +26,8 @@ A, B = list(SHARED + RANDOM.normal(0.5, 0.4, 10)), list(SHARED)
 def test_the_test_is_scipys_and_its_interval_too() -> None:
     found = compare_pairs(A, B)
     truth = stats.ttest_rel(A, B)
-    assert (found.test.t, found.test.p_value) == (pytest.approx(truth.statistic), pytest.approx(truth.pvalue))
+    assert found.test.t == pytest.approx(truth.statistic)
+    assert found.test.p_value == pytest.approx(truth.pvalue)
     assert found.test.df == 9 and found.pairs == 10
     interval = truth.confidence_interval(0.95)
     assert found.test.interval is not None
