@@ -22,7 +22,9 @@ SWEEP = ("python", "sweep.py", "gss_grid", "--scale", "smoke")
 UNNEEDED = ("cc", "gcc", "ld", "make", "git", "pip", "pytest", "mypy", "ruff")
 HEALTH = """
 if ray health-check 2>&1; then echo "healthy before Ray runs"; exit 1; fi
-ray start --head --include-dashboard=false >/dev/null 2>&1 && ray health-check && ray stop >/dev/null 2>&1
+ray start --head --port=0 --include-dashboard=false --temp-dir=/app/results/ray >/dev/null 2>&1
+ray health-check
+ray stop >/dev/null 2>&1
 """
 READ_ONLY = """
 root=$1 results=$2 user=$3 && shift 3
@@ -130,7 +132,6 @@ def main(folder: Path, arguments: list[str]) -> None:
         check_contents(root, config)
         user = int(config["User"])
         run = ("run", "--isolation", "chroot")
-        images(*run, container, "--", "sh", "-c", HEALTH)
         first = results_folder(images, "results", user)
         images(*run, "--volume", f"{first}:/app/results", container, "--", *SWEEP)
         second = results_folder(images, "results-read-only", user)
@@ -150,7 +151,8 @@ def main(folder: Path, arguments: list[str]) -> None:
             second,
             str(user),
         )
-        for command in (("sh", "-euc", WRITABLE), SWEEP):
+        # Here alone, in processes of its own, no other Ray of this machine can be taken for the container's.
+        for command in (("sh", "-euc", WRITABLE), ("sh", "-euc", HEALTH), SWEEP):
             subprocess.run([*inside, *command], check=True, env=environment)
         for results in (first, second):
             assert list(results.glob("reports/*/*.html")), f"no report in {results}"
