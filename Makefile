@@ -6,13 +6,17 @@ STUDY ?= gss_grid
 ARGS ?=
 PIP_ARGS ?=
 
-.PHONY: sweep test check format bench clean
+.PHONY: sweep test image-test check format bench clean
 
 sweep: $(VENV)/ready
 	$(BIN)/python sweep.py $(STUDY) $(ARGS)
 
 test: check
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+# As root on Debian with buildah and debootstrap, no Docker engine: builds the image and runs a sweep in it, twice.
+image-test:
+	$(PYTHON) docker/image_test.py image-test --build-arg=PIP_ARGS="$(PIP_ARGS)" $(ARGS)
 
 check: $(VENV)/ready
 	$(BIN)/ruff check .

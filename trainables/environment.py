@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 import socket
 import subprocess
@@ -14,7 +15,10 @@ PACKAGES = ("torch", "numpy", "scipy", "pydantic", "safetensors", "ray")
 
 @cache
 def code_version() -> str:
-    """The commit of the checkout that this code runs from, with `+changes` where it differs; else `unknown`."""
+    """The commit of the checkout that this code runs from, with `+changes` where it differs.
+
+    Outside a checkout it is what the environment variable SWEEPS_CODE_VERSION says (an image sets it), else `unknown`.
+    """
     here = Path(__file__).resolve().parent
     try:
         answer = subprocess.run(
@@ -26,7 +30,7 @@ def code_version() -> str:
             check=True,
         )
     except (OSError, subprocess.SubprocessError):
-        return "unknown"
+        return os.environ.get("SWEEPS_CODE_VERSION") or "unknown"
     return answer.stdout.strip()
 
 

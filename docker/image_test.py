@@ -1,0 +1,165 @@
+"""Build the image on plain Debian without a Docker engine and run a sweep in it, as the image says and read-only.
+
+    python3 docker/image_test.py FOLDER [--build-arg=NAME=VALUE ...] [--volume=HERE:THERE:ro ...]
+
+As root, with Debian's buildah and debootstrap; everything, images too, is kept in FOLDER. What follows FOLDER goes to
+`buildah build`: --build-arg=PIP_ARGS=... for PyTorch's CPU build, --volume for a certificate or a pip.conf.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+BASE = "localhost/debian:bookworm"
+IMAGE = "localhost/sweeps:test"
+SWEEP = ("python", "sweep.py", "gss_grid", "--scale", "smoke")
+UNNEEDED = ("cc", "gcc", "ld", "make", "git", "pip", "pytest", "mypy", "ruff")
+HEALTH = """
+if ray health-check 2>&1; then echo "healthy before Ray runs"; exit 1; fi
+ray start --head --port=0 --include-dashboard=false --temp-dir=/app/results/ray >/dev/null 2>&1
+ray health-check
+ray stop >/dev/null 2>&1
+"""
+READ_ONLY = """
+root=$1 results=$2 user=$3 && shift 3
+mount --bind "$root" "$root"
+mount --bind "$results" "$root/app/results"
+mount -t proc proc "$root/proc"
+mount -t tmpfs -o mode=755 tmpfs "$root/dev"
+for device in null zero full random urandom; do
+    touch "$root/dev/$device"
+    mount --bind "/dev/$device" "$root/dev/$device"
+done
+mkdir "$root/dev/shm"
+mount -t tmpfs -o mode=1777,size=1g tmpfs "$root/dev/shm"
+mount -o remount,ro "$root/dev"
+mount -o remount,bind,ro "$root"
+exec chroot "$root" setpriv --reuid="$user" --regid="$user" --clear-groups --no-new-privs --bounding-set=-all \
+    env --chdir=/app "$@"
+"""
+"""What an engine does for `--read-only --cap-drop ALL --volume RESULTS:/app/results`; its /dev/shm stays writable."""
+WRITABLE = """
+for folder in / /app /tmp /var/tmp /home /opt/venv /dev; do
+    if touch "$folder/probe" 2>/dev/null; then echo "$folder can be written to"; exit 1; fi
+done
+touch results/probe && rm results/probe && test "$(id -u)" != 0
+"""
+
+
+class Images:
+    """buildah, with all that it keeps in one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __call__(self, *arguments: str) -> str:
+        """Run a command of buildah; its output is shown where it is `build` or `run`, else returned."""
+        options = ("--root", f"{self.folder}/images", "--runroot", f"{self.folder}/run", "--storage-driver", "vfs")
+        shown = arguments[0] in ("build", "run")
+        done = subprocess.run(
+            ["buildah", *options, *arguments], check=True, text=True, stdout=None if shown else subprocess.PIPE
+        )
+        return "" if shown else done.stdout.strip()
+
+
+def make_base(images: Images) -> None:
+    """An image of Debian's minimal system, in place of the one that a machine with Docker would pull."""
+    if BASE in images("images", "--format", "{{.Name}}:{{.Tag}}"):
+        return
+    system = images.folder / "debian"
+    subprocess.run(["rm", "-rf", system], check=True)
+    subprocess.run(["debootstrap", "--variant=minbase", "bookworm", system], check=True)
+    container = images("from", "scratch")
+    images("copy", "--quiet", container, str(system), "/")
+    images("commit", "--quiet", "--rm", container, BASE)
+
+
+def build(images: Images, arguments: list[str]) -> None:
+    """The image, by the Dockerfile."""
+    dockerfile = str(REPOSITORY / "docker/Dockerfile")
+    choice = ("--isolation", "chroot", "--format", "docker", "--build-arg", f"BASE={BASE}", *arguments)
+    images("build", *choice, "--file", dockerfile, "--tag", IMAGE, str(REPOSITORY))
+
+
+def results_folder(images: Images, name: str, user: int) -> Path:
+    """A new folder that belongs to the image's user."""
+    folder = images.folder / name
+    subprocess.run(["rm", "-rf", folder], check=True)
+    folder.mkdir()
+    os.chown(folder, user, user)
+    return folder
+
+
+def report_sizes(root: Path) -> None:
+    """Print the image's size on disk and that of its largest packages."""
+    (packages,) = root.glob("opt/venv/lib/python3*/site-packages")
+    for folder, largest in ((root, 0), (packages, 12)):
+        lines = subprocess.run(
+            ["du", "--one-file-system", "--block-size=MB", f"--max-depth={min(largest, 1)}", folder],
+            check=True, capture_output=True, text=True,
+        ).stdout.splitlines()  # fmt: skip
+        for line in sorted(lines, key=lambda line: -int(line.split("MB")[0]))[: largest + 1]:
+            print(line.replace(str(root), "image:") + ("/" if folder == root else ""))
+
+
+def check_contents(root: Path, config: dict[str, Any]) -> None:
+    """Raise AssertionError where the image holds what running does not need, or runs as root."""
+    assert int(config["User"]) > 0, config["User"]
+    assert config["Healthcheck"]["Test"] == ["CMD", "ray", "health-check"], config["Healthcheck"]
+    found = [name for name in UNNEEDED for place in ("usr/bin", "opt/venv/bin") if (root / place / name).exists()]
+    assert not found, f"the image holds {', '.join(found)}"
+    privileged = ["find", root, "-xdev", "-type", "f", "-perm", "/6000"]
+    assert not (files := subprocess.run(privileged, check=True, capture_output=True, text=True).stdout), files
+
+
+def main(folder: Path, arguments: list[str]) -> None:
+    """Build, look inside, run twice."""
+    folder.mkdir(parents=True, exist_ok=True)
+    images = Images(folder.resolve())
+    make_base(images)
+    build(images, arguments)
+    container = images("from", IMAGE)
+    try:
+        root = Path(images("mount", container))
+        config = json.loads(images("inspect", "--type", "image", IMAGE))["Docker"]["config"]
+        report_sizes(root)
+        check_contents(root, config)
+        user = int(config["User"])
+        run = ("run", "--isolation", "chroot")
+        first = results_folder(images, "results", user)
+        images(*run, "--volume", f"{first}:/app/results", container, "--", *SWEEP)
+        second = results_folder(images, "results-read-only", user)
+        environment = dict(entry.split("=", 1) for entry in config["Env"])
+        environment |= {"HOME": "/app/results", "TMPDIR": "/app/results"}
+        inside = (
+            "unshare",
+            "--mount",
+            "--pid",
+            "--fork",
+            "--ipc",
+            "sh",
+            "-euc",
+            READ_ONLY,
+            "sh",
+            root,
+            second,
+            str(user),
+        )
+        # Here alone, in processes of its own, no other Ray of this machine can be taken for the container's.
+        for command in (("sh", "-euc", WRITABLE), ("sh", "-euc", HEALTH), SWEEP):
+            subprocess.run([*inside, *command], check=True, env=environment)
+        for results in (first, second):
+            assert list(results.glob("reports/*/*.html")), f"no report in {results}"
+    finally:
+        images("rm", container)
+    print("The image builds, is healthy with Ray alone, and runs a sweep as a user, also from a read-only root.")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), sys.argv[2:])

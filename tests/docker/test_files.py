@@ -1,0 +1,155 @@
+"""What docker/ holds, as far as it can be checked without an engine; `make image-test` builds and runs the image."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import ValidationError
+from ray.autoscaler._private.util import prepare_config, validate_config
+
+ROOT = Path(__file__).parents[2]
+DOCKER = ROOT / "docker"
+DOCKERFILE = (DOCKER / "Dockerfile").read_text().replace("\\\n", " ")
+PASSWORD = re.compile(r"password|token|pgpass", re.IGNORECASE)
+
+
+def compose() -> dict[str, Any]:
+    parsed: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yml").read_text())
+    return parsed
+
+
+def kubernetes(kind: str) -> dict[str, dict[str, Any]]:
+    """The manifests of a kind by name."""
+    everything = yaml.safe_load_all((DOCKER / "kuberay.yaml").read_text())
+    return {each["metadata"]["name"]: each["spec"] for each in everything if each["kind"] == kind}
+
+
+def instructions(name: str) -> list[str]:
+    return re.findall(rf"^{name} (.*)$", DOCKERFILE, re.MULTILINE)
+
+
+def test_every_install_is_pinned_and_the_base_image_has_a_version() -> None:
+    installs = [line for line in instructions("RUN") if "pip install" in line]
+    assert installs
+    assert all("--constraint constraints.txt" in line for line in installs)
+    (base,) = (line.removeprefix("BASE=") for line in instructions("ARG") if line.startswith("BASE="))
+    assert re.fullmatch(r"nvidia/cuda:\d+\.\d+\.\d+-base-\w+\.\w+", base)
+    assert compose()["services"]["head"]["build"]["args"]["BASE"] == f"${{BASE:-{base}}}"
+
+
+def test_the_image_is_a_users_and_knows_whether_ray_is_well() -> None:
+    last_stage = DOCKERFILE[DOCKERFILE.rindex("\nFROM ") :]
+    assert "\nUSER ${USER_ID}\n" in last_stage
+    assert 'CMD ["ray", "health-check"]' in last_stage
+    assert "pip install" not in last_stage and "apt-get" not in last_stage
+
+
+def test_what_the_dockerfile_copies_is_not_ignored_and_all_else_is() -> None:
+    lines = [line for line in (ROOT / ".dockerignore").read_text().splitlines() if not line.startswith("#")]
+    sources = [source for line in instructions("COPY") if "--from" not in line for source in line.split()[:-1]]
+    assert lines[0] == "*"
+    assert {line.removeprefix("!") for line in lines if line.startswith("!")} == set(sources)
+    assert all((ROOT / source).exists() for source in sources)
+    assert not any(fnmatch(source, line) for source in sources for line in lines[1:] if not line.startswith("!"))
+
+
+def test_only_the_dashboard_is_published_and_on_loopback_alone() -> None:
+    ports = {name: service.get("ports", []) for name, service in compose()["services"].items()}
+    assert ports == {"head": ["127.0.0.1:8265:8265"], "worker": [], "postgres": []}
+
+
+def test_workers_cannot_reach_the_store() -> None:
+    services = compose()["services"]
+    assert services["worker"]["networks"] == ["ray"]
+    assert services["postgres"]["networks"] == ["store"]
+    assert compose()["networks"]["store"] == {"internal": True}
+
+
+def test_secrets_are_files_and_no_value_stands_in_the_compose_file() -> None:
+    for service in compose()["services"].values():
+        for name, value in service["environment"].items():
+            assert not PASSWORD.search(name) or name == "RAY_AUTH_MODE" or value.startswith("/run/secrets/"), name
+    assert all(set(secret) == {"file"} for secret in compose()["secrets"].values())
+
+
+def test_the_nodes_of_the_compose_file_can_write_to_results_and_scratch_only() -> None:
+    services = compose()["services"]
+    for name in ("head", "worker"):
+        assert services[name]["read_only"] is True
+        assert services[name]["cap_drop"] == ["ALL"]
+        assert services[name]["volumes"] == ["results:/app/results"]
+    (device,) = services["worker"]["deploy"]["resources"]["reservations"]["devices"]
+    assert device["capabilities"] == ["gpu"]
+
+
+def test_docker_itself_finds_the_compose_file_valid(tmp_path: Path) -> None:
+    docker = shutil.which("docker")
+    if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True).returncode:
+        pytest.skip("docker compose is not installed here")
+    asked = [docker, "compose", "--file", DOCKER / "compose.yml", "config", "--format", "json"]
+    answer = subprocess.run(asked, capture_output=True, text=True, cwd=tmp_path)
+    assert answer.returncode == 0, answer.stderr
+    assert set(json.loads(answer.stdout)["services"]) == {"head", "worker", "postgres"}
+
+
+def test_secrets_are_made_once_and_only_their_owner_can_read_them(tmp_path: Path) -> None:
+    shutil.copy(DOCKER / "secrets.sh", tmp_path)
+    made = []
+    for _ in range(2):
+        answer = subprocess.run(["sh", tmp_path / "secrets.sh"], check=True, capture_output=True, text=True)
+        made.append({file.name: file.read_text() for file in (tmp_path / "secrets").iterdir()})
+    assert made[0] == made[1]
+    assert set(made[0]) == {"ray_token", "database_password", "pgpass"}
+    assert re.fullmatch(r"[0-9a-f]{64}", made[0]["ray_token"])
+    assert made[0]["pgpass"] == f"postgres:5432:sweeps:sweeps:{made[0]['database_password']}\n"
+    assert made[0]["ray_token"] not in answer.stdout
+    assert {file.stat().st_mode & 0o777 for file in (tmp_path / "secrets").iterdir()} == {0o600}
+
+
+def test_the_cluster_file_is_valid_by_rays_own_schema() -> None:
+    config = yaml.safe_load((DOCKER / "ray-cluster.yaml").read_text())
+    validate_config(prepare_config(config))
+    with pytest.raises(ValidationError, match="head_adress"):
+        validate_config({**prepare_config(config), "head_adress": "10.0.0.1"})
+
+
+def test_the_cluster_file_asks_for_the_token_and_keeps_the_dashboard_on_loopback() -> None:
+    config = yaml.safe_load((DOCKER / "ray-cluster.yaml").read_text())
+    starts = [config["head_start_ray_commands"][-1], config["worker_start_ray_commands"][-1]]
+    assert all(start.startswith("RAY_AUTH_MODE=token ") for start in starts)
+    assert "--dashboard-host=127.0.0.1" in starts[0]
+    assert "docker/secrets" in config["rsync_exclude"]
+
+
+def test_kubernetes_runs_ray_as_a_user_with_the_token_from_the_secret() -> None:
+    cluster = kubernetes("RayCluster")["sweeps"]
+    assert f"ray=={cluster['rayVersion']}" in (ROOT / "constraints.txt").read_text().splitlines()
+    for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
+        pod = group["template"]["spec"]
+        (container,) = pod["containers"]
+        environment = {each["name"]: each["value"] for each in container["env"]}
+        mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert container["securityContext"]["readOnlyRootFilesystem"] is True
+        assert container["readinessProbe"]["exec"]["command"] == ["ray", "health-check"]
+        assert environment["RAY_AUTH_MODE"] == "token"
+        assert environment["RAY_AUTH_TOKEN_PATH"] == f"{mounts['secrets']}/ray_token"
+        assert {volume["name"] for volume in pod["volumes"]} == set(mounts)
+
+
+def test_kubernetes_opens_the_store_to_the_head_alone() -> None:
+    (rule,) = kubernetes("NetworkPolicy")["sweeps-postgres"]["ingress"]
+    (source,) = rule["from"]
+    assert source["podSelector"]["matchLabels"]["ray.io/node-type"] == "head"
+    assert kubernetes("RayCluster")["sweeps"]["headGroupSpec"]["serviceType"] == "ClusterIP"
+    assert set(kubernetes("Service")) == {"postgres"}
+    claims = kubernetes("PersistentVolumeClaim")
+    assert claims["sweeps-results"]["accessModes"] == ["ReadWriteMany"]
