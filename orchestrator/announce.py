@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.display import counted, duration, on_corpus
+from orchestrator.masking import masked
 from orchestrator.plan import Plan
 from orchestrator.store.records import StudyKey, TrialState
 from orchestrator.tuning.outlook import outlook
 from search_spaces.study import Study
 
-PASSWORD = re.compile(r"(://[^:/@?]*:|[?&](?:ssl)?password=)[^@&]+")
 PLACES = ("--storage", "--store", "--data-dir")
 START_S = 10.0
 """Ray's start and its workers' imports."""
@@ -33,6 +32,8 @@ class RunOptions:
     cores_per_trial: int = 1
     max_concurrent: int | None = None
     deterministic: bool = False
+    log_to: tuple[str, ...] = ()
+    """See `orchestrator.trial_logs.opening`."""
     typed: tuple[str, ...] = ()
     """The command line behind `sweep.py` and `run` or `retry`."""
 
@@ -102,11 +103,7 @@ def _kept(typed: Sequence[str]) -> list[str]:
         name, equals, _ = word.partition("=")
         if name in PLACES:
             words += [word] if equals else typed[place : place + 2]
-    return [_masked(word) for word in words]
-
-
-def _masked(word: str) -> str:
-    return PASSWORD.sub(r"\1***", word)
+    return [masked(word) for word in words]
 
 
 def retry_command(typed: Sequence[str]) -> str:
@@ -114,12 +111,12 @@ def retry_command(typed: Sequence[str]) -> str:
 
     A password in a store's address is masked: this line may end in a log.
     """
-    return shlex.join(["python", "sweep.py", "retry", *map(_masked, typed)])
+    return shlex.join(["python", "sweep.py", "retry", *map(masked, typed)])
 
 
 def run_command(typed: Sequence[str]) -> str:
     """What to type to run all that the study lacks, with everything else as it was typed; passwords masked."""
-    return shlex.join(["python", "sweep.py", *map(_masked, typed)])
+    return shlex.join(["python", "sweep.py", *map(masked, typed)])
 
 
 def interrupted(done: int, total: int) -> str:
