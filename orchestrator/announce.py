@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from orchestrator.display import counted, duration, on_corpus
+from orchestrator.masking import masked
 from orchestrator.paper_scale import is_paper_scale, scale_summary
 from orchestrator.plan import Plan
 from orchestrator.store.records import StudyKey, TrialState
@@ -17,7 +17,6 @@ from orchestrator.tuning.outlook import outlook
 from search_spaces.study import Study
 from trainables.built_in_corpora import is_generated
 
-PASSWORD = re.compile(r"(://[^:/@?]*:|[?&](?:ssl)?password=)[^@&]+")
 PLACES = ("--storage", "--store", "--data-dir")
 START_S = 10.0
 """Ray's start and its workers' imports."""
@@ -35,6 +34,8 @@ class RunOptions:
     cores_per_trial: int = 1
     max_concurrent: int | None = None
     deterministic: bool = False
+    log_to: tuple[str, ...] = ()
+    """See `orchestrator.trial_logs.opening`."""
     typed: tuple[str, ...] = ()
     """The command line behind `sweep.py` and `run` or `retry`."""
 
@@ -107,11 +108,7 @@ def _kept(typed: Sequence[str]) -> list[str]:
         name, equals, _ = word.partition("=")
         if name in PLACES:
             words += [word] if equals else typed[place : place + 2]
-    return [_masked(word) for word in words]
-
-
-def _masked(word: str) -> str:
-    return PASSWORD.sub(r"\1***", word)
+    return [masked(word) for word in words]
 
 
 def retry_command(typed: Sequence[str]) -> str:
@@ -119,12 +116,12 @@ def retry_command(typed: Sequence[str]) -> str:
 
     A password in a store's address is masked: this line may end in a log.
     """
-    return shlex.join(["python", "sweep.py", "retry", *map(_masked, typed)])
+    return shlex.join(["python", "sweep.py", "retry", *map(masked, typed)])
 
 
 def run_command(typed: Sequence[str]) -> str:
     """What to type to run all that the study lacks, with everything else as it was typed; passwords masked."""
-    return shlex.join(["python", "sweep.py", *map(_masked, typed)])
+    return shlex.join(["python", "sweep.py", *map(masked, typed)])
 
 
 def interrupted(done: int, total: int) -> str:

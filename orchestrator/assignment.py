@@ -10,5 +10,7 @@ class Assignment(Frozen):
     """A pack's trials, and where a search wants to stop the one that it is of."""
 
     configs: tuple[AnyConfig, ...]
+    names: tuple[str, ...]
+    """What readers call the trials, one each."""
     stop_above: dict[int, float] | None = None
     """See `Pack.stop_above`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from orchestrator.assignment import Assignment
@@ -19,8 +19,9 @@ class Parcel:
     def __init__(self, pack: Pack) -> None:
         configs = tuple(read_config(trial.config) for trial in pack.trials)
         rule = None if pack.stop_above is None else dict(pack.stop_above)
-        self._text = Assignment(configs=configs, stop_above=rule).model_dump_json()
-        self._size = len(configs)
+        names = tuple(trial.name for trial in pack.trials)
+        self._text = Assignment(configs=configs, names=names, stop_above=rule).model_dump_json()
+        self.size = len(configs)
 
     def open(self) -> Assignment:
         """What is to be done."""
@@ -28,10 +29,10 @@ class Parcel:
 
     def empty(self) -> None:
         """Forget the trials."""
-        self._text = Assignment(configs=()).model_dump_json()
+        self._text = Assignment(configs=(), names=()).model_dump_json()
 
     def __str__(self) -> str:
-        return f"{self._size} trials"
+        return f"{self.size} trials"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self
@@ -40,8 +41,15 @@ class Parcel:
 class Bridge:
     """What Tune's searcher, callback and stopper share: the dispatcher, and the reason to stop early."""
 
-    def __init__(self, dispatcher: Dispatcher, interrupt: Interrupt, keeper: LeaseKeeper) -> None:
-        self.dispatcher, self._interrupt, self._keeper = dispatcher, interrupt, keeper
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        interrupt: Interrupt,
+        keeper: LeaseKeeper,
+        watch: Callable[[Sequence[int]], None] | None = None,
+    ) -> None:
+        """`watch` is told at every step how many trials each pack has that is with a worker, or on its way to one."""
+        self.dispatcher, self._interrupt, self._keeper, self._watch = dispatcher, interrupt, keeper, watch
         self._error: Exception | None = None
         self._parcels: dict[str, Parcel] = {}
 
@@ -74,9 +82,11 @@ class Bridge:
         if self._error is not None:
             raise self._error
 
-    def check_lease(self) -> None:
-        """Stop where the lease is lost or can no longer be renewed."""
+    def step(self) -> None:
+        """Stop where the lease is lost or can no longer be renewed; tell whoever watches."""
         self.guard(lambda: None)
+        if self._watch is not None:
+            self._watch([parcel.size for parcel in self._parcels.values()])
 
     def send(self, key: str) -> Parcel | None:
         """The next pack, for Tune's trial `key`; None while there is none."""

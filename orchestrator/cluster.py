@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +23,7 @@ from ray.exceptions import RayError
 from orchestrator.address import check_address, token_path
 from orchestrator.execution import ScheduleOptions
 from orchestrator.interrupt import SIGNALS
+from orchestrator.masking import masked
 from orchestrator.resources import per_pack
 from orchestrator.shared_cluster import entered
 from orchestrator.worker import cuda_problem
@@ -69,6 +71,8 @@ def _connected(options: ScheduleOptions, note: Callable[[str], None]) -> Iterato
     ray_utils.set_sigterm_handler = _leave_as_it_is
     # Ray prints a page for every process that dies; the dispatcher says it in a sentence.
     ray_worker.print_to_stdstream = _print_nothing
+    # The dashboard shows the command as it was typed.
+    ray_utils.get_entrypoint_name = _command
     for name in ("ray", "ray.tune"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with scratch_folder("sweep-ray-") as folder:
@@ -145,6 +149,11 @@ def _leave_as_it_is(handler: object) -> None:
 
 def _print_nothing(data: dict[str, Any], ignore_prefix: bool) -> None:
     """In place of Ray's printing."""
+
+
+def _command() -> str:
+    """The command line, passwords masked."""
+    return " ".join(map(masked, ["python", *sys.argv]))
 
 
 def _start(folder: Path) -> Any:

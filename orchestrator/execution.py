@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from orchestrator.store.records import StudyKey
 from trainables.runtime import Runtime
 
 PROCESS_DIED = "its process died (killed by a signal, out of memory, or left by an exit call)"
@@ -24,6 +25,8 @@ class ScheduleOptions:
     """Names with versions, for example "spectrum@1"."""
     seconds_per_trial: float
     """Estimate, for the size of packs."""
+    study: StudyKey | None = None
+    """Whose trials they are, for those who watch; None tells nobody."""
     address: str | None = None
     """Of a running Ray cluster, "host:port" or "auto"; None starts Ray on this machine."""
     gpus_per_trial: float = 0.0

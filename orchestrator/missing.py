@@ -15,6 +15,7 @@ from orchestrator.later import measure_later, recover_all
 from orchestrator.lease import this_owner
 from orchestrator.measured_times import configs_left, measured_pace
 from orchestrator.plan import Plan
+from orchestrator.progress import Listener, Several
 from orchestrator.store.records import PlannedTrial, RunRecord, TrialState
 from orchestrator.texts import ensure_texts
 from trainables.any_config import output_layer_of
@@ -65,14 +66,17 @@ class Missing:
         known: Sequence[PlannedTrial],
         wanted: Sequence[PlannedTrial],
         tuner: Tuner | None,
+        logs: Listener,
         again: bool,
     ) -> None:
-        """`known` are all trials of the study so far, `wanted` those of them to run, after which `tuner` names others.
+        """`known` are all trials of the study so far, `wanted` those of them to run, after which `tuner` names others;
+        `logs` hears of each.
 
         With `again` just the wanted ones are run and no measurement is taken later.
         """
         self._plan, self._options, self._store, self._console = plan, options, store, console
         self._known, self._wanted, self._tuner, self._again = known, wanted, tuner, again
+        self._logs = logs
 
     def run(self) -> LaterSummary:
         """Run the trials, then take the measurements; says before what and for how long."""
@@ -135,7 +139,7 @@ class Missing:
                 run_id=run_id,
                 owner=this_owner(),
                 options=schedule,
-                listener=listener,
+                listener=Several(listener, self._logs),
                 source=self._tuner,
             )
         return summary.interrupted
@@ -163,6 +167,7 @@ def _schedule_options(plan: Plan, options: RunOptions, seconds_per_trial: float)
         ),
         measurements=plan.measurements,
         seconds_per_trial=seconds_per_trial,
+        study=plan.key,
         address=options.address,
         gpus_per_trial=options.gpus_per_trial,
         max_concurrent=options.max_concurrent,

@@ -68,6 +68,14 @@ Search = Annotated[
 Budget = Annotated[
     int | None, typer.Option("--budget", help="Trials that a tuned study picks for each side. [default: by scale]")
 ]
+LogTo = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--log-to",
+        metavar="LOG",
+        help="Log every trial to mlflow, mlflow=URI or tensorboard, too; may be repeated. See docs/watching.md.",
+    ),
+]
 OneStudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name or a Python file.")]
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, a Python file, or all.")]
 

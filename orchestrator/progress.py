@@ -24,6 +24,33 @@ class Listener(Protocol):
         """One sentence for the reader: an address, a retry, something waited for."""
 
 
+class Several:
+    """A listener that tells several others, in their order."""
+
+    def __init__(self, *listeners: Listener) -> None:
+        self._listeners = listeners
+
+    def started(self, trial_id: str, name: str) -> None:
+        """Tell all of them."""
+        for listener in self._listeners:
+            listener.started(trial_id, name)
+
+    def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
+        """Tell all of them."""
+        for listener in self._listeners:
+            listener.epoch(trial_id, metrics)
+
+    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
+        """Tell all of them."""
+        for listener in self._listeners:
+            listener.finished(trial_id, outcome)
+
+    def note(self, text: str) -> None:
+        """Tell all of them."""
+        for listener in self._listeners:
+            listener.note(text)
+
+
 class Silent:
     """A listener that tells nobody."""
 

@@ -131,7 +131,8 @@ class _Tasks:
         names = tuple(self._lacking[trial.trial_id])
         config = read_config(trial.config).canonical_json()
         options = self._options
-        reference = self._task.remote(config, names, options.storage, options.runtime, self._measure)
+        task = self._task.options(name=trial.name)
+        reference = task.remote(config, names, options.storage, options.runtime, self._measure)
         self._flights[reference] = trial
         self._attempts[trial.trial_id] += 1
         self._listener.started(trial.trial_id, trial.name)

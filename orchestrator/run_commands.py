@@ -22,6 +22,7 @@ from orchestrator.options import (
     Deterministic,
     Format,
     Gpus,
+    LogTo,
     MaxConcurrent,
     Scale,
     Search,
@@ -59,6 +60,7 @@ def run(
     benchmarks: Benchmarks = None,
     search: Search = None,
     budget: Budget = None,
+    log_to: LogTo = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
     form: Format = "table",
     settings: Settings = None,
@@ -95,6 +97,7 @@ def run(
         cores_per_trial=cores_per_trial,
         max_concurrent=max_concurrent,
         deterministic=deterministic,
+        log_to=tuple(log_to or ()),
     )
     _run_all(plans, options, gpus, again=False)
 
@@ -229,6 +232,7 @@ def retry(
     benchmarks: Benchmarks = None,
     search: Search = None,
     budget: Budget = None,
+    log_to: LogTo = None,
     settings: Settings = None,
 ) -> None:
     """Run just those trials of a study again that failed or diverged."""
@@ -251,5 +255,6 @@ def retry(
         cores_per_trial=cores_per_trial,
         max_concurrent=max_concurrent,
         deterministic=deterministic,
+        log_to=tuple(log_to or ()),
     )
     _run_all(plans, options, [_gpus(gpus_per_trial, plan) for plan in plans], again=True)

@@ -27,7 +27,8 @@ from orchestrator.events import EVENTS
 from orchestrator.execution import LOW_MEMORY, PROCESS_DIED, RunSummary, ScheduleOptions
 from orchestrator.interrupt import Interrupt
 from orchestrator.lease import LeaseKeeper, give_back_of_dead
-from orchestrator.progress import Listener
+from orchestrator.metrics import SweepMetrics
+from orchestrator.progress import Listener, Several
 from orchestrator.resources import check_options, per_pack, slots_of
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial
@@ -73,17 +74,18 @@ def run_trials(
         slots = slots_of([machine["Resources"] for machine in machines], options)
         check_storage(options.storage, machines)
         check_cuda(options, lambda: interrupt.requested)
+        metrics = SweepMetrics(options.study, store) if options.study is not None else None
         dispatcher = Dispatcher(
             trials,
             store=store,
             run_id=run_id,
             owner=owner,
             options=options,
-            listener=listener,
+            listener=listener if metrics is None else Several(listener, metrics),
             slots=slots,
             source=source,
         )
-        bridge = Bridge(dispatcher, interrupt, keeper)
+        bridge = Bridge(dispatcher, interrupt, keeper, metrics.refresh if metrics is not None else None)
         try:
             _fit(bridge, options, run_trial, slots)
         finally:
@@ -93,7 +95,13 @@ def run_trials(
 
 def _fit(bridge: Bridge, options: ScheduleOptions, run_trial: RunTrial | None, slots: int) -> None:
     """Let Tune run until the bridge has nothing more; raises what the bridge met."""
-    job = Job(storage=options.storage, runtime=options.runtime, measurements=options.measurements, run_trial=run_trial)
+    job = Job(
+        title="trials" if options.study is None else options.study.variant,
+        storage=options.storage,
+        runtime=options.runtime,
+        measurements=options.measurements,
+        run_trial=run_trial,
+    )
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots + 1)
     with scratch_folder("sweep-tune-") as folder:
         tuner = tune.Tuner(
@@ -106,7 +114,11 @@ def _fit(bridge: Bridge, options: ScheduleOptions, run_trial: RunTrial | None, s
                 trial_dirname_creator=_name,
             ),
             run_config=tune.RunConfig(
-                name="packs", storage_path=str(folder), callbacks=[_Reports(bridge)], stop=_StopAll(bridge), verbose=0
+                name="packs",
+                storage_path=str(folder),
+                callbacks=[_Reports(bridge)],
+                stop=_StopAll(bridge),
+                verbose=0,
             ),
         )
         try:
@@ -178,7 +190,7 @@ class _Reports(TrialProgressCallback):
     @override
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
         """Kill running workers when stopping: Tune would wait for the end of an epoch."""
-        self._bridge.check_lease()
+        self._bridge.step()
         if self._bridge.stopping:
             for trial in trials:
                 actor = trial.temporary_state.ray_actor

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from orchestrator.later import print_not_measured
 from orchestrator.missing import Missing
 from orchestrator.plan import Plan
 from orchestrator.store.records import PlannedTrial, StudyKey, TrialState
+from orchestrator.trial_logs.listener import TrialLogs
 from search_spaces.tuning import stage_of
 from trainables.errors import UserError
 from trainables.runtime import trial_directory
@@ -24,6 +24,7 @@ from trainables.runtime import trial_directory
 if TYPE_CHECKING:
     from orchestrator.report.build import ReportResult
     from orchestrator.store.interface import Store
+    from orchestrator.trial_logs.sink import Sink
     from orchestrator.tuning.tuner import Tuner
     from search_spaces.study import Study
 
@@ -39,7 +40,8 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
     from orchestrator.store.opening import open_store
 
     make_storage(options.storage)
-    with open_store(options.store_url, create=not again) as store:
+    sinks = _sinks(plan, options, console)
+    with open_store(options.store_url, create=not again) as store, _logs(sinks, plan, store, console) as logs:
         tuner = _tuner(plan, store, asks=not again)
         if again:
             known = _members(plan, store)
@@ -50,8 +52,11 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
             trials = [trial for trial in known if trial.trial_id in reset]
         else:
             trials = known = tuner.start() if tuner is not None else _register(plan, store)
-        missing = Missing(plan, options, store, console, known=known, wanted=trials, tuner=tuner, again=again)
+        missing = Missing(
+            plan, options, store, console, known=known, wanted=trials, tuner=tuner, logs=logs, again=again
+        )
         summary = missing.run()
+        logs.complete()
         if summary.interrupted:
             done = sum(row.state == "done" for row in store.trials(plan.key))
             console.print(interrupted(done, plan.total), soft_wrap=True)
@@ -60,6 +65,26 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
             _go_on_from_here(plan, store, options, console)
         status = report_and_status(store, plan, options, console)
         return max(status, print_not_measured(store.trials(plan.key), summary, console))
+
+
+def _sinks(plan: Plan, options: RunOptions, console: Console) -> Sequence[Sink]:
+    if not options.log_to:
+        return ()
+    from orchestrator.trial_logs.opening import open_sinks
+
+    sinks = open_sinks(options.log_to, plan.key, options.storage)
+    for sink in sinks:
+        console.print(f"Every trial is logged to {sink.name}, too: {sink.place}", soft_wrap=True)
+    return sinks
+
+
+@contextlib.contextmanager
+def _logs(sinks: Sequence[Sink], plan: Plan, store: Store, console: Console) -> Iterator[TrialLogs]:
+    logs = TrialLogs(sinks, store, plan.key, lambda text: console.print(text, soft_wrap=True))
+    try:
+        yield logs
+    finally:
+        logs.close()
 
 
 def _register(plan: Plan, store: Store) -> list[PlannedTrial]:
@@ -166,10 +191,7 @@ def report_and_status(store: Store, plan: Plan, options: RunOptions, console: Co
 
 def default_report_folder(storage: Path, key: StudyKey) -> Path:
     """A folder for each variant of a study, so that none overwrites another."""
-    name = f"{key.study}-{key.scale}-{key.corpus}"
-    if key.overrides != "{}":
-        name += "-" + hashlib.sha256(key.overrides.encode()).hexdigest()[:8]
-    return storage / "reports" / name
+    return storage / "reports" / key.variant
 
 
 def write_report(store: Store, study: Study, key: StudyKey, out: Path, *, paper_command: str | None) -> ReportResult:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from ray import tune
+from ray._raylet import setproctitle  # type: ignore[attr-defined]  # Ray's extension module has no types
 
 from orchestrator.assignment import Assignment
 from orchestrator.events import DISK_TROUBLES, EVENTS, TrialEvent
@@ -44,6 +45,8 @@ class RunTrial(Protocol):
 class Job:
     """What is the same for all packs of a sweep."""
 
+    title: str
+    """What the dashboard calls the workers."""
     storage: Path
     runtime: Runtime
     measurements: tuple[str, ...]
@@ -77,23 +80,34 @@ def make_trainable(job: Job) -> Callable[[dict[str, Any]], None]:
     """The function that Ray Tune runs: its config holds a `Parcel` under "pack"."""
 
     def run(config: dict[str, Any]) -> None:
-        run_pack(config["pack"].open(), job, lambda text: tune.report({"events": text}))
+        run_pack(config["pack"].open(), job, lambda text: tune.report({"events": text}), _call_this_process)
 
+    run.__name__ = job.title
     return run
 
 
-def run_pack(assignment: Assignment, job: Job, send: Callable[[str], None]) -> None:
+def _call_this_process(name: str) -> None:
+    """Give this process the name under which the dashboard, ps and nvidia-smi show it."""
+    setproctitle(f"ray::{name}")
+
+
+def run_pack(
+    assignment: Assignment, job: Job, send: Callable[[str], None], running: Callable[[str], None] | None = None
+) -> None:
     """Run the assigned trials in their order and send their events, several in one message where trials are short.
 
+    `running` is told the name of the trial that runs, after every message again: with each one, Ray calls this process
+    by its own function.
     Raises BrokenProcessError, with the rest of the pack not started, where no trial could run any more.
     """
     os.environ["OMP_NUM_THREADS"] = str(job.runtime.threads)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(job.runtime.threads)
     run_trial = job.run_trial or _default_run_trial()
-    outbox = _Outbox(send)
+    outbox = _Outbox(send, running)
     was_long = True
-    for config in assignment.configs:
+    for config, name in zip(assignment.configs, assignment.names, strict=True):
+        outbox.running = name
         start_s = time.monotonic()
         outbox.add(TrialEvent(trial_id=config.trial_id), now=was_long)
         try:
@@ -152,10 +166,11 @@ def _gpu_is_lost(outcome: TrialOutcome) -> bool:
 
 
 class _Outbox:
-    """Collects events and sends them together."""
+    """Collects events and sends them together. `running` is the name of the trial whose events they are."""
 
-    def __init__(self, send: Callable[[str], None]) -> None:
-        self._send = send
+    def __init__(self, send: Callable[[str], None], tell: Callable[[str], None] | None) -> None:
+        self._send, self._tell = send, tell
+        self.running = ""
         self._events: list[TrialEvent] = []
         self._sent_s = time.monotonic()
 
@@ -174,4 +189,6 @@ class _Outbox:
         if self._events:
             self._send(EVENTS.dump_json(tuple(self._events)).decode())
             self._events.clear()
+            if self._tell is not None:
+                self._tell(self.running)
         self._sent_s = time.monotonic()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal
@@ -20,6 +21,14 @@ class StudyKey:
     overrides: str = "{}"
     """The `--set` options as canonical JSON, with "search" where `--search` was not the default, and under "--contexts"
     and "--benchmarks" what the user brought."""
+
+    @property
+    def variant(self) -> str:
+        """A name for each variant of a study, fit for a folder: "gss_grid-quick-ptb"."""
+        name = f"{self.study}-{self.scale}-{self.corpus}"
+        if self.overrides != "{}":
+            name += "-" + hashlib.sha256(self.overrides.encode()).hexdigest()[:8]
+        return name
 
 
 @dataclass(frozen=True, kw_only=True)

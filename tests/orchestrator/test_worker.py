@@ -25,12 +25,16 @@ def configs(seeds: list[int]) -> list[TrialConfig]:
     return [TrialConfig.model_validate(trial.config) for trial in planned(seeds)]
 
 
+def assignment(pack: list[TrialConfig]) -> Assignment:
+    return Assignment(configs=tuple(pack), names=tuple(f"seed={config.seed}" for config in pack))
+
+
 def run_until_it_breaks(pack: list[TrialConfig], storage: Path) -> list[TrialEvent]:
     """Run a pack whose disk takes nothing more at some time; what it told."""
     sent: list[str] = []
-    job = Job(storage=storage, runtime=Runtime(), measurements=(), run_trial=run_scripted)
+    job = Job(title="trials", storage=storage, runtime=Runtime(), measurements=(), run_trial=run_scripted)
     with pytest.raises(BrokenProcessError, match="the disk"):
-        run_pack(Assignment(configs=tuple(pack)), job, sent.append)
+        run_pack(assignment(pack), job, sent.append)
     return [event for text in sent for event in EVENTS.validate_json(text)]
 
 
@@ -66,8 +70,8 @@ def test_any_other_trouble_is_the_trials_own_and_its_mates_go_on(tmp_path: Path)
     trial_file.parent.mkdir(parents=True)
     trial_file.write_text("a file where the folder should be")
     sent: list[str] = []
-    job = Job(storage=tmp_path, runtime=Runtime(), measurements=(), run_trial=run_scripted)
-    run_pack(Assignment(configs=tuple(pack)), job, sent.append)
+    job = Job(title="trials", storage=tmp_path, runtime=Runtime(), measurements=(), run_trial=run_scripted)
+    run_pack(assignment(pack), job, sent.append)
     outcomes = [event.outcome for text in sent for event in EVENTS.validate_json(text) if event.outcome is not None]
     assert [outcome.state for outcome in outcomes] == ["failed", "failed", "done"]
     assert str(outcomes[1].cause).startswith("FileExistsError")
