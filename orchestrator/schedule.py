@@ -72,7 +72,7 @@ def run_trials(
     ):
         machines = nodes()
         slots = slots_of([machine["Resources"] for machine in machines], options)
-        check_storage(options.storage, machines)
+        check_storage(options, machines)
         check_cuda(options, lambda: interrupt.requested)
         dispatcher = Dispatcher(
             trials,
@@ -94,7 +94,14 @@ def run_trials(
 
 def _fit(bridge: Bridge, options: ScheduleOptions, run_trial: RunTrial | None, slots: int) -> None:
     """Let Tune run until the bridge has nothing more; raises what the bridge met."""
-    job = Job(storage=options.storage, runtime=options.runtime, measurements=options.measurements, run_trial=run_trial)
+    job = Job(
+        storage=options.storage,
+        runtime=options.runtime,
+        measurements=options.measurements,
+        run_trial=run_trial,
+        mirror=options.mirror,
+        data=options.data,
+    )
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots + 1)
     with scratch_folder("sweep-tune-") as folder:
         tuner = tune.Tuner(
