@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import pickle
-import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -169,14 +167,13 @@ def test_a_corpus_is_copied_once_and_again_where_it_changed(
     data.fetch()
     assert (here / "mine" / "test.txt").read_text() == "another\n"
     assert (here / "mine" / "train.txt").stat().st_mtime_ns == before[here / "mine" / "train.txt"]
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path / "two")
+    use(XDG_CACHE_HOME=str(tmp_path / "two"))
     elsewhere = on_this_machine(Runtime(data_dir=here, benchmarks_dir=tmp_path), data)
     assert elsewhere.data_dir is not None
     assert (elsewhere.data_dir / "mine" / "test.txt").read_text() == "another\n"
     assert str(elsewhere.data_dir).startswith(str(tmp_path / "two"))
     assert elsewhere.benchmarks_dir == tmp_path
     (here / "mine" / "extra.txt").write_text("downloaded")
-    shutil.rmtree(tmp_path / "two")
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path / "one")
+    use(XDG_CACHE_HOME=str(tmp_path / "one"))
     data.push()
     assert "data/mine/extra.txt" in store.keys("data")
