@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator.data_folder import DataFolder
 from orchestrator.display import counted, duration, on_corpus
 from orchestrator.masking import masked
+from orchestrator.mirror import Mirror
 from orchestrator.paper_scale import is_paper_scale, scale_summary
 from orchestrator.plan import Plan
 from orchestrator.store.records import StudyKey, TrialState
@@ -27,8 +29,12 @@ class RunOptions:
     """Where results go and what may be used to get them."""
 
     storage: Path
-    """Absolute."""
+    """Absolute; with a `mirror`, this machine's copy."""
     store_url: str
+    mirror: Mirror | None = None
+    """The object store that --storage names."""
+    data: DataFolder | None = None
+    """The object store that --data-dir names."""
     address: str | None = None
     gpus_per_trial: float = 0.0
     cores_per_trial: int = 1

@@ -21,6 +21,7 @@ from orchestrator.options import (
     StoreUrl,
     StudyArgument,
     console,
+    placed,
     store_url,
 )
 from orchestrator.run_commands import retry, run
@@ -130,31 +131,37 @@ def report(
     from orchestrator.rereport import report_again
 
     wanted = _wanted(scale, corpus, settings)
-    report_again(study, wanted, store_url(store, storage), storage.resolve(), out, context.obj, console())
+    url = store_url(store, storage)
+    report_again(study, wanted, url, *placed(storage), out, context.obj, console())
 
 
 @corpus_app.command("fetch")
 def corpus_fetch(name: Annotated[str, typer.Argument(metavar="NAME")], data_dir: DataDir = None) -> None:
     """Download a corpus (or the benchmarks, word-similarity), going on from an earlier attempt, and verify it."""
+    from orchestrator.data_folder import data_folder
     from orchestrator.texts import download_lines
     from trainables.corpora import fetch
     from trainables.corpora.benchmarks import fetch_benchmarks
     from trainables.corpora.known import WORD_SIMILARITY
 
     shown = console()
+    folder, data = data_folder(data_dir, [name])
     if name == WORD_SIMILARITY:
-        fetch_benchmarks(data_dir, on_progress=download_lines(shown))
+        fetch_benchmarks(folder, on_progress=download_lines(shown))
     else:
-        fetch(name, data_dir=data_dir, on_progress=download_lines(shown))
+        fetch(name, data_dir=folder, on_progress=download_lines(shown))
+    if data is not None:
+        data.push()
     shown.print(f"{name} is complete and verified.")
 
 
 @corpus_app.command("check")
 def corpus_check(name: Annotated[str, typer.Argument(metavar="NAME")], data_dir: DataDir = None) -> None:
     """Verify a corpus (or word-similarity, the benchmarks): files, hashes, counts."""
+    from orchestrator.data_folder import data_folder
     from orchestrator.listing import print_corpus
 
-    print_corpus(name, data_dir, console())
+    print_corpus(name, data_folder(data_dir, [name])[0], console())
 
 
 @store_app.command("upgrade")

@@ -21,6 +21,7 @@ from ray._private.authentication.authentication_token_setup import maybe_enable_
 from ray.exceptions import RayError
 
 from orchestrator.address import check_address, token_path
+from orchestrator.bucket import Bucket
 from orchestrator.execution import ScheduleOptions
 from orchestrator.interrupt import SIGNALS
 from orchestrator.masking import masked
@@ -212,10 +213,15 @@ def nodes() -> list[dict[str, Any]]:
     return [node for node in known if node["Alive"]]
 
 
-def check_storage(storage: Path, machines: Sequence[dict[str, Any]]) -> None:
-    """Raise UserError where a machine of the cluster does not see the storage folder of this one."""
+def check_storage(options: ScheduleOptions, machines: Sequence[dict[str, Any]]) -> None:
+    """Raise UserError where a machine of the cluster does not see the storage of this one."""
+    if options.mirror is not None:
+        if options.address is not None:
+            _check_bucket(options.mirror.bucket, machines)
+        return
     if len(machines) == 1:
         return
+    storage = options.storage
     marker = storage / f"seen-from-everywhere-{os.getpid()}"
     marker.touch()
     try:
@@ -229,6 +235,21 @@ def check_storage(storage: Path, machines: Sequence[dict[str, Any]]) -> None:
             f"The storage folder {storage} is not the same one on {', '.join(blind)}: name a folder that all machines "
             "of the cluster share with --storage."
         )
+
+
+def _check_bucket(bucket: Bucket, machines: Sequence[dict[str, Any]]) -> None:
+    """Raise UserError where a machine cannot use the object store, or does not find there what this one wrote."""
+    marker = f".seen-from-everywhere-{os.getpid()}"
+    bucket.write(marker, b"x")
+    try:
+        look = ray.remote(num_cpus=0)(_bucket_problem)
+        asked = [look.options(resources={f"node:{_ip(node)}": 0.001}).remote(bucket, marker) for node in machines]
+        problems = ray.get(asked)
+    finally:
+        bucket.remove([marker])
+    for node, problem in zip(machines, problems, strict=True):
+        if problem is not None:
+            raise UserError(f"On {_ip(node)}: {problem}")
 
 
 def check_cuda(options: ScheduleOptions, given_up: Callable[[], bool]) -> None:
@@ -254,6 +275,16 @@ def check_cuda(options: ScheduleOptions, given_up: Callable[[], bool]) -> None:
 
 def _exists(path: Path) -> bool:
     return path.exists()
+
+
+def _bucket_problem(bucket: Bucket, marker: str) -> str | None:
+    try:
+        bucket.check()
+        if bucket.read([marker]):
+            return None
+    except UserError as error:
+        return str(error)
+    return f"{bucket.url} is not the one of the machine that the command was typed on: see AWS_ENDPOINT_URL on both."
 
 
 def _ip(node: dict[str, Any]) -> str:

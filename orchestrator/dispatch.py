@@ -6,12 +6,14 @@ Beyond those that it starts with, a source may give it trials that depend on the
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from orchestrator.bucket import BucketError
 from orchestrator.events import TrialEvent
 from orchestrator.execution import ScheduleOptions
 from orchestrator.lease import LEASE_S, give_back_of_dead
@@ -132,6 +134,8 @@ class Dispatcher:
                     f"The disk of {self._options.storage} {event.disk} and type the same command again; what was done "
                     "is kept."
                 )
+            if event.bucket is not None:
+                raise UserError(f"{event.bucket}; what was done is kept.")
             if event.outcome is not None:
                 self._record(flight, event.outcome)
             elif event.epoch is not None:
@@ -173,8 +177,10 @@ class Dispatcher:
     def close(self) -> None:
         """Record results that are durable already, and give back every other trial that is still ours."""
         try:
-            for flight in self._flights.values():
-                self._recover(flight)
+            # Where an object store is away, the next run finds these results.
+            with contextlib.suppress(BucketError):
+                for flight in self._flights.values():
+                    self._recover(flight)
         finally:
             self._store.release(list(self._held), owner=self._owner)
 
@@ -238,6 +244,8 @@ class Dispatcher:
 
     def _recover(self, flight: _Flight) -> None:
         """Record what the worker made durable and could not report."""
+        if self._options.mirror is not None:
+            self._options.mirror.fetch(flight.waiting)
         for trial_id in list(flight.waiting):
             try:
                 result = read_result(self._options.storage, trial_id)
@@ -260,7 +268,11 @@ class Dispatcher:
         self._tell(trial, outcome)
 
     def _record(self, flight: _Flight, outcome: TrialOutcome) -> None:
-        self._end(flight, record_outcome(self._store, self._options.storage, outcome, run_id=self._run_id))
+        self._end(flight, self._recorded(outcome))
+
+    def _recorded(self, outcome: TrialOutcome) -> TrialOutcome:
+        storage, mirror = self._options.storage, self._options.mirror
+        return record_outcome(self._store, storage, outcome, run_id=self._run_id, mirror=mirror)
 
     def _end(self, flight: _Flight, outcome: TrialOutcome) -> None:
         flight.ended += 1

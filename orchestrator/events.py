@@ -26,6 +26,8 @@ class TrialEvent(Frozen):
     outcome: TrialOutcome | None = None
     disk: str | None = None
     """One of `DISK_TROUBLES`: not the trial's fault, and any other one would meet it too."""
+    bucket: str | None = None
+    """In the same way, what is amiss with the object store, and the cure."""
 
 
 EVENTS: TypeAdapter[tuple[TrialEvent, ...]] = TypeAdapter(tuple[TrialEvent, ...])

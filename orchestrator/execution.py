@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from orchestrator.data_folder import DataFolder
+from orchestrator.mirror import Mirror
 from orchestrator.store.records import StudyKey
 from trainables.runtime import Runtime
 
@@ -19,7 +21,8 @@ class ScheduleOptions:
     """How and where trials run. Nothing here changes a result."""
 
     storage: Path
-    """Root of the trial folders; absolute, and the same folder on every machine of the cluster."""
+    """Root of the trial folders; absolute, and the same folder on every machine of the cluster, or with a `mirror`
+    the driver's copy."""
     runtime: Runtime
     measurements: tuple[str, ...]
     """Names with versions, for example "spectrum@1"."""
@@ -33,6 +36,10 @@ class ScheduleOptions:
     """0, a fraction of one GPU, or 1: a model trains on one GPU."""
     max_concurrent: int | None = None
     """At most so many packs at the same time; None: as many as fit."""
+    mirror: Mirror | None = None
+    """The object store that trials are kept in."""
+    data: DataFolder | None = None
+    """The object store that corpora lie in."""
     max_attempts: int = 2
     """How often a trial may be started before a process death counts as its failure."""
 

@@ -10,9 +10,11 @@ from rich.console import Console
 
 from orchestrator.display import counted, watching
 from orchestrator.execution import LaterSummary, ScheduleOptions
+from orchestrator.mirror import Mirror
 from orchestrator.plan import Plan
 from orchestrator.record import record_later, recover
 from orchestrator.store.records import PlannedTrial, TrialRow
+from trainables.later_files import later_names
 
 if TYPE_CHECKING:
     from orchestrator.store.interface import Store
@@ -28,12 +30,15 @@ def recover_all(
     console: Console,
     *,
     may_be_pruned: Callable[[PlannedTrial], bool],
+    mirror: Mirror | None,
 ) -> int:
     """Record what an earlier run left as files: results of missing trials, measurements that done ones lack."""
-    results = recover(store, storage, missing, run_id, note=console.print, may_be_pruned=may_be_pruned)
+    results = recover(store, storage, missing, run_id, note=console.print, may_be_pruned=may_be_pruned, mirror=mirror)
     if results:
         console.print(f"Recorded {counted(results, 'result')} that an earlier run had left as files.")
         lacking = {**lacking, **store.lacking(plan.key, plan.measurements)}
+    if mirror is not None and lacking:
+        mirror.fetch(lacking, later_names({name for names in lacking.values() for name in names}))
     later = 0
     for trial_id, names in lacking.items():
         # One that cannot be recorded is measured again, and its trouble said then.

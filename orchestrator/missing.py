@@ -93,6 +93,8 @@ class Missing:
             if work.nothing:
                 return LaterSummary()
             work = work.without(ensure_texts(self._plan, self._console))
+            if self._options.data is not None:
+                self._options.data.push()
             schedule = _schedule_options(self._plan, self._options, seconds_each[0])
             if work.count and self._run_trials(work, schedule, run_id):
                 return LaterSummary(interrupted=True)
@@ -125,6 +127,7 @@ class Missing:
             run_id,
             self._console,
             may_be_pruned=lambda trial: self._tuner is not None and self._tuner.is_searched(trial),
+            mirror=self._options.mirror,
         )
 
     def _run_trials(self, work: _Work, schedule: ScheduleOptions, run_id: int) -> bool:
@@ -171,6 +174,8 @@ def _schedule_options(plan: Plan, options: RunOptions, seconds_per_trial: float)
         address=options.address,
         gpus_per_trial=options.gpus_per_trial,
         max_concurrent=options.max_concurrent,
+        mirror=options.mirror,
+        data=options.data,
     )
 
 

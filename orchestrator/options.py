@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
 
-STORAGE = Path("results")
+if TYPE_CHECKING:
+    from orchestrator.mirror import Mirror
+
+STORAGE = "results"
 
 Scale = Annotated[str, typer.Option("--scale", help="smoke, quick, small or paper.")]
 AnyScale = Annotated[
@@ -23,12 +26,17 @@ Corpus = Annotated[
     ),
 ]
 AnyCorpus = Annotated[str | None, typer.Option("--corpus", help="Only this corpus.")]
-DataDir = Annotated[Path | None, typer.Option("--data-dir", help="Where corpora lie. [default: data]")]
+DataDir = Annotated[
+    str | None, typer.Option("--data-dir", help="Where corpora lie: a folder or s3://BUCKET/PREFIX. [default: data]")
+]
 StoreUrl = Annotated[
     str | None,
-    typer.Option("--store", help="sqlite:///FILE or postgresql+psycopg://... [default: results.db in the storage]"),
+    typer.Option("--store", help="sqlite:///FILE or postgresql+psycopg://... [default: results.db in --storage]"),
 ]
-Storage = Annotated[Path, typer.Option("--storage", help="Folder of checkpoints, result files and reports.")]
+Storage = Annotated[
+    str,
+    typer.Option("--storage", help="Checkpoints, result files and reports: a folder or s3://BUCKET/PREFIX."),
+]
 Format = Annotated[str, typer.Option("--format", help="table, csv or json.")]
 Settings = Annotated[
     list[str] | None,
@@ -88,6 +96,26 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, width=wide, markup=False, highlight=False)
 
 
-def store_url(store: str | None, storage: Path) -> str:
-    """The store's address: as given, or the file in the storage folder."""
-    return store or os.fspath(storage.resolve() / "results.db")
+def store_url(store: str | None, storage: str) -> str:
+    """The store's address: as given, or the file in the storage folder. Raises UserError where that is no folder."""
+    from orchestrator.bucket import is_url
+    from trainables.errors import UserError
+
+    if store is None and is_url(storage):
+        raise UserError(
+            "a results store cannot lie in an object store: with --storage s3://... name one with --store, "
+            "postgresql+psycopg://... or the path of a file"
+        )
+    return store or os.fspath(Path(storage).resolve() / "results.db")
+
+
+def placed(storage: str) -> tuple[Path, Mirror | None]:
+    """The local folder of what was typed after --storage, and the object store behind it if it is a URL."""
+    from orchestrator.bucket import Bucket, is_url
+
+    if not is_url(storage):
+        return Path(storage).resolve(), None
+    from orchestrator.mirror import Mirror
+
+    mirror = Mirror(Bucket.at(storage, "--storage"))
+    return mirror.folder, mirror

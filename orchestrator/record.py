@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from orchestrator.mirror import Mirror
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial
 from trainables.errors import UserError
@@ -34,39 +35,45 @@ def recover(
     *,
     note: Callable[[str], None],
     may_be_pruned: Callable[[PlannedTrial], bool] = lambda trial: False,  # noqa: ARG005
+    mirror: Mirror | None = None,
 ) -> int:
     """Record results that were left as files by a driver that died; returns how many.
 
     Looks at trials that are planned or running. One that was stopped early counts only where `may_be_pruned` says so;
     any other runs on. Files that are truncated or belong to another trial are set aside with
-    a note: such a trial simply runs again.
+    a note: such a trial simply runs again. With a `mirror`, `storage` is its folder.
     """
     states = store.states([trial.trial_id for trial in trials])
+    missing = [trial for trial in trials if states.get(trial.trial_id) in ("planned", "running")]
+    if mirror is not None:
+        mirror.fetch([trial.trial_id for trial in missing])
     found = 0
-    for trial in trials:
-        if states.get(trial.trial_id) not in ("planned", "running"):
-            continue
+    for trial in missing:
         try:
             result = read_result(storage, trial.trial_id)
         except UnusableResultError as error:
             note(f"{trial.name} runs again: {error}.")
-            _set_aside(storage, trial.trial_id)
+            _set_aside(storage, trial.trial_id, mirror)
             continue
         if result is not None and (result[0].state != "pruned" or may_be_pruned(trial)):
             found += store.record(result[0], run_id=run_id, spectrum=result[1])
     return found
 
 
-def record_outcome(store: Store, storage: Path, outcome: TrialOutcome, *, run_id: int) -> TrialOutcome:
+def record_outcome(
+    store: Store, storage: Path, outcome: TrialOutcome, *, run_id: int, mirror: Mirror | None = None
+) -> TrialOutcome:
     """Record a reported outcome and its spectrum; returns what was recorded.
 
     An outcome whose spectrum cannot be read is recorded as failed: a done trial never changes, so it could never get
     its spectrum later.
     """
+    if mirror is not None and outcome.state == "done":
+        mirror.fetch([outcome.trial_id])
     try:
         spectrum = read_spectrum(storage, outcome) if outcome.state == "done" else None
     except UnusableResultError as error:
-        _set_aside(storage, outcome.trial_id)
+        _set_aside(storage, outcome.trial_id, mirror)
         outcome = TrialOutcome(trial_id=outcome.trial_id, state="failed", cause=str(error))
         spectrum = None
     store.record(outcome, run_id=run_id, spectrum=spectrum)
@@ -124,7 +131,9 @@ def read_spectrum(storage: Path, outcome: TrialOutcome) -> NDArray[np.float64] |
         raise UnusableResultError(str(error)) from error
 
 
-def _set_aside(storage: Path, trial_id: str) -> None:
+def _set_aside(storage: Path, trial_id: str, mirror: Mirror | None) -> None:
     """Rename a result that is of no use, or the worker would take the trial for finished."""
     path = trial_directory(storage, trial_id) / "result.json"
     path.replace(path.with_name("result.unusable.json"))
+    if mirror is not None:
+        mirror.set_aside(trial_id)

@@ -6,6 +6,7 @@ a driver, loses at most the measurement that it was at.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections import Counter, deque
@@ -17,7 +18,9 @@ from typing import Any, Protocol
 import ray
 from ray.exceptions import OutOfMemoryError, RayError, WorkerCrashedError
 
+from orchestrator.bucket import BucketError
 from orchestrator.cluster import check_cluster, check_cuda, check_storage, connected, nodes
+from orchestrator.data_folder import on_this_machine
 from orchestrator.events import DISK_TROUBLES
 from orchestrator.execution import LOW_MEMORY, PROCESS_DIED, LaterSummary, ScheduleOptions
 from orchestrator.interrupt import Interrupt
@@ -26,11 +29,13 @@ from orchestrator.record import record_later
 from orchestrator.resources import check_options, per_pack, slots_of
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial
-from trainables.any_config import read_config
+from orchestrator.worker import Job
+from trainables.any_config import AnyConfig, read_config
 from trainables.errors import UserError
 from trainables.failures import cause_of
+from trainables.later_files import later_names
 from trainables.outcome import TrialOutcome
-from trainables.runtime import Runtime, trial_directory
+from trainables.runtime import Runtime
 
 LOOK_S = 0.2
 """How often the driver looks whether it was interrupted."""
@@ -49,6 +54,8 @@ class _Answer:
     cause: str | None = None
     disk: str | None = None
     """One of `DISK_TROUBLES`: any other trial would meet it too."""
+    bucket: str | None = None
+    """What is amiss with the object store."""
 
 
 def run_later(
@@ -75,7 +82,7 @@ def run_later(
             with connected(options, listener.note):
                 machines = nodes()
                 slots = slots_of([machine["Resources"] for machine in machines], options)
-                check_storage(options.storage, machines)
+                check_storage(options, machines)
                 check_cuda(options, lambda: interrupt.requested)
                 tasks.run(min(slots, options.max_concurrent or slots), interrupt)
         finally:
@@ -123,16 +130,26 @@ class _Tasks:
         complete task that was not pending"). They end with the connection to Ray, which `all` keeps for its other
         studies; what a worker writes after this is for the next run to record.
         """
-        for trial in self._flights.values():
-            self._record(trial)
+        # Where an object store is away, the next run finds these measurements.
+        with contextlib.suppress(BucketError):
+            for trial in self._flights.values():
+                self._record(trial)
         self._flights.clear()
 
     def _submit(self, trial: PlannedTrial) -> None:
         names = tuple(self._lacking[trial.trial_id])
         config = read_config(trial.config).canonical_json()
         options = self._options
-        task = self._task.options(name=trial.name)
-        reference = task.remote(config, names, options.storage, options.runtime, self._measure)
+        job = Job(
+            title=trial.name,
+            storage=options.storage,
+            runtime=options.runtime,
+            measurements=names,
+            run_trial=None,
+            mirror=options.mirror,
+            data=options.data,
+        )
+        reference = self._task.options(name=trial.name).remote(config, job, self._measure)
         self._flights[reference] = trial
         self._attempts[trial.trial_id] += 1
         self._listener.started(trial.trial_id, trial.name)
@@ -152,6 +169,8 @@ class _Tasks:
                 f"The disk of {self._options.storage} {answer.disk} and type the same command again; what was measured "
                 "is kept."
             )
+        if answer.bucket is not None:
+            raise UserError(f"{answer.bucket}; what was measured is kept.")
         cause = answer.cause or problem
         if cause is not None:
             self.causes[trial.trial_id] = cause
@@ -162,23 +181,31 @@ class _Tasks:
         """Record the files there are; why that cannot be, where it cannot."""
         names = self._lacking[trial.trial_id]
         try:
+            if self._options.mirror is not None:
+                self._options.mirror.fetch([trial.trial_id], later_names(names))
             record_later(self._store, self._options.storage, trial.trial_id, names, run_id=self._run_id)
         except ValueError as error:
             return f"what was measured cannot be recorded: {error}"
         return None
 
 
-def _measure_one(
-    config_json: str, names: Sequence[str], storage: Path, runtime: Runtime, measure: MeasureKept | None
-) -> _Answer:
+def _measure_one(config_json: str, job: Job, measure: MeasureKept | None) -> _Answer:
     """What runs in a worker process. Whatever is raised is this trial's alone; it is answered, not swallowed."""
-    os.environ["OMP_NUM_THREADS"] = str(runtime.threads)
+    os.environ["OMP_NUM_THREADS"] = str(job.runtime.threads)
     config = read_config(json.loads(config_json))
-    directory = trial_directory(storage, config.trial_id)
     try:
-        (measure or _default_measure())(config, directory=directory, runtime=runtime, names=names)
+        runtime = on_this_machine(job.runtime, job.data)
+        with job.working(config.trial_id, owned=False) as directory:
+            return _attempt(config, directory, runtime, job, measure)
     except UserError as error:
-        return _Answer(cause=str(error))
+        return _Answer(bucket=str(error))
+
+
+def _attempt(config: AnyConfig, directory: Path, runtime: Runtime, job: Job, measure: MeasureKept | None) -> _Answer:
+    try:
+        (measure or _default_measure())(config, directory=directory, runtime=runtime, names=job.measurements)
+    except UserError as error:
+        return _Answer(cause=job.said(str(error), directory, config.trial_id))
     except OSError as error:
         if error.errno in DISK_TROUBLES:
             return _Answer(disk=DISK_TROUBLES[error.errno])

@@ -11,11 +11,12 @@ from rich.console import Console
 from orchestrator.announce import paper_command
 from orchestrator.listing import Wanted, choose_variant
 from orchestrator.store.opening import open_store
-from orchestrator.sweep import default_report_folder, write_report
+from orchestrator.sweep import default_report_folder, write_all, write_report
 from search_spaces import catalog
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
+    from orchestrator.mirror import Mirror
     from orchestrator.store.interface import Store
     from orchestrator.store.records import StudyKey
     from search_spaces.study import Study
@@ -26,15 +27,16 @@ def report_again(
     wanted: Wanted,
     store_url: str,
     storage: Path,
+    mirror: Mirror | None,
     out: Path | None,
     typed: Sequence[str],
     console: Console,
 ) -> None:
     """Write the report of one variant of a study, or of all variants of the built-in ones, and print its numbers.
 
-    `out` replaces the default folder; `typed` is the command line. Raises UserError where nothing fits.
+    `storage` is a folder, or this machine's copy of the `mirror`. `out` replaces the default folder; `typed` is the
+    command line. Raises UserError where nothing fits.
     """
-    from orchestrator.report.index import write_index
     from orchestrator.report.terminal import summary_group
 
     everything = argument == catalog.ALL
@@ -49,8 +51,9 @@ def report_again(
             if not everything:
                 console.print(summary_group(result.summary))
             console.print(f"Report: {result.path}", soft_wrap=True)
+            if out is None:
+                index = write_all(result.path, mirror, console)
     if out is None:
-        index = write_index(folder.parent)
         console.print(f"All reports: {index}", soft_wrap=True)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from orchestrator.data_folder import data_folder
 from orchestrator.options import (
     STORAGE,
     Address,
@@ -31,6 +32,7 @@ from orchestrator.options import (
     StoreUrl,
     StudyArgument,
     console,
+    placed,
     store_url,
 )
 from search_spaces import catalog
@@ -70,11 +72,12 @@ def run(
         raise UserError(
             f"--format {form} is for --dry-run; the results of a run are shown by: sweep.py results {study}"
         )
+    data_here, data = data_folder(data_dir, corpus or [])
     plans = _plans(
         study,
         scale,
         corpus,
-        data_dir=data_dir,
+        data_dir=data_here,
         settings=settings,
         contexts=contexts,
         benchmarks=benchmarks,
@@ -93,6 +96,7 @@ def run(
         context,
         store,
         storage,
+        data=data,
         address=address,
         cores_per_trial=cores_per_trial,
         max_concurrent=max_concurrent,
@@ -178,13 +182,13 @@ def _gpus(asked: float | None, plan: Plan) -> float:
     return asked
 
 
-def _options(context: typer.Context, store: str | None, storage: Path, **resources: Any) -> RunOptions:
+def _options(context: typer.Context, store: str | None, storage: str, **resources: Any) -> RunOptions:
     """`resources`: the other fields of RunOptions, as given."""
     from orchestrator.announce import RunOptions
 
-    return RunOptions(
-        storage=storage.resolve(), store_url=store_url(store, storage), typed=tuple(context.obj), **resources
-    )
+    url = store_url(store, storage)
+    folder, mirror = placed(storage)
+    return RunOptions(storage=folder, mirror=mirror, store_url=url, typed=tuple(context.obj), **resources)
 
 
 def _run_all(plans: Sequence[Plan], options: RunOptions, gpus: Sequence[float], *, again: bool) -> None:
@@ -236,11 +240,12 @@ def retry(
     settings: Settings = None,
 ) -> None:
     """Run just those trials of a study again that failed or diverged."""
+    data_here, data = data_folder(data_dir, corpus or [])
     plans = _plans(
         study,
         scale,
         corpus,
-        data_dir=data_dir,
+        data_dir=data_here,
         settings=settings,
         contexts=contexts,
         benchmarks=benchmarks,
@@ -251,6 +256,7 @@ def retry(
         context,
         store,
         storage,
+        data=data,
         address=address,
         cores_per_trial=cores_per_trial,
         max_concurrent=max_concurrent,

@@ -72,7 +72,7 @@ def run_trials(
     ):
         machines = nodes()
         slots = slots_of([machine["Resources"] for machine in machines], options)
-        check_storage(options.storage, machines)
+        check_storage(options, machines)
         check_cuda(options, lambda: interrupt.requested)
         metrics = SweepMetrics(options.study, store) if options.study is not None else None
         dispatcher = Dispatcher(
@@ -101,6 +101,8 @@ def _fit(bridge: Bridge, options: ScheduleOptions, run_trial: RunTrial | None, s
         runtime=options.runtime,
         measurements=options.measurements,
         run_trial=run_trial,
+        mirror=options.mirror,
+        data=options.data,
     )
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots + 1)
     with scratch_folder("sweep-tune-") as folder:

@@ -22,6 +22,7 @@ from trainables.errors import UserError
 from trainables.runtime import trial_directory
 
 if TYPE_CHECKING:
+    from orchestrator.mirror import Mirror
     from orchestrator.report.build import ReportResult
     from orchestrator.store.interface import Store
     from orchestrator.trial_logs.sink import Sink
@@ -40,12 +41,14 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
     from orchestrator.store.opening import open_store
 
     make_storage(options.storage)
+    if options.mirror is not None:
+        options.mirror.bucket.check()
     sinks = _sinks(plan, options, console)
     with open_store(options.store_url, create=not again) as store, _logs(sinks, plan, store, console) as logs:
         tuner = _tuner(plan, store, asks=not again)
         if again:
             known = _members(plan, store)
-            reset = _forget(store, [trial.trial_id for trial in known], options.storage)
+            reset = _forget(store, [trial.trial_id for trial in known], options)
             if not reset:
                 console.print(_nothing_to_retry(plan, store), soft_wrap=True)
                 return 0
@@ -152,12 +155,14 @@ def make_storage(storage: Path) -> None:
         ) from error
 
 
-def _forget(store: Store, ids: Sequence[str], storage: Path) -> list[str]:
+def _forget(store: Store, ids: Sequence[str], options: RunOptions) -> list[str]:
     """Plan failed and diverged trials again; a diverged one starts anew, a failed one from its checkpoint."""
     states = store.states(ids)
     lost = [trial_id for trial_id in ids if states.get(trial_id) in LOST]
     for trial_id in lost:
-        folder = trial_directory(storage, trial_id)
+        if options.mirror is not None:
+            options.mirror.forget(trial_id, checkpoints=states[trial_id] == "diverged")
+        folder = trial_directory(options.storage, trial_id)
         old = [folder / "result.json"]
         if states[trial_id] == "diverged":
             old += folder.glob("checkpoint-*.safetensors")
@@ -170,7 +175,6 @@ def _forget(store: Store, ids: Sequence[str], storage: Path) -> list[str]:
 
 def report_and_status(store: Store, plan: Plan, options: RunOptions, console: Console) -> int:
     """Write the report, print its numbers and its path; 0 where all trials are done, else 1."""
-    from orchestrator.report.index import write_index
     from orchestrator.report.terminal import summary_group
 
     command = paper_command(plan.argument, plan.study, plan.key, options.typed)
@@ -179,7 +183,7 @@ def report_and_status(store: Store, plan: Plan, options: RunOptions, console: Co
     )
     console.print(summary_group(result.summary))
     console.print(f"Report: {result.path}", soft_wrap=True)
-    console.print(f"All reports: {write_index(result.path.parent.parent)}", soft_wrap=True)
+    console.print(f"All reports: {write_all(result.path, options.mirror, console)}", soft_wrap=True)
     rows = store.trials(plan.key)
     lost = [row for row in rows if row.state in LOST]
     for row in lost:
@@ -187,6 +191,18 @@ def report_and_status(store: Store, plan: Plan, options: RunOptions, console: Co
     if lost:
         console.print(f"Run just these again with: {retry_command(options.typed)}", soft_wrap=True)
     return 0 if all(row.state in ("done", "pruned") for row in rows) else 1
+
+
+def write_all(page: Path, mirror: Mirror | None, console: Console) -> Path:
+    """Write the page over all reports beside the one at `page`, in an object store too where they lie in one."""
+    from orchestrator.report.index import CARD_FILE, write_index
+
+    if mirror is not None:
+        mirror.fetch_cards(CARD_FILE)
+    index = write_index(page.parent.parent)
+    if mirror is not None:
+        console.print(f"The same report: {mirror.push_report(page, index)}", soft_wrap=True)
+    return index
 
 
 def default_report_folder(storage: Path, key: StudyKey) -> Path:

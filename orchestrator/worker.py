@@ -6,7 +6,8 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,7 +15,9 @@ from ray import tune
 from ray._raylet import setproctitle  # type: ignore[attr-defined]  # Ray's extension module has no types
 
 from orchestrator.assignment import Assignment
+from orchestrator.data_folder import DataFolder, on_this_machine
 from orchestrator.events import DISK_TROUBLES, EVENTS, TrialEvent
+from orchestrator.mirror import Mirror, TakenOverError
 from trainables.any_config import AnyConfig
 from trainables.errors import UserError
 from trainables.failures import cause_of
@@ -52,6 +55,20 @@ class Job:
     measurements: tuple[str, ...]
     run_trial: RunTrial | None
     """None: `trainables.trial.run_trial`, imported in the worker so that the driver needs no torch."""
+    mirror: Mirror | None = None
+    """In place of `storage`, an object store."""
+    data: DataFolder | None = None
+    """Behind the runtime's data folder, an object store."""
+
+    def working(self, trial_id: str, *, owned: bool = True) -> AbstractContextManager[Path]:
+        """The folder that a trial runs in; see `Mirror.working`."""
+        if self.mirror is not None:
+            return self.mirror.working(trial_id, owned=owned)
+        return nullcontext(trial_directory(self.storage, trial_id))
+
+    def said(self, text: str, directory: Path, trial_id: str) -> str:
+        """What a trial says of its folder, with the name by which the user knows that."""
+        return text if self.mirror is None else text.replace(str(directory), self.mirror.address(trial_id))
 
 
 class BrokenProcessError(Exception):
@@ -115,6 +132,9 @@ def run_pack(
         except _DiskError as error:
             outbox.add(TrialEvent(trial_id=config.trial_id, disk=str(error)), now=True)
             raise BrokenProcessError(f"the disk {error}") from error
+        except UserError as error:
+            outbox.add(TrialEvent(trial_id=config.trial_id, bucket=str(error)), now=True)
+            raise BrokenProcessError(str(error)) from error
         was_long = time.monotonic() - start_s >= REPORT_EVERY_S
         # Sent together with the next trial's start: one message, and the driver knows what runs if we die.
         outbox.hold(TrialEvent(trial_id=config.trial_id, outcome=outcome))
@@ -135,9 +155,29 @@ def _run_one(
 ) -> TrialOutcome:
     """The trial's outcome; whatever it raises becomes a failed one, with the traceback in its folder's error.log.
 
-    Raises _DiskError where the disk takes nothing more: that is no trial's failure.
+    Raises _DiskError where the disk takes nothing more, and UserError where the object store fails: that is no trial's
+    failure.
     """
-    directory = trial_directory(job.storage, config.trial_id)
+    try:
+        job = replace(job, runtime=on_this_machine(job.runtime, job.data))
+        with job.working(config.trial_id) as directory:
+            return _attempt(run_trial, config, directory, job, outbox, stop_above)
+    except TakenOverError as error:
+        return TrialOutcome(trial_id=config.trial_id, state="failed", cause=str(error))
+    except OSError as error:
+        if error.errno in DISK_TROUBLES:
+            raise _DiskError(DISK_TROUBLES[error.errno]) from error
+        return TrialOutcome(trial_id=config.trial_id, state="failed", cause=f"{type(error).__name__}: {error}")
+
+
+def _attempt(
+    run_trial: RunTrial,
+    config: AnyConfig,
+    directory: Path,
+    job: Job,
+    outbox: _Outbox,
+    stop_above: Mapping[int, float] | None,
+) -> TrialOutcome:
     try:
         directory.mkdir(parents=True, exist_ok=True)
         return run_trial(
@@ -149,7 +189,7 @@ def _run_one(
             stop_above=stop_above,
         )
     except UserError as error:
-        cause = str(error)
+        cause = job.said(str(error), directory, config.trial_id)
     except OSError as error:
         if error.errno in DISK_TROUBLES:
             raise _DiskError(DISK_TROUBLES[error.errno]) from error

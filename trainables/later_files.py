@@ -5,6 +5,7 @@ A worker writes one before it says that it measured, so whatever a driver did no
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -46,6 +47,11 @@ def read_later(directory: Path, trial_id: str, name: str) -> Later | None:
         return content.metrics, read_vector(_path(directory, name, "npy")) if content.has_spectrum else None
     except (OSError, ValidationError, ValueError):
         return None
+
+
+def later_names(measurements: Iterable[str]) -> list[str]:
+    """What the files of these measurements are called."""
+    return [_path(Path(), name, kind).name for name in measurements for kind in ("npy", "json")]
 
 
 def forget_later(directory: Path) -> None:
