@@ -10,6 +10,7 @@ from orchestrator.dispatch import Dispatcher
 from orchestrator.interrupt import Interrupt
 from orchestrator.lease import LeaseKeeper
 from orchestrator.packs import Pack
+from orchestrator.steering import Steering
 from trainables.any_config import read_config
 
 
@@ -40,8 +41,8 @@ class Parcel:
 class Bridge:
     """What Tune's searcher, callback and stopper share: the dispatcher, and the reason to stop early."""
 
-    def __init__(self, dispatcher: Dispatcher, interrupt: Interrupt, keeper: LeaseKeeper) -> None:
-        self.dispatcher, self._interrupt, self._keeper = dispatcher, interrupt, keeper
+    def __init__(self, dispatcher: Dispatcher, interrupt: Interrupt, keeper: LeaseKeeper, steering: Steering) -> None:
+        self.dispatcher, self._interrupt, self._keeper, self._steering = dispatcher, interrupt, keeper, steering
         self._error: Exception | None = None
         self._parcels: dict[str, Parcel] = {}
 
@@ -74,9 +75,16 @@ class Bridge:
         if self._error is not None:
             raise self._error
 
-    def check_lease(self) -> None:
-        """Stop where the lease is lost or can no longer be renewed."""
-        self.guard(lambda: None)
+    def look(self) -> list[str]:
+        """See what has changed, the lease included; returns the Tune trials whose worker is to be ended."""
+        given_up: list[str] = []
+
+        def action() -> None:
+            self._steering.look()
+            given_up.extend(self.dispatcher.give_up())
+
+        self.guard(action)
+        return given_up
 
     def send(self, key: str) -> Parcel | None:
         """The next pack, for Tune's trial `key`; None while there is none."""

@@ -10,6 +10,7 @@ from trainables.runtime import Runtime
 
 PROCESS_DIED = "its process died (killed by a signal, out of memory, or left by an exit call)"
 LOW_MEMORY = "its process was ended because the machine ran low on memory"
+MACHINE_LEFT = "its machine left the cluster"
 """Why a worker ended without an answer."""
 
 

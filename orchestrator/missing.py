@@ -15,6 +15,7 @@ from orchestrator.later import measure_later, recover_all
 from orchestrator.lease import this_owner
 from orchestrator.measured_times import configs_left, measured_pace
 from orchestrator.plan import Plan
+from orchestrator.steering import Followed
 from orchestrator.store.records import PlannedTrial, RunRecord, TrialState
 from orchestrator.texts import ensure_texts
 from trainables.any_config import output_layer_of
@@ -132,6 +133,7 @@ class Missing:
                 options=schedule,
                 listener=listener,
                 source=self._tuner,
+                followed=Followed(key=self._plan.key, takes_more=not self._again and self._tuner is None),
             )
         return summary.interrupted
 

@@ -24,17 +24,21 @@ from orchestrator.bridge import Bridge, Parcel
 from orchestrator.cluster import check_cluster, check_cuda, check_storage, connected, nodes, scratch_folder
 from orchestrator.dispatch import Dispatcher, Source
 from orchestrator.events import EVENTS
-from orchestrator.execution import LOW_MEMORY, PROCESS_DIED, RunSummary, ScheduleOptions
+from orchestrator.execution import LOW_MEMORY, MACHINE_LEFT, PROCESS_DIED, RunSummary, ScheduleOptions
 from orchestrator.interrupt import Interrupt
 from orchestrator.lease import LeaseKeeper, dead_owners
 from orchestrator.progress import Listener
-from orchestrator.resources import check_options, per_pack, slots_of
+from orchestrator.resources import check_options, per_pack, slots_if_any, slots_of
+from orchestrator.steering import Followed, Steering
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial
 from orchestrator.worker import Job, RunTrial, make_trainable
 
 FINISHED: Any = Searcher.FINISHED
 """A string, though `Searcher.suggest` is declared to return a dictionary."""
+MOST_PENDING = "1000"
+"""Of Tune's trials that wait for a machine. The dispatcher hands out one more pack than fits, so there are never as
+many, whatever machines join; with one, Tune would start one at a time."""
 KEPT_OF_RESULTS = {"training_iteration", "done", "trial_id", "node_ip", "pid"}
 """What Tune needs of a report. It keeps the last one of every pack for ever, and statistics of every number in it."""
 
@@ -49,15 +53,17 @@ def run_trials(
     listener: Listener,
     run_trial: RunTrial | None = None,
     source: Source | None = None,
+    followed: Followed | None = None,
 ) -> RunSummary:
     """Run trials that are registered in `store` and not done, and return when every one of them has ended.
 
-    With a `source`, trials follow that it gives as results come in, until it has no more. `owner` is
-    `orchestrator.lease.this_owner()`. `run_trial` must be importable in a worker; None is the real one. SIGINT and
-    SIGTERM end the sweep early: what ran is planned again and goes on from its checkpoint next time. Trials that
-    another driver runs are waited for. Raises UserError for resources that do not exist, an address where no cluster
-    is, a Ray that cannot start, a torch that cannot use the GPUs asked for, and a disk or store that can no longer be
-    written; no trial stays claimed then, where the store lets us.
+    With a `source`, trials follow that it gives as results come in, until it has no more. With `followed`, requests to
+    stop its study or a trial reach this sweep, and trials that are added to it meanwhile run, too; machines may come
+    and go. `owner` is `orchestrator.lease.this_owner()`. `run_trial` must be importable in a worker; None is the real
+    one. SIGINT and SIGTERM end the sweep early: what ran is planned again and goes on from its checkpoint next time.
+    Trials that another driver runs are waited for. Raises UserError for resources that do not exist, an address where
+    no cluster is, a Ray that cannot start, a torch that cannot use the GPUs asked for, and a disk or store that can no
+    longer be written; no trial stays claimed then, where the store lets us.
     """
     if not trials and source is None:
         return RunSummary()
@@ -84,18 +90,29 @@ def run_trials(
             slots=slots,
             source=source,
         )
-        bridge = Bridge(dispatcher, interrupt, keeper)
+        steering = Steering(
+            dispatcher,
+            interrupt,
+            listener,
+            store=store,
+            run_id=run_id,
+            followed=followed,
+            slots=slots,
+            slots_now=lambda: slots_if_any([machine["Resources"] for machine in nodes()], options),
+            layer_files=options.runtime.layer_files,
+        )
+        bridge = Bridge(dispatcher, interrupt, keeper, steering)
         try:
-            _fit(bridge, options, run_trial, slots)
+            _fit(bridge, options, run_trial)
         finally:
             dispatcher.close()
     return RunSummary(interrupted=interrupt.requested)
 
 
-def _fit(bridge: Bridge, options: ScheduleOptions, run_trial: RunTrial | None, slots: int) -> None:
+def _fit(bridge: Bridge, options: ScheduleOptions, run_trial: RunTrial | None) -> None:
     """Let Tune run until the bridge has nothing more; raises what the bridge met."""
     job = Job(storage=options.storage, runtime=options.runtime, measurements=options.measurements, run_trial=run_trial)
-    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots + 1)
+    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = MOST_PENDING
     with scratch_folder("sweep-tune-") as folder:
         tuner = tune.Tuner(
             tune.with_resources(make_trainable(job), per_pack(options)),
@@ -178,13 +195,15 @@ class _Reports(TrialProgressCallback):
 
     @override
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
-        """Kill running workers when stopping: Tune would wait for the end of an epoch."""
-        self._bridge.check_lease()
-        if self._bridge.stopping:
-            for trial in trials:
-                actor = trial.temporary_state.ray_actor
-                if trial.status == Trial.RUNNING and actor is not None:
-                    ray.kill(actor)
+        """Kill running workers when stopping, or whose trial was asked to stop: Tune would wait for an epoch's end."""
+        given_up = self._bridge.look()
+        if not (given_up or self._bridge.stopping):
+            return
+        for trial in trials:
+            actor = trial.temporary_state.ray_actor
+            wanted = self._bridge.stopping or trial.trial_id in given_up
+            if wanted and trial.status == Trial.RUNNING and actor is not None:
+                ray.kill(actor)
 
     @override
     def on_trial_result(
@@ -218,7 +237,7 @@ def _cause(trial: Trial) -> dict[str, Any]:
     if "low on memory" in text:
         cause = LOW_MEMORY
     elif "node" in text and "has died" in text and "worker process has died" not in text:
-        cause = "its machine left the cluster"
+        cause = MACHINE_LEFT
     else:
         cause = PROCESS_DIED
     return {"cause": cause, "process_died": True}
