@@ -102,10 +102,11 @@ def _kept(typed: Sequence[str]) -> list[str]:
         name, equals, _ = word.partition("=")
         if name in PLACES:
             words += [word] if equals else typed[place : place + 2]
-    return [_masked(word) for word in words]
+    return [masked(word) for word in words]
 
 
-def _masked(word: str) -> str:
+def masked(word: str) -> str:
+    """A word of a command line without the password that a store's address may hold."""
     return PASSWORD.sub(r"\1***", word)
 
 
@@ -114,12 +115,12 @@ def retry_command(typed: Sequence[str]) -> str:
 
     A password in a store's address is masked: this line may end in a log.
     """
-    return shlex.join(["python", "sweep.py", "retry", *map(_masked, typed)])
+    return shlex.join(["python", "sweep.py", "retry", *map(masked, typed)])
 
 
 def run_command(typed: Sequence[str]) -> str:
     """What to type to run all that the study lacks, with everything else as it was typed; passwords masked."""
-    return shlex.join(["python", "sweep.py", *map(_masked, typed)])
+    return shlex.join(["python", "sweep.py", *map(masked, typed)])
 
 
 def interrupted(done: int, total: int) -> str:

@@ -10,6 +10,7 @@ from orchestrator.dispatch import Dispatcher
 from orchestrator.interrupt import Interrupt
 from orchestrator.lease import LeaseKeeper
 from orchestrator.packs import Pack
+from orchestrator.placement import MemoryNeeds
 from orchestrator.steering import Steering
 from trainables.any_config import read_config
 
@@ -17,8 +18,9 @@ from trainables.any_config import read_config
 class Parcel:
     """A pack on its way to a worker. Tune keeps copies of every config for ever: they share one text, emptied later."""
 
-    def __init__(self, pack: Pack) -> None:
+    def __init__(self, pack: Pack, needs: MemoryNeeds) -> None:
         configs = tuple(read_config(trial.config) for trial in pack.trials)
+        self.memory_bytes = needs.of(configs)
         rule = None if pack.stop_above is None else dict(pack.stop_above)
         self._text = Assignment(configs=configs, stop_above=rule).model_dump_json()
         self._size = len(configs)
@@ -41,8 +43,16 @@ class Parcel:
 class Bridge:
     """What Tune's searcher, callback and stopper share: the dispatcher, and the reason to stop early."""
 
-    def __init__(self, dispatcher: Dispatcher, interrupt: Interrupt, keeper: LeaseKeeper, steering: Steering) -> None:
-        self.dispatcher, self._interrupt, self._keeper, self._steering = dispatcher, interrupt, keeper, steering
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        interrupt: Interrupt,
+        keeper: LeaseKeeper,
+        steering: Steering,
+        needs: MemoryNeeds,
+    ) -> None:
+        self.dispatcher, self._interrupt, self._keeper = dispatcher, interrupt, keeper
+        self._steering, self._needs = steering, needs
         self._error: Exception | None = None
         self._parcels: dict[str, Parcel] = {}
 
@@ -91,7 +101,7 @@ class Bridge:
         pack = self.dispatcher.next_pack(key)
         if pack is None:
             return None
-        self._parcels[key] = Parcel(pack)
+        self._parcels[key] = Parcel(pack, self._needs)
         return self._parcels[key]
 
     def ended(self, key: str, cause: str | None = None, *, process_died: bool = False) -> None:

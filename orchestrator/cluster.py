@@ -7,21 +7,24 @@ import os
 import signal
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import ray
+from pydantic import ValidationError
 from ray._private import ray_constants
 from ray._private import utils as ray_utils
 from ray._private import worker as ray_worker
 from ray._private.authentication.authentication_token_setup import maybe_enable_token_auth_if_token_available
-from ray.exceptions import RayError
+from ray.exceptions import GetTimeoutError, RayError
 
 from orchestrator.address import check_address, token_path
 from orchestrator.execution import ScheduleOptions
 from orchestrator.interrupt import SIGNALS
+from orchestrator.preflight import Findings, check, faults, look, question
 from orchestrator.resources import per_pack
 from orchestrator.shared_cluster import entered
 from orchestrator.worker import cuda_problem
@@ -44,6 +47,8 @@ the working directory, and a trial that asks for no GPU sees none. Tune runs eve
 arena for all of them, the memory that a trial gave back is there for the next."""
 OBJECT_STORE_BYTES = 2**27
 """Packs and reports are small; Ray's own default is a third of the machine's memory."""
+ANSWER_S = 300.0
+"""A machine that has to fetch a corpus may take minutes to answer."""
 LONGEST_BASE = 24
 """Bytes of a folder in which Ray can start: it puts sockets 83 bytes further down, and a socket's path ends at 107."""
 
@@ -201,6 +206,44 @@ def nodes() -> list[dict[str, Any]]:
     """Every live machine of the cluster, as Ray describes it."""
     known: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
     return [node for node in known if node["Alive"]]
+
+
+def check_machines(
+    options: ScheduleOptions, machines: Sequence[dict[str, Any]], given_up: Callable[[], bool], gpu_gb: float | None
+) -> None:
+    """Raise UserError, a sentence for each fault, where a machine of a cluster could not run the trials.
+
+    `gpu_gb` is the memory that a trial needs of a whole GPU. Of a Ray that this program started on this machine,
+    nothing is asked.
+    """
+    if options.address is None:
+        return
+    asked = question(options.storage, options.corpus, options.runtime.data_dir, gpus=gpu_gb is not None)
+    task = ray.remote(num_cpus=0, max_retries=0)(look)
+    sent = {
+        _ip(node): task.options(resources={f"node:{_ip(node)}": 0.001}).remote(asked.model_dump_json())
+        for node in machines
+    }
+    deadline_s = time.monotonic() + ANSWER_S
+    while ray.wait(list(sent.values()), num_returns=len(sent), timeout=1.0)[1]:
+        if given_up():
+            return
+        if time.monotonic() > deadline_s:
+            break
+    gpus = {_ip(node): float(node["Resources"].get("GPU", 0.0)) for node in machines}
+    answers = {address: _answer(reference) for address, reference in sent.items()}
+    check(faults(answers, gpus, options.storage, options.corpus, gpu_gb))
+
+
+def _answer(reference: Any) -> Findings | str:
+    try:
+        return Findings.model_validate_json(ray.get(reference, timeout=0.1))
+    except GetTimeoutError:
+        return f"no answer within {ANSWER_S:g} s"
+    except RayError as error:
+        return next(iter(str(error).strip().splitlines()[-1:]), type(error).__name__)
+    except ValidationError:
+        return "another version of it answered"
 
 
 def check_storage(storage: Path, machines: Sequence[dict[str, Any]]) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from trainables.corpora import CorpusIdentity
 from trainables.runtime import Runtime
 
 PROCESS_DIED = "its process died (killed by a signal, out of memory, or left by an exit call)"
@@ -25,6 +26,8 @@ class ScheduleOptions:
     """Names with versions, for example "spectrum@1"."""
     seconds_per_trial: float
     """Estimate, for the size of packs."""
+    corpus: CorpusIdentity | None = None
+    """What trials read; with it, what memory they need is known."""
     address: str | None = None
     """Of a running Ray cluster, "host:port" or "auto"; None starts Ray on this machine."""
     gpus_per_trial: float = 0.0

@@ -160,6 +160,7 @@ def _schedule_options(plan: Plan, options: RunOptions, seconds_per_trial: float)
         ),
         measurements=plan.measurements,
         seconds_per_trial=seconds_per_trial,
+        corpus=plan.corpus,
         address=options.address,
         gpus_per_trial=options.gpus_per_trial,
         max_concurrent=options.max_concurrent,

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import ray
 from ray.exceptions import OutOfMemoryError, RayError, WorkerCrashedError
 
-from orchestrator.cluster import check_cluster, check_cuda, check_storage, connected, nodes
+from orchestrator.cluster import check_cluster, check_cuda, check_machines, check_storage, connected, nodes
 from orchestrator.events import DISK_TROUBLES
 from orchestrator.execution import LOW_MEMORY, PROCESS_DIED, LaterSummary, ScheduleOptions
 from orchestrator.interrupt import Interrupt
@@ -75,6 +75,7 @@ def run_later(
             with connected(options, listener.note):
                 machines = nodes()
                 slots = slots_of([machine["Resources"] for machine in machines], options)
+                check_machines(options, machines, lambda: interrupt.requested, None)
                 check_storage(options.storage, machines)
                 check_cuda(options, lambda: interrupt.requested)
                 tasks.run(min(slots, options.max_concurrent or slots), interrupt)

@@ -6,9 +6,11 @@ back: what is done is known from the store.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +23,22 @@ from ray.tune.search import Searcher
 from typing_extensions import override
 
 from orchestrator.bridge import Bridge, Parcel
-from orchestrator.cluster import check_cluster, check_cuda, check_storage, connected, nodes, scratch_folder
+from orchestrator.cluster import (
+    check_cluster,
+    check_cuda,
+    check_machines,
+    check_storage,
+    connected,
+    nodes,
+    scratch_folder,
+)
 from orchestrator.dispatch import Dispatcher, Source
 from orchestrator.events import EVENTS
 from orchestrator.execution import LOW_MEMORY, MACHINE_LEFT, PROCESS_DIED, RunSummary, ScheduleOptions
 from orchestrator.interrupt import Interrupt
 from orchestrator.lease import LeaseKeeper, dead_owners
+from orchestrator.placement import MemoryNeeds, gpu_gb_of
+from orchestrator.preflight import versions
 from orchestrator.progress import Listener
 from orchestrator.resources import check_options, per_pack, slots_if_any, slots_of
 from orchestrator.steering import Followed, Steering
@@ -78,6 +90,7 @@ def run_trials(
     ):
         machines = nodes()
         slots = slots_of([machine["Resources"] for machine in machines], options)
+        check_machines(options, machines, lambda: interrupt.requested, gpu_gb_of(trials, options))
         check_storage(options.storage, machines)
         check_cuda(options, lambda: interrupt.requested)
         dispatcher = Dispatcher(
@@ -101,21 +114,50 @@ def run_trials(
             slots_now=lambda: slots_if_any([machine["Resources"] for machine in nodes()], options),
             layer_files=options.runtime.layer_files,
         )
-        bridge = Bridge(dispatcher, interrupt, keeper, steering)
+        needs = MemoryNeeds(options, [machine["Resources"] for machine in machines])
+        bridge = Bridge(dispatcher, interrupt, keeper, steering, needs)
         try:
-            _fit(bridge, options, run_trial)
+            with _marked(options, owner) as marker:
+                _fit(bridge, options, run_trial, marker)
         finally:
             dispatcher.close()
     return RunSummary(interrupted=interrupt.requested)
 
 
-def _fit(bridge: Bridge, options: ScheduleOptions, run_trial: RunTrial | None) -> None:
+@contextmanager
+def _marked(options: ScheduleOptions, owner: str) -> Iterator[Path | None]:
+    """A file in the storage by which machines that join a cluster later know it; None where none can join."""
+    if options.address is None:
+        yield None
+        return
+    marker = options.storage / f".running-{hashlib.sha256(owner.encode()).hexdigest()[:12]}"
+    marker.touch()
+    try:
+        yield marker
+    finally:
+        marker.unlink(missing_ok=True)
+
+
+def _fit(bridge: Bridge, options: ScheduleOptions, run_trial: RunTrial | None, marker: Path | None) -> None:
     """Let Tune run until the bridge has nothing more; raises what the bridge met."""
-    job = Job(storage=options.storage, runtime=options.runtime, measurements=options.measurements, run_trial=run_trial)
+    job = Job(
+        storage=options.storage,
+        runtime=options.runtime,
+        measurements=options.measurements,
+        run_trial=run_trial,
+        marker=marker,
+        versions=versions(),
+    )
+    bundle = {name.upper(): amount for name, amount in per_pack(options).items()}
+
+    def resources(config: dict[str, Any]) -> tune.PlacementGroupFactory:
+        memory = config["pack"].memory_bytes
+        return tune.PlacementGroupFactory([{**bundle, "memory": memory} if memory else bundle])
+
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = MOST_PENDING
     with scratch_folder("sweep-tune-") as folder:
         tuner = tune.Tuner(
-            tune.with_resources(make_trainable(job), per_pack(options)),
+            tune.with_resources(make_trainable(job), resources),
             tune_config=tune.TuneConfig(
                 search_alg=_Packs(bridge),
                 num_samples=-1,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -14,6 +15,7 @@ from ray import tune
 
 from orchestrator.assignment import Assignment
 from orchestrator.events import DISK_TROUBLES, EVENTS, TrialEvent
+from orchestrator.preflight import versions
 from trainables.any_config import AnyConfig
 from trainables.errors import UserError
 from trainables.failures import cause_of
@@ -49,6 +51,11 @@ class Job:
     measurements: tuple[str, ...]
     run_trial: RunTrial | None
     """None: `trainables.trial.run_trial`, imported in the worker so that the driver needs no torch."""
+    marker: Path | None = None
+    """A file that lies in the storage for as long as the sweep runs. A machine that joined after the preflight and does
+    not see it, or has not `versions`, must not take up a trial. None: the only machine is the driver's own."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """`orchestrator.preflight.versions` of the driver."""
 
 
 class BrokenProcessError(Exception):
@@ -77,9 +84,21 @@ def make_trainable(job: Job) -> Callable[[dict[str, Any]], None]:
     """The function that Ray Tune runs: its config holds a `Parcel` under "pack"."""
 
     def run(config: dict[str, Any]) -> None:
+        _refuse_strange_machine(job)
         run_pack(config["pack"].open(), job, lambda text: tune.report({"events": text}))
 
     return run
+
+
+def _refuse_strange_machine(job: Job) -> None:
+    """Raise BrokenProcessError on a machine that is not like the driver's: what it computed could not be used."""
+    if job.marker is None:
+        return
+    host = socket.gethostname()
+    if not job.marker.exists():
+        raise BrokenProcessError(f"the machine {host} does not share the storage folder {job.storage}")
+    if versions() != job.versions:
+        raise BrokenProcessError(f"the machine {host} has {versions()}, and the driver {dict(job.versions)}")
 
 
 def run_pack(assignment: Assignment, job: Job, send: Callable[[str], None]) -> None:

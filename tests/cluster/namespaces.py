@@ -87,7 +87,7 @@ class Machine:
         return subprocess.Popen(self.inside(*command), env=environment, text=True, **pipes)
 
     def run(
-        self, *command: str | Path, timeout_s: float = 120, env: Mapping[str, str] | None = None
+        self, *command: str | Path, timeout_s: float = 300, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run a command on this machine to its end."""
         process = self.popen(*command, env=dict(env or {}))
