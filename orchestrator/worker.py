@@ -19,6 +19,7 @@ from orchestrator.preflight import versions
 from trainables.any_config import AnyConfig
 from trainables.errors import UserError
 from trainables.failures import cause_of
+from trainables.fence import SupersededError
 from trainables.outcome import EpochMetrics, TrialOutcome
 from trainables.runtime import Runtime, trial_directory
 
@@ -140,7 +141,8 @@ def _run_one(
 ) -> TrialOutcome:
     """The trial's outcome; whatever it raises becomes a failed one, with the traceback in its folder's error.log.
 
-    Raises _DiskError where the disk takes nothing more: that is no trial's failure.
+    Raises _DiskError where the disk takes nothing more, and BrokenProcessError where another worker has taken the trial
+    over: neither is a trial's failure.
     """
     directory = trial_directory(job.storage, config.trial_id)
     try:
@@ -153,6 +155,8 @@ def _run_one(
             on_epoch=lambda metrics: outbox.add(TrialEvent(trial_id=config.trial_id, epoch=metrics)),
             stop_above=stop_above,
         )
+    except SupersededError as error:
+        raise BrokenProcessError(str(error)) from error
     except UserError as error:
         cause = str(error)
     except OSError as error:
