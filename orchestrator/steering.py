@@ -62,7 +62,7 @@ class Steering:
         slots = self._slots_now()
         if slots is None or slots == self._slots:
             return
-        self._listener.note(f"Machines came or went: {slots} packs of trials fit at a time now, {self._slots} before.")
+        self._listener.note(f"Machines came or went: at a time, {slots} trials fit now, {self._slots} before.")
         self._slots = slots
         self._dispatcher.resize(slots)
 

@@ -88,7 +88,7 @@ def test_a_machine_that_joins_late_gets_work(three: Cluster) -> None:
     late = three.join("late")
     wait(lambda: running_on(three, late), driver)
     summary = end(driver)
-    assert any("4 packs of trials fit at a time now, 3 before" in note for note in summary["notes"]), summary
+    assert any("at a time, 4 trials fit now, 3 before" in note for note in summary["notes"]), summary
     assert_all_done(three, 10)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -67,13 +66,10 @@ def test_versions_that_differ_are_told(shared: Cluster, tmp_path: Path) -> None:
     fake = tmp_path / "torch-0.0.1.dist-info"
     fake.mkdir()
     (fake / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 0.0.1\n")
-    other = tmp_path / "project"
-    for package in ("orchestrator", "search_spaces", "trainables"):
-        shutil.copytree(ROOT / package, other / package)
-    with (other / "trainables" / "chunks.py").open("a") as changed:
-        changed.write("\n")
+    changed, file = tmp_path / "chunks.py", ROOT / "trainables" / "chunks.py"
+    changed.write_text(file.read_text() + "\n")
     shared.join("fourth", PYTHONPATH=f"{tmp_path}:{ROOT}")
-    shared.join("fifth", PYTHONPATH=str(other))
+    assert shared.join("fifth").run("mount", "--bind", changed, file).returncode == 0
     error = refusal(shared)
     assert "The machine fourth (10.77.0.4) has torch 0.0.1, where this one has torch " in error
     assert "The machine fifth (10.77.0.5) has this project's code " in error
