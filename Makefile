@@ -6,13 +6,17 @@ STUDY ?= gss_grid
 ARGS ?=
 PIP_ARGS ?=
 
-.PHONY: sweep test image-test check format bench clean
+.PHONY: sweep test cluster-test image-test check format bench clean
 
 sweep: $(VENV)/ready
 	$(BIN)/python sweep.py $(STUDY) $(ARGS)
 
 test: check
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore=tests/cluster
+
+# Three Ray machines in network namespaces on this one, with PostgreSQL: needs root, iproute2 and a PostgreSQL server.
+cluster-test: $(VENV)/ready
+	$(BIN)/python -m pytest tests/cluster
 
 # As root on Debian with buildah and debootstrap, no Docker engine: builds the image and runs a sweep in it, twice.
 image-test:

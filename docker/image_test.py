@@ -114,7 +114,7 @@ def check_contents(root: Path, config: dict[str, Any]) -> None:
     assert config["Healthcheck"]["Test"] == ["CMD", "ray", "health-check"], config["Healthcheck"]
     found = [name for name in UNNEEDED for place in ("usr/bin", "opt/venv/bin") if (root / place / name).exists()]
     assert not found, f"the image holds {', '.join(found)}"
-    privileged = ["find", root, "-xdev", "-type", "f", "-perm", "/6000"]
+    privileged = ["find", str(root), "-xdev", "-type", "f", "-perm", "/6000"]
     assert not (files := subprocess.run(privileged, check=True, capture_output=True, text=True).stdout), files
 
 

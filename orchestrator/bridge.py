@@ -10,14 +10,17 @@ from orchestrator.dispatch import Dispatcher
 from orchestrator.interrupt import Interrupt
 from orchestrator.lease import LeaseKeeper
 from orchestrator.packs import Pack
+from orchestrator.placement import MemoryNeeds
+from orchestrator.steering import Steering
 from trainables.any_config import read_config
 
 
 class Parcel:
     """A pack on its way to a worker. Tune keeps copies of every config for ever: they share one text, emptied later."""
 
-    def __init__(self, pack: Pack) -> None:
+    def __init__(self, pack: Pack, needs: MemoryNeeds) -> None:
         configs = tuple(read_config(trial.config) for trial in pack.trials)
+        self.memory_bytes = needs.of(configs)
         rule = None if pack.stop_above is None else dict(pack.stop_above)
         names = tuple(trial.name for trial in pack.trials)
         self._text = Assignment(configs=configs, names=names, stop_above=rule).model_dump_json()
@@ -46,10 +49,13 @@ class Bridge:
         dispatcher: Dispatcher,
         interrupt: Interrupt,
         keeper: LeaseKeeper,
+        steering: Steering,
+        needs: MemoryNeeds,
         watch: Callable[[Sequence[int]], None] | None = None,
     ) -> None:
         """`watch` is told at every step how many trials each pack has that is with a worker, or on its way to one."""
-        self.dispatcher, self._interrupt, self._keeper, self._watch = dispatcher, interrupt, keeper, watch
+        self.dispatcher, self._interrupt, self._keeper = dispatcher, interrupt, keeper
+        self._steering, self._needs, self._watch = steering, needs, watch
         self._error: Exception | None = None
         self._parcels: dict[str, Parcel] = {}
 
@@ -82,18 +88,25 @@ class Bridge:
         if self._error is not None:
             raise self._error
 
-    def step(self) -> None:
-        """Stop where the lease is lost or can no longer be renewed; tell whoever watches."""
-        self.guard(lambda: None)
+    def look(self) -> list[str]:
+        """See what has changed, the lease included; returns the Tune trials whose worker is to be ended."""
+        given_up: list[str] = []
+
+        def action() -> None:
+            self._steering.look()
+            given_up.extend(self.dispatcher.give_up())
+
+        self.guard(action)
         if self._watch is not None:
             self._watch([parcel.size for parcel in self._parcels.values()])
+        return given_up
 
     def send(self, key: str) -> Parcel | None:
         """The next pack, for Tune's trial `key`; None while there is none."""
         pack = self.dispatcher.next_pack(key)
         if pack is None:
             return None
-        self._parcels[key] = Parcel(pack)
+        self._parcels[key] = Parcel(pack, self._needs)
         return self._parcels[key]
 
     def ended(self, key: str, cause: str | None = None, *, process_died: bool = False) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from orchestrator.cluster_commands import stop, submit
 from orchestrator.options import (
     STORAGE,
     AnyCorpus,
@@ -65,6 +66,8 @@ app.add_typer(store_app, name="store")
 
 app.command("run")(run)
 app.command("retry")(retry)
+app.command("submit", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(submit)
+app.command("stop")(stop)
 
 COMMANDS = ("run", *catalog.COMMANDS)
 

@@ -1,4 +1,4 @@
-"""The Ray cluster under a sweep: started or joined, and asked whether the sweep's trials could run on it at all."""
+"""The Ray cluster under a sweep: started or joined."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import signal
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,16 +18,12 @@ from ray._private import ray_constants
 from ray._private import utils as ray_utils
 from ray._private import worker as ray_worker
 from ray._private.authentication.authentication_token_setup import maybe_enable_token_auth_if_token_available
-from ray.exceptions import RayError
 
 from orchestrator.address import check_address, token_path
-from orchestrator.bucket import Bucket
 from orchestrator.execution import ScheduleOptions
 from orchestrator.interrupt import SIGNALS
 from orchestrator.masking import masked
-from orchestrator.resources import per_pack
 from orchestrator.shared_cluster import entered
-from orchestrator.worker import cuda_problem
 from trainables.errors import UserError
 
 SETTINGS = {
@@ -205,87 +201,3 @@ def _connect(address: str) -> Any:
 def _reason(error: Exception) -> str:
     """An error's first line; Ray's go on with advice about its own functions."""
     return next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".:")
-
-
-def nodes() -> list[dict[str, Any]]:
-    """Every live machine of the cluster, as Ray describes it."""
-    known: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-    return [node for node in known if node["Alive"]]
-
-
-def check_storage(options: ScheduleOptions, machines: Sequence[dict[str, Any]]) -> None:
-    """Raise UserError where a machine of the cluster does not see the storage of this one."""
-    if options.mirror is not None:
-        if options.address is not None:
-            _check_bucket(options.mirror.bucket, machines)
-        return
-    if len(machines) == 1:
-        return
-    storage = options.storage
-    marker = storage / f"seen-from-everywhere-{os.getpid()}"
-    marker.touch()
-    try:
-        look = ray.remote(num_cpus=0)(_exists)
-        seen = ray.get([look.options(resources={f"node:{_ip(node)}": 0.001}).remote(marker) for node in machines])
-    finally:
-        marker.unlink()
-    blind = [_ip(node) for node, sees in zip(machines, seen, strict=True) if not sees]
-    if blind:
-        raise UserError(
-            f"The storage folder {storage} is not the same one on {', '.join(blind)}: name a folder that all machines "
-            "of the cluster share with --storage."
-        )
-
-
-def _check_bucket(bucket: Bucket, machines: Sequence[dict[str, Any]]) -> None:
-    """Raise UserError where a machine cannot use the object store, or does not find there what this one wrote."""
-    marker = f".seen-from-everywhere-{os.getpid()}"
-    bucket.write(marker, b"x")
-    try:
-        look = ray.remote(num_cpus=0)(_bucket_problem)
-        asked = [look.options(resources={f"node:{_ip(node)}": 0.001}).remote(bucket, marker) for node in machines]
-        problems = ray.get(asked)
-    finally:
-        bucket.remove([marker])
-    for node, problem in zip(machines, problems, strict=True):
-        if problem is not None:
-            raise UserError(f"On {_ip(node)}: {problem}")
-
-
-def check_cuda(options: ScheduleOptions, given_up: Callable[[], bool]) -> None:
-    """Raise UserError where a trial that asks for a GPU would find that torch cannot use it.
-
-    A worker is asked, which may be on another machine; waiting for it ends early where `given_up` says so.
-    """
-    if not options.gpus_per_trial:
-        return
-    need = per_pack(options)
-    answer = ray.remote(num_cpus=need["cpu"], num_gpus=need["gpu"])(cuda_problem).remote()
-    while not ray.wait([answer], timeout=1.0)[0]:
-        if given_up():
-            return
-    try:
-        problem = ray.get(answer)
-    except RayError as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        problem = f"its worker cannot use torch ({lines[-1]}): install torch on every machine of the cluster"
-    if problem is not None:
-        raise UserError(f"A trial asks for a GPU, and {problem}; or train on CPUs with --gpus-per-trial 0.")
-
-
-def _exists(path: Path) -> bool:
-    return path.exists()
-
-
-def _bucket_problem(bucket: Bucket, marker: str) -> str | None:
-    try:
-        bucket.check()
-        if bucket.read([marker]):
-            return None
-    except UserError as error:
-        return str(error)
-    return f"{bucket.url} is not the one of the machine that the command was typed on: see AWS_ENDPOINT_URL on both."
-
-
-def _ip(node: dict[str, Any]) -> str:
-    return str(node["NodeManagerAddress"])

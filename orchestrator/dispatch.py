@@ -10,12 +10,12 @@ import contextlib
 import time
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from orchestrator.bucket import BucketError
 from orchestrator.events import TrialEvent
-from orchestrator.execution import ScheduleOptions
+from orchestrator.execution import MACHINE_LEFT, ScheduleOptions
 from orchestrator.lease import LEASE_S, give_back_of_dead
 from orchestrator.packs import Pack, pack
 from orchestrator.progress import Listener
@@ -29,6 +29,9 @@ POLL_S = 2.0
 """How often the store is asked about trials that another driver runs."""
 MOST_START_FAILURES = 3
 """So many workers in a row that end before they take up a trial end the sweep."""
+MOST_MACHINES_LOST = 5
+"""A trial whose machine leaves the cluster goes on elsewhere, and it counts as no attempt; a trial that loses so many
+may be what brings them down."""
 
 
 class Source(Protocol):
@@ -60,6 +63,10 @@ class _Flight:
     waiting: dict[str, PlannedTrial]
     started: bool = False
     ended: int = 0
+    running: str | None = None
+    """The id of the trial that its worker is at."""
+    given_up: bool = False
+    """Its worker is being ended because somebody asked to stop the trial that it was at."""
     may_be_pruned: bool = False
 
 
@@ -79,7 +86,8 @@ class Dispatcher:
         source: Source | None = None,
     ) -> None:
         self._store, self._run_id, self._owner = store, run_id, owner
-        self._options, self._listener, self._slots = options, listener, slots
+        self._options, self._listener = options, listener
+        self._slots = slots
         self._source = source
         self._asks_again_s = 0.0
         self._queue = deque(_Queued(part) for part in self._pack(trials))
@@ -89,10 +97,37 @@ class Dispatcher:
         self._next_poll_s = 0.0
         self._attempts: Counter[str] = Counter()
         self._start_failures = 0
+        self._losses: Counter[str] = Counter()
+        self._known = {trial.trial_id for trial in trials}
+        self._stopped: set[str] = set()
+        self.resize(slots)
+
+    def resize(self, slots: int) -> None:
+        """So many packs fit on the machines that there are now."""
+        self._slots, limit = slots, self._options.max_concurrent
         # One pack waits ready for the next free worker, except where that would exceed the user's own limit.
-        limit = options.max_concurrent
         self._workers = slots if limit is None else min(slots, limit)
         self._most_flights = slots + 1 if limit is None or limit > slots else limit
+
+    def add(self, trials: Sequence[PlannedTrial]) -> int:
+        """Run these trials too, but for those that are known already; returns how many are new."""
+        new = [trial for trial in trials if trial.trial_id not in self._known]
+        self._known |= {trial.trial_id for trial in new}
+        self._queue.extend(_Queued(part) for part in self._pack(new))
+        return len(new)
+
+    def stop(self, trial_ids: Collection[str]) -> None:
+        """Run these trials no more: they are given back, as they are, and are left to a later run."""
+        self._stopped |= set(trial_ids)
+        for trial_id in self._stopped & self._foreign.keys():
+            del self._foreign[trial_id]
+
+    def give_up(self) -> list[str]:
+        """The packs, of those not named before, whose worker has to be ended: it is at a trial that is to stop."""
+        keys = [key for key, flight in self._flights.items() if flight.running in self._stopped and not flight.given_up]
+        for key in keys:
+            self._flights[key].given_up = True
+        return keys
 
     @property
     def finished(self) -> bool:
@@ -116,7 +151,7 @@ class Dispatcher:
             searched = self._is_searched(self._queue[0].pack)
             if searched and len(self._flights) >= self._workers:
                 return None
-            queued = self._queue.popleft()
+            queued = self._without_stopped(self._queue.popleft())
             trials = queued.pack.trials if queued.claimed else self._claim(queued.pack.trials)
             if trials:
                 self._flights[key] = _Flight({trial.trial_id: trial for trial in trials}, may_be_pruned=searched)
@@ -137,12 +172,13 @@ class Dispatcher:
             if event.bucket is not None:
                 raise UserError(f"{event.bucket}; what was done is kept.")
             if event.outcome is not None:
+                flight.running = None
                 self._record(flight, event.outcome)
             elif event.epoch is not None:
                 epochs.setdefault(event.trial_id, []).append(event.epoch)
                 self._listener.epoch(event.trial_id, event.epoch)
             else:
-                flight.started = True
+                flight.started, flight.running = True, event.trial_id
                 self._start_failures = 0
                 self._listener.started(event.trial_id, flight.waiting[event.trial_id].name)
         running = {trial_id: rows for trial_id, rows in epochs.items() if trial_id in flight.waiting}
@@ -153,7 +189,8 @@ class Dispatcher:
         """The pack is over; `cause` says why where its worker did not come to its end.
 
         The trial that was running when the process died gets another attempt in a pack of its own, or fails with
-        `cause`. Trials that were not started go back into the queue. Raises UserError where workers do not even start.
+        `cause`. Trials that were not started go back into the queue; one that was asked to stop is given back to the
+        store. Raises UserError where workers do not even start.
         """
         flight = self._flights.pop(key)
         self._asks_again_s = 0.0
@@ -162,9 +199,12 @@ class Dispatcher:
         if not left:
             return
         cause = cause or "its worker ended without reporting it"
+        if flight.given_up:
+            self._queue.extendleft(_Queued(part, claimed=True) for part in reversed(self._pack(left)))
+            return
         if flight.started and (process_died or not flight.ended):
             self._retry_or_fail(left.pop(0), cause)
-        elif not flight.started and not flight.ended:
+        elif not flight.started and not flight.ended and cause != MACHINE_LEFT:
             self._start_failures += 1
             if self._start_failures >= MOST_START_FAILURES:
                 raise UserError(
@@ -189,8 +229,8 @@ class Dispatcher:
         if self._source is None or len(self._flights) >= self._workers or time.monotonic() < self._asks_again_s:
             return
         busy = {trial_id for flight in self._flights.values() for trial_id in flight.waiting} | self._foreign.keys()
-        more = self._source.more(busy)
-        if more is None:
+        more = self._source.more(busy | self._stopped)
+        if more is None or (self._stopped and not (more or busy)):
             self._source = None
             return
         # Without anything new, what it says changes when a trial ends, here or in another driver.
@@ -255,10 +295,26 @@ class Dispatcher:
                 self._store.record(result[0], run_id=self._run_id, spectrum=result[1])
                 self._end(flight, result[0])
 
+    def _without_stopped(self, queued: _Queued) -> _Queued:
+        """Leave out the trials that somebody asked to stop, and give back those that are ours already."""
+        stopped = [trial for trial in queued.pack.trials if trial.trial_id in self._stopped]
+        if not stopped:
+            return queued
+        self._store.release([trial.trial_id for trial in stopped if queued.claimed], owner=self._owner)
+        for trial in stopped:
+            self._held.pop(trial.trial_id, None)
+            self._listener.note(f"{trial.name} was stopped as asked; it goes on when the study is run again.")
+        kept = tuple(trial for trial in queued.pack.trials if trial.trial_id not in self._stopped)
+        return replace(queued, pack=replace(queued.pack, trials=kept))
+
     def _retry_or_fail(self, trial: PlannedTrial, cause: str) -> None:
-        self._attempts[trial.trial_id] += 1
-        attempts = self._attempts[trial.trial_id]
-        if attempts < self._options.max_attempts:
+        lost_machine = cause == MACHINE_LEFT
+        counts, most = (
+            (self._losses, MOST_MACHINES_LOST) if lost_machine else (self._attempts, self._options.max_attempts)
+        )
+        counts[trial.trial_id] += 1
+        attempts = counts[trial.trial_id]
+        if attempts < most:
             self._listener.note(f"{trial.name}: {cause}; it goes on from its last checkpoint.")
             self._queue.append(_Queued(Pack((trial,))))
             return

@@ -9,10 +9,12 @@ from pathlib import Path
 from orchestrator.data_folder import DataFolder
 from orchestrator.mirror import Mirror
 from orchestrator.store.records import StudyKey
+from trainables.corpora import CorpusIdentity
 from trainables.runtime import Runtime
 
 PROCESS_DIED = "its process died (killed by a signal, out of memory, or left by an exit call)"
 LOW_MEMORY = "its process was ended because the machine ran low on memory"
+MACHINE_LEFT = "its machine left the cluster"
 """Why a worker ended without an answer."""
 
 
@@ -30,6 +32,8 @@ class ScheduleOptions:
     """Estimate, for the size of packs."""
     study: StudyKey | None = None
     """Whose trials they are, for those who watch; None tells nobody."""
+    corpus: CorpusIdentity | None = None
+    """What trials read; with it, what memory they need is known."""
     address: str | None = None
     """Of a running Ray cluster, "host:port" or "auto"; None starts Ray on this machine."""
     gpus_per_trial: float = 0.0

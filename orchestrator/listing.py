@@ -17,7 +17,7 @@ from trainables.errors import UserError
 
 if TYPE_CHECKING:
     from orchestrator.store.interface import Store
-    from orchestrator.store.records import StudyKey
+    from orchestrator.store.records import StudyKey, TrialRow
     from trainables.corpora import CheckedFile
 
 FORMATS = ("table", "csv", "json")
@@ -95,7 +95,9 @@ def print_status(study: str | None, store_url: str, form: str, console: Console)
         with suppress(UserError):  # a store that can only be read is shown as it is
             give_back_of_dead(store)
         known = store.studies()
-    summaries = [s for s in known if name in (None, s.key.study)]
+        summaries = [s for s in known if name in (None, s.key.study)]
+        busy = [s.key for s in summaries if s.counts["running"]]
+        running = [_running_line(row) for key in busy for row in store.trials(key) if row.owner]
     if not summaries and name is not None:
         names = ", ".join(dict.fromkeys(s.key.study for s in known)) or "none"
         raise UserError(f"the store has no study {name!r}; it has {names}: choose one of these, or run it first")
@@ -113,6 +115,17 @@ def print_status(study: str | None, store_url: str, form: str, console: Console)
     keys = ("study", "scale", "corpus", "overrides", "trials")
     states = ("done", "running", "planned", "diverged", "failed", "pruned")
     print_records(records, {key: key for key in (*keys, *states)}, form, console)
+    if form == "table" and running:
+        console.print("\nRunning; to stop one, type python sweep.py stop and the start of its id:")
+        for line in dict.fromkeys(running):
+            console.print(line, soft_wrap=True)
+
+
+def _running_line(trial: TrialRow) -> str:
+    """A trial's id, name, and the machine of the command that runs it."""
+    host = (trial.owner or "").partition(":")[0]
+    attempt = f", attempt {trial.attempt}" if trial.attempt > 1 else ""
+    return f"{trial.trial_id[:12]}  {trial.name}  (run from {host}{attempt})"
 
 
 def study_name(argument: str) -> str:

@@ -16,6 +16,7 @@ from orchestrator.lease import this_owner
 from orchestrator.measured_times import configs_left, measured_pace
 from orchestrator.plan import Plan
 from orchestrator.progress import Listener, Several
+from orchestrator.steering import Followed
 from orchestrator.store.records import PlannedTrial, RunRecord, TrialState
 from orchestrator.texts import ensure_texts
 from trainables.any_config import output_layer_of
@@ -144,6 +145,7 @@ class Missing:
                 options=schedule,
                 listener=Several(listener, self._logs),
                 source=self._tuner,
+                followed=Followed(key=self._plan.key, takes_more=not self._again and self._tuner is None),
             )
         return summary.interrupted
 
@@ -171,6 +173,7 @@ def _schedule_options(plan: Plan, options: RunOptions, seconds_per_trial: float)
         measurements=plan.measurements,
         seconds_per_trial=seconds_per_trial,
         study=plan.key,
+        corpus=plan.corpus,
         address=options.address,
         gpus_per_trial=options.gpus_per_trial,
         max_concurrent=options.max_concurrent,

@@ -19,11 +19,12 @@ import ray
 from ray.exceptions import OutOfMemoryError, RayError, WorkerCrashedError
 
 from orchestrator.bucket import BucketError
-from orchestrator.cluster import check_cluster, check_cuda, check_storage, connected, nodes
+from orchestrator.cluster import check_cluster, connected
 from orchestrator.data_folder import on_this_machine
 from orchestrator.events import DISK_TROUBLES
 from orchestrator.execution import LOW_MEMORY, PROCESS_DIED, LaterSummary, ScheduleOptions
 from orchestrator.interrupt import Interrupt
+from orchestrator.machines import check_cuda, check_machines, check_storage, nodes
 from orchestrator.progress import Listener
 from orchestrator.record import record_later
 from orchestrator.resources import check_options, per_pack, slots_of
@@ -82,6 +83,7 @@ def run_later(
             with connected(options, listener.note):
                 machines = nodes()
                 slots = slots_of([machine["Resources"] for machine in machines], options)
+                check_machines(options, machines, lambda: interrupt.requested, None)
                 check_storage(options, machines)
                 check_cuda(options, lambda: interrupt.requested)
                 tasks.run(min(slots, options.max_concurrent or slots), interrupt)

@@ -58,6 +58,11 @@ def slots_of(nodes: Sequence[Mapping[str, float]], options: ScheduleOptions) -> 
     )
 
 
+def slots_if_any(nodes: Sequence[Mapping[str, float]], options: ScheduleOptions) -> int | None:
+    """`slots_of` where at least one pack fits; None where none does at the moment."""
+    return sum(_fit_on(node, per_pack(options)) for node in nodes) or None
+
+
 def _fit_on(node: Mapping[str, float], need: Mapping[str, float]) -> int:
     slots = floor(node.get("CPU", 0.0) / need["cpu"])
     if "gpu" not in need:

@@ -6,9 +6,11 @@ back: what is done is known from the store.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,21 +23,28 @@ from ray.tune.search import Searcher
 from typing_extensions import override
 
 from orchestrator.bridge import Bridge, Parcel
-from orchestrator.cluster import check_cluster, check_cuda, check_storage, connected, nodes, scratch_folder
+from orchestrator.cluster import check_cluster, connected, scratch_folder
 from orchestrator.dispatch import Dispatcher, Source
 from orchestrator.events import EVENTS
-from orchestrator.execution import LOW_MEMORY, PROCESS_DIED, RunSummary, ScheduleOptions
+from orchestrator.execution import LOW_MEMORY, MACHINE_LEFT, PROCESS_DIED, RunSummary, ScheduleOptions
 from orchestrator.interrupt import Interrupt
 from orchestrator.lease import LeaseKeeper, give_back_of_dead
+from orchestrator.machines import check_cuda, check_machines, check_storage, nodes
 from orchestrator.metrics import SweepMetrics
+from orchestrator.placement import MemoryNeeds, gpu_gb_of
+from orchestrator.preflight import versions
 from orchestrator.progress import Listener, Several
-from orchestrator.resources import check_options, per_pack, slots_of
+from orchestrator.resources import check_options, per_pack, slots_if_any, slots_of
+from orchestrator.steering import Followed, Steering
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial
 from orchestrator.worker import Job, RunTrial, make_trainable
 
 FINISHED: Any = Searcher.FINISHED
 """A string, though `Searcher.suggest` is declared to return a dictionary."""
+MOST_PENDING = "1000"
+"""Of Tune's trials that wait for a machine. The dispatcher hands out one more pack than fits, so there are never as
+many, whatever machines join; with one, Tune would start one at a time."""
 KEPT_OF_RESULTS = {"training_iteration", "done", "trial_id", "node_ip", "pid"}
 """What Tune needs of a report. It keeps the last one of every pack for ever, and statistics of every number in it."""
 
@@ -50,15 +59,17 @@ def run_trials(
     listener: Listener,
     run_trial: RunTrial | None = None,
     source: Source | None = None,
+    followed: Followed | None = None,
 ) -> RunSummary:
     """Run trials that are registered in `store` and not done, and return when every one of them has ended.
 
-    With a `source`, trials follow that it gives as results come in, until it has no more. `owner` is
-    `orchestrator.lease.this_owner()`. `run_trial` must be importable in a worker; None is the real one. SIGINT and
-    SIGTERM end the sweep early: what ran is planned again and goes on from its checkpoint next time. Trials that
-    another driver runs are waited for. Raises UserError for resources that do not exist, an address where no cluster
-    is, a Ray that cannot start, a torch that cannot use the GPUs asked for, and a disk or store that can no longer be
-    written; no trial stays claimed then, where the store lets us.
+    With a `source`, trials follow that it gives as results come in, until it has no more. With `followed`, requests to
+    stop its study or a trial reach this sweep, and trials that are added to it meanwhile run, too; machines may come
+    and go. `owner` is `orchestrator.lease.this_owner()`. `run_trial` must be importable in a worker; None is the real
+    one. SIGINT and SIGTERM end the sweep early: what ran is planned again and goes on from its checkpoint next time.
+    Trials that another driver runs are waited for. Raises UserError for resources that do not exist, an address where
+    no cluster is, a Ray that cannot start, a torch that cannot use the GPUs asked for, and a disk or store that can no
+    longer be written; no trial stays claimed then, where the store lets us.
     """
     if not trials and source is None:
         return RunSummary()
@@ -72,6 +83,7 @@ def run_trials(
     ):
         machines = nodes()
         slots = slots_of([machine["Resources"] for machine in machines], options)
+        check_machines(options, machines, lambda: interrupt.requested, gpu_gb_of(trials, options))
         check_storage(options, machines)
         check_cuda(options, lambda: interrupt.requested)
         metrics = SweepMetrics(options.study, store) if options.study is not None else None
@@ -85,15 +97,44 @@ def run_trials(
             slots=slots,
             source=source,
         )
-        bridge = Bridge(dispatcher, interrupt, keeper, metrics.refresh if metrics is not None else None)
+        steering = Steering(
+            dispatcher,
+            interrupt,
+            listener,
+            store=store,
+            run_id=run_id,
+            followed=followed,
+            slots=slots,
+            slots_now=lambda: slots_if_any([machine["Resources"] for machine in nodes()], options),
+            layer_files=options.runtime.layer_files,
+        )
+        needs = MemoryNeeds(options, [machine["Resources"] for machine in machines])
+        watch = metrics.refresh if metrics is not None else None
+        bridge = Bridge(dispatcher, interrupt, keeper, steering, needs, watch)
         try:
-            _fit(bridge, options, run_trial, slots)
+            with _marked(options, owner) as marker:
+                _fit(bridge, options, run_trial, marker)
         finally:
             dispatcher.close()
     return RunSummary(interrupted=interrupt.requested)
 
 
-def _fit(bridge: Bridge, options: ScheduleOptions, run_trial: RunTrial | None, slots: int) -> None:
+@contextmanager
+def _marked(options: ScheduleOptions, owner: str) -> Iterator[Path | None]:
+    """A file in the storage by which machines that join a cluster later know it; None where none can join, or an
+    object store, which each trial asks for anyway, takes the place of the folder."""
+    if options.address is None or options.mirror is not None:
+        yield None
+        return
+    marker = options.storage / f".running-{hashlib.sha256(owner.encode()).hexdigest()[:12]}"
+    marker.touch()
+    try:
+        yield marker
+    finally:
+        marker.unlink(missing_ok=True)
+
+
+def _fit(bridge: Bridge, options: ScheduleOptions, run_trial: RunTrial | None, marker: Path | None) -> None:
     """Let Tune run until the bridge has nothing more; raises what the bridge met."""
     job = Job(
         title="trials" if options.study is None else options.study.variant,
@@ -103,11 +144,19 @@ def _fit(bridge: Bridge, options: ScheduleOptions, run_trial: RunTrial | None, s
         run_trial=run_trial,
         mirror=options.mirror,
         data=options.data,
+        marker=marker,
+        versions=versions() if options.address is not None else {},
     )
-    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = str(slots + 1)
+    bundle = {name.upper(): amount for name, amount in per_pack(options).items()}
+
+    def resources(config: dict[str, Any]) -> tune.PlacementGroupFactory:
+        memory = config["pack"].memory_bytes
+        return tune.PlacementGroupFactory([{**bundle, "memory": memory} if memory else bundle])
+
+    os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = MOST_PENDING
     with scratch_folder("sweep-tune-") as folder:
         tuner = tune.Tuner(
-            tune.with_resources(make_trainable(job), per_pack(options)),
+            tune.with_resources(make_trainable(job), resources),
             tune_config=tune.TuneConfig(
                 search_alg=_Packs(bridge),
                 num_samples=-1,
@@ -191,13 +240,15 @@ class _Reports(TrialProgressCallback):
 
     @override
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
-        """Kill running workers when stopping: Tune would wait for the end of an epoch."""
-        self._bridge.step()
-        if self._bridge.stopping:
-            for trial in trials:
-                actor = trial.temporary_state.ray_actor
-                if trial.status == Trial.RUNNING and actor is not None:
-                    ray.kill(actor)
+        """Kill running workers when stopping, or whose trial was asked to stop: Tune would wait for an epoch's end."""
+        given_up = self._bridge.look()
+        if not (given_up or self._bridge.stopping):
+            return
+        for trial in trials:
+            actor = trial.temporary_state.ray_actor
+            wanted = self._bridge.stopping or trial.trial_id in given_up
+            if wanted and trial.status == Trial.RUNNING and actor is not None:
+                ray.kill(actor)
 
     @override
     def on_trial_result(
@@ -231,7 +282,7 @@ def _cause(trial: Trial) -> dict[str, Any]:
     if "low on memory" in text:
         cause = LOW_MEMORY
     elif "node" in text and "has died" in text and "worker process has died" not in text:
-        cause = "its machine left the cluster"
+        cause = MACHINE_LEFT
     else:
         cause = PROCESS_DIED
     return {"cause": cause, "process_died": True}

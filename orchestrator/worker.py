@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,9 +19,11 @@ from orchestrator.assignment import Assignment
 from orchestrator.data_folder import DataFolder, on_this_machine
 from orchestrator.events import DISK_TROUBLES, EVENTS, TrialEvent
 from orchestrator.mirror import Mirror, TakenOverError
+from orchestrator.preflight import versions
 from trainables.any_config import AnyConfig
 from trainables.errors import UserError
 from trainables.failures import cause_of
+from trainables.fence import SupersededError
 from trainables.outcome import EpochMetrics, TrialOutcome
 from trainables.runtime import Runtime, trial_directory
 
@@ -70,6 +73,13 @@ class Job:
         """What a trial says of its folder, with the name by which the user knows that."""
         return text if self.mirror is None else text.replace(str(directory), self.mirror.address(trial_id))
 
+    marker: Path | None = None
+    """A file that lies in the storage for as long as the sweep runs: a machine that joined after the preflight and does
+    not see it must not take up a trial."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """`orchestrator.preflight.versions` of the driver, which such a machine must have too; empty where the only machine
+    is the driver's own."""
+
 
 class BrokenProcessError(Exception):
     """This process can run no further trial; the driver hands the rest of the pack to another one."""
@@ -97,6 +107,7 @@ def make_trainable(job: Job) -> Callable[[dict[str, Any]], None]:
     """The function that Ray Tune runs: its config holds a `Parcel` under "pack"."""
 
     def run(config: dict[str, Any]) -> None:
+        _refuse_strange_machine(job)
         run_pack(config["pack"].open(), job, lambda text: tune.report({"events": text}), _call_this_process)
 
     run.__name__ = job.title
@@ -106,6 +117,15 @@ def make_trainable(job: Job) -> Callable[[dict[str, Any]], None]:
 def _call_this_process(name: str) -> None:
     """Give this process the name under which the dashboard, ps and nvidia-smi show it."""
     setproctitle(f"ray::{name}")
+
+
+def _refuse_strange_machine(job: Job) -> None:
+    """Raise BrokenProcessError on a machine that is not like the driver's: what it computed could not be used."""
+    host = socket.gethostname()
+    if job.marker is not None and not job.marker.exists():
+        raise BrokenProcessError(f"the machine {host} does not share the storage folder {job.storage}")
+    if job.versions and versions() != job.versions:
+        raise BrokenProcessError(f"the machine {host} has {versions()}, and the driver {dict(job.versions)}")
 
 
 def run_pack(
@@ -155,8 +175,8 @@ def _run_one(
 ) -> TrialOutcome:
     """The trial's outcome; whatever it raises becomes a failed one, with the traceback in its folder's error.log.
 
-    Raises _DiskError where the disk takes nothing more, and UserError where the object store fails: that is no trial's
-    failure.
+    Raises _DiskError where the disk takes nothing more, UserError where the object store fails, and BrokenProcessError
+    where another worker has taken the trial over: none of them is a trial's failure.
     """
     try:
         job = replace(job, runtime=on_this_machine(job.runtime, job.data))
@@ -188,6 +208,8 @@ def _attempt(
             on_epoch=lambda metrics: outbox.add(TrialEvent(trial_id=config.trial_id, epoch=metrics)),
             stop_above=stop_above,
         )
+    except SupersededError as error:
+        raise BrokenProcessError(str(error)) from error
     except UserError as error:
         cause = job.said(str(error), directory, config.trial_id)
     except OSError as error:

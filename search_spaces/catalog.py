@@ -37,7 +37,7 @@ MODULES = {"published": "recomputed"}
 ALL = "all"
 """What is typed for every built-in study, one after another."""
 
-COMMANDS = ("studies", "status", "results", "report", "retry", "corpus", "store", "rank")
+COMMANDS = ("studies", "status", "results", "report", "retry", "submit", "stop", "corpus", "store", "rank")
 """What else may have been meant by a word that is no study."""
 
 

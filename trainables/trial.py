@@ -19,6 +19,7 @@ from trainables.config import TrialConfig
 from trainables.corpora import load
 from trainables.environment import describe
 from trainables.experiments import run_experiment
+from trainables.fence import Fence
 from trainables.later_files import forget_later
 from trainables.measurements.registry import measure
 from trainables.memory import PeakMemory
@@ -46,7 +47,8 @@ def run_trial(
 
     A trial that trains no language model takes its own measurements in one go. Any other goes on from a checkpoint
     where there is one. The outcome is `done` or `diverged`, or `pruned` by `stop_above` (see `Trainer.train`), and is
-    on disk before it is returned; any other trouble is an exception. A pruned trial keeps its checkpoint and goes on
+    on disk before it is returned; any other trouble is an exception,
+    SupersededError where another worker took the trial over. A pruned trial keeps its checkpoint and goes on
     from it the next time. Only one process at a time works in a folder: a second one waits.
     """
     directory.mkdir(parents=True, exist_ok=True)
@@ -55,10 +57,15 @@ def run_trial(
         if earlier is not None:
             return earlier
         (directory / "result.json").unlink(missing_ok=True)  # of a trial that was pruned then and goes on now
+        fence = Fence(directory)
         prepare(runtime)
-        if not isinstance(config, TrialConfig):
-            return run_experiment(config, directory=directory, runtime=runtime)
-        return _run_language_model(config, directory, runtime, measurements, on_epoch or _ignore, stop_above)
+        if isinstance(config, TrialConfig):
+            follow = on_epoch or _ignore
+            outcome = _run_language_model(config, directory, runtime, measurements, follow, stop_above, fence)
+        else:
+            outcome = run_experiment(config, directory=directory, runtime=runtime)
+        fence.leave()
+        return outcome
 
 
 def _run_language_model(
@@ -68,11 +75,12 @@ def _run_language_model(
     measurements: Sequence[str],
     on_epoch: Callable[[EpochMetrics], None],
     stop_above: Mapping[int, float] | None,
+    fence: Fence,
 ) -> TrialOutcome:
     memory = PeakMemory(runtime.device)
     corpus = load(config.corpus, data_dir=runtime.data_dir)
     trainer = Trainer(config, corpus, runtime)
-    checkpoints = Checkpoints(directory, config.trial_id)
+    checkpoints = Checkpoints(directory, config.trial_id, fence)
     found = checkpoints.latest(runtime.device)
     if found is not None:
         trainer.restore(*found)
@@ -93,6 +101,7 @@ def _run_language_model(
             epochs=tuple(trainer.progress.epochs),
             environment=environment,
         )
+        fence.check()
         write_outcome(directory, outcome, None)
         return outcome
     outcome = TrialOutcome(
@@ -102,6 +111,7 @@ def _run_language_model(
         measurements={"training@1": _training_metrics(trainer, memory, time.monotonic() - trained_at), **metrics},
         environment=environment,
     )
+    fence.check()
     forget_later(directory)
     save_tensors(directory / KEPT_WEIGHTS, trainer.kept, {"trial_id": config.trial_id})
     write_outcome(directory, outcome, singular_values)

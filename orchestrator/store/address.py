@@ -44,6 +44,12 @@ def shown(url: URL) -> str:
     return url.update_query_dict(hidden).render_as_string(hide_password=True)
 
 
+def has_secret(address: str) -> bool:
+    """Whether a store's address holds a password, or anything else that is for nobody's eyes."""
+    url = parse(address)
+    return url.password is not None or any(name.lower() in SECRETS for name in url.query)
+
+
 def _sqlite(database: str) -> URL:
     if database in ("", ":memory:"):
         raise UserError(f"A results store has to outlive the command, a database in memory does not: it is {FORMS}.")

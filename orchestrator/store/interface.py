@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey, StudySummary, TrialRow, TrialState
+from orchestrator.store.records import PlannedTrial, Requests, RunRecord, StudyKey, StudySummary, TrialRow, TrialState
 from trainables.outcome import EpochMetrics, Metric, TrialOutcome
 
 if TYPE_CHECKING:
@@ -98,6 +98,14 @@ class Store(ABC):
     @abstractmethod
     def owners(self) -> list[str]:
         """Who has running trials, in alphabetical order."""
+
+    @abstractmethod
+    def ask_to_stop(self, what: StudyKey | str) -> None:
+        """Ask whoever runs the study, or the trial of this id, to stop it; runs that begin later are not meant."""
+
+    @abstractmethod
+    def requests(self, key: StudyKey, run_id: int) -> Requests:
+        """What was asked since the run began, by the store's clock, and when the study was planned last."""
 
     @abstractmethod
     def record_epoch(self, trial_id: str, epoch: EpochMetrics) -> None:

@@ -71,6 +71,17 @@ class StudySummary:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Requests:
+    """What a running sweep should know of what others did since it began."""
+
+    planned_at: datetime
+    """When the study was planned last: it may have more trials since."""
+    stop_study: bool
+    stop_trials: frozenset[str]
+    """Trial ids, of any study."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunRecord:
     """One run of the command: what code and machine the results of that run come from."""
 

@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from orchestrator.store.records import STATES
 
-REVISIONS: tuple[str, ...] = ("0001",)
+REVISIONS: tuple[str, ...] = ("0001", "0002")
 """Every schema version from the first to the newest, the ids of the files in `migrations/versions`."""
 
 
@@ -115,6 +115,16 @@ study_trial = Table(
     Column("trial_id", ForeignKey("trial.id"), nullable=False),
     Column("name", Text, nullable=False),
     UniqueConstraint("study_id", "trial_id"),
+)
+
+stop_request = Table(
+    "stop_request",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column("study_id", ForeignKey("study.id")),
+    Column("trial_id", ForeignKey("trial.id")),
+    Column("asked_at", UtcDateTime, nullable=False),
+    CheckConstraint("(study_id IS NULL) <> (trial_id IS NULL)", name="one"),
 )
 
 epoch = Table(

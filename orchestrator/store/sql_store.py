@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.store import claims, membership, outcomes
+from orchestrator.store import claims, membership, outcomes, requests
 from orchestrator.store.database import Database
 from orchestrator.store.interface import Store
-from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey, StudySummary, TrialRow, TrialState
+from orchestrator.store.records import PlannedTrial, Requests, RunRecord, StudyKey, StudySummary, TrialRow, TrialState
 from trainables.outcome import EpochMetrics, Metric, TrialOutcome
 
 if TYPE_CHECKING:
@@ -70,6 +70,14 @@ class SqlStore(Store):
     def owners(self) -> list[str]:
         with self._database.read() as connection:
             return claims.owners(connection)
+
+    def ask_to_stop(self, what: StudyKey | str) -> None:
+        with self._database.write() as connection:
+            requests.ask_to_stop(connection, what)
+
+    def requests(self, key: StudyKey, run_id: int) -> Requests:
+        with self._database.read() as connection:
+            return requests.requests(connection, key, run_id)
 
     def record_epoch(self, trial_id: str, epoch: EpochMetrics) -> None:
         self.record_epochs({trial_id: [epoch]})

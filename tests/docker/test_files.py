@@ -94,7 +94,7 @@ def test_docker_itself_finds_the_compose_file_valid(tmp_path: Path) -> None:
     docker = shutil.which("docker")
     if docker is None or subprocess.run([docker, "compose", "version"], capture_output=True).returncode:
         pytest.skip("docker compose is not installed here")
-    asked = [docker, "compose", "--file", DOCKER / "compose.yml", "config", "--format", "json"]
+    asked = [docker, "compose", "--file", str(DOCKER / "compose.yml"), "config", "--format", "json"]
     answer = subprocess.run(asked, capture_output=True, text=True, cwd=tmp_path)
     assert answer.returncode == 0, answer.stderr
     assert set(json.loads(answer.stdout)["services"]) == {"head", "worker", "postgres"}

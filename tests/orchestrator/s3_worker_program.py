@@ -44,10 +44,11 @@ def show(text: str) -> None:
 
 if __name__ == "__main__":
     job = Job(
+        title="one trial",
         storage=Path("/nonexistent"),
         runtime=RUNTIME,
         measurements=MEASUREMENTS,
         run_trial=None,
         mirror=Mirror(Bucket(sys.argv[1])),
     )
-    run_pack(Assignment(configs=(config(),)), job, show)
+    run_pack(Assignment(configs=(config(),), names=("the trial",)), job, show)

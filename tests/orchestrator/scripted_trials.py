@@ -19,9 +19,10 @@ from trainables.errors import UserError
 from trainables.outcome import EpochMetrics, TrialOutcome
 from trainables.runtime import Runtime
 
-SOUND, RAISES, DIVERGES, EXITS, KILLED_ONCE, BAD_INPUT, SLOW = range(0, 700, 100)
+SOUND, RAISES, DIVERGES, EXITS, KILLED_ONCE, BAD_INPUT, SLOW, LONG = range(0, 800, 100)
 STEPS = 4
-SLOW_STEP_S = 0.3
+SLOW_STEP_S, LONG_STEP_S = 0.3, 2.0
+PAUSES = {SLOW: SLOW_STEP_S, LONG: LONG_STEP_S}
 
 
 def planned(seeds: Sequence[int]) -> list[PlannedTrial]:
@@ -63,8 +64,8 @@ def run_scripted(
         for step in range(first, STEPS):
             if step == 2:
                 _misbehave(behaviour, attempt_goes_on=first > 0)
-            if behaviour == SLOW:
-                time.sleep(SLOW_STEP_S)
+            if behaviour in PAUSES:
+                time.sleep(PAUSES[behaviour])
             _write(checkpoint, str(step + 1))
             on_epoch(_epoch(step + 1))
         outcome = _outcome(config, behaviour)

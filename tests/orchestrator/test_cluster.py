@@ -13,9 +13,10 @@ import pytest
 import ray
 import torch
 
-from orchestrator.cluster import LONGEST_BASE, SETTINGS, check_cuda, connected, scratch_folder
+from orchestrator.cluster import LONGEST_BASE, SETTINGS, connected, scratch_folder
 from orchestrator.execution import ScheduleOptions
 from orchestrator.lease import this_owner
+from orchestrator.machines import check_cuda
 from orchestrator.progress import Silent
 from orchestrator.schedule import run_trials
 from orchestrator.store.opening import open_store

@@ -13,7 +13,7 @@ import pytest
 from orchestrator import dispatch
 from orchestrator.dispatch import Dispatcher
 from orchestrator.events import DISK_TROUBLES, TrialEvent
-from orchestrator.execution import ScheduleOptions
+from orchestrator.execution import MACHINE_LEFT, ScheduleOptions
 from orchestrator.packs import Pack
 from orchestrator.progress import Listener, Silent
 from orchestrator.store.interface import Store
@@ -194,3 +194,55 @@ def test_no_more_packs_are_out_than_the_user_allows(store: Store, tmp_path: Path
     assert names(sweep.next_pack("a")) == ["0", "1", "2"]
     assert sweep.next_pack("b") is None
     assert not sweep.finished
+
+
+def test_machines_that_leave_cost_a_trial_no_attempt_until_it_has_lost_five(store: Store, tmp_path: Path) -> None:
+    sweep = dispatcher(store, tmp_path, PLAN[:1])
+    for key in "abcde":
+        assert names(sweep.next_pack(key)) == ["0"]
+        sweep.events(key, [started(0)])
+        sweep.ended(key, MACHINE_LEFT, process_died=True)
+    assert states(store)[0] == "failed"
+    assert store.trials(KEY)[0].cause == f"{MACHINE_LEFT} (in each of 5 attempts)"
+
+
+def test_machines_that_leave_before_a_trial_starts_do_not_end_the_sweep(store: Store, tmp_path: Path) -> None:
+    sweep = dispatcher(store, tmp_path, PLAN[:1])
+    for key in "abcd":
+        assert names(sweep.next_pack(key)) == ["0"]
+        sweep.ended(key, MACHINE_LEFT, process_died=True)
+    assert names(sweep.next_pack("e")) == ["0"]
+
+
+def test_a_trial_that_is_to_stop_is_given_back_and_its_mates_go_on(store: Store, tmp_path: Path) -> None:
+    heard = Heard()
+    sweep = dispatcher(store, tmp_path, listener=heard)
+    assert names(sweep.next_pack("a")) == ["0", "1", "2"]
+    sweep.events("a", [started(0), done(0), started(1)])
+    sweep.stop([PLAN[1].trial_id, PLAN[4].trial_id])
+    assert (sweep.give_up(), sweep.give_up()) == (["a"], [])
+    sweep.ended("a", "its process died", process_died=True)
+    assert names(sweep.next_pack("b")) == ["2"]
+    assert names(sweep.next_pack("c")) == ["3", "5"]
+    for key, numbers in (("b", [2]), ("c", [3, 5])):
+        sweep.events(key, [event for number in numbers for event in (started(number), done(number))])
+        sweep.ended(key, None, process_died=False)
+    assert sweep.finished
+    assert states(store) == ["done", "planned", "done", "done", "planned", "done"]
+    assert heard.notes == [f"seed={n} was stopped as asked; it goes on when the study is run again." for n in (1, 4)]
+
+
+def test_trials_that_are_added_run_once(store: Store, tmp_path: Path) -> None:
+    sweep = dispatcher(store, tmp_path, PLAN[:2])
+    assert (sweep.add(PLAN[:4]), sweep.add(PLAN[:4])) == (2, 0)
+    assert [names(sweep.next_pack(key)) for key in "ab"] == [["0", "1"], ["2", "3"]]
+
+
+def test_the_number_of_packs_follows_the_machines(store: Store, tmp_path: Path) -> None:
+    sweep = dispatcher(store, tmp_path, PLAN[:4])
+    sweep.resize(1)
+    assert [names(sweep.next_pack(key)) for key in "ab"] == [["0", "1", "2"], ["3"]]
+    sweep.add(PLAN)
+    assert sweep.next_pack("c") is None
+    sweep.resize(2)
+    assert names(sweep.next_pack("c")) == ["4", "5"]

@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from trainables.fence import Fence
 from trainables.files import write_file
 
 KEPT = 2
@@ -41,12 +42,16 @@ def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], di
 class Checkpoints:
     """The checkpoints of one trial in its folder."""
 
-    def __init__(self, directory: Path, trial_id: str) -> None:
+    def __init__(self, directory: Path, trial_id: str, fence: Fence | None = None) -> None:
+        """With a `fence`, nothing is written or removed once another worker has taken the trial over."""
         self.directory = directory
         self.trial_id = trial_id
+        self._fence = fence
 
     def save(self, step: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
         """Write the checkpoint of this step and drop all but the last two."""
+        if self._fence is not None:
+            self._fence.check()
         path = self.directory / f"checkpoint-{step:012d}.safetensors"
         save_tensors(path, tensors, {**state, "trial_id": self.trial_id})
         for old in self._files()[:-KEPT]:

@@ -95,11 +95,16 @@ def test_a_store_of_a_newer_version_is_refused(url: str) -> None:
         assert "9999" in sentence
 
 
-def test_a_store_of_an_older_version_says_how_to_upgrade(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    open_store(url).close()
-    # There is only one version so far: let the program believe that it has grown another one.
-    monkeypatch.setattr("orchestrator.store.opening.REVISIONS", (*REVISIONS, "0002"))
+def test_a_store_of_the_first_version_says_how_to_upgrade_and_then_goes_on(url: str) -> None:
+    with open_store(url) as store:
+        store.register(KEY, plan(2))
+        before = store.trials(KEY)
+    execute(url, "DROP TABLE stop_request", "UPDATE alembic_version SET version_num = '0001'")
     assert "`python sweep.py store upgrade`" in refusal(lambda: open_store(url))
+    assert f"from schema version 0001 to {REVISIONS[-1]}" in upgrade(url)
+    with open_store(url) as store:
+        assert store.trials(KEY) == before
+        store.ask_to_stop(KEY)
 
 
 def test_upgrading_the_newest_version_changes_nothing(url: str) -> None:
@@ -196,7 +201,7 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
     with open_store(str(path)) as store:
         store.register(KEY, plan(2_000))
     with path.open("r+b") as file:
-        for page in range(20, path.stat().st_size // 4096, 2):
+        for page in range(40, path.stat().st_size // 4096, 2):
             file.seek(page * 4096)
             file.write(b"\xff" * 4096)
     with open_store(str(path)) as store:

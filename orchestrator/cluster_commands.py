@@ -1,0 +1,141 @@
+"""The commands for sweeps that run elsewhere: `submit` and `stop`."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orchestrator.options import STORAGE, AnyCorpus, AnyScale, Storage, StoreUrl, console, store_url
+from trainables.errors import UserError
+
+if TYPE_CHECKING:
+    from orchestrator.listing import Wanted
+    from orchestrator.store.interface import Store
+    from orchestrator.store.records import StudyKey
+
+DASHBOARD = "http://127.0.0.1:8265"
+PATHS = ("storage", "data_dir", "contexts", "benchmarks")
+TRIAL_ID = re.compile(r"[0-9a-f]{8,64}")
+"""The first digits of a trial's id, enough of them to be taken for one."""
+
+
+def submit(
+    context: typer.Context,
+    address: Annotated[str, typer.Option("--address", help="The cluster's dashboard, http://HOST:8265.")] = DASHBOARD,
+) -> None:
+    """Hand a sweep over to a cluster and return: the arguments of `run`, which then runs on the cluster's head."""
+    from orchestrator.masking import masked
+
+    if not address.startswith(("http://", "https://")):
+        raise UserError(f"submit takes the address of a cluster's dashboard, http://HOST:8265, not {address!r}.")
+    typed = list(context.args)
+    parameters = _as_run_reads(typed)
+    study = _check(parameters)
+    from orchestrator.jobs import submit as hand_over
+
+    job = hand_over(["run", *typed, "--address", "auto"], address, Path(study).stem)
+    place = " ".join(masked(f"--{name} {parameters[name]}") for name in ("storage", "store") if parameters[name])
+    shown = console()
+    for line in (
+        f"Submitted as {job}.",
+        f"Follow it with: ray job logs {job} --follow --address {address}",
+        f"See what runs, from anywhere that reaches the store, with: python sweep.py status {place}",
+        f"Stop it with: python sweep.py stop {Path(study).stem} {place}",
+    ):
+        shown.print(line, soft_wrap=True)
+
+
+def _as_run_reads(typed: list[str]) -> dict[str, object]:
+    """The arguments as `run` reads them. Ends the command where it would not take them."""
+    from typer.main import get_command
+
+    from orchestrator.cli import app
+
+    group: Any = get_command(app)
+    with group.commands["run"].make_context("sweep.py submit", list(typed)) as parsed:
+        return dict(parsed.params)
+
+
+def _check(parameters: dict[str, object]) -> str:
+    """The study; raises UserError for what cannot be read from the cluster, or must not be shown by it."""
+    from orchestrator.store.address import has_secret
+
+    if parameters["address"] is not None:
+        raise UserError("submit takes one --address, that of the cluster's dashboard.")
+    store = parameters["store"]
+    if isinstance(store, str) and has_secret(store):
+        raise UserError(
+            "Ray shows a job's command line to everyone who may see the cluster, so submit takes no password in "
+            "--store: leave it out, and put it into the file that PGPASSFILE names (~/.pgpass) on the cluster's head."
+        )
+    study = str(parameters["study"])
+    paths = [(f"--{name.replace('_', '-')}", parameters[name]) for name in PATHS]
+    if study.endswith(".py") or "/" in study:
+        paths.append(("the study", study))
+    if isinstance(store, str) and "://" not in store:
+        paths.append(("--store", store))
+    for name, path in paths:
+        if path is not None and not Path(str(path)).is_absolute():
+            raise UserError(
+                f"submit runs on the cluster, where {path} would be another place: give {name} as an absolute path, in "
+                "a folder that the cluster's machines share."
+            )
+    return study
+
+
+def stop(
+    what: Annotated[
+        str | None, typer.Argument(metavar="[STUDY|TRIAL]", help="A study, or a trial by the start of its id.")
+    ] = None,
+    scale: AnyScale = None,
+    corpus: AnyCorpus = None,
+    store: StoreUrl = None,
+    storage: Storage = STORAGE,
+) -> None:
+    """Ask whoever runs it to stop a study (without one, all that run) or a trial; it goes on when run again."""
+    from orchestrator.listing import Wanted
+    from orchestrator.store.opening import open_store
+
+    with open_store(store_url(store, storage), create=False) as opened:
+        trial = _trial(opened, what) if what is not None and TRIAL_ID.fullmatch(what) else None
+        if trial is not None:
+            opened.ask_to_stop(trial[0])
+            console().print(f"Asked to stop the trial {trial[1]} ({trial[0][:12]}); the others of its sweep go on.")
+            return
+        for key in _running(opened, what, Wanted(scale=scale, corpus=corpus)):
+            opened.ask_to_stop(key)
+            console().print(
+                f"Asked to stop {key.study} at scale {key.scale}, corpus {key.corpus}; what was done is kept, and the "
+                "same command goes on.",
+                soft_wrap=True,
+            )
+
+
+def _trial(store: Store, start: str) -> tuple[str, str] | None:
+    """Id and name of the running or planned trial whose id starts so; raises UserError where several do."""
+    found = {
+        row.trial_id: row.name
+        for summary in store.studies()
+        for row in store.trials(summary.key)
+        if row.trial_id.startswith(start) and row.state in ("planned", "running")
+    }
+    if len(found) > 1:
+        raise UserError(f"{len(found)} trials have an id that starts with {start}: give more of its digits.")
+    return next(iter(found.items()), None)
+
+
+def _running(store: Store, study: str | None, wanted: Wanted) -> list[StudyKey]:
+    """The variants that are running and meant; raises UserError where there are none."""
+    from orchestrator.listing import study_name
+
+    name = study and study_name(study)
+    running = [each.key for each in store.studies() if each.counts["running"]]
+    keys = [key for key in running if name in (None, key.study) and wanted.fits(key)]
+    if not keys:
+        which = ", ".join(dict.fromkeys(key.study for key in running)) or "none"
+        asked = f"the study or trial {study!r}{wanted}" if study else f"a study{wanted}"
+        raise UserError(f"Nothing that runs by this store is {asked}, so there is nothing to stop; running: {which}.")
+    return keys

@@ -1,0 +1,145 @@
+"""The machines of a cluster, asked whether a sweep's trials could run on them at all."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import ray
+from pydantic import ValidationError
+from ray.exceptions import GetTimeoutError, RayError
+
+from orchestrator.bucket import Bucket
+from orchestrator.execution import ScheduleOptions
+from orchestrator.preflight import Findings, check, faults, look, question
+from orchestrator.resources import per_pack
+from orchestrator.worker import cuda_problem
+from trainables.errors import UserError
+
+ANSWER_S = 300.0
+"""A machine that has to fetch a corpus may take minutes to answer."""
+
+
+def nodes() -> list[dict[str, Any]]:
+    """Every live machine of the cluster, as Ray describes it."""
+    known: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return [node for node in known if node["Alive"]]
+
+
+def check_machines(
+    options: ScheduleOptions, machines: Sequence[dict[str, Any]], given_up: Callable[[], bool], gpu_gb: float | None
+) -> None:
+    """Raise UserError, a sentence for each fault, where a machine of a cluster could not run the trials.
+
+    `gpu_gb` is the memory that a trial needs of a whole GPU. Of a Ray that this program started on this machine,
+    nothing is asked.
+    """
+    if options.address is None:
+        return
+    asked = question(options, gpus=gpu_gb is not None)
+    task = ray.remote(num_cpus=0, max_retries=0)(look)
+    sent = {
+        _ip(node): task.options(resources={f"node:{_ip(node)}": 0.001}).remote(asked.model_dump_json())
+        for node in machines
+    }
+    deadline_s = time.monotonic() + ANSWER_S
+    while ray.wait(list(sent.values()), num_returns=len(sent), timeout=1.0)[1]:
+        if given_up():
+            return
+        if time.monotonic() > deadline_s:
+            break
+    gpus = {_ip(node): float(node["Resources"].get("GPU", 0.0)) for node in machines}
+    answers = {address: _answer(reference) for address, reference in sent.items()}
+    check(faults(answers, gpus, options.storage, options.corpus, gpu_gb))
+
+
+def _answer(reference: Any) -> Findings | str:
+    try:
+        return Findings.model_validate_json(ray.get(reference, timeout=0.1))
+    except GetTimeoutError:
+        return f"no answer within {ANSWER_S:g} s"
+    except RayError as error:
+        return next(iter(str(error).strip().splitlines()[-1:]), type(error).__name__)
+    except ValidationError:
+        return "another version of it answered"
+
+
+def check_storage(options: ScheduleOptions, machines: Sequence[dict[str, Any]]) -> None:
+    """Raise UserError where a machine of the cluster does not see the storage of this one."""
+    if options.mirror is not None:
+        if options.address is not None:
+            _check_bucket(options.mirror.bucket, machines)
+        return
+    if len(machines) == 1:
+        return
+    storage = options.storage
+    marker = storage / f"seen-from-everywhere-{os.getpid()}"
+    marker.touch()
+    try:
+        look = ray.remote(num_cpus=0)(_exists)
+        seen = ray.get([look.options(resources={f"node:{_ip(node)}": 0.001}).remote(marker) for node in machines])
+    finally:
+        marker.unlink()
+    blind = [_ip(node) for node, sees in zip(machines, seen, strict=True) if not sees]
+    if blind:
+        raise UserError(
+            f"The storage folder {storage} is not the same one on {', '.join(blind)}: name a folder that all machines "
+            "of the cluster share with --storage."
+        )
+
+
+def _check_bucket(bucket: Bucket, machines: Sequence[dict[str, Any]]) -> None:
+    """Raise UserError where a machine cannot use the object store, or does not find there what this one wrote."""
+    marker = f".seen-from-everywhere-{os.getpid()}"
+    bucket.write(marker, b"x")
+    try:
+        look = ray.remote(num_cpus=0)(_bucket_problem)
+        asked = [look.options(resources={f"node:{_ip(node)}": 0.001}).remote(bucket, marker) for node in machines]
+        problems = ray.get(asked)
+    finally:
+        bucket.remove([marker])
+    for node, problem in zip(machines, problems, strict=True):
+        if problem is not None:
+            raise UserError(f"On {_ip(node)}: {problem}")
+
+
+def check_cuda(options: ScheduleOptions, given_up: Callable[[], bool]) -> None:
+    """Raise UserError where a trial that asks for a GPU would find that torch cannot use it.
+
+    A worker is asked, which may be on another machine; waiting for it ends early where `given_up` says so.
+    """
+    if not options.gpus_per_trial:
+        return
+    need = per_pack(options)
+    answer = ray.remote(num_cpus=need["cpu"], num_gpus=need["gpu"])(cuda_problem).remote()
+    while not ray.wait([answer], timeout=1.0)[0]:
+        if given_up():
+            return
+    try:
+        problem = ray.get(answer)
+    except RayError as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        problem = f"its worker cannot use torch ({lines[-1]}): install torch on every machine of the cluster"
+    if problem is not None:
+        raise UserError(f"A trial asks for a GPU, and {problem}; or train on CPUs with --gpus-per-trial 0.")
+
+
+def _exists(path: Path) -> bool:
+    return path.exists()
+
+
+def _bucket_problem(bucket: Bucket, marker: str) -> str | None:
+    try:
+        bucket.check()
+        if bucket.read([marker]):
+            return None
+    except UserError as error:
+        return str(error)
+    return f"{bucket.url} is not the one of the machine that the command was typed on: see AWS_ENDPOINT_URL on both."
+
+
+def _ip(node: dict[str, Any]) -> str:
+    return str(node["NodeManagerAddress"])

@@ -1,0 +1,87 @@
+"""What changes around a running sweep: machines that come and go, requests to stop, trials added to its study."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from orchestrator.dispatch import POLL_S, Dispatcher
+from orchestrator.interrupt import Interrupt
+from orchestrator.progress import Listener
+from orchestrator.store.interface import Store
+from orchestrator.store.records import PlannedTrial, StudyKey
+from trainables.any_config import output_layer_of, read_config
+from trainables.layer_configs import CustomConfig, LayerFile
+
+
+@dataclass(frozen=True, kw_only=True)
+class Followed:
+    """The study whose requests a sweep follows."""
+
+    key: StudyKey
+    takes_more: bool
+    """Whether trials that another command adds to the study meanwhile are run, too."""
+
+
+class Steering:
+    """Looks every 2 s, on the driver's main thread."""
+
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        interrupt: Interrupt,
+        listener: Listener,
+        *,
+        store: Store,
+        run_id: int,
+        followed: Followed | None,
+        slots: int,
+        slots_now: Callable[[], int | None],
+        layer_files: tuple[LayerFile, ...],
+    ) -> None:
+        """`slots` packs fit at first, `slots_now` says how many do later; None where that is not known."""
+        self._dispatcher, self._interrupt, self._listener = dispatcher, interrupt, listener
+        self._store, self._run_id, self._followed = store, run_id, followed
+        self._slots, self._slots_now, self._layer_files = slots, slots_now, layer_files
+        self._planned_at: datetime | None = None
+        self._next_s = 0.0
+
+    def look(self) -> None:
+        """Apply what has changed, if the last look is long enough ago."""
+        if time.monotonic() < self._next_s:
+            return
+        self._next_s = time.monotonic() + POLL_S
+        self._count_slots()
+        if self._followed is not None:
+            self._follow(self._followed)
+
+    def _count_slots(self) -> None:
+        slots = self._slots_now()
+        if slots is None or slots == self._slots:
+            return
+        self._listener.note(f"Machines came or went: at a time, {slots} trials fit now, {self._slots} before.")
+        self._slots = slots
+        self._dispatcher.resize(slots)
+
+    def _follow(self, followed: Followed) -> None:
+        asked = self._store.requests(followed.key, self._run_id)
+        if asked.stop_study:
+            self._listener.note("Stopping, as `sweep.py stop` asked.")
+            self._interrupt.requested = True
+            return
+        self._dispatcher.stop(asked.stop_trials)
+        if followed.takes_more and asked.planned_at != self._planned_at:
+            self._planned_at = asked.planned_at
+            rows = [row for row in self._store.trials(followed.key) if row.state == "planned"]
+            new = self._dispatcher.add([row.planned() for row in rows if self._can_run(row.planned())])
+            if new:
+                self._listener.note(f"Trials were added to the study: {new} more run here, too.")
+
+    def _can_run(self, trial: PlannedTrial) -> bool:
+        """Whether the trial's output layer, if it is one of the user's own, is among those that came with this run."""
+        layer = output_layer_of(read_config(trial.config))
+        digests = {hashlib.sha256(file.text.encode()).hexdigest() for file in self._layer_files}
+        return not isinstance(layer, CustomConfig) or layer.sha256 in digests

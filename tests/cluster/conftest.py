@@ -1,0 +1,24 @@
+"""Every test here needs namespaces and PostgreSQL; `make cluster-test` runs them, `make test` leaves them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.namespaces import Cluster, cluster, program, why_not
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _possible() -> None:
+    reason = why_not() or (None if program("postgres") and program("initdb") else "no PostgreSQL server is installed")
+    if reason is not None:
+        pytest.skip(reason)
+
+
+@pytest.fixture
+def three(tmp_path: Path) -> Iterator[Cluster]:
+    """A fresh cluster of three machines with one core each."""
+    with cluster(tmp_path) as made:
+        yield made

@@ -1,0 +1,289 @@
+"""A cluster of machines that are none: each has its own network, processes, host name and temporary folder.
+
+A machine is a set of Linux namespaces around a process that does nothing. A bridge in one more network namespace joins
+them by veth pairs, so nothing outside sees their addresses. The file system is one, which makes any folder a shared
+one. When the process that made them ends, however it ends, the kernel ends all of theirs.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+ROOT = Path(__file__).parents[2]
+NETWORK = "10.77.0"
+GCS_PORT, DASHBOARD_PORT, POSTGRES_PORT = 6379, 8265, 5432
+TOKEN, PASSWORD = "0123456789abcdef" * 4, "only-of-this-test"
+START_ATTEMPTS = 4
+TOOLS = ("ip", "unshare", "nsenter", "setpriv", "ss")
+IDLE = "hostname {name}; mkdir -p /tmp/ray; mount -t tmpfs tmpfs /tmp/ray; ip link set lo up; while :; do sleep 1; done"
+FAST_DETECTION = {
+    "RAY_health_check_initial_delay_ms": "2000",
+    "RAY_health_check_period_ms": "1000",
+    "RAY_health_check_timeout_ms": "8000",
+    "RAY_health_check_failure_threshold": "3",
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "20",
+}
+"""A machine that is cut off is given up after some 25 s, by Ray's defaults after about a minute."""
+
+
+def why_not() -> str | None:
+    """Why namespaces cannot be made here; None where they can."""
+    missing = [tool for tool in TOOLS if shutil.which(tool) is None]
+    if missing:
+        return f"needs {', '.join(missing)} (iproute2 and util-linux)"
+    if os.geteuid() != 0:
+        return "needs root, to make network namespaces"
+    probe = subprocess.run(
+        ["unshare", "--net", "--mount", "--uts", "--pid", "--fork", "true"], capture_output=True, text=True, check=False
+    )
+    return None if probe.returncode == 0 else f"needs namespaces ({probe.stderr.strip()})"
+
+
+class Machine:
+    """One machine; `number` is the last part of its address."""
+
+    def __init__(self, name: str, number: int, environment: Mapping[str, str]) -> None:
+        self.name, self.number, self.address = name, number, f"{NETWORK}.{number}"
+        self.environment = dict(environment)
+        namespaces = ["--net", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        command = ["setpriv", "--pdeathsig", "KILL", "unshare", *namespaces, "sh", "-c", IDLE.format(name=name)]
+        self._holder = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        self.pid = self._first_process()
+
+    def _first_process(self) -> int:
+        deadline_s = time.monotonic() + 20
+        children = Path(f"/proc/{self._holder.pid}/task/{self._holder.pid}/children")
+        while True:
+            for pid in children.read_text().split():
+                if "sleep 1" in Path(f"/proc/{pid}/cmdline").read_text() and self._has_its_name(pid):
+                    return int(pid)
+            assert time.monotonic() < deadline_s, f"the machine {self.name} did not start"
+            time.sleep(0.02)
+
+    def _has_its_name(self, pid: str) -> bool:
+        asked = ["nsenter", "--target", pid, "--uts", "--net", "sh", "-c", "hostname; cat /sys/class/net/lo/flags"]
+        answer = subprocess.run(asked, capture_output=True, text=True, check=False)
+        return answer.stdout.startswith(self.name)
+
+    def inside(self, *command: str | Path) -> list[str]:
+        """The command line that runs a command on this machine."""
+        enter = ["nsenter", "--target", str(self.pid), "--all", "--wd=" + str(ROOT)]
+        return [*enter, "setpriv", "--pdeathsig", "KILL", *map(str, command)]
+
+    def popen(self, *command: str | Path, **options: Any) -> subprocess.Popen[str]:
+        """Start a command on this machine."""
+        environment = {**os.environ, **self.environment, **options.pop("env", {})}
+        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
+        return subprocess.Popen(self.inside(*command), env=environment, text=True, **pipes)
+
+    def run(
+        self, *command: str | Path, timeout_s: float = 300, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a command on this machine to its end."""
+        process = self.popen(*command, env=dict(env or {}))
+        try:
+            out, err = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+
+    def python(self, *arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run Python on this machine, with the project at hand."""
+        return self.run(sys.executable, *arguments, **options)
+
+    def sweep(self, *arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
+        """Run the command on this machine."""
+        return self.python("sweep.py", *arguments, **options)
+
+    def kill(self) -> None:
+        """SIGKILL to every process at once, as when the power fails."""
+        self._holder.kill()
+        self._holder.wait(timeout=30)
+
+
+class Network:
+    """The bridge and who is on it."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._switch = Machine("switch", 254, environment)
+        self._ip("link", "add", "bridge", "type", "bridge")
+        self._ip("link", "set", "bridge", "up")
+        self._environment = environment
+        self.machines: list[Machine] = []
+
+    def add(self, name: str, **environment: str) -> Machine:
+        """A new machine on the network."""
+        number = len(self.machines) + 1
+        machine = Machine(name, number, {**self._environment, **environment})
+        self.machines.append(machine)
+        port = f"port{number}"
+        self._ip("link", "add", port, "type", "veth", "peer", "name", "eth0", "netns", str(machine.pid))
+        self._ip("link", "set", port, "master", "bridge", "up")
+        for words in (("address", "add", f"{machine.address}/24", "dev", "eth0"), ("link", "set", "eth0", "up")):
+            subprocess.run(["nsenter", "--target", str(machine.pid), "--net", "ip", *words], check=True)
+        return machine
+
+    def cut(self, machine: Machine) -> None:
+        """Pull the machine's cable."""
+        self._ip("link", "set", f"port{machine.number}", "down")
+
+    def mend(self, machine: Machine) -> None:
+        """Put the cable back."""
+        self._ip("link", "set", f"port{machine.number}", "up")
+
+    def close(self) -> None:
+        """End every machine."""
+        for machine in (*self.machines, self._switch):
+            machine.kill()
+
+    def _ip(self, *words: str) -> None:
+        subprocess.run(["nsenter", "--target", str(self._switch.pid), "--net", "ip", *words], check=True)
+
+
+class Cluster:
+    """Ray on machines of a network, PostgreSQL on the first one, token authentication on."""
+
+    def __init__(self, folder: Path, network: Network) -> None:
+        self.folder, self.network = folder, network
+        self.storage = folder / "shared"
+        self.storage.mkdir()
+
+    @property
+    def head(self) -> Machine:
+        """Where Ray's head, the store and the driver are."""
+        return self.network.machines[0]
+
+    @property
+    def address(self) -> str:
+        """What `--address` takes."""
+        return f"{self.head.address}:{GCS_PORT}"
+
+    @property
+    def dashboard(self) -> str:
+        """Where the dashboard and the job interface answer."""
+        return f"http://{self.head.address}:{DASHBOARD_PORT}"
+
+    @property
+    def store_url(self) -> str:
+        """The store, without its password: that is in the file that PGPASSFILE names."""
+        return f"postgresql+psycopg://sweep@{self.head.address}:{POSTGRES_PORT}/sweeps"
+
+    @property
+    def store_url_from_outside(self) -> str:
+        """The store as a process outside the network reaches it."""
+        return f"postgresql+psycopg://sweep:{PASSWORD}@/sweeps?host={self.folder}/postgres&port={POSTGRES_PORT}"
+
+    def start_head(self, cpus: int = 1) -> None:
+        """Start Ray's head."""
+        ports = [f"--port={GCS_PORT}", f"--dashboard-host={self.head.address}", f"--dashboard-port={DASHBOARD_PORT}"]
+        self._ray_start(self.head, cpus, "--head", *ports)
+
+    def join(self, name: str, cpus: int = 1, resources: Sequence[str] = (), **environment: str) -> Machine:
+        """A new machine that joins the cluster."""
+        machine = self.network.add(name, **environment)
+        self._ray_start(machine, cpus, f"--address={self.address}", *resources)
+        return machine
+
+    def _ray_start(self, machine: Machine, cpus: int, *options: str) -> None:
+        common = [f"--node-ip-address={machine.address}", f"--num-cpus={cpus}", "--object-store-memory=80000000"]
+        ray = [sys.executable, "-m", "ray.scripts.scripts"]
+        command = [*ray, "start", *common, "--disable-usage-stats", *options]
+        # On a busy machine Ray may give up after its own 30 s; it sees only this machine's processes when it clears up.
+        for _ in range(START_ATTEMPTS):
+            started = machine.run(*command)
+            if started.returncode == 0:
+                return
+            machine.run(*ray, "stop", "--force")
+        raise AssertionError(started.stdout + started.stderr)
+
+
+@contextmanager
+def cluster(folder: Path, cpus: int = 1, workers: Sequence[str] = ("second", "third")) -> Iterator[Cluster]:
+    """A cluster of a head and some workers, with an empty store, for as long as the context lasts."""
+    with ExitStack() as stack:
+        token, pgpass = folder / "token", folder / "pgpass"
+        for path, text in ((token, TOKEN), (pgpass, f"*:*:*:*:{PASSWORD}\n")):
+            path.write_text(text)
+            path.chmod(0o600)
+        environment = {
+            **FAST_DETECTION,
+            "RAY_AUTH_MODE": "token",
+            "RAY_AUTH_TOKEN_PATH": str(token),
+            "RAY_USAGE_STATS_ENABLED": "0",
+            "PGPASSFILE": str(pgpass),
+            "PYTHONPATH": str(ROOT),
+            "OMP_NUM_THREADS": "1",
+            "COLUMNS": "200",
+            "TMPDIR": "/tmp",
+        }
+        network = Network(environment)
+        stack.callback(network.close)
+        network.add("head")
+        made = Cluster(folder, network)
+        start_postgres(made)
+        made.start_head(cpus)
+        for name in workers:
+            made.join(name, cpus)
+        yield made
+
+
+def start_postgres(cluster: Cluster) -> None:
+    """PostgreSQL on the head, reachable from all machines by password; it dies with the head."""
+    folder = cluster.folder / "postgres"
+    folder.mkdir()
+    password = folder / "password"
+    password.write_text(PASSWORD)
+    user = pwd.getpwnam("postgres" if "postgres" in {each.pw_name for each in pwd.getpwall()} else "nobody")
+    for path in (folder, password):
+        os.chown(path, user.pw_uid, user.pw_gid)
+    for parent in (folder.parent, *folder.parent.parents):
+        if parent.stat().st_uid == 0:
+            parent.chmod(parent.stat().st_mode | 0o011)
+    as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+    data = folder / "data"
+    made = cluster.head.run(
+        *as_user, program("initdb"), "-D", data, "-U", "sweep", "--auth=scram-sha-256", f"--pwfile={password}", "-N"
+    )
+    assert made.returncode == 0, made.stderr
+    with (data / "pg_hba.conf").open("a") as rules:
+        rules.write(f"host all all {NETWORK}.0/24 scram-sha-256\n")
+    options = {"listen_addresses": cluster.head.address, "unix_socket_directories": folder, "fsync": "off"}
+    log = (folder / "log").open("w")
+    cluster.head.popen(
+        *as_user,
+        program("postgres"),
+        "-D",
+        data,
+        *(f"--{key}={value}" for key, value in options.items()),
+        stdout=log,
+        stderr=log,
+    )
+    deadline_s = time.monotonic() + 30
+    while True:
+        try:
+            with psycopg.connect(
+                f"host={folder} port={POSTGRES_PORT} user=sweep password={PASSWORD} dbname=postgres", autocommit=True
+            ) as connection:
+                connection.execute("CREATE DATABASE sweeps")
+                return
+        except psycopg.OperationalError:
+            assert time.monotonic() < deadline_s, (folder / "log").read_text()
+            time.sleep(0.1)
+
+
+def program(name: str) -> str:
+    """The path of one of PostgreSQL's server programs; empty where it is not installed."""
+    installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    return (str(installed[-1]) if installed else None) or shutil.which(name) or ""

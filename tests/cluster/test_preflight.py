@@ -1,0 +1,77 @@
+"""Check 7: whatever is wrong with a cluster is said in one sentence before any trial starts, with exit status 2."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.store.opening import open_store
+from tests.cluster.namespaces import ROOT, Cluster, Machine, cluster
+
+SMALL = "one two three four five six seven eight nine ten\n"
+
+
+def refusal(three: Cluster, *words: str | Path, machine: Machine | None = None, **environment: str) -> str:
+    """What the smoke sweep is refused with."""
+    place = ("--storage", three.storage, "--store", three.store_url, "--address", three.address)
+    answer = (machine or three.head).sweep("gss_grid", "--scale", "smoke", *place, *words, env=environment)
+    assert answer.returncode == 2, answer.stdout + answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert list(three.storage.glob("trials/*/*/result.json")) == []
+    return answer.stderr
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster(tmp_path_factory.mktemp("shared")) as made:
+        yield made
+
+
+def test_a_wrong_address_is_told(shared: Cluster) -> None:
+    for address in ("10.77.0.1:1", "10.77.0.99:6379"):
+        assert f"No Ray cluster answers at --address {address}" in refusal(shared, "--address", address)
+
+
+def test_a_wrong_database_password_is_told_and_not_shown(shared: Cluster) -> None:
+    url = shared.store_url.replace("sweep@", "sweep:mistaken@")
+    error = refusal(shared, "--store", url)
+    assert "password" in error
+    assert "mistaken" not in error
+
+
+def test_a_storage_that_is_not_shared_is_told(shared: Cluster, tmp_path: Path) -> None:
+    third = shared.network.machines[2]
+    hidden = tmp_path / "results"
+    hidden.mkdir()
+    assert third.run("mount", "-t", "tmpfs", "tmpfs", hidden).returncode == 0
+    error = refusal(shared, "--storage", hidden)
+    assert f"{hidden} is not the same one on {third.address}" in error
+
+
+def test_a_worker_without_the_corpus_is_told(shared: Cluster, tmp_path: Path) -> None:
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    for split in ("train", "valid", "test"):
+        (folder / f"{split}.txt").write_text(SMALL * 200)
+    second = shared.network.machines[1]
+    assert second.run("mount", "-t", "tmpfs", "tmpfs", folder).returncode == 0
+    error = refusal(shared, "--corpus", f"{folder}/")
+    assert f"The machine second ({second.address}) has not got the corpus" in error
+
+
+def test_versions_that_differ_are_told(shared: Cluster, tmp_path: Path) -> None:
+    """The last test of this cluster: it gets machines with another torch and another state of the project."""
+    fake = tmp_path / "torch-0.0.1.dist-info"
+    fake.mkdir()
+    (fake / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 0.0.1\n")
+    changed, file = tmp_path / "chunks.py", ROOT / "trainables" / "chunks.py"
+    changed.write_text(file.read_text() + "\n")
+    shared.join("fourth", PYTHONPATH=f"{tmp_path}:{ROOT}")
+    assert shared.join("fifth").run("mount", "--bind", changed, file).returncode == 0
+    error = refusal(shared)
+    assert "The machine fourth (10.77.0.4) has torch 0.0.1, where this one has torch " in error
+    assert "The machine fifth (10.77.0.5) has this project's code " in error
+    with open_store(shared.store_url_from_outside, create=False) as store:
+        assert {summary.counts["done"] for summary in store.studies()} == {0}

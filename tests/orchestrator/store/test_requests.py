@@ -1,0 +1,45 @@
+"""Asking a sweep that runs elsewhere to stop: `ask_to_stop`, `requests`."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.store.interface import Store
+from tests.orchestrator.store.support import KEY, RUN, ids, plan
+
+OTHER = replace(KEY, corpus="another")
+
+
+def test_a_request_reaches_the_runs_that_had_begun_and_no_later_one(store: Store) -> None:
+    trials = plan(3)
+    store.register(KEY, trials)
+    store.register(OTHER, trials)
+    first = store.begin_run(RUN)
+    assert not store.requests(KEY, first).stop_study
+    time.sleep(0.002)
+    store.ask_to_stop(KEY)
+    store.ask_to_stop(ids(trials)[1])
+    time.sleep(0.002)
+    second = store.begin_run(RUN)
+    asked, other, later = store.requests(KEY, first), store.requests(OTHER, first), store.requests(KEY, second)
+    assert (asked.stop_study, other.stop_study, later.stop_study) == (True, False, False)
+    assert asked.stop_trials == other.stop_trials == {ids(trials)[1]}
+    assert later.stop_trials == frozenset()
+
+
+def test_planning_a_study_again_shows(store: Store) -> None:
+    store.register(KEY, plan(1))
+    run_id = store.begin_run(RUN)
+    before = store.requests(KEY, run_id).planned_at
+    time.sleep(0.002)
+    store.register(KEY, plan(2))
+    assert store.requests(KEY, run_id).planned_at > before
+
+
+def test_what_the_store_does_not_know_cannot_be_stopped(store: Store) -> None:
+    for unknown in (KEY, "0" * 64):
+        with pytest.raises(KeyError):
+            store.ask_to_stop(unknown)

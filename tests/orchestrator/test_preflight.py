@@ -1,0 +1,107 @@
+"""What is said of a machine that could not run a sweep's trials: one sentence a fault."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator import preflight
+from orchestrator.estimates import estimate
+from orchestrator.execution import ScheduleOptions
+from orchestrator.placement import STEP_BYTES, MemoryNeeds, gpu_gb_of
+from orchestrator.preflight import Findings, faults, look, question, versions
+from orchestrator.store.records import PlannedTrial
+from search_spaces.awd_lstm import awd_lstm
+from search_spaces.scales import SCALES, apply_scale
+from trainables.config import CorpusConfig, MosConfig, SoftmaxConfig
+from trainables.corpora import CorpusIdentity
+from trainables.runtime import Runtime
+
+PTB = CorpusIdentity(
+    name="ptb",
+    sha256="1" * 64,
+    train_tokens=929_589,
+    valid_tokens=73_760,
+    test_tokens=82_430,
+    vocabulary_size=10_000,
+)
+CONTENT = CorpusConfig(name="ptb", sha256="1" * 64)
+SOFTMAX, MOS = (awd_lstm(CONTENT, layer) for layer in (SoftmaxConfig(), MosConfig()))
+
+
+def answer(**changes: Any) -> Findings:
+    sound = Findings(
+        host="second",
+        versions=versions(),
+        free_bytes=10**11,
+        corpus_sha256=PTB.sha256,
+        corpus_problem=None,
+        gpu_gb=(16.0, 80.0),
+    )
+    return sound.model_copy(update=changes)
+
+
+def said(machine: Findings | str, gpu_gb: float | None = 10.0) -> list[str]:
+    return faults({"10.0.0.2": machine}, {"10.0.0.2": 2.0}, Path("/shared"), PTB, gpu_gb)
+
+
+def test_a_machine_in_order_has_no_fault() -> None:
+    assert said(answer()) == []
+    assert said(answer(gpu_gb=()), gpu_gb=None) == []
+
+
+@pytest.mark.parametrize(
+    ("machine", "sentence"),
+    [
+        ("No module named 'orchestrator'", "cannot run this project (No module named 'orchestrator')"),
+        (answer(versions={**versions(), "torch": "2.0.1"}), "has torch 2.0.1, where this one has torch "),
+        (answer(versions={**versions(), "this project's code": "0"}), "has this project's code 0, where this one has"),
+        (answer(free_bytes=5 * 10**8), "has 0.5 GB free in /shared"),
+        (answer(corpus_problem="there is no network."), "has not got the corpus: there is no network."),
+        (answer(corpus_sha256="2" * 64), "has another text as the corpus ptb"),
+        (answer(gpu_gb=(80.0,)), "has 2 GPUs for Ray and 1 that torch can use"),
+        (answer(gpu_gb=(6.0, 80.0)), "has a GPU of 6.0 GB, and a trial is estimated to need 10.0 GB of it"),
+    ],
+)
+def test_each_fault_is_one_sentence_with_the_machine_and_the_cure(machine: Findings | str, sentence: str) -> None:
+    (fault,) = said(machine)
+    assert sentence in fault
+    assert "10.0.0.2" in fault
+    assert ":" in fault
+    assert fault.endswith(".")
+
+
+def test_this_machine_looks_at_itself(tmp_path: Path) -> None:
+    options = ScheduleOptions(
+        storage=tmp_path, runtime=Runtime(data_dir=tmp_path), measurements=(), seconds_per_trial=1, corpus=PTB
+    )
+    asked = question(options, gpus=False)
+    found = Findings.model_validate_json(look(asked.model_dump_json().replace('"ptb"', '"no-such-corpus"')))
+    assert found.versions == preflight.versions()
+    assert found.free_bytes is not None
+    assert found.corpus_sha256 is None
+    assert found.corpus_problem is not None
+
+
+def test_a_pack_asks_for_the_memory_of_its_largest_trial_and_never_for_more_than_there_is(tmp_path: Path) -> None:
+    options = ScheduleOptions(
+        storage=tmp_path, runtime=Runtime(), measurements=(), seconds_per_trial=1, corpus=PTB, gpus_per_trial=0.25
+    )
+    quick = apply_scale(SCALES["quick"], SOFTMAX)
+    large = MemoryNeeds(options, [{"memory": 1e9}, {"memory": 1e12}])
+    assert STEP_BYTES < large.of([quick]) < large.of([MOS]) == large.of([quick, MOS])
+    assert 0 <= large.of([MOS]) - estimate(MOS, PTB).memory_gb * 1e9 < STEP_BYTES
+    assert MemoryNeeds(options, [{"memory": 1e6}]).of([MOS]) == 10**6
+
+
+def test_a_share_of_a_gpu_is_all_that_a_trial_gets(tmp_path: Path) -> None:
+    options = ScheduleOptions(
+        storage=tmp_path, runtime=Runtime(), measurements=(), seconds_per_trial=1, corpus=PTB, gpus_per_trial=0.25
+    )
+    trials = [PlannedTrial(trial_id=c.trial_id, name="", config=c.model_dump(mode="json")) for c in (SOFTMAX, MOS)]
+    softmax, mos = (estimate(config, PTB).gpu_memory_gb for config in (SOFTMAX, MOS))
+    assert gpu_gb_of(trials, options) == pytest.approx(4 * max(softmax, mos))
+    assert gpu_gb_of(trials, replace(options, gpus_per_trial=0)) is None
