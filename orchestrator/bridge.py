@@ -109,7 +109,9 @@ class Bridge:
         self._parcels[key] = Parcel(pack, self._needs)
         return self._parcels[key]
 
-    def ended(self, key: str, cause: str | None = None, *, process_died: bool = False) -> None:
+    def ended(
+        self, key: str, cause: str | None = None, *, process_died: bool = False, machine: str | None = None
+    ) -> None:
         """Tune's trial `key` is over, well or for `cause`."""
         self._parcels.pop(key).empty()
-        self.dispatcher.ended(key, cause, process_died=process_died)
+        self.dispatcher.ended(key, cause, process_died=process_died, machine=machine)

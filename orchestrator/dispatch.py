@@ -98,6 +98,8 @@ class Dispatcher:
         self._attempts: Counter[str] = Counter()
         self._start_failures = 0
         self._losses: Counter[str] = Counter()
+        self._died_on: dict[str, str] = {}
+        """Trials that go on after their process died, each with the address of its machine."""
         self._known = {trial.trial_id for trial in trials}
         self._stopped: set[str] = set()
         self.resize(slots)
@@ -185,8 +187,19 @@ class Dispatcher:
         if running:
             self._store.record_epochs(running)
 
-    def ended(self, key: str, cause: str | None, *, process_died: bool) -> None:
-        """The pack is over; `cause` says why where its worker did not come to its end.
+    def machines_left(self, present: Collection[str]) -> None:
+        """Only machines of these addresses are there now: what died with another one died by no fault of its own.
+
+        That a process died is known at once, and that its whole machine did only some time later.
+        """
+        for trial_id, machine in list(self._died_on.items()):
+            if machine not in present:
+                del self._died_on[trial_id]
+                self._attempts[trial_id] -= 1
+                self._losses[trial_id] += 1
+
+    def ended(self, key: str, cause: str | None, *, process_died: bool, machine: str | None = None) -> None:
+        """The pack is over; `cause` says why where its worker did not come to its end, and `machine` where that was.
 
         The trial that was running when the process died gets another attempt in a pack of its own, or fails with
         `cause`. Trials that were not started go back into the queue; one that was asked to stop is given back to the
@@ -203,7 +216,7 @@ class Dispatcher:
             self._queue.extendleft(_Queued(part, claimed=True) for part in reversed(self._pack(left)))
             return
         if flight.started and (process_died or not flight.ended):
-            self._retry_or_fail(left.pop(0), cause)
+            self._retry_or_fail(left.pop(0), cause, machine)
         elif not flight.started and not flight.ended and cause != MACHINE_LEFT:
             self._start_failures += 1
             if self._start_failures >= MOST_START_FAILURES:
@@ -307,7 +320,7 @@ class Dispatcher:
         kept = tuple(trial for trial in queued.pack.trials if trial.trial_id not in self._stopped)
         return replace(queued, pack=replace(queued.pack, trials=kept))
 
-    def _retry_or_fail(self, trial: PlannedTrial, cause: str) -> None:
+    def _retry_or_fail(self, trial: PlannedTrial, cause: str, machine: str | None) -> None:
         lost_machine = cause == MACHINE_LEFT
         counts, most = (
             (self._losses, MOST_MACHINES_LOST) if lost_machine else (self._attempts, self._options.max_attempts)
@@ -315,6 +328,8 @@ class Dispatcher:
         counts[trial.trial_id] += 1
         attempts = counts[trial.trial_id]
         if attempts < most:
+            if machine is not None and not lost_machine:
+                self._died_on[trial.trial_id] = machine
             self._listener.note(f"{trial.name}: {cause}; it goes on from its last checkpoint.")
             self._queue.append(_Queued(Pack((trial,))))
             return
@@ -335,5 +350,6 @@ class Dispatcher:
         self._tell(flight.waiting.pop(outcome.trial_id), outcome)
 
     def _tell(self, trial: PlannedTrial, outcome: TrialOutcome) -> None:
+        self._died_on.pop(trial.trial_id, None)
         self._held.pop(trial.trial_id, None)
         self._listener.finished(trial.trial_id, outcome)

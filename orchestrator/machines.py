@@ -42,7 +42,7 @@ def check_machines(
     asked = question(options, gpus=gpu_gb is not None)
     task = ray.remote(num_cpus=0, max_retries=0)(look)
     sent = {
-        _ip(node): task.options(resources={f"node:{_ip(node)}": 0.001}).remote(asked.model_dump_json())
+        address_of(node): task.options(resources={f"node:{address_of(node)}": 0.001}).remote(asked.model_dump_json())
         for node in machines
     }
     deadline_s = time.monotonic() + ANSWER_S
@@ -51,7 +51,7 @@ def check_machines(
             return
         if time.monotonic() > deadline_s:
             break
-    gpus = {_ip(node): float(node["Resources"].get("GPU", 0.0)) for node in machines}
+    gpus = {address_of(node): float(node["Resources"].get("GPU", 0.0)) for node in machines}
     answers = {address: _answer(reference) for address, reference in sent.items()}
     check(faults(answers, gpus, options.storage, options.corpus, gpu_gb))
 
@@ -80,10 +80,12 @@ def check_storage(options: ScheduleOptions, machines: Sequence[dict[str, Any]]) 
     marker.touch()
     try:
         look = ray.remote(num_cpus=0)(_exists)
-        seen = ray.get([look.options(resources={f"node:{_ip(node)}": 0.001}).remote(marker) for node in machines])
+        seen = ray.get(
+            [look.options(resources={f"node:{address_of(node)}": 0.001}).remote(marker) for node in machines]
+        )
     finally:
         marker.unlink()
-    blind = [_ip(node) for node, sees in zip(machines, seen, strict=True) if not sees]
+    blind = [address_of(node) for node, sees in zip(machines, seen, strict=True) if not sees]
     if blind:
         raise UserError(
             f"The storage folder {storage} is not the same one on {', '.join(blind)}: name a folder that all machines "
@@ -97,13 +99,15 @@ def _check_bucket(bucket: Bucket, machines: Sequence[dict[str, Any]]) -> None:
     bucket.write(marker, b"x")
     try:
         look = ray.remote(num_cpus=0)(_bucket_problem)
-        asked = [look.options(resources={f"node:{_ip(node)}": 0.001}).remote(bucket, marker) for node in machines]
+        asked = [
+            look.options(resources={f"node:{address_of(node)}": 0.001}).remote(bucket, marker) for node in machines
+        ]
         problems = ray.get(asked)
     finally:
         bucket.remove([marker])
     for node, problem in zip(machines, problems, strict=True):
         if problem is not None:
-            raise UserError(f"On {_ip(node)}: {problem}")
+            raise UserError(f"On {address_of(node)}: {problem}")
 
 
 def check_cuda(options: ScheduleOptions, given_up: Callable[[], bool]) -> None:
@@ -141,5 +145,6 @@ def _bucket_problem(bucket: Bucket, marker: str) -> str | None:
     return f"{bucket.url} is not the one of the machine that the command was typed on: see AWS_ENDPOINT_URL on both."
 
 
-def _ip(node: dict[str, Any]) -> str:
+def address_of(node: dict[str, Any]) -> str:
+    """Of a machine as `nodes` gives it."""
     return str(node["NodeManagerAddress"])

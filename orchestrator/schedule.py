@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -29,13 +30,13 @@ from orchestrator.events import EVENTS
 from orchestrator.execution import LOW_MEMORY, MACHINE_LEFT, PROCESS_DIED, RunSummary, ScheduleOptions
 from orchestrator.interrupt import Interrupt
 from orchestrator.lease import LeaseKeeper, give_back_of_dead
-from orchestrator.machines import check_cuda, check_machines, check_storage, nodes
+from orchestrator.machines import address_of, check_cuda, check_machines, check_storage, nodes
 from orchestrator.metrics import SweepMetrics
 from orchestrator.placement import MemoryNeeds, gpu_gb_of
 from orchestrator.preflight import versions
 from orchestrator.progress import Listener, Several
 from orchestrator.resources import check_options, per_pack, slots_if_any, slots_of
-from orchestrator.steering import Followed, Steering
+from orchestrator.steering import Followed, Pool, Steering
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial
 from orchestrator.worker import Job, RunTrial, make_trainable
@@ -105,7 +106,7 @@ def run_trials(
             run_id=run_id,
             followed=followed,
             slots=slots,
-            slots_now=lambda: slots_if_any([machine["Resources"] for machine in nodes()], options),
+            pool=lambda: _pool(options),
             layer_files=options.runtime.layer_files,
         )
         needs = MemoryNeeds(options, [machine["Resources"] for machine in machines])
@@ -117,6 +118,11 @@ def run_trials(
         finally:
             dispatcher.close()
     return RunSummary(interrupted=interrupt.requested)
+
+
+def _pool(options: ScheduleOptions) -> Pool:
+    machines = nodes()
+    return slots_if_any([machine["Resources"] for machine in machines], options), set(map(address_of, machines))
 
 
 @contextmanager
@@ -272,7 +278,7 @@ class _Reports(TrialProgressCallback):
 
 
 def _cause(trial: Trial) -> dict[str, Any]:
-    """Why Tune's trial ended: in one clause, and whether its process died."""
+    """Why Tune's trial ended: in one clause, whether its process died, and on which machine."""
     if trial.pickled_error_file is None:
         return {"cause": "its worker could not start", "process_died": False}
     error = pickle.loads(Path(trial.pickled_error_file).read_bytes())
@@ -285,4 +291,5 @@ def _cause(trial: Trial) -> dict[str, Any]:
         cause = MACHINE_LEFT
     else:
         cause = PROCESS_DIED
-    return {"cause": cause, "process_died": True}
+    place = re.search(r"^\s*ip: (\S+)$", text, re.MULTILINE)
+    return {"cause": cause, "process_died": True, "machine": place and place[1]}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -15,6 +15,9 @@ from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial, StudyKey
 from trainables.any_config import output_layer_of, read_config
 from trainables.layer_configs import CustomConfig, LayerFile
+
+Pool = tuple[int | None, Collection[str]]
+"""How many packs fit on the machines at hand, None where that is not known, and their addresses."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +42,13 @@ class Steering:
         run_id: int,
         followed: Followed | None,
         slots: int,
-        slots_now: Callable[[], int | None],
+        pool: Callable[[], Pool],
         layer_files: tuple[LayerFile, ...],
     ) -> None:
-        """`slots` packs fit at first, `slots_now` says how many do later; None where that is not known."""
+        """`slots` packs fit at first; `pool` says how many do later, and on which machines."""
         self._dispatcher, self._interrupt, self._listener = dispatcher, interrupt, listener
         self._store, self._run_id, self._followed = store, run_id, followed
-        self._slots, self._slots_now, self._layer_files = slots, slots_now, layer_files
+        self._slots, self._pool, self._layer_files = slots, pool, layer_files
         self._planned_at: datetime | None = None
         self._next_s = 0.0
 
@@ -54,12 +57,13 @@ class Steering:
         if time.monotonic() < self._next_s:
             return
         self._next_s = time.monotonic() + POLL_S
-        self._count_slots()
+        self._look_at_machines()
         if self._followed is not None:
             self._follow(self._followed)
 
-    def _count_slots(self) -> None:
-        slots = self._slots_now()
+    def _look_at_machines(self) -> None:
+        slots, addresses = self._pool()
+        self._dispatcher.machines_left(addresses)
         if slots is None or slots == self._slots:
             return
         self._listener.note(f"Machines came or went: at a time, {slots} trials fit now, {self._slots} before.")

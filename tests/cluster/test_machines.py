@@ -51,9 +51,9 @@ def rows(cluster: Cluster) -> list[TrialRow]:
 
 
 def running_on(cluster: Cluster, machine: Machine) -> bool:
-    """Whether a worker of Tune is busy on the machine with a trial that has begun."""
+    """Whether a worker is busy on the machine with a trial that has begun; it has the trial's name then."""
     processes = machine.run("ps", "-eo", "args").stdout
-    return "ray::ImplicitFunc" in processes and len(log_lines(cluster.storage)) >= 3
+    return "ray::seed=" in processes and len(log_lines(cluster.storage)) >= 3
 
 
 def assert_all_done(cluster: Cluster, trials: int) -> None:

@@ -206,6 +206,20 @@ def test_machines_that_leave_cost_a_trial_no_attempt_until_it_has_lost_five(stor
     assert store.trials(KEY)[0].cause == f"{MACHINE_LEFT} (in each of 5 attempts)"
 
 
+def test_a_death_costs_no_attempt_once_its_machine_is_seen_to_have_left(store: Store, tmp_path: Path) -> None:
+    """Two deaths of a process are all that a trial may have."""
+    sweep = dispatcher(store, tmp_path, PLAN[:1])
+    for key, there in (("a", {"10.0.0.2"}), ("b", {"10.0.0.3"}), ("c", {"10.0.0.2", "10.0.0.3"})):
+        assert names(sweep.next_pack(key)) == ["0"]
+        sweep.events(key, [started(0)])
+        sweep.ended(key, "its process died", process_died=True, machine="10.0.0.3" if key == "a" else "10.0.0.2")
+        sweep.machines_left(there)
+    assert names(sweep.next_pack("d")) == ["0"]
+    sweep.events("d", [started(0)])
+    sweep.ended("d", "its process died", process_died=True, machine="10.0.0.2")
+    assert store.trials(KEY)[0].cause == "its process died (in each of 2 attempts)"
+
+
 def test_machines_that_leave_before_a_trial_starts_do_not_end_the_sweep(store: Store, tmp_path: Path) -> None:
     sweep = dispatcher(store, tmp_path, PLAN[:1])
     for key in "abcd":
