@@ -17,7 +17,7 @@ FLOAT32_VARIANCES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8)
 ROUND_TRIPS = 3
 """That keep as many directions as the Press rank counts, so that only one trip's rounding is left beside them."""
 FULL_ROUND_TRIPS = 6
-"""That keep all directions, so that rounding adds up: at n = 1,000 the Press rank moves with the fifth or sixth."""
+"""That keep all directions, so that rounding adds up."""
 
 
 def trials(corpus: CorpusConfig) -> Iterator[PressNoiseConfig]:
@@ -69,6 +69,7 @@ STUDY = Study(
         "supplement's. Table 14 is not at hand, so the round trips have nothing printed beside them.",
         "A round trip is read as one that keeps as many directions as the "
         "Press rank counts, which all but decides that the rank does not move; so round trips that keep all "
-        "directions are made besides.",
+        "directions are made besides. What those add is rounding, which is another on each matrix and with each number "
+        "of threads; here it is that of one matrix, decomposed by one thread.",
     ),
 )

@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 
 from search_spaces.published import rows
 from trainables.quarter_circle import rank_with_noise, tolerance_of
@@ -14,13 +15,15 @@ TABLE = "sm_table15_16_press_noise"
 SIZE, RANK = 10_000, 10
 """The rank that is printed for the most noise and for the least: of a full and of a noiseless matrix."""
 FLOAT64_EPS = 2.0**-52
+NOISELESS_SPREAD = 0.5
+"""Where the law counts none of the noise, no draw does either."""
 COUNT_SPREAD = 3.0
 """By how much a drawn matrix' count may differ from the law's expectation; draws of 40 to 1,000 rows stay below."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class PrintedFit:
-    """The tolerance that fits all printed ranks best, and what follows."""
+    """The tolerance that fits the most of the printed ranks, and what follows."""
 
     tolerance: float
     predicted: Mapping[float, float]
@@ -28,17 +31,13 @@ class PrintedFit:
     misses: Mapping[float, float]
     """Noise variance -> printed less predicted rank."""
 
-    @property
-    def informative(self) -> tuple[float, ...]:
-        """The noise variances whose rank says anything of the tolerance: one a tenth off would give another.
+    def fits(self, variance: float) -> bool:
+        """Whether the rank printed for this variance is what the law gives, as far as draws differ from it."""
+        return abs(self.misses[variance]) <= self.spread(variance)
 
-        The other ranks are those of a full and of a noiseless matrix, which any tolerance gives.
-        """
-        return tuple(
-            variance
-            for variance, predicted in self.predicted.items()
-            if abs(_predict(1.1 * self.tolerance, variance) - predicted) > COUNT_SPREAD
-        )
+    def spread(self, variance: float) -> float:
+        """By how much a printed rank may miss the law."""
+        return COUNT_SPREAD if self.predicted[variance] - RANK > NOISELESS_SPREAD else NOISELESS_SPREAD
 
     @property
     def sigma_max(self) -> float:
@@ -67,29 +66,31 @@ def printed_ranks() -> Mapping[float, int]:
 
 @cache
 def fit_printed() -> PrintedFit:
-    """The tolerance whose largest miss over all printed ranks is the least."""
-    printed = printed_ranks()
-    bounds = [
-        tolerance_of(rank, variance=variance, size=SIZE, rank=RANK)
-        for variance, rank in printed.items()
-        if RANK < rank < SIZE
-    ]
-    low, high = min(bounds), max(bounds)
-    for _ in range(200):  # the largest of misses that each only grow away from their own zero has one valley
-        third = (high - low) / 3
-        if _largest(printed, low + third) < _largest(printed, high - third):
-            high -= third
-        else:
-            low += third
-    tolerance = (low + high) / 2
+    """See `fit`, of the printed ranks."""
+    return fit(printed_ranks())
+
+
+def fit(printed: Mapping[float, int]) -> PrintedFit:
+    """The tolerance in the middle of those that agree with the most ranks: a few wrong ones do not move it far.
+
+    `printed` maps noise variances to Press ranks.
+    """
+    ranges = [_tolerances(rank, variance) for variance, rank in printed.items()]
+    ends = sorted({end for both in ranges for end in both if 0 < end < math.inf})
+    stretches = [math.sqrt(low * high) for low, high in pairwise(ends)]
+    tolerance = max(stretches, key=lambda middle: sum(low <= middle <= high for low, high in ranges))
     predicted = {variance: _predict(tolerance, variance) for variance in printed}
     misses = {variance: rank - predicted[variance] for variance, rank in printed.items()}
     return PrintedFit(tolerance=tolerance, predicted=predicted, misses=misses)
 
 
+def _tolerances(rank: float, variance: float) -> tuple[float, float]:
+    """The least and the greatest tolerance with which the law gives a rank, as far as draws differ from it."""
+    fewest, most = rank - COUNT_SPREAD, rank + COUNT_SPREAD
+    least = tolerance_of(most, variance=variance, size=SIZE, rank=RANK) if RANK < most < SIZE else 0.0
+    greatest = tolerance_of(fewest, variance=variance, size=SIZE, rank=RANK) if RANK < fewest < SIZE else math.inf
+    return least, greatest
+
+
 def _predict(tolerance: float, variance: float) -> float:
     return rank_with_noise(tolerance, variance=variance, size=SIZE, rank=RANK)
-
-
-def _largest(printed: Mapping[float, int], tolerance: float) -> float:
-    return max(abs(rank - _predict(tolerance, variance)) for variance, rank in printed.items())

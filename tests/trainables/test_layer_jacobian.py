@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from trainables.experiments.layer_jacobian import measure
 from trainables.layer_jacobian import gaussian_like, jacobian, spectrum_metrics
 from trainables.mixture_of_experts import Activation, MixtureOfExperts, softmax_over_experts
 from trainables.runtime import Runtime
+from trainables.streams import stream
 
 LAYERS = [
     (1, None, False, False),
@@ -105,7 +107,7 @@ def test_a_row_is_zero_where_all_experts_are_off(gates: str, experts: int) -> No
 def test_a_trial_is_the_mean_over_its_own_inputs_of_the_layer_drawn_from_its_seed() -> None:
     config = LayerJacobianConfig(seed=7, layer=DenseLayerConfig(), width=16, inputs=150, input_distribution="uniform")
     [found] = measure(config, Runtime()).values()
-    generator = torch.Generator().manual_seed(7)
+    generator = stream(7, zlib.crc32(b'{"name":"dense"}'))
     limit = math.sqrt(6 / 32)
     weights_OI = torch.empty(16, 16, dtype=torch.float64).uniform_(-limit, limit, generator=generator)
     inputs_NI = torch.rand(150, 16, generator=generator, dtype=torch.float64)
@@ -116,6 +118,18 @@ def test_a_trial_is_the_mean_over_its_own_inputs_of_the_layer_drawn_from_its_see
     assert again["layer_jacobian@2"].metrics == found.metrics
     other = measure(config.model_copy(update={"seed": 8}), Runtime())
     assert other["layer_jacobian@2"].metrics != found.metrics
+
+
+def test_layers_of_one_seed_share_no_weights() -> None:
+    """Nested weights would make ten seeds of nine layers fewer than ninety draws."""
+    layers = [DenseLayerConfig(), *(ExpertsLayerConfig(experts=2, gates=gates) for gates in ("softmax", "constant"))]
+    shares = []
+    for layer in layers:
+        config = LayerJacobianConfig(seed=1, layer=layer, width=64, inputs=40)
+        [found] = measure(config, Runtime()).values()
+        shares.append(float(found.metrics["zero_share"]))
+    # With shared experts and inputs, the two mixtures' zeros are the same ones.
+    assert shares[1] != shares[2]
 
 
 def test_the_gaussian_beside_a_jacobian_has_its_rows_of_zeros() -> None:

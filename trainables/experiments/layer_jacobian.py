@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import zlib
+
 import numpy as np
 import torch
 
@@ -16,19 +18,19 @@ from trainables.streams import stream
 
 BATCH = 100
 """Jacobians that are held at a time."""
-REFERENCE = 1
-"""The stream of random numbers that Gaussian matrices come from; layer and inputs are drawn from the seed itself."""
 
 
 def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Draw a layer and inputs from the seed, in float64; its spectrum is the mean over the inputs."""
-    generator = torch.Generator().manual_seed(config.seed)
+    """Draw a layer and inputs from the seed, in float64; its spectrum is the mean over the inputs.
+
+    Another layer of the same seed has other weights and inputs, and each is held beside Gaussian matrices of its own.
+    """
+    drawn, reference = (stream(config.seed, part) for part in _parts(config.layer))
     layer = make_layer(config.layer, config.width, config.width, gate_bias=False).double()
-    layer.initialise(generator)
-    inputs_NI = _inputs(config, generator)
+    layer.initialise(drawn)
+    inputs_NI = _inputs(config, drawn)
     layer.to(runtime.device)
     spectra, gaussian, zero_rows = [], [], []
-    reference = stream(config.seed, REFERENCE)
     for batch_NI in inputs_NI.split(BATCH):
         jacobian_NOI = jacobian(layer, batch_NI.to(runtime.device))
         spectra.append(singular_values(jacobian_NOI).cpu())
@@ -37,6 +39,12 @@ def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured
     sigma_NR, zero_rows_N = torch.cat(spectra).numpy(), torch.cat(zero_rows).numpy()
     metrics = spectrum_metrics(sigma_NR, zero_rows_N, torch.cat(gaussian).numpy())
     return {LAYER_JACOBIAN: Measured(metrics=metrics, singular_values=np.sort(sigma_NR.mean(axis=0))[::-1].copy())}
+
+
+def _parts(layer: HiddenLayerConfig) -> tuple[int, int]:
+    """The numbers of the layer's own streams of random numbers: for its weights and inputs, and for what is beside."""
+    own = layer.model_dump_json()
+    return zlib.crc32(own.encode()), zlib.crc32(f"beside {own}".encode())
 
 
 def make_layer(config: HiddenLayerConfig, input_width: int, width: int, *, gate_bias: bool) -> MixtureOfExperts:

@@ -27,10 +27,10 @@ METHOD = (
     "Press' rank is expected to be r + (n \N{MINUS SIGN} r)(1 \N{MINUS SIGN} F(tolerance / \N{SQUARE ROOT}(c "
     "(n \N{MINUS SIGN} r)))) for a matrix of rank r, F the law's distribution function. The law is given nothing but "
     "the matrix' own \N{GREEK SMALL LETTER SIGMA}_max; for the printed matrix, whose own "
-    "is not printed, one tolerance is fitted to all ranks. The noise is the same draw at every c, but for its size; "
-    "how far a count moves from draw to draw is not measured here. A round trip decomposes the matrix, multiplies the "
-    "directions that are kept and decomposes the product. One that keeps as many as the Press rank counts throws away "
-    "what rounding has added; one that keeps all lets it add up."
+    "is not printed, the tolerance is taken that agrees with the most of the ranks. The noise is the same draw at "
+    "every c, but for its size; how far a count moves from draw to draw is not measured here. A round trip decomposes "
+    "the matrix, multiplies the directions that are kept and decomposes the product. One that keeps as many as the "
+    "Press rank counts throws away what rounding has added; one that keeps all lets it add up."
 )
 
 
@@ -129,10 +129,9 @@ def _noise(trips: RoundTrips) -> str:
 def _of_printed(numbers: PressNoiseNumbers) -> Iterator[str]:
     fit = numbers.fit
     yield (
-        f"Of the {len(fit.misses)} printed Press ranks, all lie within {fit.largest_miss:.1f} of the law with one "
-        f"tolerance, {fit.tolerance:.3g}, if c is the noise's variance and the matrix has {SIZE:,} rows; only "
-        f"{len(fit.informative)} of them say anything of it, as the others are those of a full or a noiseless matrix. "
-        f"In float64 that is a largest singular value of {fit.sigma_max:,.0f}."
+        f"Of the {len(fit.misses)} printed Press ranks, {sum(map(fit.fits, fit.misses))} are what the law gives with "
+        f"one tolerance, {fit.tolerance:.3g} (largest difference {fit.largest_miss:.1f}), if c is the noise's variance "
+        f"and the matrix has {SIZE:,} rows. In float64 that is a largest singular value of {fit.sigma_max:,.0f}."
     )
     yield (
         f"A log-P matrix of {SIZE:,} contexts and {SIZE:,} words has a largest singular value of at least n ln n = "

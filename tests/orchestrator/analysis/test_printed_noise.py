@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from orchestrator.analysis.printed_noise import COUNT_SPREAD, fit_printed, printed_ranks
+from orchestrator.analysis.printed_noise import COUNT_SPREAD, fit, fit_printed, printed_ranks
 from trainables.quarter_circle import share_below
 
 INFORMATIVE = (1e-20, 1e-21, 1e-22, 1e-23, 1e-24)
@@ -23,7 +23,15 @@ def test_one_tolerance_gives_the_five_informative_ranks_within_three() -> None:
         assert 10 + 9_990 * (1 - below) == pytest.approx(printed_ranks()[variance], abs=3)
         assert abs(fit_printed().misses[variance]) <= COUNT_SPREAD
     assert fit_printed().largest_miss <= COUNT_SPREAD
-    assert fit_printed().informative == INFORMATIVE
+    assert all(map(fit_printed().fits, printed_ranks()))
+
+
+@pytest.mark.parametrize(
+    ("variance", "rank"), [(1e-16, 9_000), (1e-8, 9_990), (1e-26, 9), (1e-25, 1_000), (1e-23, 6_000), (1e-20, 9_000)]
+)
+def test_one_wrong_rank_is_the_one_that_does_not_fit(variance: float, rank: int) -> None:
+    wrong = fit({**printed_ranks(), variance: rank})
+    assert [each for each in printed_ranks() if not wrong.fits(each)] == [variance]
 
 
 def test_a_tolerance_half_a_percent_off_does_not() -> None:
