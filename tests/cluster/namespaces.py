@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import psycopg
@@ -155,8 +156,9 @@ class Network:
 class Cluster:
     """Ray on machines of a network, PostgreSQL on the first one, token authentication on."""
 
-    def __init__(self, folder: Path, network: Network) -> None:
-        self.folder, self.network = folder, network
+    def __init__(self, folder: Path, postgres: Path, network: Network) -> None:
+        """`postgres`: the server's folder, not below one that its user may not enter."""
+        self.folder, self.postgres, self.network = folder, postgres, network
         self.storage = folder / "shared"
         self.storage.mkdir()
 
@@ -183,7 +185,7 @@ class Cluster:
     @property
     def store_url_from_outside(self) -> str:
         """The store as a process outside the network reaches it."""
-        return f"postgresql+psycopg://sweep:{PASSWORD}@/sweeps?host={self.folder}/postgres&port={POSTGRES_PORT}"
+        return f"postgresql+psycopg://sweep:{PASSWORD}@/sweeps?host={self.postgres}&port={POSTGRES_PORT}"
 
     def start_head(self, cpus: int = 1) -> None:
         """Start Ray's head."""
@@ -228,10 +230,11 @@ def cluster(folder: Path, cpus: int = 1, workers: Sequence[str] = ("second", "th
             "COLUMNS": "200",
             "TMPDIR": "/tmp",
         }
+        postgres = stack.enter_context(TemporaryDirectory(prefix="sweeps-postgres-"))
         network = Network(environment)
         stack.callback(network.close)
         network.add("head")
-        made = Cluster(folder, network)
+        made = Cluster(folder, Path(postgres), network)
         start_postgres(made)
         made.start_head(cpus)
         for name in workers:
@@ -241,16 +244,12 @@ def cluster(folder: Path, cpus: int = 1, workers: Sequence[str] = ("second", "th
 
 def start_postgres(cluster: Cluster) -> None:
     """PostgreSQL on the head, reachable from all machines by password; it dies with the head."""
-    folder = cluster.folder / "postgres"
-    folder.mkdir()
+    folder = cluster.postgres
     password = folder / "password"
     password.write_text(PASSWORD)
     user = pwd.getpwnam("postgres" if "postgres" in {each.pw_name for each in pwd.getpwall()} else "nobody")
     for path in (folder, password):
         os.chown(path, user.pw_uid, user.pw_gid)
-    for parent in (folder.parent, *folder.parent.parents):
-        if parent.stat().st_uid == 0:
-            parent.chmod(parent.stat().st_mode | 0o011)
     as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
     data = folder / "data"
     made = cluster.head.run(
