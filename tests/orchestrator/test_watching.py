@@ -108,8 +108,11 @@ def test_running_trials_have_series_with_their_names_and_states_are_counted(prom
 
 def test_service_discovery_asks_for_the_token(dashboard: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.orchestrator.watched.token", lambda: "wrong")
-    with pytest.raises(urllib.error.HTTPError, match=r"40[13]"):
+    with pytest.raises(urllib.error.HTTPError, match="403"):
         get_json(f"{dashboard}/api/prometheus/sd")
+
+
+LOGIN = "document.querySelector('[role=dialog]')"
 
 
 def two_names(text: str) -> set[str]:
@@ -127,12 +130,15 @@ def text_of(browser: Browser) -> str:
 def test_the_dashboard_tells_the_trials_apart(dashboard: str, tmp_path: Path) -> None:
     with Browser(tmp_path / "profile") as browser:
         browser.open(f"{dashboard}/#/cluster", width=1700)
-        field = "document.querySelector('[role=dialog] input')"
-        wait_for(lambda: browser.evaluate(f"{field} !== null"), timeout_s=60, what="the login")
+        wait_for(lambda: browser.evaluate(f"{LOGIN} !== null"), timeout_s=60, what="the login")
         assert not TRIAL.search(text_of(browser))
-        browser.evaluate(f"{field}.focus()")
+        browser.evaluate(f"{LOGIN}.querySelector('input').focus()")
         browser.call("Input.insertText", text=token())
-        browser.evaluate("document.querySelector('[role=dialog] button:last-of-type').click()")
+        submit = f"[...{LOGIN}.querySelectorAll('button')].find(button => button.textContent === 'Submit')"
+        wait_for(lambda: not browser.evaluate(f"{submit}.disabled"), timeout_s=10, what="a button that takes the token")
+        browser.events.clear()
+        browser.evaluate(f"{submit}.click()")
+        browser.wait_for_load()
         names = wait_for(
             lambda: two_names(text_of(browser)),
             timeout_s=90,
