@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.store.opening import open_store
 from tests.orchestrator.command import ROOT
 from tests.orchestrator.report.browser import EXECUTABLE, Browser
 from tests.orchestrator.watched import TRIAL, get_json, running_sweep, token, wait_for
@@ -25,8 +26,13 @@ EXPRESSIONS = [target["expr"] for panel in GRAFANA["panels"] for target in panel
 
 
 @pytest.fixture(scope="module")
-def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_sweep(tmp_path_factory.mktemp("sweep")) as address:
+def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sweep")
+
+
+@pytest.fixture(scope="module")
+def dashboard(storage: Path) -> Iterator[str]:
+    with running_sweep(storage) as address:
         yield address
 
 
@@ -104,6 +110,24 @@ def test_running_trials_have_series_with_their_names_and_states_are_counted(prom
     states = {series["metric"]["state"]: int(series["value"][1]) for series in query(prometheus, "ray_sweep_trials")}
     assert sum(states.values()) == 4
     assert states["running"] >= len(running)
+
+
+def perplexities(prometheus: str) -> set[str]:
+    """The names of the trials that have a perplexity now."""
+    return {series["metric"]["trial"] for series in query(prometheus, "ray_sweep_trial_validation_perplexity")}
+
+
+@pytest.mark.timeout(240)
+def test_the_series_of_a_trial_that_was_stopped_ends(prometheus: str, storage: Path) -> None:
+    before = wait_for(lambda: perplexities(prometheus), timeout_s=120, what="a first metric")
+    stopped = min(before)
+    with open_store(str(storage / "results.db")) as store:
+        (study,) = store.studies()
+        (trial_id,) = (row.trial_id for row in store.trials(study.key) if row.name == stopped)
+        store.ask_to_stop(trial_id)
+    wait_for(lambda: stopped not in perplexities(prometheus), timeout_s=60, what="the end of its series")
+    after = wait_for(lambda: perplexities(prometheus) - before, timeout_s=60, what="a metric of the next trial")
+    assert stopped not in after
 
 
 def test_service_discovery_asks_for_the_token(dashboard: str, monkeypatch: pytest.MonkeyPatch) -> None:
