@@ -23,6 +23,12 @@ def open_sinks(wanted: Sequence[str], key: StudyKey, storage: Path) -> list[Sink
     return [_opened(*each.partition("=")[::2], key=key, storage=storage) for each in dict.fromkeys(wanted)]
 
 
+def check_places(wanted: Sequence[str]) -> None:
+    """Raise UserError, without it, where a password would be shown with one of these."""
+    for each in wanted:
+        _check_no_password(each.partition("=")[2])
+
+
 def _opened(name: str, place: str, *, key: StudyKey, storage: Path) -> Sink:
     if name == "mlflow":
         return _mlflow(place or os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{storage}/mlflow.db", key)
