@@ -130,6 +130,13 @@ def test_the_series_of_a_trial_that_was_stopped_ends(prometheus: str, storage: P
     assert stopped not in after
 
 
+@pytest.mark.usefixtures("dashboard")
+def test_no_process_looks_for_a_log_that_nobody_asked_for(storage: Path) -> None:
+    with open_store(str(storage / "results.db")) as store:
+        wait_for(lambda: store.studies()[0].counts["running"], timeout_s=60, what="a running trial")
+    assert sorted(path.name for path in storage.glob("looked for *")) == []
+
+
 def test_service_discovery_asks_for_the_token(dashboard: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.orchestrator.watched.token", lambda: "wrong")
     with pytest.raises(urllib.error.HTTPError, match="403"):
