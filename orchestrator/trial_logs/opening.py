@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from orchestrator.store.records import StudyKey
-from orchestrator.trial_logs.sink import Sink
+from orchestrator.trial_logs.sink import Sink, reason
 from trainables.errors import UserError
 
 FORMS = "mlflow, mlflow=URI or tensorboard"
@@ -54,9 +54,8 @@ def _mlflow(uri: str, key: StudyKey) -> Sink:
     try:
         return MLflow(key, uri)
     except Exception as error:  # MLflow's stores raise their own kinds: databases', HTTP's, MLflow's
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:300].rstrip(".:")
         raise UserError(
-            f"--log-to mlflow cannot use {uri} ({reason}): see that it is the address of an MLflow tracking "
+            f"--log-to mlflow cannot use {uri} ({reason(error)}): see that it is the address of an MLflow tracking "
             "server that runs and lets you in, or name another one with --log-to mlflow=URI."
         ) from error
 
