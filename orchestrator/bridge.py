@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import Any, Self
 
 from orchestrator.assignment import Assignment
@@ -51,9 +51,10 @@ class Bridge:
         keeper: LeaseKeeper,
         steering: Steering,
         needs: MemoryNeeds,
-        watch: Callable[[Sequence[int]], None] | None = None,
+        watch: Callable[[Sequence[int], Set[str]], None] | None = None,
     ) -> None:
-        """`watch` is told at every step how many trials each pack has that is with a worker, or on its way to one."""
+        """`watch` is told at every step how many trials each pack has that is with a worker, or on its way to one, and
+        the ids of the trials that workers are at."""
         self.dispatcher, self._interrupt, self._keeper = dispatcher, interrupt, keeper
         self._steering, self._needs, self._watch = steering, needs, watch
         self._error: Exception | None = None
@@ -98,7 +99,7 @@ class Bridge:
 
         self.guard(action)
         if self._watch is not None:
-            self._watch([parcel.size for parcel in self._parcels.values()])
+            self._watch([parcel.size for parcel in self._parcels.values()], self.dispatcher.running)
         return given_up
 
     def send(self, key: str) -> Parcel | None:

@@ -62,6 +62,7 @@ def _as_run_reads(typed: list[str]) -> dict[str, object]:
 def _check(parameters: dict[str, object]) -> str:
     """The study; raises UserError for what cannot be read from the cluster, or must not be shown by it."""
     from orchestrator.store.address import has_secret
+    from orchestrator.trial_logs.opening import check_places
 
     if parameters["address"] is not None:
         raise UserError("submit takes one --address, that of the cluster's dashboard.")
@@ -71,6 +72,8 @@ def _check(parameters: dict[str, object]) -> str:
             "Ray shows a job's command line to everyone who may see the cluster, so submit takes no password in "
             "--store: leave it out, and put it into the file that PGPASSFILE names (~/.pgpass) on the cluster's head."
         )
+    log_to = parameters["log_to"]
+    check_places([str(each) for each in log_to] if isinstance(log_to, list | tuple) else [])
     study = str(parameters["study"])
     paths = [(f"--{name.replace('_', '-')}", parameters[name]) for name in PATHS]
     if study.endswith(".py") or "/" in study:

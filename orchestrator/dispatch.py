@@ -141,6 +141,11 @@ class Dispatcher:
         """How many trials are ours by the store: claimed, and neither ended nor given back."""
         return len(self._held)
 
+    @property
+    def running(self) -> set[str]:
+        """The ids of the trials that workers are at, as far as they have told."""
+        return {flight.running for flight in self._flights.values() if flight.running is not None}
+
     def next_pack(self, key: str) -> Pack | None:
         """Claim and hand out the next pack under the name `key`; None while there is nothing to hand out."""
         if len(self._flights) >= self._most_flights:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from statistics import fmean
 
 from ray.util.metrics import Gauge
@@ -54,14 +54,14 @@ class SweepMetrics(Silent):
 
     @override
     def started(self, trial_id: str, name: str) -> None:
-        """Its series begin with its first epoch."""
+        """Its series begin with its next epoch."""
         self._names[trial_id] = name
+        self._latest.pop(trial_id, None)
 
     @override
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
         """Its series go on."""
-        if trial_id in self._names:
-            self._latest[trial_id] = metrics
+        self._latest[trial_id] = metrics
 
     @override
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
@@ -69,8 +69,12 @@ class SweepMetrics(Silent):
         self._names.pop(trial_id, None)
         self._latest.pop(trial_id, None)
 
-    def refresh(self, pack_sizes: Sequence[int]) -> None:
-        """Set all gauges, unless that was a moment ago. `pack_sizes`: trials of each pack that is with a worker."""
+    def refresh(self, pack_sizes: Sequence[int], running: Set[str]) -> None:
+        """Set all gauges, unless that was a moment ago.
+
+        `pack_sizes`: trials of each pack that is with a worker; `running`: the ids of those that workers are at, which
+        a trial whose worker died, or that somebody asked to stop, is not.
+        """
         now_s = time.monotonic()
         if now_s < self._refresh_s:
             return
@@ -79,7 +83,8 @@ class SweepMetrics(Silent):
             self._count()
         for state, count in self._counts.items():
             self._trials.set(count, {**self._tags, "state": state})
-        for trial_id, latest in self._latest.items():
+        for trial_id in running & self._latest.keys():
+            latest = self._latest[trial_id]
             tags = {**self._tags, "trial": self._names[trial_id]}
             self._perplexity.set(math.exp(latest.valid_loss), tags)
             if latest.seconds > 0:

@@ -17,6 +17,7 @@ from typing import Any
 
 import ray
 from ray import tune
+from ray.air._internal import usage
 from ray.exceptions import RayActorError
 from ray.tune.experiment import Trial
 from ray.tune.progress_reporter import TrialProgressCallback
@@ -160,6 +161,8 @@ def _fit(bridge: Bridge, options: ScheduleOptions, run_trial: RunTrial | None, m
         return tune.PlacementGroupFactory([{**bundle, "memory": memory} if memory else bundle])
 
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = MOST_PENDING
+    # For its usage statistics, which are off, Tune would import MLflow and others wherever they are installed.
+    usage.tag_callbacks = _count_nothing
     with scratch_folder("sweep-tune-") as folder:
         tuner = tune.Tuner(
             tune.with_resources(make_trainable(job), resources),
@@ -182,6 +185,11 @@ def _fit(bridge: Bridge, options: ScheduleOptions, run_trial: RunTrial | None, m
             tuner.fit()
         finally:
             bridge.raise_error()
+
+
+def _count_nothing(callbacks: object) -> bool:  # noqa: ARG001  (the signature of what it replaces)
+    """In place of Tune's counting of callbacks."""
+    return False
 
 
 def _name(trial: Trial) -> str:

@@ -115,7 +115,7 @@ def make_trainable(job: Job) -> Callable[[dict[str, Any]], None]:
 
 
 def _call_this_process(name: str) -> None:
-    """Give this process the name under which the dashboard, ps and nvidia-smi show it."""
+    """Give this process the name under which the dashboard and ps show it."""
     setproctitle(f"ray::{name}")
 
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 from orchestrator.progress import Silent
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial, StudyKey
-from orchestrator.trial_logs.sink import Sink, numbers
+from orchestrator.trial_logs.sink import Sink, numbers, reason
 from trainables.outcome import EpochMetrics, TrialOutcome
 
 OPEN = ("planned", "running")
@@ -77,10 +77,6 @@ class TrialLogs(Silent):
             except Exception as error:  # a log's server, disk or package: no trial's trouble, and no reason to stop
                 self._sinks.remove(sink)
                 self._note(
-                    f"{sink.name} at {sink.place} takes nothing more ({_reason(error)}): the sweep goes on, and the "
+                    f"{sink.name} at {sink.place} takes nothing more ({reason(error)}): the sweep goes on, and the "
                     "same command, typed again, writes there what is missing."
                 )
-
-
-def _reason(error: Exception) -> str:
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:200].rstrip(".:")

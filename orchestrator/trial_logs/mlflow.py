@@ -11,9 +11,10 @@ SETTINGS = {
     "MLFLOW_DISABLE_TELEMETRY": "true",
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",
     "MLFLOW_HTTP_REQUEST_TIMEOUT": "10",
+    "MLFLOW_LOGGING_LEVEL": "WARNING",
 }
-"""What MLflow is told by environment, where the user says nothing else: no telemetry, and no long wait for a server
-that is gone, since the driver waits too."""
+"""What MLflow is told by environment, where the user says nothing else: no telemetry, no lines about the tables that it
+makes, and no long wait for a server that is gone, since the driver waits too."""
 for _name, _value in SETTINGS.items():
     os.environ.setdefault(_name, _value)  # read when MLflow is imported
 

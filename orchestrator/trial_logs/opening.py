@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from orchestrator.store.records import StudyKey
-from orchestrator.trial_logs.sink import Sink
+from orchestrator.trial_logs.sink import Sink, reason
 from trainables.errors import UserError
 
 FORMS = "mlflow, mlflow=URI or tensorboard"
@@ -21,6 +21,12 @@ def open_sinks(wanted: Sequence[str], key: StudyKey, storage: Path) -> list[Sink
     with a password in it.
     """
     return [_opened(*each.partition("=")[::2], key=key, storage=storage) for each in dict.fromkeys(wanted)]
+
+
+def check_places(wanted: Sequence[str]) -> None:
+    """Raise UserError, without it, where a password would be shown with one of these."""
+    for each in wanted:
+        _check_no_password(each.partition("=")[2])
 
 
 def _opened(name: str, place: str, *, key: StudyKey, storage: Path) -> Sink:
@@ -48,9 +54,8 @@ def _mlflow(uri: str, key: StudyKey) -> Sink:
     try:
         return MLflow(key, uri)
     except Exception as error:  # MLflow's stores raise their own kinds: databases', HTTP's, MLflow's
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__)[:300].rstrip(".:")
         raise UserError(
-            f"--log-to mlflow cannot use {uri} ({reason}): see that it is the address of an MLflow tracking "
+            f"--log-to mlflow cannot use {uri} ({reason(error)}): see that it is the address of an MLflow tracking "
             "server that runs and lets you in, or name another one with --log-to mlflow=URI."
         ) from error
 

@@ -80,6 +80,15 @@ def test_secrets_are_files_and_no_value_stands_in_the_compose_file() -> None:
     assert all(set(secret) == {"file"} for secret in compose()["secrets"].values())
 
 
+def test_postgres_is_set_up_by_its_password_also_on_a_local_socket() -> None:
+    """Its image's first start connects there as another user than the system's, which `peer` would refuse."""
+    (stateful,) = kubernetes("StatefulSet").values()
+    there = {each["name"]: each["value"] for each in stateful["template"]["spec"]["containers"][0]["env"]}
+    here = compose()["services"]["postgres"]["environment"]
+    wanted = "--auth-host=scram-sha-256 --auth-local=scram-sha-256"
+    assert here["POSTGRES_INITDB_ARGS"] == there["POSTGRES_INITDB_ARGS"] == wanted
+
+
 def test_the_nodes_of_the_compose_file_can_write_to_results_and_scratch_only() -> None:
     services = compose()["services"]
     for name in ("head", "worker"):

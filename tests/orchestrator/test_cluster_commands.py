@@ -21,6 +21,10 @@ RUN = RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sh
         (["gss_grid"], "give --storage as an absolute path"),
         (["gss_grid", "--storage", "/shared", "--store", "postgresql://u:secret@h/d"], "takes no password in --store"),
         (["gss_grid", "--storage", "/shared", "--store", "postgresql://u@h/d?password=secret"], "takes no password"),
+        (
+            ["gss_grid", "--storage", "/shared", "--log-to", "mlflow=http://u:secret@h:5000"],
+            "no address with a password",
+        ),
         (["my_study.py", "--storage", "/shared"], "give the study as an absolute path"),
         (["gss_grid", "--storage", "/shared", "--address", "10.0.0.1:6379"], "http://HOST:8265"),
         (["gss_grid", "--storage", "/shared", "--address", "http://127.0.0.1:9"], "No Ray job interface"),

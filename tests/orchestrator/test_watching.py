@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from orchestrator.store.opening import open_store
 from tests.orchestrator.command import ROOT
 from tests.orchestrator.report.browser import EXECUTABLE, Browser
 from tests.orchestrator.watched import TRIAL, get_json, running_sweep, token, wait_for
@@ -25,8 +26,13 @@ EXPRESSIONS = [target["expr"] for panel in GRAFANA["panels"] for target in panel
 
 
 @pytest.fixture(scope="module")
-def dashboard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with running_sweep(tmp_path_factory.mktemp("sweep")) as address:
+def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sweep")
+
+
+@pytest.fixture(scope="module")
+def dashboard(storage: Path) -> Iterator[str]:
+    with running_sweep(storage) as address:
         yield address
 
 
@@ -106,10 +112,38 @@ def test_running_trials_have_series_with_their_names_and_states_are_counted(prom
     assert states["running"] >= len(running)
 
 
+def perplexities(prometheus: str) -> set[str]:
+    """The names of the trials that have a perplexity now."""
+    return {series["metric"]["trial"] for series in query(prometheus, "ray_sweep_trial_validation_perplexity")}
+
+
+@pytest.mark.timeout(240)
+def test_the_series_of_a_trial_that_was_stopped_ends(prometheus: str, storage: Path) -> None:
+    before = wait_for(lambda: perplexities(prometheus), timeout_s=120, what="a first metric")
+    stopped = min(before)
+    with open_store(str(storage / "results.db")) as store:
+        (study,) = store.studies()
+        (trial_id,) = (row.trial_id for row in store.trials(study.key) if row.name == stopped)
+        store.ask_to_stop(trial_id)
+    wait_for(lambda: stopped not in perplexities(prometheus), timeout_s=60, what="the end of its series")
+    after = wait_for(lambda: perplexities(prometheus) - before, timeout_s=60, what="a metric of the next trial")
+    assert stopped not in after
+
+
+@pytest.mark.usefixtures("dashboard")
+def test_no_process_looks_for_a_log_that_nobody_asked_for(storage: Path) -> None:
+    with open_store(str(storage / "results.db")) as store:
+        wait_for(lambda: store.studies()[0].counts["running"], timeout_s=60, what="a running trial")
+    assert sorted(path.name for path in storage.glob("looked for *")) == []
+
+
 def test_service_discovery_asks_for_the_token(dashboard: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.orchestrator.watched.token", lambda: "wrong")
-    with pytest.raises(urllib.error.HTTPError, match=r"40[13]"):
+    with pytest.raises(urllib.error.HTTPError, match="403"):
         get_json(f"{dashboard}/api/prometheus/sd")
+
+
+LOGIN = "document.querySelector('[role=dialog]')"
 
 
 def two_names(text: str) -> set[str]:
@@ -127,12 +161,15 @@ def text_of(browser: Browser) -> str:
 def test_the_dashboard_tells_the_trials_apart(dashboard: str, tmp_path: Path) -> None:
     with Browser(tmp_path / "profile") as browser:
         browser.open(f"{dashboard}/#/cluster", width=1700)
-        field = "document.querySelector('[role=dialog] input')"
-        wait_for(lambda: browser.evaluate(f"{field} !== null"), timeout_s=60, what="the login")
+        wait_for(lambda: browser.evaluate(f"{LOGIN} !== null"), timeout_s=60, what="the login")
         assert not TRIAL.search(text_of(browser))
-        browser.evaluate(f"{field}.focus()")
+        browser.evaluate(f"{LOGIN}.querySelector('input').focus()")
         browser.call("Input.insertText", text=token())
-        browser.evaluate("document.querySelector('[role=dialog] button:last-of-type').click()")
+        submit = f"[...{LOGIN}.querySelectorAll('button')].find(button => button.textContent === 'Submit')"
+        wait_for(lambda: not browser.evaluate(f"{submit}.disabled"), timeout_s=10, what="a button that takes the token")
+        browser.events.clear()
+        browser.evaluate(f"{submit}.click()")
+        browser.wait_for_load()
         names = wait_for(
             lambda: two_names(text_of(browser)),
             timeout_s=90,

@@ -20,17 +20,27 @@ from orchestrator.address import token_path
 from tests.orchestrator.command import ROOT, environment
 
 T = TypeVar("T")
+LOGS = ("mlflow", "tensorboard", "tensorboardX")
 TRIAL = re.compile(r"gss c=\S+ k=\S+")
 """Names of the sweep's trials."""
 
 
 @contextmanager
 def running_sweep(folder: Path) -> Iterator[str]:
-    """The four corners of gss_grid with more epochs than anyone waits for; yields the address of Ray's dashboard."""
+    """The four corners of gss_grid with more epochs than anyone waits for; yields the address of Ray's dashboard.
+
+    Packages of `LOGS` are not there for it; a process of it that looks for one leaves `looked for NAME` in the folder.
+    """
+    absent = folder / "absent"
+    absent.mkdir()
+    for name in LOGS:
+        mark = f"open({str(folder / f'looked for {name}')!r}, 'w').close()"
+        (absent / f"{name}.py").write_text(f"{mark}\nraise ModuleNotFoundError(name={name!r})\n")
+    path = os.pathsep.join(filter(None, (str(absent), os.environ.get("PYTHONPATH"))))
     command = [sys.executable, "-u", str(ROOT / "sweep.py"), "gss_grid", "--scale", "smoke", "--storage", str(folder)]
     process = subprocess.Popen(
         [*command, "--set", "training.epochs=100000", "--max-concurrent", "2"],
-        env={**environment(), "RAY_metrics_report_interval_ms": "1000"},
+        env={**environment(), "RAY_metrics_report_interval_ms": "1000", "PYTHONPATH": path},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -88,6 +88,10 @@ class Browser:
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.events.clear()
         self.call("Page.navigate", url=url)
+        self.wait_for_load()
+
+    def wait_for_load(self) -> None:
+        """Wait until a page has been loaded since `events` was cleared."""
         while not any(event.get("method") == "Page.loadEventFired" for event in self.events):
             self.events.append(self._receive())
 

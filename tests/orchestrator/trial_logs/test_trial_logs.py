@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import math
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from orchestrator.store.records import RunRecord, StudyKey
 from orchestrator.trial_logs.listener import TrialLogs
 from orchestrator.trial_logs.opening import open_sinks
 from orchestrator.trial_logs.sink import Sink
-from tests.orchestrator.command import ROOT, sweep
+from tests.orchestrator.command import sweep
 from tests.orchestrator.scripted_trials import SOUND, planned
 from trainables.errors import UserError
 from trainables.outcome import EpochMetrics, TrialOutcome
@@ -155,12 +153,3 @@ def test_an_mlflow_server_that_is_not_there_ends_the_command_before_any_trial(tm
     assert answer.returncode == 2, answer.stdout + answer.stderr
     assert answer.stderr.strip().splitlines()[-1].startswith("error: --log-to mlflow cannot use http://127.0.0.1:1 (")
     assert not (tmp_path / "results.db").exists()
-
-
-def test_what_is_off_is_not_imported() -> None:
-    program = (
-        "import sys, orchestrator.run_commands, orchestrator.sweep, orchestrator.missing; "
-        "print([name for name in ('mlflow', 'tensorboard', 'tensorboardX') if name in sys.modules])"
-    )
-    answer = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "[]"
