@@ -225,6 +225,7 @@ def cluster(folder: Path, cpus: int = 1, workers: Sequence[str] = ("second", "th
             "RAY_AUTH_TOKEN_PATH": str(token),
             "RAY_USAGE_STATS_ENABLED": "0",
             "PGPASSFILE": str(pgpass),
+            "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
             "PYTHONPATH": str(ROOT),
             "OMP_NUM_THREADS": "1",
             "COLUMNS": "200",
