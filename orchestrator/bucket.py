@@ -113,9 +113,14 @@ class Bucket:
         return found
 
     def get(self, key: str, path: Path) -> None:
-        """Copy an object to a file, which is not whole before this returns."""
+        """Copy an object to a file, which is not whole before this returns. Raises UnreachableError if it is gone."""
         with self._trouble("read"):
-            _files().get_file(self._path(key), str(path))
+            try:
+                _files().get_file(self._path(key), str(path))
+            except FileNotFoundError as error:
+                raise UnreachableError(
+                    f"{self._path(key)} was removed while it was read: type the same command again"
+                ) from error
 
     def put(self, path: Path, key: str) -> None:
         """Copy a file to an object, which is there when this returns; nothing where the file has vanished."""

@@ -113,7 +113,7 @@ class Mirror:
                     copy.push()
                 raise
             patiently(copy.push)
-            shutil.rmtree(copy.folder)
+            shutil.rmtree(copy.folder, ignore_errors=True)
 
     def fetch_cards(self, name: str) -> None:
         """Bring the files `name` of all reports here, for the page over them."""
@@ -140,6 +140,7 @@ class _WorkingCopy:
     def __init__(self, bucket: Bucket, trial_id: str, folder: Path, *, owned: bool) -> None:
         self.folder = folder
         self._bucket, self._trial_id, self._owned = bucket, trial_id, owned
+        self._name = b""
         self._there: dict[str, tuple[int, int]] = {}
         """What the store has of this folder: names, with the times and sizes of the files here."""
 
@@ -149,21 +150,21 @@ class _WorkingCopy:
         Those that a killed worker left here count where nobody has worked on the trial since, elsewhere: then they are
         further on than the store's, or the same.
         """
-        names = self._bucket.names(_key(self._trial_id)).keys() - {OWNER}
-        owner = self._owner()
-        ours = owner is not None and owner == self._name()
-        if ours and self._progress() >= (RESULT in names, _newest(names)):
+        owner, names = self._owner(), self._names()
+        if self._left_here(owner) and self._progress() >= (RESULT in names, _newest(names)):
             # Those of the store that are gone here are removed by the next push.
             self._there = dict.fromkeys(names, (0, 0))
             return
-        shutil.rmtree(self.folder, ignore_errors=True)
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
         self.folder.mkdir()
         if self._owned or owner is None:
             owner = secrets.token_hex(8).encode()
             self._bucket.write(_key(self._trial_id, OWNER), owner)
-        for name in names:
+        for name in self._names():  # anew: the one that had the trial may have gone on until now
             self._bucket.get(_key(self._trial_id, name), self.folder / name)
         self._there = self._here()
+        self._name = owner
         write_file(self.folder / NAME, owner)
 
     def push(self) -> None:
@@ -190,7 +191,7 @@ class _WorkingCopy:
         (self.folder / fence.NAME).unlink(missing_ok=True)
 
     def _require_ours(self) -> None:
-        if self._owned and self._owner() != self._name():
+        if self._owned and self._owner() != self._name:
             raise TakenOverError(
                 f"another worker has started this trial in {self._bucket.url} since: let commands that share a "
                 "--storage share a --store too"
@@ -200,11 +201,16 @@ class _WorkingCopy:
         key = _key(self._trial_id, OWNER)
         return self._bucket.read([key]).get(key)
 
-    def _name(self) -> bytes | None:
+    def _names(self) -> set[str]:
+        return self._bucket.names(_key(self._trial_id)).keys() - {OWNER}
+
+    def _left_here(self, owner: bytes | None) -> bool:
+        """Whether there is a whole working copy here, and it is the owner."""
         try:
-            return (self.folder / NAME).read_bytes()
+            self._name = (self.folder / NAME).read_bytes()
         except FileNotFoundError:
-            return None
+            return False
+        return self._name == owner
 
     def _here(self) -> dict[str, tuple[int, int]]:
         """The files in the folder with their times and sizes; not those of the machine, nor what is half written."""
