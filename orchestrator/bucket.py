@@ -9,23 +9,46 @@ from __future__ import annotations
 import functools
 import re
 import secrets
-from collections.abc import Iterable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from orchestrator.events import DISK_TROUBLES
 from trainables.errors import UserError
 
 SCHEME = "s3://"
 URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/[A-Za-z0-9!_.*'()=+/-]*)?")
-CONNECT_S, READ_S = 10, 60
-"""Longest silences of the server, seconds; the client tries five times."""
+CONNECT_S, READ_S = 10, 30
+"""Longest silences of the server, seconds."""
+TRIES = 3
+"""Of each request, a second or two apart."""
+AWAY_S = 300.0
+"""For so long a trial that starts or ends waits for a store that does not answer; then the sweep stops."""
+AGAIN_S = 2.0
+T = TypeVar("T")
 
 
 class BucketError(UserError):
     """The object store does not do what is asked of it."""
+
+
+class UnreachableError(BucketError):
+    """The store does not answer, or not sensibly: it may be back in a while."""
+
+
+def patiently(action: Callable[[], T]) -> T:
+    """Do it, and where the store is away again until it is back. Raises BucketError after `AWAY_S`."""
+    deadline_s = time.monotonic() + AWAY_S
+    while True:
+        try:
+            return action()
+        except UnreachableError:
+            if time.monotonic() >= deadline_s:
+                raise
+        time.sleep(AGAIN_S)
 
 
 def is_url(text: str) -> bool:
@@ -55,10 +78,8 @@ class Bucket:
 
     def check(self) -> None:
         """List, write, read and delete. Raises BucketError for the first of them that cannot be."""
-        bucket, _, prefix = self.url.removeprefix(SCHEME).partition("/")
         probe = f".writable-{secrets.token_hex(8)}"
-        with self._trouble("listed"):
-            _files().call_s3("list_objects_v2", Bucket=bucket, Prefix=prefix, MaxKeys=1)
+        self.names("")
         self.write(probe, b"x")
         if self.read([probe]) != {probe: b"x"}:
             raise BucketError(f"{self.url} does not give back what was just written to it: use another object store")
@@ -67,22 +88,13 @@ class Bucket:
 
     def names(self, folder: str) -> dict[str, str]:
         """What lies directly in a folder: each object's name, and a mark that changes with its content."""
-        with self._trouble("listed"):
-            try:
-                entries = _files().ls(self._path(folder), detail=True, refresh=True)
-            except FileNotFoundError:
-                return {}
-        files = [entry for entry in entries if entry["type"] == "file"]
-        return {entry["name"].rpartition("/")[2]: f"{entry['ETag']} {entry['size']}" for entry in files}
+        listed = self._list(f"{folder}/" if folder else "", Delimiter="/")
+        return {each["Key"].rpartition("/")[2]: f"{each['ETag']} {each['Size']}" for each in listed}
 
     def below(self, folder: str) -> list[str]:
         """The keys of all objects in a folder and its folders, from this bucket's own root."""
-        root = self._path("").removeprefix(SCHEME)
-        with self._trouble("listed"):
-            try:
-                return [path.removeprefix(root) for path in _files().find(self._path(folder), refresh=True)]
-            except FileNotFoundError:
-                return []
+        root = len(self._inside(""))
+        return [each["Key"][root:] for each in self._list(f"{folder}/")]
 
     def read(self, keys: Iterable[str]) -> dict[str, bytes]:
         """The objects of these keys, several at a time; those that are absent are left out."""
@@ -101,9 +113,14 @@ class Bucket:
         return found
 
     def get(self, key: str, path: Path) -> None:
-        """Copy an object to a file, which is not whole before this returns."""
+        """Copy an object to a file, which is not whole before this returns. Raises UnreachableError if it is gone."""
         with self._trouble("read"):
-            _files().get_file(self._path(key), str(path))
+            try:
+                _files().get_file(self._path(key), str(path))
+            except FileNotFoundError as error:
+                raise UnreachableError(
+                    f"{self._path(key)} was removed while it was read: type the same command again"
+                ) from error
 
     def put(self, path: Path, key: str) -> None:
         """Copy a file to an object, which is there when this returns; nothing where the file has vanished."""
@@ -125,39 +142,67 @@ class Bucket:
             with self._trouble("deleted from"):
                 _files().rm_file(self._path(key))
 
+    def _list(self, key: str, **how: str) -> list[Mapping[str, Any]]:
+        """The objects whose keys begin so, as the store describes them, a thousand in an answer."""
+        found: list[Mapping[str, Any]] = []
+        with self._trouble("listed"):
+            while True:
+                page = _files().call_s3("list_objects_v2", Bucket=self._name, Prefix=self._inside(key), **how)
+                # An object whose name is a folder's stands for that folder where it is empty.
+                found += [each for each in page.get("Contents", ()) if not each["Key"].endswith("/")]
+                if not page.get("IsTruncated"):
+                    return found
+                how["ContinuationToken"] = page["NextContinuationToken"]
+
     def _path(self, key: str) -> str:
         return f"{self.url}/{key}"
+
+    @property
+    def _name(self) -> str:
+        return self.url.removeprefix(SCHEME).partition("/")[0]
+
+    def _inside(self, key: str) -> str:
+        """The key within the whole bucket."""
+        return self._path(key).removeprefix(f"{SCHEME}{self._name}/")
 
     @contextmanager
     def _trouble(self, doing: str) -> Iterator[None]:
         """Raises BucketError where the store or the way to it fails; a fault of this machine's disk is let through."""
         _files()  # says it in a sentence where the client is not installed
+        from aiohttp import ClientError as HttpError
         from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
 
         try:
             yield
-        except (BotoCoreError, ClientError, OSError) as error:
+        except (BotoCoreError, ClientError, HttpError, ResponseParserError, OSError, ValueError) as error:
             if isinstance(error, OSError) and (error.filename is not None or error.errno in DISK_TROUBLES):
                 raise
-            raise BucketError(f"{self.url} cannot be {doing}: {_reason(error, self.url)}") from error
+            raise self._explained(doing, error) from error
 
+    def _explained(self, doing: str, error: Exception) -> BucketError:
+        """Why, and what to do."""
+        from botocore.exceptions import NoCredentialsError, PartialCredentialsError, ProfileNotFound
 
-def _reason(error: Exception, url: str) -> str:
-    """Why, and what to do."""
-    from botocore.exceptions import NoCredentialsError, PartialCredentialsError
-
-    keys = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws"
-    bucket = url.removeprefix(SCHEME).partition("/")[0]
-    if isinstance(error, FileNotFoundError):
-        return f"there is no bucket {bucket}: create it, or name another one"
-    if isinstance(error, NoCredentialsError | PartialCredentialsError):
-        return f"there are no credentials: give them by {keys}, on every machine of a cluster"
-    first = next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".")
-    # Of an address only the server and the object: no user, and no query that nobody typed.
-    said = re.sub(r"\?[^\s\"]*", "", re.sub(r"://[^/@\s]*@", "://", first))
-    if isinstance(error, PermissionError):
-        return f"the store refuses these credentials ({said}): see {keys}, and what their owner may do in {bucket}"
-    return f"{said}: see that the store runs and that AWS_ENDPOINT_URL is right, then type the same command again"
+        what, keys = f"{self.url} cannot be {doing}", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws"
+        first = next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".")
+        # Of an address only the server and the object: no user, and no query that nobody typed.
+        said = re.sub(r"\?[^\s\"]*", "", re.sub(r"://[^/@\s]*@", "://", first))
+        if isinstance(error, FileNotFoundError):
+            return BucketError(f"{what}: there is no bucket {self._name}: create it, or name another one")
+        if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound):
+            return BucketError(f"{what}: there are no credentials ({said}): give them by {keys}, on every machine")
+        if isinstance(error, PermissionError):
+            return BucketError(
+                f"{what}: the store refuses these credentials ({said}): see {keys}, and what their owner may do in "
+                f"{self._name}"
+            )
+        if isinstance(error, ValueError):
+            return BucketError(f"{what}: {said}: AWS_ENDPOINT_URL takes an address such as https://s3.example.org")
+        return UnreachableError(
+            f"{what}: {said}: see that the store runs and that AWS_ENDPOINT_URL is right, then type the same command "
+            "again"
+        )
 
 
 @functools.cache
@@ -169,8 +214,10 @@ def _files() -> Any:
         raise UserError(
             f"a place {SCHEME}... needs the package s3fs: install it on every machine with pip install '.[s3]'"
         ) from error
-    return s3fs.S3FileSystem(
+    files = s3fs.S3FileSystem(
         use_listings_cache=False,
         skip_instance_cache=True,
-        config_kwargs={"connect_timeout": CONNECT_S, "read_timeout": READ_S},
+        config_kwargs={"connect_timeout": CONNECT_S, "read_timeout": READ_S, "retries": {"total_max_attempts": TRIES}},
     )
+    files.retries = 2  # around those of the request itself
+    return files

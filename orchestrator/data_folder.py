@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from orchestrator.bucket import Bucket, is_url
+from orchestrator.bucket import Bucket, is_url, patiently
 from orchestrator.cache import cache_folder
 from trainables.corpora.known import KNOWN, WORD_SIMILARITY
 from trainables.files import write_file
@@ -56,9 +56,9 @@ class DataFolder:
                     part = folder / f"{file}.part"
                     self.bucket.get(f"{folder.name}/{file}", part)
                     os.replace(part, folder / file)
-            for path in folder.glob("*.txt"):
-                if path.name not in listed:
-                    path.unlink()
+            # What was downloaded here, and is not there yet, stays.
+            for file in known.keys() - listed.keys():
+                (folder / file).unlink(missing_ok=True)
             write_file(folder / MARKS, json.dumps(listed).encode())
 
 
@@ -87,7 +87,7 @@ def on_this_machine(runtime: Runtime, data: DataFolder | None) -> Runtime:
 
 @functools.cache
 def _fetched(data: DataFolder) -> Path:
-    return data.fetch()
+    return patiently(data.fetch)
 
 
 def _marks(folder: Path) -> dict[str, str]:

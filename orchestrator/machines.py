@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -95,7 +96,7 @@ def check_storage(options: ScheduleOptions, machines: Sequence[dict[str, Any]]) 
 
 def _check_bucket(bucket: Bucket, machines: Sequence[dict[str, Any]]) -> None:
     """Raise UserError where a machine cannot use the object store, or does not find there what this one wrote."""
-    marker = f".seen-from-everywhere-{os.getpid()}"
+    marker = f".seen-from-everywhere-{secrets.token_hex(8)}"
     bucket.write(marker, b"x")
     try:
         look = ray.remote(num_cpus=0)(_bucket_problem)

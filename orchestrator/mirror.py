@@ -12,13 +12,14 @@ import contextlib
 import secrets
 import shutil
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.bucket import Bucket, BucketError
+from orchestrator.bucket import Bucket, BucketError, patiently
 from orchestrator.cache import cache_folder
+from trainables import fence
 from trainables.files import write_file
 from trainables.result_files import locked, read_outcome
 from trainables.runtime import trial_directory
@@ -28,7 +29,10 @@ LOOK_S = 2.0
 RESULT = "result.json"
 RESULT_FILES = (RESULT, "spectrum.npy")
 OWNER = "owner"
-"""The object that names the worker whose files a trial takes: the one that started last."""
+"""The object that names the working copy whose files a trial takes: that of the worker that started last."""
+NAME = ".copy"
+"""The file in a working copy with its own name; written when it is whole."""
+NOT_COPIED = ("lock", fence.NAME)
 MANY = 100
 """Of so many trials, listing the store tells sooner than asking for each file which there are."""
 
@@ -80,34 +84,36 @@ class Mirror:
         self.bucket.remove([_key(trial_id, RESULT)])
 
     def forget(self, trial_id: str, *, checkpoints: bool) -> None:
-        """Remove the trial's result, and its checkpoints too where it is to start anew."""
+        """Remove the trial's result, and its checkpoints too where it is to start anew.
+
+        In that case it has no owner, and what killed workers left on whichever machine does not count.
+        """
         names = self.bucket.names(_key(trial_id))
         old = [name for name in names if name == RESULT or (checkpoints and name.startswith("checkpoint-"))]
-        self.bucket.remove(_key(trial_id, name) for name in old)
-        shutil.rmtree(self._scratch(trial_id), ignore_errors=True)
+        self.bucket.remove(_key(trial_id, name) for name in [*old, *([OWNER] if checkpoints else [])])
 
     @contextmanager
     def working(self, trial_id: str, *, owned: bool = True) -> Iterator[Path]:
         """The trial's folder on this machine, for as long as it is worked in; its files are in the store in the end.
 
         Only one process of a machine works in it: a second one waits. With `owned`, a worker elsewhere that has the
-        same trial loses it to this one. Raises BucketError where the store fails at the start or the end, and
-        TakenOverError at the end; in between it may be away.
+        same trial loses it to this one. Where the store is away at the start or the end, waits for it; in between it
+        is not needed. Raises BucketError where it does not come back or refuses, and TakenOverError at the end.
         """
         home = self._scratch(trial_id)
         home.mkdir(parents=True, exist_ok=True)
         with locked(home):
-            copy = _WorkingCopy(self.bucket, trial_id, home / "files", secrets.token_hex(8) if owned else None)
-            copy.take_over()
+            copy = _WorkingCopy(self.bucket, trial_id, home / "files", owned=owned)
+            patiently(copy.take_over)
             try:
-                with _repeated(copy.push):
+                with _repeated(copy):
                     yield copy.folder
             except BaseException:
                 with contextlib.suppress(BucketError, OSError):
                     copy.push()
                 raise
-            copy.push()
-            shutil.rmtree(copy.folder)
+            patiently(copy.push)
+            shutil.rmtree(copy.folder, ignore_errors=True)
 
     def fetch_cards(self, name: str) -> None:
         """Bring the files `name` of all reports here, for the page over them."""
@@ -131,26 +137,35 @@ class Mirror:
 class _WorkingCopy:
     """A trial's folder here and in the store."""
 
-    def __init__(self, bucket: Bucket, trial_id: str, folder: Path, token: str | None) -> None:
+    def __init__(self, bucket: Bucket, trial_id: str, folder: Path, *, owned: bool) -> None:
         self.folder = folder
-        self._bucket, self._trial_id, self._token = bucket, trial_id, token
+        self._bucket, self._trial_id, self._owned = bucket, trial_id, owned
+        self._name = b""
         self._there: dict[str, tuple[int, int]] = {}
         """What the store has of this folder: names, with the times and sizes of the files here."""
 
     def take_over(self) -> None:
-        """Own the trial, and have its newest files here: the store's, unless those here are further on."""
-        if self._token is not None:
-            self._bucket.write(_key(self._trial_id, OWNER), self._token.encode())
-        names = self._bucket.names(_key(self._trial_id)).keys() - {OWNER}
-        if self._progress() <= (RESULT in names, _newest(names)):
-            shutil.rmtree(self.folder, ignore_errors=True)
-            self.folder.mkdir()
-            for name in names:
-                self._bucket.get(_key(self._trial_id, name), self.folder / name)
-            self._there = self._here()
-        else:
+        """Own the trial, and have its newest files here.
+
+        Those that a killed worker left here count where nobody has worked on the trial since, elsewhere: then they are
+        further on than the store's, or the same.
+        """
+        owner, names = self._owner(), self._names()
+        if self._left_here(owner) and self._progress() >= (RESULT in names, _newest(names)):
             # Those of the store that are gone here are removed by the next push.
             self._there = dict.fromkeys(names, (0, 0))
+            return
+        if self.folder.exists():
+            shutil.rmtree(self.folder)
+        self.folder.mkdir()
+        if self._owned or owner is None:
+            owner = secrets.token_hex(8).encode()
+            self._bucket.write(_key(self._trial_id, OWNER), owner)
+        for name in self._names():  # anew: the one that had the trial may have gone on until now
+            self._bucket.get(_key(self._trial_id, name), self.folder / name)
+        self._there = self._here()
+        self._name = owner
+        write_file(self.folder / NAME, owner)
 
     def push(self) -> None:
         """Copy new and changed files, the result last, and remove from the store those that are gone here.
@@ -160,7 +175,8 @@ class _WorkingCopy:
         here = self._here()
         changed = [name for name in here if self._there.get(name) != here[name]]
         new = sorted(changed, key=lambda name: (name == RESULT, name))
-        gone = self._there.keys() - here.keys()
+        # A folder without a state of the trial has been cleared by somebody else.
+        gone = self._there.keys() - here.keys() if RESULT in here or _newest(here) else ()
         if new or gone:
             self._require_ours()
         for name in new:
@@ -170,19 +186,39 @@ class _WorkingCopy:
             self._bucket.remove([_key(self._trial_id, name)])
             del self._there[name]
 
+    def give_up(self) -> None:
+        """Have the worker stop at its next checkpoint: the trial is another's."""
+        (self.folder / fence.NAME).unlink(missing_ok=True)
+
     def _require_ours(self) -> None:
-        key = _key(self._trial_id, OWNER)
-        if self._token is not None and self._bucket.read([key]).get(key) != self._token.encode():
+        if self._owned and self._owner() != self._name:
             raise TakenOverError(
                 f"another worker has started this trial in {self._bucket.url} since: let commands that share a "
                 "--storage share a --store too"
             )
 
+    def _owner(self) -> bytes | None:
+        key = _key(self._trial_id, OWNER)
+        return self._bucket.read([key]).get(key)
+
+    def _names(self) -> set[str]:
+        return self._bucket.names(_key(self._trial_id)).keys() - {OWNER}
+
+    def _left_here(self, owner: bytes | None) -> bool:
+        """Whether there is a whole working copy here, and it is the owner."""
+        try:
+            self._name = (self.folder / NAME).read_bytes()
+        except FileNotFoundError:
+            return False
+        return self._name == owner
+
     def _here(self) -> dict[str, tuple[int, int]]:
-        """The files in the folder with their times and sizes; not the lock, nor what is half written."""
+        """The files in the folder with their times and sizes; not those of the machine, nor what is half written."""
         found = {}
+        left_out = NOT_COPIED if (self.folder / RESULT).exists() else (*NOT_COPIED, RESULT)
         for path in self.folder.iterdir():
-            if path.name != "lock" and not path.name.startswith("."):
+            # A result that comes while this looks is left for the next look, with the files that it speaks of.
+            if path.name not in left_out and not path.name.startswith("."):
                 with contextlib.suppress(FileNotFoundError):
                     about = path.stat()
                     found[path.name] = (about.st_mtime_ns, about.st_size)
@@ -190,22 +226,21 @@ class _WorkingCopy:
 
     def _progress(self) -> tuple[bool, str]:
         """How far the files here are: whether there is a final result, and the newest checkpoint."""
-        if not self.folder.is_dir():
-            return False, ""
         final = read_outcome(self.folder, self._trial_id) is not None
         return final, _newest(path.name for path in self.folder.iterdir())
 
 
 @contextmanager
-def _repeated(push: Callable[[], None]) -> Iterator[None]:
+def _repeated(copy: _WorkingCopy) -> Iterator[None]:
     """A thread that copies what is new, for as long as this lasts. What fails is tried again at the next look."""
     over = threading.Event()
 
     def keep() -> None:
         while not over.wait(LOOK_S):
             try:
-                push()
+                copy.push()
             except TakenOverError:
+                copy.give_up()
                 return
             except (BucketError, OSError):
                 continue

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
+from orchestrator.bucket import patiently
 from orchestrator.mirror import Mirror
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial
@@ -69,7 +70,7 @@ def record_outcome(
     its spectrum later.
     """
     if mirror is not None and outcome.state == "done":
-        mirror.fetch([outcome.trial_id])
+        patiently(lambda: mirror.fetch([outcome.trial_id]))
     try:
         spectrum = read_spectrum(storage, outcome) if outcome.state == "done" else None
     except UnusableResultError as error:

@@ -183,7 +183,7 @@ def _run_one(
         with job.working(config.trial_id) as directory:
             return _attempt(run_trial, config, directory, job, outbox, stop_above)
     except TakenOverError as error:
-        return TrialOutcome(trial_id=config.trial_id, state="failed", cause=str(error))
+        raise BrokenProcessError(str(error)) from error
     except OSError as error:
         if error.errno in DISK_TROUBLES:
             raise _DiskError(DISK_TROUBLES[error.errno]) from error

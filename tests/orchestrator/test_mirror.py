@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import pickle
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from orchestrator.assignment import Assignment
 from orchestrator.bucket import Bucket, BucketError, _files
 from orchestrator.data_folder import data_folder, on_this_machine
 from orchestrator.mirror import Mirror, TakenOverError
+from orchestrator.worker import BrokenProcessError, Job, run_pack
 from tests.orchestrator.object_store import ObjectStore, object_store
+from tests.orchestrator.scripted_trials import SOUND, planned
+from trainables.config import TrialConfig
 from trainables.errors import UserError
+from trainables.fence import Fence
 from trainables.files import write_file
 from trainables.outcome import TrialOutcome
 from trainables.result_files import write_outcome
@@ -66,7 +72,7 @@ def test_another_machine_goes_on_from_what_the_store_has(
     assert files(mirror, store) == {"checkpoint-000000000002.safetensors"}
     use(XDG_CACHE_HOME=str(tmp_path / "two"))
     with mirror.working(TRIAL) as folder:
-        assert {path.name: path.read_bytes() for path in folder.glob("*")} == {
+        assert {path.name: path.read_bytes() for path in folder.glob("[!.]*")} == {
             "checkpoint-000000000002.safetensors": b"two"
         }
         write_outcome(folder, DONE, None)
@@ -87,9 +93,20 @@ def test_checkpoints_are_copied_while_the_trial_runs(mirror: Mirror, store: Obje
                 time.sleep(0.1)
 
 
+def test_a_trial_that_ends_while_the_store_is_away_waits_for_it(mirror: Mirror, store: ObjectStore) -> None:
+    with mirror.working(TRIAL) as folder:
+        store.off()
+        back = threading.Timer(3, store.on)
+        back.start()
+        write_outcome(folder, DONE, None)
+    back.join()
+    assert files(mirror, store) == {"result.json"}
+
+
 def test_a_result_that_could_not_be_copied_is_on_the_disk_and_is_copied_the_next_time(
-    mirror: Mirror, store: ObjectStore
+    mirror: Mirror, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("orchestrator.bucket.AWAY_S", 0)
     with pytest.raises(BucketError, match=r"cannot be .*see that the store runs"), mirror.working(TRIAL) as folder:
         store.off()
         write_outcome(folder, DONE, None)
@@ -98,6 +115,38 @@ def test_a_result_that_could_not_be_copied_is_on_the_disk_and_is_copied_the_next
     with mirror.working(TRIAL) as folder:
         assert (folder / "result.json").is_file()
     assert files(mirror, store) == {"result.json"}
+
+
+@pytest.mark.parametrize("harm", ["cleared", "half written", "not whole"])
+def test_what_a_killed_worker_left_counts_only_where_it_is_whole(mirror: Mirror, harm: str) -> None:
+    name = "checkpoint-000000000001.safetensors"
+    with pytest.raises(RuntimeError), mirror.working(TRIAL) as folder:
+        write_file(folder / name, b"one")
+        mark = folder / ".copy"
+        assert mark.is_file()
+        raise RuntimeError
+    if harm == "cleared":
+        (folder / name).unlink()
+    elif harm == "half written":
+        (folder / name).rename(folder / f".{name}.1-2.tmp")
+    else:  # killed while the files were being brought here
+        mark.unlink()
+        (folder / name).write_bytes(b"o")
+    with mirror.working(TRIAL) as again:
+        assert (again / name).read_bytes() == b"one"
+
+
+def test_a_working_copy_that_is_cleared_meanwhile_takes_nothing_from_the_store(
+    mirror: Mirror, store: ObjectStore
+) -> None:
+    name = "checkpoint-000000000001.safetensors"
+    with pytest.raises(RuntimeError), mirror.working(TRIAL) as folder:
+        write_file(folder / name, b"one")
+        raise RuntimeError
+    with pytest.raises(RuntimeError), mirror.working(TRIAL) as folder:
+        (folder / name).unlink()
+        raise RuntimeError
+    assert files(mirror, store) == {name}
 
 
 def test_the_worker_that_started_last_has_the_trial(
@@ -111,6 +160,32 @@ def test_the_worker_that_started_last_has_the_trial(
     assert files(mirror, store) == {"result.json"}
 
 
+def test_an_older_worker_stops_at_its_next_checkpoint_and_its_pack_goes_elsewhere(
+    mirror: Mirror, use: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.mirror.LOOK_S", 0.1)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    (trial,) = planned([SOUND])
+
+    def cut_off(config: TrialConfig, *, directory: Path, **_: object) -> TrialOutcome:
+        fence = Fence(directory)
+        use(XDG_CACHE_HOME=str(tmp_path / "two"))
+        with mirror.working(config.trial_id):
+            pass
+        number = 0
+        while True:
+            fence.check()
+            number += 1
+            write_file(directory / f"checkpoint-{number:012d}.safetensors", b"old")
+            time.sleep(0.05)
+
+    job = Job(title="trials", storage=tmp_path, runtime=Runtime(), measurements=(), run_trial=cut_off, mirror=mirror)
+    pack = Assignment(configs=(TrialConfig.model_validate(trial.config),), names=("it",))
+    with pytest.raises(BrokenProcessError, match="another worker has taken over"):
+        run_pack(pack, job, list[str]().append)
+    assert mirror.bucket.names(f"trials/{trial.trial_id[:2]}/{trial.trial_id}").keys() == {"owner"}
+
+
 def test_forgetting_a_trial_removes_it_here_and_there(mirror: Mirror, store: ObjectStore) -> None:
     with mirror.working(TRIAL) as folder:
         write_outcome(folder, DONE, None)
@@ -119,6 +194,20 @@ def test_forgetting_a_trial_removes_it_here_and_there(mirror: Mirror, store: Obj
     assert files(mirror, store) == {"checkpoint-000000000001.safetensors"}
     mirror.forget(TRIAL, checkpoints=True)
     assert files(mirror, store) == set()
+
+
+def test_a_forgotten_trial_does_not_come_back_from_another_machine(
+    mirror: Mirror, use: Callable[..., None], tmp_path: Path
+) -> None:
+    with pytest.raises(RuntimeError), mirror.working(TRIAL) as folder:
+        write_file(folder / "checkpoint-000000000001.safetensors", b"towards divergence")
+        raise RuntimeError
+    use(XDG_CACHE_HOME=str(tmp_path / "two"))
+    mirror.forget(TRIAL, checkpoints=True)
+    use(XDG_CACHE_HOME=str(tmp_path / "one"))
+    assert list(folder.glob("checkpoint-*"))
+    with mirror.working(TRIAL) as folder:
+        assert list(folder.glob("checkpoint-*")) == []
 
 
 def test_a_mirror_travels_without_credentials(mirror: Mirror, store: ObjectStore) -> None:
@@ -133,7 +222,9 @@ def test_a_mirror_travels_without_credentials(mirror: Mirror, store: ObjectStore
         ({"AWS_SECRET_ACCESS_KEY": "wrong-key"}, None, "refuses these credentials .*signature"),
         ({"AWS_ACCESS_KEY_ID": "nobody"}, None, "refuses these credentials .*does not exist"),
         ({"AWS_ACCESS_KEY_ID": "", "HOME": "/nonexistent"}, None, "credentials"),
+        ({"AWS_PROFILE": "nobodys"}, None, "no credentials .*nobodys"),
         ({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, None, "Could not connect .*AWS_ENDPOINT_URL is right"),
+        ({"AWS_ENDPOINT_URL": "127.0.0.1:9000"}, None, "AWS_ENDPOINT_URL takes an address such as https"),
     ],
 )
 def test_what_is_amiss_with_a_bucket_is_one_sentence(
@@ -173,7 +264,10 @@ def test_a_corpus_is_copied_once_and_again_where_it_changed(
     assert (elsewhere.data_dir / "mine" / "test.txt").read_text() == "another\n"
     assert str(elsewhere.data_dir).startswith(str(tmp_path / "two"))
     assert elsewhere.benchmarks_dir == tmp_path
-    (here / "mine" / "extra.txt").write_text("downloaded")
     use(XDG_CACHE_HOME=str(tmp_path / "one"))
+    (here / "mine" / "extra.txt").write_text("downloaded")
+    store.client.delete_object(Bucket=store.bucket, Key="data/mine/valid.txt")
+    data.fetch()
+    assert not (here / "mine" / "valid.txt").exists()
     data.push()
     assert "data/mine/extra.txt" in store.keys("data")
