@@ -27,7 +27,7 @@ from orchestrator.interrupt import Interrupt
 from orchestrator.machines import check_cuda, check_machines, check_storage, nodes
 from orchestrator.progress import Listener
 from orchestrator.record import record_later
-from orchestrator.resources import check_options, per_pack, slots_of
+from orchestrator.resources import check_options, per_pack, slots_if_any, slots_of
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial
 from orchestrator.worker import Job
@@ -86,7 +86,7 @@ def run_later(
                 check_machines(options, machines, lambda: interrupt.requested, None)
                 check_storage(options, machines)
                 check_cuda(options, lambda: interrupt.requested)
-                tasks.run(min(slots, options.max_concurrent or slots), interrupt)
+                tasks.run(slots, interrupt)
         finally:
             tasks.leave()
     return LaterSummary(interrupted=interrupt.requested, causes=tasks.causes)
@@ -115,9 +115,14 @@ class _Tasks:
         self._task = ray.remote(num_cpus=need["cpu"], num_gpus=need.get("gpu", 0), max_retries=0)(_measure_one)
         self.causes: dict[str, str] = {}
 
-    def run(self, at_once: int, interrupt: Interrupt) -> None:
-        """Measure until nothing is left or the user interrupts. Raises UserError where the disk takes nothing more."""
+    def run(self, slots: int, interrupt: Interrupt) -> None:
+        """Measure until nothing is left or the user interrupts. Raises UserError where the disk takes nothing more.
+
+        `slots` measurements fit on the machines at first; these may come and go.
+        """
         while (self._queue or self._flights) and not interrupt.requested:
+            slots = slots_if_any([machine["Resources"] for machine in nodes()], self._options) or slots
+            at_once = min(slots, self._options.max_concurrent or slots)
             while self._queue and len(self._flights) < at_once:
                 self._submit(self._queue.popleft())
             ended, _ = ray.wait(list(self._flights), timeout=LOOK_S)

@@ -20,6 +20,7 @@ def main() -> None:
     for line in sys.stdin:
         if line.strip() == "off":
             server.stop()
+            assert server._server is not None
             server._server.server_close()
         else:
             server = ThreadedMotoServer("127.0.0.1", port, verbose=False)
