@@ -130,11 +130,9 @@ def _running_line(trial: TrialRow) -> str:
 
 def study_name(argument: str) -> str:
     """The name under which the store has a study: a name is taken as it is, a file is asked for its study's."""
-    if argument.endswith(".py") or "/" in argument:
-        from search_spaces.catalog import load_study
+    from search_spaces.catalog import is_file, load_study
 
-        return load_study(argument).name
-    return argument
+    return load_study(argument).name if is_file(argument) else argument
 
 
 def choose_variant(store: Store, study: str, wanted: Wanted) -> StudyKey:
@@ -180,7 +178,7 @@ def _own_metrics(argument: str) -> list[str]:
     from orchestrator.report.tables import own_metrics
     from search_spaces import catalog
 
-    found = study_name(argument) != argument or argument in catalog.NAMES
+    found = argument in catalog.NAMES or catalog.is_file(argument)
     return own_metrics(catalog.load_study(argument)) if found else []
 
 

@@ -41,9 +41,14 @@ COMMANDS = ("studies", "status", "results", "report", "retry", "submit", "stop",
 """What else may have been meant by a word that is no study."""
 
 
+def is_file(name: str) -> bool:
+    """Whether what was typed for a study is a file."""
+    return name.endswith(".py") or "/" in name
+
+
 def load_study(name: str) -> Study:
     """The study called `name`, or the one in the Python file `name`. Raises UserError where there is none."""
-    if name.endswith(".py") or "/" in name:
+    if is_file(name):
         study = _study_in(_import_file(Path(name)), name)
         if study.name in (*NAMES, ALL, *COMMANDS):
             raise UserError(

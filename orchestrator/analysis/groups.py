@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis.samples import SampleSummary, difference_of_means, summarise_sample
 from search_spaces.published import PublishedNumber
@@ -91,12 +91,19 @@ class CurveNumbers:
 def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
     """The metric of the done trials of each group, in the order of the plan; groups without a value are empty."""
     found: dict[str, list[float]] = {group: [] for group in frame["group"]}
-    if metric in frame.columns:
-        done = frame[frame["state"] == "done"]
-        for group, value in zip(done["group"], done[metric], strict=True):
-            if value is not None and not math.isnan(value):
-                found[group].append(float(value))
+    for group, value in values_of_done(frame, metric, "group"):
+        found[group].append(value)
     return found
+
+
+def values_of_done(frame: pd.DataFrame, metric: str, *columns: str) -> Iterator[tuple[Any, ...]]:
+    """What each done trial that has the metric has in `columns`, and the metric, in the order of the plan."""
+    if not {metric, *columns}.issubset(frame.columns):
+        return
+    done = frame[frame["state"] == "done"]
+    for *found, value in zip(*(done[column] for column in columns), done[metric], strict=True):
+        if value is not None and not math.isnan(value):
+            yield (*found, float(value))
 
 
 def corpora_beside(published: Mapping[str, object], corpus: str) -> tuple[str, ...]:

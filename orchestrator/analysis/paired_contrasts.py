@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from orchestrator.analysis.groups import values_of_done
 from orchestrator.analysis.pairs import PairComparison, compare_pairs
 from orchestrator.analysis.significance import holm
 from search_spaces.requests import PairedComparison
@@ -64,9 +64,7 @@ def paired_numbers(frame: pd.DataFrame, request: PairedComparison) -> PairedNumb
 def _by_seed(frame: pd.DataFrame, metric: str, group: str) -> dict[int, list[float]]:
     """The metric of the group's done trials, by their seeds."""
     found: dict[int, list[float]] = {}
-    done = frame[(frame["state"] == "done") & (frame["group"] == group)]
-    if metric in frame.columns and "seed" in frame.columns:
-        for seed, value in zip(done["seed"], done[metric], strict=True):
-            if value is not None and not math.isnan(value):
-                found.setdefault(int(seed), []).append(float(value))
+    for name, seed, value in values_of_done(frame, metric, "group", "seed"):
+        if name == group:
+            found.setdefault(int(seed), []).append(value)
     return found

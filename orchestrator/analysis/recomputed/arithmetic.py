@@ -8,15 +8,16 @@ from itertools import pairwise
 
 from orchestrator.analysis.recomputed.check import (
     CORPORA,
+    FEW,
     MODELS,
     PERPLEXITY_ROUNDING,
     Check,
     Printed,
+    decided,
     look,
     places,
     same,
 )
-from orchestrator.analysis.recomputed.correlations import FEW
 from search_spaces.published import rows
 from trainables.corpora.known import KNOWN
 
@@ -118,7 +119,7 @@ def _gap_widens(corpus: str) -> Check:
         recomputed=", ".join(f"{gap:.2f}" for gap in gaps),
         rule=f"test less train perplexity in SM Table {4 if corpus == 'ptb' else 5} grows with every step of K"
         + (f", as {len(gaps)} numbers do by chance one time in {math.factorial(len(gaps))}" if few else ""),
-        verdict=("compatible" if few else "agrees") if widens else "differs",
+        verdict=decided(widens, weakly=few),
         uses=places(numbers),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orchestrator.analysis.recomputed.check import AVERAGING, CORPORA, MODELS, Check, Place, Printed, look
+from orchestrator.analysis.recomputed.check import AVERAGING, CORPORA, MODELS, Check, Place, Printed, decided, look
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.fair_capacity import TUNING
 from search_spaces.models import trial
@@ -145,7 +145,7 @@ def _two_a_knot(corpus: str, model: str) -> Check:
         recomputed=f"{2 * knots / 1e6:.1f}",
         rule=f"two numbers for each of {knots:,.0f} knots, to the coarser digit printed"
         + (", which allows for one number as well" if coarse else ""),
-        verdict=("compatible" if coarse else "agrees") if fits else "differs",
+        verdict=decided(fits, weakly=coarse),
         uses=(printed.place, without.place),
     )
 

@@ -13,6 +13,8 @@ Verdict = Literal["agrees", "compatible", "explained", "differs", "open"]
 one could do as well. explained: it does not come out, and need not, for a reason that the rule says. differs: it does
 not come out. open: what it takes is not here."""
 
+FEW = 3
+"""Points that give the order or the sign which is printed by chance alone too often to say much."""
 PERPLEXITY_ROUNDING = 0.005
 """Half a unit of the last digit that the AAAI paper prints of a perplexity and of its deviation."""
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}
@@ -76,6 +78,13 @@ class Check:
     """The printed numbers that the verdict is about; none for a sentence of the paper's text."""
     uses: tuple[Place, ...] = ()
     """Printed numbers that went in and are not judged by it."""
+
+
+def decided(comes_out: bool, *, weakly: bool) -> Verdict:
+    """The verdict on what comes out or does not; `weakly`: another value would have come out as well."""
+    if not comes_out:
+        return "differs"
+    return "compatible" if weakly else "agrees"
 
 
 def look(table: str, column: str, **keys: str) -> Printed:

@@ -8,11 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from orchestrator.analysis.correlation import pearson, spearman
-from orchestrator.analysis.recomputed.check import CORPORA, Check, Place
+from orchestrator.analysis.recomputed.check import CORPORA, FEW, Check, Place, decided
 from search_spaces.published import rows
-
-FEW = 3
-"""Points that give the sign which is printed by chance alone half of the time."""
 
 
 def checks() -> Iterator[Check]:
@@ -30,7 +27,7 @@ def _sign(source: str, table: str, corpus: str, *, positive_with_performance: bo
     linear, ordered = pearson(ranks, perplexities), spearman(ranks, perplexities)
     assert linear.value is not None and ordered.value is not None
     comes_out = positive_with_performance in (None, linear.value < 0)
-    undecided = len(lines) <= FEW or positive_with_performance is None
+    weakly = len(lines) <= FEW or positive_with_performance is None
     words = {True: "positive with performance", False: "negative with performance", None: "no sign"}
     interval = f", 95% [{linear.interval.low:+.2f}, {linear.interval.high:+.2f}]" if linear.interval else ""
     return Check(
@@ -39,7 +36,7 @@ def _sign(source: str, table: str, corpus: str, *, positive_with_performance: bo
         printed=f"{words[positive_with_performance]}, no coefficient",
         recomputed=f"Pearson r = {linear.value:+.3f}{interval}, Spearman {ordered.value:+.2f}, n = {len(lines)}",
         rule="computed here from the printed ranks and perplexities; " + _rule(positive_with_performance, len(lines)),
-        verdict=("compatible" if undecided else "agrees") if comes_out else "differs",
+        verdict=decided(comes_out, weakly=weakly),
         uses=tuple(Place(table, line, column) for line, _ in lines for column in ("press_rank", "test_ppl")),
     )
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.analysis.contrasts import Contrast, ContrastNumbers
-from orchestrator.analysis.correlation import Interval
 from orchestrator.analysis.samples import SampleSummary
 from orchestrator.report import formats
+from orchestrator.report.sections.family_csv import csv_lines, ends
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable
 from orchestrator.report.verdicts import verdict
@@ -57,7 +57,7 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
             ),
         ),
         method=METHOD,
-        files={"tests.csv": list(_csv(numbers, corpora))},
+        files={"tests.csv": list(csv_lines([_record(line, corpora) for line in numbers.contrasts]))},
     )
 
 
@@ -77,12 +77,6 @@ def _cells(line: Contrast, corpora: list[str]) -> Iterator[Cell]:
         yield Cell(text=formats.p_value(line.published.get(corpus)), kind="short")
 
 
-def _csv(numbers: ContrastNumbers, corpora: list[str]) -> Iterator[list[Any]]:
-    records = [_record(line, corpora) for line in numbers.contrasts]
-    yield list(records[0]) if records else ["group", "baseline"]
-    yield from (list(record.values()) for record in records)
-
-
 def _record(line: Contrast, corpora: list[str]) -> dict[str, Any]:
     found = line.found
     return {
@@ -91,9 +85,9 @@ def _record(line: Contrast, corpora: list[str]) -> dict[str, Any]:
         **_sample("group", found.a),
         **_sample("baseline", found.b),
         "difference": found.student.difference,
-        **_ends("difference", found.student.interval),
-        **_ends("difference_welch", found.welch.interval),
-        **_ends("bootstrap", found.bootstrap.interval),
+        **ends("difference", found.student.interval),
+        **ends("difference_welch", found.welch.interval),
+        **ends("bootstrap", found.bootstrap.interval),
         "student_t": found.student.t,
         "student_df": found.student.df,
         "student_p": found.student.p_value,
@@ -102,7 +96,7 @@ def _record(line: Contrast, corpora: list[str]) -> dict[str, Any]:
         "welch_p": found.welch.p_value,
         "holm_p": line.p_adjusted,
         "hedges_g": found.effect.g,
-        **_ends("hedges_g", found.effect.interval),
+        **ends("hedges_g", found.effect.interval),
         "detectable_difference": found.detectable.value,
         "equal_within": found.smallest_margin.value,
         "missing": found.student.missing,
@@ -112,7 +106,3 @@ def _record(line: Contrast, corpora: list[str]) -> dict[str, Any]:
 
 def _sample(name: str, sample: SampleSummary) -> dict[str, Any]:
     return {f"n_{name}": sample.n, f"mean_{name}": sample.mean, f"sd_{name}": sample.sd}
-
-
-def _ends(name: str, interval: Interval | None) -> dict[str, float | None]:
-    return {f"{name}_low": interval.low if interval else None, f"{name}_high": interval.high if interval else None}

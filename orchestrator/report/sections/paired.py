@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from orchestrator.analysis.correlation import Interval
 from orchestrator.analysis.paired_contrasts import PairedContrast, PairedNumbers
 from orchestrator.analysis.samples import FEWEST, SampleSummary
 from orchestrator.report import formats
+from orchestrator.report.sections.family_csv import csv_lines, ends
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable
 from orchestrator.report.verdicts import paired_verdict
@@ -51,7 +51,7 @@ def paired_section(numbers: PairedNumbers) -> Section:
             ),
         ),
         method=METHOD,
-        files={"pairs.csv": list(_csv(numbers))},
+        files={"pairs.csv": list(csv_lines([_record(line) for line in numbers.contrasts]))},
     )
 
 
@@ -79,12 +79,6 @@ def _cells(line: PairedContrast) -> Iterator[Cell]:
         yield Cell(text=formats.number(value, digits=2), number=value)
 
 
-def _csv(numbers: PairedNumbers) -> Iterator[list[Any]]:
-    records = [_record(line) for line in numbers.contrasts]
-    yield list(records[0]) if records else ["group", "baseline"]
-    yield from (list(record.values()) for record in records)
-
-
 def _record(line: PairedContrast) -> dict[str, Any]:
     found = line.found
     return {
@@ -96,7 +90,7 @@ def _record(line: PairedContrast) -> dict[str, Any]:
         **_sample("baseline", found.b),
         "difference": found.test.difference,
         "sd_difference": found.differences.sd,
-        **_ends("difference", found.test.interval),
+        **ends("difference", found.test.interval),
         "pairs_lower": found.lower,
         "pairs_higher": found.higher,
         "paired_t": found.test.t,
@@ -104,7 +98,7 @@ def _record(line: PairedContrast) -> dict[str, Any]:
         "paired_p": found.test.p_value,
         "holm_p": line.p_adjusted,
         "effect_of_differences": found.effect.g,
-        **_ends("effect_of_differences", found.effect.interval),
+        **ends("effect_of_differences", found.effect.interval),
         "detectable_difference": found.detectable.value,
         "equal_within": found.smallest_margin.value,
         "missing": found.test.missing or found.detectable.missing,
@@ -113,7 +107,3 @@ def _record(line: PairedContrast) -> dict[str, Any]:
 
 def _sample(name: str, sample: SampleSummary) -> dict[str, Any]:
     return {f"mean_{name}": sample.mean, f"sd_{name}": sample.sd}
-
-
-def _ends(name: str, interval: Interval | None) -> dict[str, float | None]:
-    return {f"{name}_low": interval.low if interval else None, f"{name}_high": interval.high if interval else None}

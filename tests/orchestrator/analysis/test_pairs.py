@@ -15,6 +15,7 @@ from orchestrator.analysis.paired_contrasts import PairedNumbers, paired_numbers
 from orchestrator.analysis.pairs import compare_pairs
 from orchestrator.analysis.significance import holm
 from search_spaces.requests import PairedComparison
+from tests.orchestrator.report.synthetic import done_trial
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -105,19 +106,7 @@ def test_sequences_of_two_lengths_are_no_pairs() -> None:
 
 
 def numbers(values: dict[str, dict[int, float]], baselines: dict[str, str]) -> PairedNumbers:
-    rows = [
-        {
-            "trial_id": f"{group} seed={seed}",
-            "name": f"{group} seed={seed}",
-            "state": "done",
-            "attempt": 1,
-            "cause": None,
-            "config": {"seed": seed},
-            "metrics": {"error": value},
-        }
-        for group, found in values.items()
-        for seed, value in found.items()
-    ]
+    rows = [done_trial(group, seed, error=value) for group, found in values.items() for seed, value in found.items()]
     return paired_numbers(flatten(rows).frame(), PairedComparison(baselines=baselines, metric="error"))
 
 

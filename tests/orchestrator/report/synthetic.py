@@ -18,6 +18,13 @@ C_VALUES = [-2 + 0.5 * i for i in range(9)]
 K_VALUES = [1.25 + 0.25 * i for i in range(8)]
 
 
+def done_trial(group: str, seed: int, **metrics: float) -> dict[str, Any]:
+    """A trial as the store gives it, whose group is told by its name."""
+    name = f"{group} seed={seed}"
+    kept = {"trial_id": name, "name": name, "state": "done", "attempt": 1, "cause": None}
+    return {**kept, "config": {"seed": seed}, "metrics": metrics}
+
+
 def grid_trials(corpus: CorpusConfig) -> Iterable[TrialConfig]:
     """72 trials, as in Fig. 2."""
     for c in C_VALUES:

@@ -18,7 +18,7 @@ from orchestrator.report.sections.counts import count_section
 from orchestrator.report.sections.paired import paired_section
 from orchestrator.report.verdicts import paired_verdict
 from search_spaces.study import Counts, PairedComparison
-from tests.orchestrator.report.synthetic import KEY, STUDY
+from tests.orchestrator.report.synthetic import KEY, STUDY, done_trial
 
 NAMES = ("gated", "dense")
 DENSE = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
@@ -28,15 +28,7 @@ UNCLEAR = [9.0, 21.2, 28.9, 41.1, 48.8, 60.9]
 
 def rows(gated: list[float], dense: list[float]) -> list[dict[str, Any]]:
     return [
-        {
-            "trial_id": f"{group} seed={seed}",
-            "name": f"{group} seed={seed}",
-            "state": "done",
-            "attempt": 1,
-            "cause": None,
-            "config": {"seed": seed},
-            "metrics": {"test_error_percent": value, "chosen_learning_rate": 0.1 if seed else 0.01},
-        }
+        done_trial(group, seed, test_error_percent=value, chosen_learning_rate=0.1 if seed else 0.01)
         for group, values in (("gated", gated), ("dense", dense))
         for seed, value in enumerate(values)
     ]
