@@ -14,6 +14,10 @@ from orchestrator.placement import MemoryNeeds
 from orchestrator.steering import Steering
 from trainables.any_config import read_config
 
+Watch = Callable[[Sequence[int], Set[str]], None]
+"""Told at every step how many trials each pack has that is with a worker, or on its way to one, and the ids of the
+trials that workers are at."""
+
 
 class Parcel:
     """A pack on its way to a worker. Tune keeps copies of every config for ever: they share one text, emptied later."""
@@ -51,10 +55,8 @@ class Bridge:
         keeper: LeaseKeeper,
         steering: Steering,
         needs: MemoryNeeds,
-        watch: Callable[[Sequence[int], Set[str]], None] | None = None,
+        watch: Watch | None = None,
     ) -> None:
-        """`watch` is told at every step how many trials each pack has that is with a worker, or on its way to one, and
-        the ids of the trials that workers are at."""
         self.dispatcher, self._interrupt, self._keeper = dispatcher, interrupt, keeper
         self._steering, self._needs, self._watch = steering, needs, watch
         self._error: Exception | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -99,6 +100,7 @@ def stop(
     storage: Storage = STORAGE,
 ) -> None:
     """Ask whoever runs it to stop a study (without one, all that run) or a trial; it goes on when run again."""
+    from orchestrator.display import on_corpus
     from orchestrator.listing import Wanted
     from orchestrator.store.opening import open_store
 
@@ -108,13 +110,16 @@ def stop(
             opened.ask_to_stop(trial[0])
             console().print(f"Asked to stop the trial {trial[1]} ({trial[0][:12]}); the others of its sweep go on.")
             return
-        for key in _running(opened, what, Wanted(scale=scale, corpus=corpus)):
+        for key, trains in _stoppable(opened, what, Wanted(scale=scale, corpus=corpus)).items():
             opened.ask_to_stop(key)
-            console().print(
-                f"Asked to stop {key.study} at scale {key.scale}, corpus {key.corpus}; what was done is kept, and the "
-                "same command goes on.",
-                soft_wrap=True,
+            effect = (
+                "what was done is kept, and the same command goes on"
+                if trains
+                else "no trial of it runs now, but a command that measures, or has just begun, will stop"
             )
+            changed = "" if key.overrides == "{}" else f", --set {key.overrides}"
+            variant = f"{key.study} at scale {key.scale}{on_corpus(key.corpus)}{changed}"
+            console().print(f"Asked to stop {variant}; {effect}.", soft_wrap=True, markup=False)
 
 
 def _trial(store: Store, start: str) -> tuple[str, str] | None:
@@ -130,15 +135,21 @@ def _trial(store: Store, start: str) -> tuple[str, str] | None:
     return next(iter(found.items()), None)
 
 
-def _running(store: Store, study: str | None, wanted: Wanted) -> list[StudyKey]:
-    """The variants that are running and meant; raises UserError where there are none."""
+def _stoppable(store: Store, study: str | None, wanted: Wanted) -> Mapping[StudyKey, bool]:
+    """The variants that are meant, and whether trials of each run: those that do, or of a named study any there are.
+
+    Raises UserError where there are none.
+    """
     from orchestrator.listing import study_name
 
     name = study and study_name(study)
-    running = [each.key for each in store.studies() if each.counts["running"]]
-    keys = [key for key in running if name in (None, key.study) and wanted.fits(key)]
+    known = {each.key: each.counts["running"] > 0 for each in store.studies()}
+    fitting = {key: runs for key, runs in known.items() if name in (None, key.study) and wanted.fits(key)}
+    keys: Mapping[StudyKey, bool] = {key: runs for key, runs in fitting.items() if runs}
+    if name and not keys:
+        keys = fitting
     if not keys:
-        which = ", ".join(dict.fromkeys(key.study for key in running)) or "none"
+        which = ", ".join(dict.fromkeys(key.study for key, runs in known.items() if runs)) or "none"
         asked = f"the study or trial {study!r}{wanted}" if study else f"a study{wanted}"
         raise UserError(f"Nothing that runs by this store is {asked}, so there is nothing to stop; running: {which}.")
     return keys

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from orchestrator.attempts import Attempts
 from orchestrator.bucket import BucketError
 from orchestrator.events import TrialEvent
 from orchestrator.execution import MACHINE_LEFT, ScheduleOptions
@@ -29,9 +30,6 @@ POLL_S = 2.0
 """How often the store is asked about trials that another driver runs."""
 MOST_START_FAILURES = 3
 """So many workers in a row that end before they take up a trial end the sweep."""
-MOST_MACHINES_LOST = 5
-"""A trial whose machine leaves the cluster goes on elsewhere, and it counts as no attempt; a trial that loses so many
-may be what brings them down."""
 
 
 class Source(Protocol):
@@ -95,11 +93,8 @@ class Dispatcher:
         self._held: dict[str, PlannedTrial] = {}
         self._foreign: dict[str, PlannedTrial] = {}
         self._next_poll_s = 0.0
-        self._attempts: Counter[str] = Counter()
+        self._attempts = Attempts(options.max_attempts)
         self._start_failures = 0
-        self._losses: Counter[str] = Counter()
-        self._died_on: dict[str, str] = {}
-        """Trials that go on after their process died, each with the address of its machine."""
         self._known = {trial.trial_id for trial in trials}
         self._stopped: set[str] = set()
         self.resize(slots)
@@ -111,18 +106,19 @@ class Dispatcher:
         self._workers = slots if limit is None else min(slots, limit)
         self._most_flights = slots + 1 if limit is None or limit > slots else limit
 
-    def add(self, trials: Sequence[PlannedTrial]) -> int:
-        """Run these trials too, but for those that are known already; returns how many are new."""
+    def add(self, trials: Sequence[PlannedTrial]) -> None:
+        """Run these trials too, but for those that are known already."""
         new = [trial for trial in trials if trial.trial_id not in self._known]
-        self._known |= {trial.trial_id for trial in new}
-        self._queue.extend(_Queued(part) for part in self._pack(new))
-        return len(new)
+        if new:
+            self._known |= {trial.trial_id for trial in new}
+            self._queue.extend(_Queued(part) for part in self._pack(new))
+            self._listener.added(len(new))
 
     def stop(self, trial_ids: Collection[str]) -> None:
         """Run these trials no more: they are given back, as they are, and are left to a later run."""
         self._stopped |= set(trial_ids)
         for trial_id in self._stopped & self._foreign.keys():
-            del self._foreign[trial_id]
+            self._listener.stopped(trial_id, self._foreign.pop(trial_id).name)
 
     def give_up(self) -> list[str]:
         """The packs, of those not named before, whose worker has to be ended: it is at a trial that is to stop."""
@@ -193,15 +189,8 @@ class Dispatcher:
             self._store.record_epochs(running)
 
     def machines_left(self, present: Collection[str]) -> None:
-        """Only machines of these addresses are there now: what died with another one died by no fault of its own.
-
-        That a process died is known at once, and that its whole machine did only some time later.
-        """
-        for trial_id, machine in list(self._died_on.items()):
-            if machine not in present:
-                del self._died_on[trial_id]
-                self._attempts[trial_id] -= 1
-                self._losses[trial_id] += 1
+        """Only machines of these addresses are there now: see `Attempts.machines_left`."""
+        self._attempts.machines_left(present)
 
     def ended(self, key: str, cause: str | None, *, process_died: bool, machine: str | None = None) -> None:
         """The pack is over; `cause` says why where its worker did not come to its end, and `machine` where that was.
@@ -321,26 +310,18 @@ class Dispatcher:
         self._store.release([trial.trial_id for trial in stopped if queued.claimed], owner=self._owner)
         for trial in stopped:
             self._held.pop(trial.trial_id, None)
-            self._listener.note(f"{trial.name} was stopped as asked; it goes on when the study is run again.")
+            self._listener.stopped(trial.trial_id, trial.name)
         kept = tuple(trial for trial in queued.pack.trials if trial.trial_id not in self._stopped)
         return replace(queued, pack=replace(queued.pack, trials=kept))
 
     def _retry_or_fail(self, trial: PlannedTrial, cause: str, machine: str | None) -> None:
-        lost_machine = cause == MACHINE_LEFT
-        counts, most = (
-            (self._losses, MOST_MACHINES_LOST) if lost_machine else (self._attempts, self._options.max_attempts)
-        )
-        counts[trial.trial_id] += 1
-        attempts = counts[trial.trial_id]
-        if attempts < most:
-            if machine is not None and not lost_machine:
-                self._died_on[trial.trial_id] = machine
+        failure = self._attempts.failure(trial.trial_id, cause, machine)
+        if failure is None:
             self._listener.note(f"{trial.name}: {cause}; it goes on from its last checkpoint.")
             self._queue.append(_Queued(Pack((trial,))))
             return
-        cause = f"{cause} (in each of {attempts} attempts)" if attempts > 1 else cause
-        outcome = TrialOutcome(trial_id=trial.trial_id, state="failed", cause=cause)
-        self._store.fail(trial.trial_id, cause=cause, run_id=self._run_id)
+        outcome = TrialOutcome(trial_id=trial.trial_id, state="failed", cause=failure)
+        self._store.fail(trial.trial_id, cause=failure, run_id=self._run_id)
         self._tell(trial, outcome)
 
     def _record(self, flight: _Flight, outcome: TrialOutcome) -> None:
@@ -355,6 +336,6 @@ class Dispatcher:
         self._tell(flight.waiting.pop(outcome.trial_id), outcome)
 
     def _tell(self, trial: PlannedTrial, outcome: TrialOutcome) -> None:
-        self._died_on.pop(trial.trial_id, None)
+        self._attempts.ended(trial.trial_id)
         self._held.pop(trial.trial_id, None)
         self._listener.finished(trial.trial_id, outcome)

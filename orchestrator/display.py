@@ -13,6 +13,7 @@ from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
+from typing_extensions import override
 
 from orchestrator.progress import Listener
 from trainables.corpora import NO_TEXT
@@ -93,6 +94,24 @@ class _Watching:
         if trial_id in self.running:
             self.running[trial_id].latest = metrics
 
+    def stopped(self, trial_id: str, name: str) -> None:
+        """It is no more among those to wait for."""
+        self.running.pop(trial_id, None)
+        self._resize(-1)
+        self.note(f"{name} was stopped as asked; it goes on when the study is run again.")
+
+    def added(self, count: int) -> None:
+        """So many more to wait for."""
+        self._resize(count)
+        self.note(f"Another command added {counted(count, 'trial')} to the study: run here, too.")
+
+    def note(self, text: str) -> None:
+        """Print a sentence."""
+        self.console.print(text, soft_wrap=True)
+
+    def _resize(self, change: int) -> None:
+        self.total += change
+
     def _end(self, trial_id: str, outcome: TrialOutcome) -> str:
         """Count it; returns its line."""
         self._first_wave = self._first_wave or len(self.running)
@@ -126,10 +145,6 @@ class PlainLines(_Watching):
         left = f" (about {duration(remaining)} left)" if remaining else ""
         self.note(f"[{self.finished_trials}/{self.total}] {line}{left}")
 
-    def note(self, text: str) -> None:
-        """Print a sentence."""
-        self.console.print(text, soft_wrap=True)
-
 
 class LivePicture(_Watching):
     """A bar, the running trials and the failures, redrawn in place."""
@@ -158,9 +173,15 @@ class LivePicture(_Watching):
             left=f"about {duration(remaining)} left" if remaining else "",
         )
 
+    @override
     def note(self, text: str) -> None:
         """Print a sentence above the picture."""
         self.console.print(text)
+
+    @override
+    def _resize(self, change: int) -> None:
+        super()._resize(change)
+        self._bar.update(self._task, total=self.total)
 
     def __rich__(self) -> Group:
         """The picture as it is now."""

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import secrets
 import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import ray
 from pydantic import ValidationError
 from ray.exceptions import GetTimeoutError, RayError
 
-from orchestrator.bucket import Bucket
 from orchestrator.execution import ScheduleOptions
-from orchestrator.preflight import Findings, check, faults, look, question
+from orchestrator.preflight import Findings, Question, check, faults, look, question
 from orchestrator.resources import per_pack
 from orchestrator.worker import cuda_problem
 from trainables.errors import UserError
@@ -30,17 +28,51 @@ def nodes() -> list[dict[str, Any]]:
     return [node for node in known if node["Alive"]]
 
 
+def amounts(machines: Sequence[dict[str, Any]]) -> list[dict[str, float]]:
+    """What each machine has: "CPU", "GPU", "memory" in bytes and others that Ray counts."""
+    return [machine["Resources"] for machine in machines]
+
+
 def check_machines(
     options: ScheduleOptions, machines: Sequence[dict[str, Any]], given_up: Callable[[], bool], gpu_gb: float | None
 ) -> None:
     """Raise UserError, a sentence for each fault, where a machine of a cluster could not run the trials.
 
-    `gpu_gb` is the memory that a trial needs of a whole GPU. Of a Ray that this program started on this machine,
-    nothing is asked.
+    `gpu_gb` is the memory that a trial needs of a whole GPU. Of a Ray that this program started on this machine, only
+    its GPUs are in question. Waiting for an answer ends early where `given_up` says so.
     """
-    if options.address is None:
+    if options.address is not None:
+        with _marked(options) as marker:
+            _check_each(options, question(options, marker, gpus=gpu_gb is not None), machines, given_up, gpu_gb)
+    if options.gpus_per_trial:
+        check_cuda(options, given_up)
+
+
+@contextmanager
+def _marked(options: ScheduleOptions) -> Iterator[str]:
+    """The name of something that lies in the storage, for other machines to find."""
+    marker = f".seen-from-everywhere-{secrets.token_hex(8)}"
+    if options.mirror is not None:
+        options.mirror.bucket.write(marker, b"x")
+        try:
+            yield marker
+        finally:
+            options.mirror.bucket.remove([marker])
         return
-    asked = question(options, gpus=gpu_gb is not None)
+    (options.storage / marker).touch()
+    try:
+        yield marker
+    finally:
+        (options.storage / marker).unlink()
+
+
+def _check_each(
+    options: ScheduleOptions,
+    asked: Question,
+    machines: Sequence[dict[str, Any]],
+    given_up: Callable[[], bool],
+    gpu_gb: float | None,
+) -> None:
     task = ray.remote(num_cpus=0, max_retries=0)(look)
     sent = {
         address_of(node): task.options(resources={f"node:{address_of(node)}": 0.001}).remote(asked.model_dump_json())
@@ -68,56 +100,11 @@ def _answer(reference: Any) -> Findings | str:
         return "another version of it answered"
 
 
-def check_storage(options: ScheduleOptions, machines: Sequence[dict[str, Any]]) -> None:
-    """Raise UserError where a machine of the cluster does not see the storage of this one."""
-    if options.mirror is not None:
-        if options.address is not None:
-            _check_bucket(options.mirror.bucket, machines)
-        return
-    if len(machines) == 1:
-        return
-    storage = options.storage
-    marker = storage / f"seen-from-everywhere-{os.getpid()}"
-    marker.touch()
-    try:
-        look = ray.remote(num_cpus=0)(_exists)
-        seen = ray.get(
-            [look.options(resources={f"node:{address_of(node)}": 0.001}).remote(marker) for node in machines]
-        )
-    finally:
-        marker.unlink()
-    blind = [address_of(node) for node, sees in zip(machines, seen, strict=True) if not sees]
-    if blind:
-        raise UserError(
-            f"The storage folder {storage} is not the same one on {', '.join(blind)}: name a folder that all machines "
-            "of the cluster share with --storage."
-        )
-
-
-def _check_bucket(bucket: Bucket, machines: Sequence[dict[str, Any]]) -> None:
-    """Raise UserError where a machine cannot use the object store, or does not find there what this one wrote."""
-    marker = f".seen-from-everywhere-{secrets.token_hex(8)}"
-    bucket.write(marker, b"x")
-    try:
-        look = ray.remote(num_cpus=0)(_bucket_problem)
-        asked = [
-            look.options(resources={f"node:{address_of(node)}": 0.001}).remote(bucket, marker) for node in machines
-        ]
-        problems = ray.get(asked)
-    finally:
-        bucket.remove([marker])
-    for node, problem in zip(machines, problems, strict=True):
-        if problem is not None:
-            raise UserError(f"On {address_of(node)}: {problem}")
-
-
 def check_cuda(options: ScheduleOptions, given_up: Callable[[], bool]) -> None:
     """Raise UserError where a trial that asks for a GPU would find that torch cannot use it.
 
     A worker is asked, which may be on another machine; waiting for it ends early where `given_up` says so.
     """
-    if not options.gpus_per_trial:
-        return
     need = per_pack(options)
     answer = ray.remote(num_cpus=need["cpu"], num_gpus=need["gpu"])(cuda_problem).remote()
     while not ray.wait([answer], timeout=1.0)[0]:
@@ -130,20 +117,6 @@ def check_cuda(options: ScheduleOptions, given_up: Callable[[], bool]) -> None:
         problem = f"its worker cannot use torch ({lines[-1]}): install torch on every machine of the cluster"
     if problem is not None:
         raise UserError(f"A trial asks for a GPU, and {problem}; or train on CPUs with --gpus-per-trial 0.")
-
-
-def _exists(path: Path) -> bool:
-    return path.exists()
-
-
-def _bucket_problem(bucket: Bucket, marker: str) -> str | None:
-    try:
-        bucket.check()
-        if bucket.read([marker]):
-            return None
-    except UserError as error:
-        return str(error)
-    return f"{bucket.url} is not the one of the machine that the command was typed on: see AWS_ENDPOINT_URL on both."
 
 
 def address_of(node: dict[str, Any]) -> str:

@@ -43,6 +43,8 @@ class Question(Frozen):
 
     storage: str
     """A folder, or the URL of an object store."""
+    marker: str
+    """What was just written there."""
     corpus: str | None
     """The corpus that trials read from files; None where they read none."""
     data_dir: str | None
@@ -55,6 +57,7 @@ class Findings(Frozen):
 
     host: str
     versions: dict[str, str]
+    storage_problem: str | None
     free_bytes: int | None
     """Where trials write: the storage, or what stands before an object store; None where there is no such folder."""
     corpus_sha256: str | None
@@ -74,12 +77,13 @@ def versions() -> dict[str, str]:
     return {"Python": platform.python_version(), **found, "this project's code": digest.hexdigest()[:12]}
 
 
-def question(options: ScheduleOptions, *, gpus: bool) -> Question:
-    """What to ask about the machines of a sweep; with `gpus`, what torch can use of them too."""
+def question(options: ScheduleOptions, marker: str, *, gpus: bool) -> Question:
+    """What to ask about the machines of a sweep, in whose storage `marker` lies; with `gpus`, about these too."""
     corpus, data_dir = options.corpus, options.runtime.data_dir
     from_files = corpus is not None and corpus.name != NO_TEXT.name and not is_built_in(corpus.name)
     return Question(
         storage=str(options.mirror or options.storage),
+        marker=marker,
         corpus=corpus.name if corpus is not None and from_files else None,
         data_dir=options.data.bucket.url if options.data is not None else data_dir and str(data_dir),
         gpus=gpus,
@@ -97,11 +101,28 @@ def look(asked: str) -> str:
     return Findings(
         host=socket.gethostname(),
         versions=versions(),
+        storage_problem=_storage_problem(about.storage, about.marker),
         free_bytes=free,
         corpus_sha256=digest,
         corpus_problem=problem,
         gpu_gb=_gpu_gb() if about.gpus else (),
     ).model_dump_json()
+
+
+def _storage_problem(storage: str, marker: str) -> str | None:
+    """Why what was just written there cannot be found, or a trial could not write there, from here."""
+    if not is_url(storage):
+        if (Path(storage) / marker).exists():
+            return None
+        return f"{storage} is not the same folder there: name one that all machines of the cluster share with --storage"
+    bucket = Bucket(storage)
+    try:
+        bucket.check()
+        if bucket.read([marker]):
+            return None
+    except UserError as error:
+        return str(error)
+    return f"{storage} is not the one of the machine that the command was typed on: see AWS_ENDPOINT_URL on both"
 
 
 def _written_to(storage: str) -> Path:
@@ -160,6 +181,8 @@ def faults(
             continue
         name = f"The machine {answer.host} ({address})"
         found += _version_faults(name, answer.versions)
+        if answer.storage_problem is not None:
+            found.append(f"{name} does not see the storage: {answer.storage_problem.rstrip('.')}.")
         found += _disk_faults(name, answer, storage)
         found += _corpus_faults(name, answer, corpus)
         found += _gpu_faults(name, answer.gpu_gb, gpus_known_to_ray.get(address, 0.0), gpu_memory_gb)

@@ -20,6 +20,12 @@ class Listener(Protocol):
         """The trial is done, pruned, diverged or failed, and the store knows. Measurements are absent where another
         driver ran it."""
 
+    def stopped(self, trial_id: str, name: str) -> None:
+        """Somebody asked to stop the trial, and this sweep runs it no more."""
+
+    def added(self, count: int) -> None:
+        """Another command added so many trials to the study, and this sweep runs them, too."""
+
     def note(self, text: str) -> None:
         """One sentence for the reader: an address, a retry, something waited for."""
 
@@ -45,6 +51,16 @@ class Several:
         for listener in self._listeners:
             listener.finished(trial_id, outcome)
 
+    def stopped(self, trial_id: str, name: str) -> None:
+        """Tell all of them."""
+        for listener in self._listeners:
+            listener.stopped(trial_id, name)
+
+    def added(self, count: int) -> None:
+        """Tell all of them."""
+        for listener in self._listeners:
+            listener.added(count)
+
     def note(self, text: str) -> None:
         """Tell all of them."""
         for listener in self._listeners:
@@ -61,6 +77,12 @@ class Silent:
         """Say nothing."""
 
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
+        """Say nothing."""
+
+    def stopped(self, trial_id: str, name: str) -> None:
+        """Say nothing."""
+
+    def added(self, count: int) -> None:
         """Say nothing."""
 
     def note(self, text: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import time
 from collections import Counter, deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,13 +22,15 @@ from ray.exceptions import OutOfMemoryError, RayError, WorkerCrashedError
 from orchestrator.bucket import BucketError
 from orchestrator.cluster import check_cluster, connected
 from orchestrator.data_folder import on_this_machine
+from orchestrator.dispatch import POLL_S
 from orchestrator.events import DISK_TROUBLES
 from orchestrator.execution import LOW_MEMORY, PROCESS_DIED, LaterSummary, ScheduleOptions
 from orchestrator.interrupt import Interrupt
-from orchestrator.machines import check_cuda, check_machines, check_storage, nodes
+from orchestrator.machines import amounts, check_machines, nodes
 from orchestrator.progress import Listener
 from orchestrator.record import record_later
 from orchestrator.resources import check_options, per_pack, slots_if_any, slots_of
+from orchestrator.steering import obey
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial
 from orchestrator.worker import Job
@@ -71,8 +74,9 @@ def run_later(
 ) -> LaterSummary:
     """Take the measurements that `lacking` names by trial id; `trials` holds these trials, among others.
 
-    `measure` must be importable in a worker; None is the real one. SIGINT and SIGTERM end it early: what was measured
-    is kept. A trial that cannot be measured gets a cause, and the others go on. Raises UserError as `run_trials` does.
+    `measure` must be importable in a worker; None is the real one. SIGINT, SIGTERM and a request to stop the study
+    end it early: what was measured is kept. A trial that cannot be measured gets a cause, and the others go on. Raises
+    UserError as `run_trials` does.
     """
     wanted = [trial for trial in trials if trial.trial_id in lacking]
     check_options(options)
@@ -82,10 +86,8 @@ def run_later(
         try:
             with connected(options, listener.note):
                 machines = nodes()
-                slots = slots_of([machine["Resources"] for machine in machines], options)
+                slots = slots_of(amounts(machines), options)
                 check_machines(options, machines, lambda: interrupt.requested, None)
-                check_storage(options, machines)
-                check_cuda(options, lambda: interrupt.requested)
                 tasks.run(slots, interrupt)
         finally:
             tasks.leave()
@@ -113,6 +115,7 @@ class _Tasks:
         need = per_pack(options)
         # Another attempt is the driver's to make: it counts them.
         self._task = ray.remote(num_cpus=need["cpu"], num_gpus=need.get("gpu", 0), max_retries=0)(_measure_one)
+        self._asks_again_s = 0.0
         self.causes: dict[str, str] = {}
 
     def run(self, slots: int, interrupt: Interrupt) -> None:
@@ -121,7 +124,8 @@ class _Tasks:
         `slots` measurements fit on the machines at first; these may come and go.
         """
         while (self._queue or self._flights) and not interrupt.requested:
-            slots = slots_if_any([machine["Resources"] for machine in nodes()], self._options) or slots
+            self._obey(interrupt)
+            slots = slots_if_any(amounts(nodes()), self._options) or slots
             at_once = min(slots, self._options.max_concurrent or slots)
             while self._queue and len(self._flights) < at_once:
                 self._submit(self._queue.popleft())
@@ -129,6 +133,13 @@ class _Tasks:
             for reference in ended:
                 if not interrupt.requested:
                     self._take_in(reference, self._flights.pop(reference))
+
+    def _obey(self, interrupt: Interrupt) -> None:
+        """Stop where that was asked; the store is not asked at every look."""
+        study = self._options.study
+        if study is not None and time.monotonic() >= self._asks_again_s:
+            self._asks_again_s = time.monotonic() + POLL_S
+            obey(self._store, study, self._run_id, interrupt, self._listener)
 
     def leave(self) -> None:
         """Record what those that still ran have left.

@@ -11,7 +11,7 @@ import os
 import pickle
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +24,14 @@ from ray.tune.progress_reporter import TrialProgressCallback
 from ray.tune.search import Searcher
 from typing_extensions import override
 
-from orchestrator.bridge import Bridge, Parcel
+from orchestrator.bridge import Bridge, Parcel, Watch
 from orchestrator.cluster import check_cluster, connected, scratch_folder
 from orchestrator.dispatch import Dispatcher, Source
 from orchestrator.events import EVENTS
 from orchestrator.execution import LOW_MEMORY, MACHINE_LEFT, PROCESS_DIED, RunSummary, ScheduleOptions
 from orchestrator.interrupt import Interrupt
 from orchestrator.lease import LeaseKeeper, give_back_of_dead
-from orchestrator.machines import address_of, check_cuda, check_machines, check_storage, nodes
+from orchestrator.machines import address_of, amounts, check_machines, nodes
 from orchestrator.metrics import SweepMetrics
 from orchestrator.placement import MemoryNeeds, gpu_gb_of
 from orchestrator.preflight import versions
@@ -78,24 +78,18 @@ def run_trials(
     check_options(options)
     check_cluster(options.address)
     give_back_of_dead(store)
-    with (
-        Interrupt() as interrupt,
-        connected(options, listener.note),
-        LeaseKeeper(store, owner) as keeper,
-    ):
+    with Interrupt() as interrupt, connected(options, listener.note), LeaseKeeper(store, owner) as keeper:
         machines = nodes()
-        slots = slots_of([machine["Resources"] for machine in machines], options)
+        slots = slots_of(amounts(machines), options)
         check_machines(options, machines, lambda: interrupt.requested, gpu_gb_of(trials, options))
-        check_storage(options, machines)
-        check_cuda(options, lambda: interrupt.requested)
-        metrics = SweepMetrics(options.study, store) if options.study is not None else None
+        told, watch = _with_metrics(listener, options, store)
         dispatcher = Dispatcher(
             trials,
             store=store,
             run_id=run_id,
             owner=owner,
             options=options,
-            listener=listener if metrics is None else Several(listener, metrics),
+            listener=told,
             slots=slots,
             source=source,
         )
@@ -110,20 +104,24 @@ def run_trials(
             pool=lambda: _pool(options),
             layer_files=options.runtime.layer_files,
         )
-        needs = MemoryNeeds(options, [machine["Resources"] for machine in machines])
-        watch = metrics.refresh if metrics is not None else None
+        needs = MemoryNeeds(options, amounts(machines))
         bridge = Bridge(dispatcher, interrupt, keeper, steering, needs, watch)
-        try:
-            with _marked(options, owner) as marker:
-                _fit(bridge, options, run_trial, marker)
-        finally:
-            dispatcher.close()
+        with closing(dispatcher), _marked(options, owner) as marker:
+            _fit(bridge, options, run_trial, marker)
     return RunSummary(interrupted=interrupt.requested)
+
+
+def _with_metrics(listener: Listener, options: ScheduleOptions, store: Store) -> tuple[Listener, Watch | None]:
+    """Who hears of the trials, and who is told at every step of the packs; Ray's metrics name the study."""
+    if options.study is None:
+        return listener, None
+    metrics = SweepMetrics(options.study, store)
+    return Several(listener, metrics), metrics.refresh
 
 
 def _pool(options: ScheduleOptions) -> Pool:
     machines = nodes()
-    return slots_if_any([machine["Resources"] for machine in machines], options), set(map(address_of, machines))
+    return slots_if_any(amounts(machines), options), set(map(address_of, machines))
 
 
 @contextmanager

@@ -12,12 +12,21 @@ from orchestrator.dispatch import POLL_S, Dispatcher
 from orchestrator.interrupt import Interrupt
 from orchestrator.progress import Listener
 from orchestrator.store.interface import Store
-from orchestrator.store.records import PlannedTrial, StudyKey
+from orchestrator.store.records import PlannedTrial, Requests, StudyKey
 from trainables.any_config import output_layer_of, read_config
 from trainables.layer_configs import CustomConfig, LayerFile
 
 Pool = tuple[int | None, Collection[str]]
 """How many packs fit on the machines at hand, None where that is not known, and their addresses."""
+
+
+def obey(store: Store, key: StudyKey, run_id: int, interrupt: Interrupt, listener: Listener) -> Requests:
+    """What was asked of the study since this run of it began; where that is to stop, the interrupt is set."""
+    asked = store.requests(key, run_id)
+    if asked.stop_study:
+        listener.note("Stopping, as `sweep.py stop` asked.")
+        interrupt.requested = True
+    return asked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,18 +80,14 @@ class Steering:
         self._dispatcher.resize(slots)
 
     def _follow(self, followed: Followed) -> None:
-        asked = self._store.requests(followed.key, self._run_id)
+        asked = obey(self._store, followed.key, self._run_id, self._interrupt, self._listener)
         if asked.stop_study:
-            self._listener.note("Stopping, as `sweep.py stop` asked.")
-            self._interrupt.requested = True
             return
         self._dispatcher.stop(asked.stop_trials)
         if followed.takes_more and asked.planned_at != self._planned_at:
             self._planned_at = asked.planned_at
             rows = [row for row in self._store.trials(followed.key) if row.state == "planned"]
-            new = self._dispatcher.add([row.planned() for row in rows if self._can_run(row.planned())])
-            if new:
-                self._listener.note(f"Trials were added to the study: {new} more run here, too.")
+            self._dispatcher.add([trial for trial in (row.planned() for row in rows) if self._can_run(trial)])
 
     def _can_run(self, trial: PlannedTrial) -> bool:
         """Whether the trial's output layer, if it is one of the user's own, is among those that came with this run."""

@@ -28,6 +28,10 @@ class Notes(Silent):
 
     def __init__(self) -> None:
         self.notes: list[str] = []
+        self.more = 0
+
+    def added(self, count: int) -> None:
+        self.more += count
 
     def note(self, text: str) -> None:
         self.notes.append(text)
@@ -54,7 +58,7 @@ def main(storage: Path, store_url: str, address: str, seeds: Sequence[int]) -> N
             run_trial=run_scripted,
             followed=Followed(key=KEY, takes_more=True),
         )
-    print(json.dumps({"interrupted": summary.interrupted, "notes": listener.notes}))
+    print(json.dumps({"interrupted": summary.interrupted, "notes": listener.notes, "added": listener.more}))
 
 
 if __name__ == "__main__":

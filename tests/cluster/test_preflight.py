@@ -47,7 +47,8 @@ def test_a_storage_that_is_not_shared_is_told(shared: Cluster, tmp_path: Path) -
     hidden.mkdir()
     assert third.run("mount", "-t", "tmpfs", "tmpfs", hidden).returncode == 0
     error = refusal(shared, "--storage", hidden)
-    assert f"{hidden} is not the same one on {third.address}" in error
+    assert f"The machine third ({third.address}) does not see the storage: {hidden} is not the same folder" in error
+    assert error.count("\n") == 1, "the others do"
 
 
 def test_a_worker_without_the_corpus_is_told(shared: Cluster, tmp_path: Path) -> None:

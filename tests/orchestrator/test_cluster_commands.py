@@ -51,7 +51,7 @@ def test_a_running_study_and_a_trial_can_be_asked_to_stop(tmp_path: Path, capsys
         store.register(KEY, trials)
         run_id = store.begin_run(RUN)
         place = ["--storage", str(tmp_path)]
-        assert main(["stop", "gss_grid", *place]) == 2
+        assert main(["stop", *place]) == 2
         assert "so there is nothing to stop; running: none" in capsys.readouterr().err
         store.claim([trials[0].trial_id], owner="somewhere:1:2:3", lease_s=600)
         assert main(["status", *place]) == 0
@@ -62,3 +62,17 @@ def test_a_running_study_and_a_trial_can_be_asked_to_stop(tmp_path: Path, capsys
         assert main(["stop", "gss_grid", "--scale", "paper", *place]) == 2
         assert main(["stop", *place]) == 0
         assert store.requests(KEY, run_id).stop_study
+
+
+def test_a_named_study_can_be_asked_to_stop_while_none_of_its_trials_runs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its command may measure, or just begin."""
+    with open_store(str(tmp_path / "results.db")) as store:
+        store.register(KEY, planned(range(2)))
+        run_id = store.begin_run(RUN)
+        assert main(["stop", "gss_grid", "--storage", str(tmp_path)]) == 0
+        assert "no trial of it runs now" in capsys.readouterr().out
+        assert store.requests(KEY, run_id).stop_study
+        assert main(["stop", "mos_k", "--storage", str(tmp_path)]) == 2
+        assert "the study or trial 'mos_k'" in capsys.readouterr().err

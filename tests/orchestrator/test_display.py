@@ -1,4 +1,4 @@
-"""The time left, as a sweep shows it."""
+"""The time left, and how many trials there are, as a sweep shows it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 import pytest
 from rich.console import Console
 
-from orchestrator.display import PlainLines
+from orchestrator.display import LivePicture, PlainLines
 from trainables.outcome import TrialOutcome
 
 
@@ -31,3 +31,20 @@ def test_the_start_of_ray_and_of_the_workers_does_not_count_as_the_time_of_a_tri
         "about 9 s left)",
         "about 8 s left)",
     ]
+
+
+def test_a_stopped_trial_is_shown_no_more_and_added_ones_count() -> None:
+    shown = io.StringIO()
+    console = Console(file=shown, width=200)
+    picture = LivePicture(console, 3, "first epoch")
+    for name in ("first", "second"):
+        picture.started(name, name)
+    picture.stopped("first", "first")
+    picture.added(5)
+    assert "first was stopped as asked" in shown.getvalue()
+    assert "5 trials" in shown.getvalue()
+    picture.finished("second", TrialOutcome(trial_id="second", state="done"))
+    console.print(picture)
+    last = shown.getvalue().splitlines()[-1]
+    assert "1/7" in last
+    assert "first" not in last

@@ -36,6 +36,7 @@ def answer(**changes: Any) -> Findings:
     sound = Findings(
         host="second",
         versions=versions(),
+        storage_problem=None,
         free_bytes=10**11,
         corpus_sha256=PTB.sha256,
         corpus_problem=None,
@@ -59,6 +60,7 @@ def test_a_machine_in_order_has_no_fault() -> None:
         ("No module named 'orchestrator'", "cannot run this project (No module named 'orchestrator')"),
         (answer(versions={**versions(), "torch": "2.0.1"}), "has torch 2.0.1, where this one has torch "),
         (answer(versions={**versions(), "this project's code": "0"}), "has this project's code 0, where this one has"),
+        (answer(storage_problem="/shared is another folder"), "does not see the storage: /shared is another folder."),
         (answer(free_bytes=5 * 10**8), "has 0.5 GB free in /shared"),
         (answer(corpus_problem="there is no network."), "has not got the corpus: there is no network."),
         (answer(corpus_sha256="2" * 64), "has another text as the corpus ptb"),
@@ -78,9 +80,12 @@ def test_this_machine_looks_at_itself(tmp_path: Path) -> None:
     options = ScheduleOptions(
         storage=tmp_path, runtime=Runtime(data_dir=tmp_path), measurements=(), seconds_per_trial=1, corpus=PTB
     )
-    asked = question(options, gpus=False)
+    asked = question(options, "marker", gpus=False)
     found = Findings.model_validate_json(look(asked.model_dump_json().replace('"ptb"', '"no-such-corpus"')))
     assert found.versions == preflight.versions()
+    assert found.storage_problem is not None
+    (tmp_path / "marker").touch()
+    assert Findings.model_validate_json(look(asked.model_dump_json())).storage_problem is None
     assert found.free_bytes is not None
     assert found.corpus_sha256 is None
     assert found.corpus_problem is not None

@@ -137,6 +137,22 @@ def test_no_more_trials_are_measured_at_the_same_time_than_the_user_allows(store
     assert most_at_once(log_lines(tmp_path)) == 1
 
 
+def test_a_request_to_stop_the_study_ends_its_measurements(store: Store, tmp_path: Path) -> None:
+    class AsksAtTheFirst(Heard):
+        def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
+            super().finished(trial_id, outcome)
+            if len(self.states) == 1:
+                store.ask_to_stop(KEY)
+
+    heard, count = AsksAtTheFirst(), 20
+    summary, metrics = measured(store, tmp_path, list(range(SLOW, SLOW + count)), heard, study=KEY, max_concurrent=1)
+    assert summary.interrupted
+    assert heard.notes == ["Stopping, as `sweep.py stop` asked."]
+    measured_in_full = [seed for seed, found in metrics.items() if found.keys() == {"first", "second"}]
+    assert 1 <= len(measured_in_full) < count
+    assert len(heard.states) < count
+
+
 def test_what_is_measured_is_not_measured_again(store: Store, tmp_path: Path) -> None:
     _, before = measured(store, tmp_path, [SOUND, SOUND + 1])
     lines = log_lines(tmp_path)
