@@ -25,6 +25,8 @@ class Parcel:
     def __init__(self, pack: Pack, needs: MemoryNeeds) -> None:
         configs = tuple(read_config(trial.config) for trial in pack.trials)
         self.memory_bytes = needs.of(configs)
+        self.too_small = needs.too_small(configs)
+        """Machines, by Ray's ids, that must not get it."""
         rule = None if pack.stop_above is None else dict(pack.stop_above)
         names = tuple(trial.name for trial in pack.trials)
         self._text = Assignment(configs=configs, names=names, stop_above=rule).model_dump_json()

@@ -12,8 +12,7 @@ from pathlib import Path
 from orchestrator.bucket import Bucket, is_url, patiently
 from orchestrator.cache import cache_folder
 from trainables.corpora.known import KNOWN, WORD_SIMILARITY
-from trainables.files import write_file
-from trainables.result_files import locked
+from trainables.files import locked, write_file
 from trainables.runtime import Runtime
 
 MARKS = ".objects.json"

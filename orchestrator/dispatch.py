@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from orchestrator.attempts import Attempts
@@ -23,6 +22,7 @@ from orchestrator.progress import Listener
 from orchestrator.record import UnusableResultError, read_result, record_outcome
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial
+from orchestrator.waiting import Queue, Waiting
 from trainables.errors import UserError
 from trainables.outcome import EpochMetrics, TrialOutcome
 
@@ -47,18 +47,13 @@ class Source(Protocol):
         """For a searched trial that starts now: the validation losses above which it is stopped, by epoch."""
 
 
-@dataclass(frozen=True)
-class _Queued:
-    pack: Pack
-    claimed: bool = False
-    """True for trials of a dead pack that were never started: they are ours already, and made no attempt."""
-
-
 @dataclass
 class _Flight:
     """A pack on its way: the trials without an outcome, in the order in which the worker takes them up."""
 
     waiting: dict[str, PlannedTrial]
+    barred: int = 0
+    """As `Waiting.barred`."""
     started: bool = False
     ended: int = 0
     running: str | None = None
@@ -82,13 +77,16 @@ class Dispatcher:
         listener: Listener,
         slots: int,
         source: Source | None = None,
+        barred: Callable[[Pack], int] | None = None,
     ) -> None:
+        """`slots` packs fit on the machines at first; `barred` says of how many of these places a pack is barred."""
         self._store, self._run_id, self._owner = store, run_id, owner
         self._options, self._listener = options, listener
         self._slots = slots
         self._source = source
         self._asks_again_s = 0.0
-        self._queue = deque(_Queued(part) for part in self._pack(trials))
+        self._queue = Queue(barred)
+        self._queue.append(self._pack(trials))
         self._flights: dict[str, _Flight] = {}
         self._held: dict[str, PlannedTrial] = {}
         self._foreign: dict[str, PlannedTrial] = {}
@@ -111,7 +109,7 @@ class Dispatcher:
         new = [trial for trial in trials if trial.trial_id not in self._known]
         if new:
             self._known |= {trial.trial_id for trial in new}
-            self._queue.extend(_Queued(part) for part in self._pack(new))
+            self._queue.append(self._pack(new))
             self._listener.added(len(new))
 
     def stop(self, trial_ids: Collection[str]) -> None:
@@ -150,14 +148,17 @@ class Dispatcher:
             self._poll()
         if not self._queue:
             self._ask()
-        while self._queue:
-            searched = self._is_searched(self._queue[0].pack)
+        while (
+            waiting := self._queue.first(self._slots, [flight.barred for flight in self._flights.values()])
+        ) is not None:
+            searched = self._is_searched(waiting.pack)
             if searched and len(self._flights) >= self._workers:
                 return None
-            queued = self._without_stopped(self._queue.popleft())
-            trials = queued.pack.trials if queued.claimed else self._claim(queued.pack.trials)
+            self._queue.remove(waiting)
+            trials = self._mine(waiting)
             if trials:
-                self._flights[key] = _Flight({trial.trial_id: trial for trial in trials}, may_be_pruned=searched)
+                of_it = {trial.trial_id: trial for trial in trials}
+                self._flights[key] = _Flight(of_it, waiting.barred, may_be_pruned=searched)
                 rule = self._source.stop_above(trials[0]) if self._source and searched else None
                 return Pack(tuple(trials), stop_above=rule)
         return None
@@ -207,7 +208,7 @@ class Dispatcher:
             return
         cause = cause or "its worker ended without reporting it"
         if flight.given_up:
-            self._queue.extendleft(_Queued(part, claimed=True) for part in reversed(self._pack(left)))
+            self._queue.put_back(self._pack(left))
             return
         if flight.started and (process_died or not flight.ended):
             self._retry_or_fail(left.pop(0), cause, machine)
@@ -219,7 +220,7 @@ class Dispatcher:
                     "every machine has this project, its packages and the same Ray token (or RAY_AUTH_MODE=disabled), "
                     "then run the same command again."
                 )
-        self._queue.extendleft(_Queued(part, claimed=True) for part in reversed(self._pack(left)))
+        self._queue.put_back(self._pack(left))
 
     def close(self) -> None:
         """Record results that are durable already, and give back every other trial that is still ours."""
@@ -242,7 +243,7 @@ class Dispatcher:
             return
         # Without anything new, what it says changes when a trial ends, here or in another driver.
         self._asks_again_s = 0.0 if more else time.monotonic() + POLL_S
-        self._queue.extend(_Queued(part) for part in self._pack(more))
+        self._queue.append(self._pack(more))
 
     def _is_searched(self, pack: Pack) -> bool:
         return self._source is not None and any(map(self._source.is_searched, pack.trials))
@@ -276,7 +277,7 @@ class Dispatcher:
         free = self._store.claim(list(self._foreign), owner=self._owner, lease_s=LEASE_S)
         trials = [self._foreign.pop(trial_id) for trial_id in free]
         self._held.update({trial.trial_id: trial for trial in trials})
-        self._queue.extend(_Queued(part, claimed=True) for part in self._pack(trials))
+        self._queue.append(self._pack(trials), claimed=True)
 
     def _drop_ended(self) -> None:
         """Tell of trials of other drivers that ended."""
@@ -302,23 +303,22 @@ class Dispatcher:
                 self._store.record(result[0], run_id=self._run_id, spectrum=result[1])
                 self._end(flight, result[0])
 
-    def _without_stopped(self, queued: _Queued) -> _Queued:
-        """Leave out the trials that somebody asked to stop, and give back those that are ours already."""
-        stopped = [trial for trial in queued.pack.trials if trial.trial_id in self._stopped]
-        if not stopped:
-            return queued
-        self._store.release([trial.trial_id for trial in stopped if queued.claimed], owner=self._owner)
+    def _mine(self, waiting: Waiting) -> list[PlannedTrial]:
+        """The pack's trials that are to run here: claimed, and not among those that somebody asked to stop."""
+        stopped = [trial for trial in waiting.pack.trials if trial.trial_id in self._stopped]
+        if stopped and waiting.claimed:
+            self._store.release([trial.trial_id for trial in stopped], owner=self._owner)
         for trial in stopped:
             self._held.pop(trial.trial_id, None)
             self._listener.stopped(trial.trial_id, trial.name)
-        kept = tuple(trial for trial in queued.pack.trials if trial.trial_id not in self._stopped)
-        return replace(queued, pack=replace(queued.pack, trials=kept))
+        others = [trial for trial in waiting.pack.trials if trial.trial_id not in self._stopped]
+        return others if waiting.claimed or not others else self._claim(others)
 
     def _retry_or_fail(self, trial: PlannedTrial, cause: str, machine: str | None) -> None:
         failure = self._attempts.failure(trial.trial_id, cause, machine)
         if failure is None:
             self._listener.note(f"{trial.name}: {cause}; it goes on from its last checkpoint.")
-            self._queue.append(_Queued(Pack((trial,))))
+            self._queue.append([Pack((trial,))])
             return
         outcome = TrialOutcome(trial_id=trial.trial_id, state="failed", cause=failure)
         self._store.fail(trial.trial_id, cause=failure, run_id=self._run_id)

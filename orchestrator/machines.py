@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from ray.exceptions import GetTimeoutError, RayError
 
 from orchestrator.execution import ScheduleOptions
-from orchestrator.preflight import Findings, Question, check, faults, look, question
+from orchestrator.preflight import Findings, Question, check, faults, look, question, smallest_gpus
 from orchestrator.resources import per_pack
 from orchestrator.worker import cuda_problem
 from trainables.errors import UserError
@@ -35,17 +35,23 @@ def amounts(machines: Sequence[dict[str, Any]]) -> list[dict[str, float]]:
 
 def check_machines(
     options: ScheduleOptions, machines: Sequence[dict[str, Any]], given_up: Callable[[], bool], gpu_gb: float | None
-) -> None:
+) -> dict[str, float]:
     """Raise UserError, a sentence for each fault, where a machine of a cluster could not run the trials.
 
-    `gpu_gb` is the memory that a trial needs of a whole GPU. Of a Ray that this program started on this machine, only
-    its GPUs are in question. Waiting for an answer ends early where `given_up` says so.
+    `gpu_gb` is the memory that the largest trial needs of a whole GPU; None asks about no GPU's memory. Returns, by
+    Ray's id of each machine that told, the memory of its smallest GPU in GB. Of a Ray that this program started on this
+    machine, only its GPUs are in question. Waiting for an answer ends early where `given_up` says so.
     """
+    answers: Mapping[str, Findings | str] = {}
+    gpus = {address_of(node): float(node["Resources"].get("GPU", 0.0)) for node in machines}
     if options.address is not None:
         with _marked(options) as marker:
-            _check_each(options, question(options, marker, gpus=gpu_gb is not None), machines, given_up, gpu_gb)
+            answers = _ask(question(options, marker, gpus=gpu_gb is not None), machines, given_up)
+        check(faults(answers, gpus, options.storage, options.corpus, gpu_gb))
     if options.gpus_per_trial:
         check_cuda(options, given_up)
+    sizes = smallest_gpus(answers, gpus)
+    return {node["NodeID"]: sizes[address_of(node)] for node in machines if address_of(node) in sizes}
 
 
 @contextmanager
@@ -66,13 +72,10 @@ def _marked(options: ScheduleOptions) -> Iterator[str]:
         (options.storage / marker).unlink()
 
 
-def _check_each(
-    options: ScheduleOptions,
-    asked: Question,
-    machines: Sequence[dict[str, Any]],
-    given_up: Callable[[], bool],
-    gpu_gb: float | None,
-) -> None:
+def _ask(
+    asked: Question, machines: Sequence[dict[str, Any]], given_up: Callable[[], bool]
+) -> Mapping[str, Findings | str]:
+    """By address what each machine answers, or why it does not; nothing where waiting was given up."""
     task = ray.remote(num_cpus=0, max_retries=0)(look)
     sent = {
         address_of(node): task.options(resources={f"node:{address_of(node)}": 0.001}).remote(asked.model_dump_json())
@@ -81,12 +84,10 @@ def _check_each(
     deadline_s = time.monotonic() + ANSWER_S
     while ray.wait(list(sent.values()), num_returns=len(sent), timeout=1.0)[1]:
         if given_up():
-            return
+            return {}
         if time.monotonic() > deadline_s:
             break
-    gpus = {address_of(node): float(node["Resources"].get("GPU", 0.0)) for node in machines}
-    answers = {address: _answer(reference) for address, reference in sent.items()}
-    check(faults(answers, gpus, options.storage, options.corpus, gpu_gb))
+    return {address: _answer(reference) for address, reference in sent.items()}
 
 
 def _answer(reference: Any) -> Findings | str:

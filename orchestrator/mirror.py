@@ -20,8 +20,8 @@ from pathlib import Path
 from orchestrator.bucket import Bucket, BucketError, patiently
 from orchestrator.cache import cache_folder
 from trainables import fence
-from trainables.files import write_file
-from trainables.result_files import locked, read_outcome
+from trainables.files import locked, write_file
+from trainables.result_files import read_outcome
 from trainables.runtime import trial_directory
 
 LOOK_S = 2.0

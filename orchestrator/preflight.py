@@ -186,7 +186,24 @@ def faults(
         found += _disk_faults(name, answer, storage)
         found += _corpus_faults(name, answer, corpus)
         found += _gpu_faults(name, answer.gpu_gb, gpus_known_to_ray.get(address, 0.0), gpu_memory_gb)
-    return found
+    return found or _size_faults(smallest_gpus(machines, gpus_known_to_ray), gpu_memory_gb)
+
+
+def smallest_gpus(machines: Mapping[str, Findings | str], gpus_known_to_ray: Mapping[str, float]) -> dict[str, float]:
+    """By address of each machine with GPUs for Ray, the memory of the smallest of them in GB, where it told that."""
+    told = {address: each.gpu_gb for address, each in machines.items() if isinstance(each, Findings)}
+    return {address: min(sizes) for address, sizes in told.items() if sizes and gpus_known_to_ray.get(address, 0.0)}
+
+
+def _size_faults(smallest: Mapping[str, float], needed_gb: float | None) -> list[str]:
+    if needed_gb is None or not smallest or max(smallest.values()) >= needed_gb:
+        return []
+    address = max(smallest, key=smallest.__getitem__)
+    return [
+        f"No machine has GPUs that are large enough: a trial is estimated to need {needed_gb:.1f} GB of a whole one, "
+        f"and the largest, of {address}, has {smallest[address]:.1f} GB: ask for a larger share with --gpus-per-trial, "
+        "or for machines with larger ones."
+    ]
 
 
 def _version_faults(name: str, there: Mapping[str, str]) -> list[str]:
@@ -224,11 +241,6 @@ def _gpu_faults(name: str, gpu_gb: Sequence[float], counted: float, needed_gb: f
         return [
             f"{name} has {counted:g} GPUs for Ray and {len(gpu_gb)} that torch can use: see what nvidia-smi lists "
             "there and that torch was built for CUDA, or start Ray there with --num-gpus 0."
-        ]
-    if min(gpu_gb) < needed_gb:
-        return [
-            f"{name} has a GPU of {min(gpu_gb):.1f} GB, and a trial is estimated to need {needed_gb:.1f} GB of it: ask "
-            "for a larger share with --gpus-per-trial, or start Ray there with --num-gpus 0."
         ]
     return []
 

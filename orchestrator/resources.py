@@ -41,7 +41,7 @@ def slots_of(nodes: Sequence[Mapping[str, float]], options: ScheduleOptions) -> 
     Raises UserError, with both numbers, where not even one fits.
     """
     need = per_pack(options)
-    slots = sum(_fit_on(node, need) for node in nodes)
+    slots = sum(fit_on(node, options) for node in nodes)
     if slots > 0:
         return slots
     gpus = sum(node.get("GPU", 0.0) for node in nodes)
@@ -60,10 +60,12 @@ def slots_of(nodes: Sequence[Mapping[str, float]], options: ScheduleOptions) -> 
 
 def slots_if_any(nodes: Sequence[Mapping[str, float]], options: ScheduleOptions) -> int | None:
     """`slots_of` where at least one pack fits; None where none does at the moment."""
-    return sum(_fit_on(node, per_pack(options)) for node in nodes) or None
+    return sum(fit_on(node, options) for node in nodes) or None
 
 
-def _fit_on(node: Mapping[str, float], need: Mapping[str, float]) -> int:
+def fit_on(node: Mapping[str, float], options: ScheduleOptions) -> int:
+    """How many packs fit at the same time on a machine with these resources."""
+    need = per_pack(options)
     slots = floor(node.get("CPU", 0.0) / need["cpu"])
     if "gpu" not in need:
         return slots

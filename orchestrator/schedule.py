@@ -81,7 +81,8 @@ def run_trials(
     with Interrupt() as interrupt, connected(options, listener.note), LeaseKeeper(store, owner) as keeper:
         machines = nodes()
         slots = slots_of(amounts(machines), options)
-        check_machines(options, machines, lambda: interrupt.requested, gpu_gb_of(trials, options))
+        gpu_gb = check_machines(options, machines, lambda: interrupt.requested, gpu_gb_of(trials, options))
+        needs = MemoryNeeds(options, {node["NodeID"]: node["Resources"] for node in machines}, gpu_gb)
         told, watch = _with_metrics(listener, options, store)
         dispatcher = Dispatcher(
             trials,
@@ -92,6 +93,7 @@ def run_trials(
             listener=told,
             slots=slots,
             source=source,
+            barred=needs.barred,
         )
         steering = Steering(
             dispatcher,
@@ -104,7 +106,6 @@ def run_trials(
             pool=lambda: _pool(options),
             layer_files=options.runtime.layer_files,
         )
-        needs = MemoryNeeds(options, amounts(machines))
         bridge = Bridge(dispatcher, interrupt, keeper, steering, needs, watch)
         with closing(dispatcher), _marked(options, owner) as marker:
             _fit(bridge, options, run_trial, marker)
@@ -155,8 +156,10 @@ def _fit(bridge: Bridge, options: ScheduleOptions, run_trial: RunTrial | None, m
     bundle = {name.upper(): amount for name, amount in per_pack(options).items()}
 
     def resources(config: dict[str, Any]) -> tune.PlacementGroupFactory:
-        memory = config["pack"].memory_bytes
-        return tune.PlacementGroupFactory([{**bundle, "memory": memory} if memory else bundle])
+        pack: Parcel = config["pack"]
+        asked = {**bundle, "memory": pack.memory_bytes} if pack.memory_bytes else bundle
+        where: dict[str, Any] = {"bundle_label_selector": [{"ray.io/node-id": f"!in({','.join(pack.too_small)})"}]}
+        return tune.PlacementGroupFactory([asked], **(where if pack.too_small else {}))
 
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = MOST_PENDING
     # For its usage statistics, which are off, Tune would import MLflow and others wherever they are installed.

@@ -1,10 +1,13 @@
-"""Files that are written whole or not at all."""
+"""Files that are written whole or not at all, and folders that one process at a time works in."""
 
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 CANNOT_SYNC_FOLDERS = (errno.EINVAL, errno.EACCES)
@@ -41,3 +44,11 @@ def _sync_folder(folder: Path) -> None:
     except OSError as error:
         if error.errno not in CANNOT_SYNC_FOLDERS:
             raise
+
+
+@contextmanager
+def locked(directory: Path) -> Iterator[None]:
+    """Have a folder to oneself; the kernel gives the lock back when the process dies."""
+    with (directory / "lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield

@@ -14,11 +14,11 @@ from trainables.any_config import AnyConfig
 from trainables.config import TrialConfig
 from trainables.corpora import load
 from trainables.errors import UserError
+from trainables.files import locked
 from trainables.language_model.awd_lstm import AwdLstm
 from trainables.later_files import Later, read_later, write_later
 from trainables.measurements.registry import measure
 from trainables.outcome import Metric
-from trainables.result_files import locked
 from trainables.runtime import Runtime
 from trainables.training.checkpoint import load_tensors
 from trainables.trial import KEPT_WEIGHTS, prepare

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -14,14 +11,6 @@ from pydantic import ValidationError
 from trainables.files import write_file
 from trainables.outcome import TrialOutcome
 from trainables.vector_file import write_vector
-
-
-@contextmanager
-def locked(directory: Path) -> Iterator[None]:
-    """Have the trial's folder to oneself; the kernel gives the lock back when the process dies."""
-    with (directory / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def read_outcome(directory: Path, trial_id: str) -> TrialOutcome | None:

@@ -20,12 +20,13 @@ from trainables.corpora import load
 from trainables.environment import describe
 from trainables.experiments import run_experiment
 from trainables.fence import Fence
+from trainables.files import locked
 from trainables.later_files import forget_later
 from trainables.measurements.registry import measure
 from trainables.memory import PeakMemory
 from trainables.outcome import EpochMetrics, Metric, TrialOutcome
 from trainables.output_layers.custom import load_layers
-from trainables.result_files import locked, read_outcome, write_outcome
+from trainables.result_files import read_outcome, write_outcome
 from trainables.runtime import Runtime
 from trainables.training.checkpoint import Checkpoints, save_tensors
 from trainables.training.loop import DivergedError, PrunedError, Trainer

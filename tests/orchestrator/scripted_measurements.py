@@ -17,9 +17,9 @@ from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
 from tests.orchestrator.scripted_trials import BAD_INPUT, EXITS, KILLED_ONCE, RAISES, SLOW, log, log_lines
 from trainables.config import TrialConfig
 from trainables.errors import UserError
+from trainables.files import locked
 from trainables.later_files import read_later, write_later
 from trainables.outcome import TrialOutcome
-from trainables.result_files import locked
 from trainables.runtime import Runtime, trial_directory
 
 KEY = StudyKey(study="measured later", scale="smoke", corpus="none")

@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import ray
+
 from orchestrator.store.records import PlannedTrial
 from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
 from trainables.errors import UserError
@@ -72,6 +74,22 @@ def run_scripted(
         _write(result, outcome.model_dump_json())
         log(directory, f"end {config.seed}")
         return outcome
+
+
+def run_where(
+    config: TrialConfig,
+    *,
+    directory: Path,
+    runtime: Runtime,
+    measurements: Sequence[str],
+    on_epoch: Callable[[EpochMetrics], None],
+    stop_above: Mapping[int, float] | None = None,
+) -> TrialOutcome:
+    """Log the output layer's kind and Ray's id of the machine."""
+    del runtime, measurements, on_epoch, stop_above
+    time.sleep(SLOW_STEP_S)
+    log(directory, f"{type(config.output_layer).__name__} {ray.get_runtime_context().get_node_id()}")
+    return _outcome(config, SOUND)
 
 
 def _misbehave(behaviour: int, *, attempt_goes_on: bool) -> None:
