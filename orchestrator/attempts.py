@@ -26,10 +26,12 @@ class Attempts:
     def failure(self, trial_id: str, cause: str, machine: str | None) -> str | None:
         """Count a death for `cause` on the machine of this address; where it was the last, why the trial fails."""
         lost = cause == MACHINE_LEFT
-        counts, most = (self._losses, MOST_MACHINES_LOST) if lost else (self._deaths, self._most)
+        counts = self._losses if lost else self._deaths
         counts[trial_id] += 1
         count = counts[trial_id]
-        if count >= most:
+        if self._losses[trial_id] >= MOST_MACHINES_LOST:
+            return f"{MACHINE_LEFT} (in each of {self._losses[trial_id]} attempts)"
+        if self._deaths[trial_id] >= self._most:
             return f"{cause} (in each of {count} attempts)" if count > 1 else cause
         if machine is not None and not lost:
             self._died_on[trial_id] = machine

@@ -10,9 +10,8 @@ from orchestrator.dispatch import Dispatcher
 from orchestrator.interrupt import Interrupt
 from orchestrator.lease import LeaseKeeper
 from orchestrator.packs import Pack
-from orchestrator.placement import MemoryNeeds
+from orchestrator.placement import Placement, configs_of
 from orchestrator.steering import Steering
-from trainables.any_config import read_config
 
 Watch = Callable[[Sequence[int], Set[str]], None]
 """Told at every step how many trials each pack has that is with a worker, or on its way to one, and the ids of the
@@ -22,11 +21,9 @@ trials that workers are at."""
 class Parcel:
     """A pack on its way to a worker. Tune keeps copies of every config for ever: they share one text, emptied later."""
 
-    def __init__(self, pack: Pack, needs: MemoryNeeds) -> None:
-        configs = tuple(read_config(trial.config) for trial in pack.trials)
-        self.memory_bytes = needs.of(configs)
-        self.too_small = needs.too_small(configs)
-        """Machines, by Ray's ids, that must not get it."""
+    def __init__(self, pack: Pack, placement: Placement) -> None:
+        configs = tuple(configs_of(pack.trials))
+        self.place = placement.place(configs)
         rule = None if pack.stop_above is None else dict(pack.stop_above)
         names = tuple(trial.name for trial in pack.trials)
         self._text = Assignment(configs=configs, names=names, stop_above=rule).model_dump_json()
@@ -56,11 +53,11 @@ class Bridge:
         interrupt: Interrupt,
         keeper: LeaseKeeper,
         steering: Steering,
-        needs: MemoryNeeds,
+        placement: Placement,
         watch: Watch | None = None,
     ) -> None:
         self.dispatcher, self._interrupt, self._keeper = dispatcher, interrupt, keeper
-        self._steering, self._needs, self._watch = steering, needs, watch
+        self._steering, self._placement, self._watch = steering, placement, watch
         self._error: Exception | None = None
         self._parcels: dict[str, Parcel] = {}
 
@@ -94,12 +91,13 @@ class Bridge:
             raise self._error
 
     def look(self) -> list[str]:
-        """See what has changed, the lease included; returns the Tune trials whose worker is to be ended."""
+        """See what has changed, the lease included; returns the Tune trials that are to be ended, worker and all."""
         given_up: list[str] = []
 
         def action() -> None:
             self._steering.look()
-            given_up.extend(self.dispatcher.give_up())
+            nowhere = [key for key, parcel in self._parcels.items() if not self._placement.has(parcel.place)]
+            given_up.extend(self.dispatcher.give_up(nowhere))
 
         self.guard(action)
         if self._watch is not None:
@@ -111,8 +109,14 @@ class Bridge:
         pack = self.dispatcher.next_pack(key)
         if pack is None:
             return None
-        self._parcels[key] = Parcel(pack, self._needs)
+        self._parcels[key] = Parcel(pack, self._placement)
         return self._parcels[key]
+
+    def refused(self, key: str, why: str, machine: str, gpu_gb: float | None) -> None:
+        """Tune's trial `key` is over: its pack must not run on that machine, see `Placement.keep_off`."""
+        self._placement.keep_off(machine, gpu_gb)
+        self._parcels.pop(key).empty()
+        self.dispatcher.refused(key, why)
 
     def ended(
         self, key: str, cause: str | None = None, *, process_died: bool = False, machine: str | None = None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from orchestrator.attempts import Attempts
-from orchestrator.bucket import BucketError
+from orchestrator.bucket import BucketError, patiently
 from orchestrator.events import TrialEvent
 from orchestrator.execution import MACHINE_LEFT, ScheduleOptions
 from orchestrator.lease import LEASE_S, give_back_of_dead
@@ -59,7 +59,7 @@ class _Flight:
     running: str | None = None
     """The id of the trial that its worker is at."""
     given_up: bool = False
-    """Its worker is being ended because somebody asked to stop the trial that it was at."""
+    """It is being ended: what is left of it goes back into the queue."""
     may_be_pruned: bool = False
 
 
@@ -95,6 +95,7 @@ class Dispatcher:
         self._start_failures = 0
         self._known = {trial.trial_id for trial in trials}
         self._stopped: set[str] = set()
+        self._told: set[str] = set()
         self.resize(slots)
 
     def resize(self, slots: int) -> None:
@@ -118,12 +119,15 @@ class Dispatcher:
         for trial_id in self._stopped & self._foreign.keys():
             self._listener.stopped(trial_id, self._foreign.pop(trial_id).name)
 
-    def give_up(self) -> list[str]:
-        """The packs, of those not named before, whose worker has to be ended: it is at a trial that is to stop."""
-        keys = [key for key, flight in self._flights.items() if flight.running in self._stopped and not flight.given_up]
-        for key in keys:
+    def give_up(self, nowhere: Collection[str] = ()) -> list[str]:
+        """The packs, of those not named before, that have to be ended: their worker is at a trial that is to stop, or
+        they have none, and are among those for which there is no machine any more."""
+        keys = [key for key, flight in self._flights.items() if flight.running in self._stopped]
+        keys += [key for key in nowhere if not self._flights[key].started]
+        new = [key for key in keys if not self._flights[key].given_up]
+        for key in new:
             self._flights[key].given_up = True
-        return keys
+        return new
 
     @property
     def finished(self) -> bool:
@@ -193,6 +197,14 @@ class Dispatcher:
         """Only machines of these addresses are there now: see `Attempts.machines_left`."""
         self._attempts.machines_left(present)
 
+    def refused(self, key: str, why: str) -> None:
+        """The pack came to a machine on which it must not run; it goes back into the queue."""
+        if why not in self._told:
+            self._told.add(why)
+            self._listener.note(why)
+        self._flights[key].given_up = True
+        self.ended(key, why, process_died=False)
+
     def ended(self, key: str, cause: str | None, *, process_died: bool, machine: str | None = None) -> None:
         """The pack is over; `cause` says why where its worker did not come to its end, and `machine` where that was.
 
@@ -202,7 +214,7 @@ class Dispatcher:
         """
         flight = self._flights.pop(key)
         self._asks_again_s = 0.0
-        self._recover(flight)
+        patiently(lambda: self._recover(flight))
         left = list(flight.waiting.values())
         if not left:
             return
@@ -306,8 +318,9 @@ class Dispatcher:
     def _mine(self, waiting: Waiting) -> list[PlannedTrial]:
         """The pack's trials that are to run here: claimed, and not among those that somebody asked to stop."""
         stopped = [trial for trial in waiting.pack.trials if trial.trial_id in self._stopped]
-        if stopped and waiting.claimed:
-            self._store.release([trial.trial_id for trial in stopped], owner=self._owner)
+        ours = [trial.trial_id for trial in stopped if trial.trial_id in self._held]
+        if ours:
+            self._store.release(ours, owner=self._owner)
         for trial in stopped:
             self._held.pop(trial.trial_id, None)
             self._listener.stopped(trial.trial_id, trial.name)

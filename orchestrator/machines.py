@@ -5,15 +5,17 @@ from __future__ import annotations
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import ray
 from pydantic import ValidationError
 from ray.exceptions import GetTimeoutError, RayError
 
+from orchestrator.bucket import BucketError
 from orchestrator.execution import ScheduleOptions
-from orchestrator.preflight import Findings, Question, check, faults, look, question, smallest_gpus
+from orchestrator.faults import check, faults, smallest_gpus
+from orchestrator.preflight import Findings, Question, look
 from orchestrator.resources import per_pack
 from orchestrator.worker import cuda_problem
 from trainables.errors import UserError
@@ -28,48 +30,55 @@ def nodes() -> list[dict[str, Any]]:
     return [node for node in known if node["Alive"]]
 
 
-def amounts(machines: Sequence[dict[str, Any]]) -> list[dict[str, float]]:
-    """What each machine has: "CPU", "GPU", "memory" in bytes and others that Ray counts."""
-    return [machine["Resources"] for machine in machines]
-
-
-def check_machines(
-    options: ScheduleOptions, machines: Sequence[dict[str, Any]], given_up: Callable[[], bool], gpu_gb: float | None
-) -> dict[str, float]:
-    """Raise UserError, a sentence for each fault, where a machine of a cluster could not run the trials.
-
-    `gpu_gb` is the memory that the largest trial needs of a whole GPU; None asks about no GPU's memory. Returns, by
-    Ray's id of each machine that told, the memory of its smallest GPU in GB. Of a Ray that this program started on this
-    machine, only its GPUs are in question. Waiting for an answer ends early where `given_up` says so.
-    """
-    answers: Mapping[str, Findings | str] = {}
-    gpus = {address_of(node): float(node["Resources"].get("GPU", 0.0)) for node in machines}
-    if options.address is not None:
-        with _marked(options) as marker:
-            answers = _ask(question(options, marker, gpus=gpu_gb is not None), machines, given_up)
-        check(faults(answers, gpus, options.storage, options.corpus, gpu_gb))
-    if options.gpus_per_trial:
-        check_cuda(options, given_up)
-    sizes = smallest_gpus(answers, gpus)
-    return {node["NodeID"]: sizes[address_of(node)] for node in machines if address_of(node) in sizes}
+def resources() -> dict[str, dict[str, float]]:
+    """What each live machine has, by Ray's id: "CPU", "GPU", "memory" in bytes and others that Ray counts."""
+    return {node["NodeID"]: node["Resources"] for node in nodes()}
 
 
 @contextmanager
-def _marked(options: ScheduleOptions) -> Iterator[str]:
-    """The name of something that lies in the storage, for other machines to find."""
+def marked(options: ScheduleOptions) -> Iterator[str]:
+    """The name of something that lies in the storage for so long, by which machines know it; "" where none is asked."""
+    if options.address is None:
+        yield ""
+        return
     marker = f".seen-from-everywhere-{secrets.token_hex(8)}"
     if options.mirror is not None:
         options.mirror.bucket.write(marker, b"x")
         try:
             yield marker
         finally:
-            options.mirror.bucket.remove([marker])
+            with suppress(BucketError):
+                options.mirror.bucket.remove([marker])
         return
     (options.storage / marker).touch()
     try:
         yield marker
     finally:
-        (options.storage / marker).unlink()
+        (options.storage / marker).unlink(missing_ok=True)
+
+
+def check_machines(
+    options: ScheduleOptions,
+    asked: Question,
+    machines: Sequence[dict[str, Any]],
+    given_up: Callable[[], bool],
+    gpu_gb: float | None,
+) -> dict[str, float]:
+    """Raise UserError, a sentence for each fault, where a machine of a cluster could not run the trials.
+
+    `gpu_gb` is the memory that the largest trial needs of a whole GPU; None where that is not asked. Returns, by Ray's
+    id of each machine that told, the memory of its smallest GPU in GB. Of a Ray that this program started on this
+    machine, only its GPUs are in question. Waiting for an answer ends early where `given_up` says so.
+    """
+    answers: Mapping[str, Findings | str] = {}
+    gpus = {address_of(node): float(node["Resources"].get("GPU", 0.0)) for node in machines}
+    if options.address is not None:
+        answers = _ask(asked, machines, given_up)
+        check(faults(asked, answers, gpus, gpu_gb))
+    if options.gpus_per_trial:
+        check_cuda(options, given_up)
+    sizes = smallest_gpus(answers, gpus)
+    return {node["NodeID"]: sizes[address_of(node)] for node in machines if address_of(node) in sizes}
 
 
 def _ask(

@@ -145,9 +145,15 @@ class Missing:
                 options=schedule,
                 listener=Several(listener, self._logs),
                 source=self._tuner,
-                followed=Followed(key=self._plan.key, takes_more=not self._again and self._tuner is None),
+                followed=Followed(key=self._plan.key, known=self._known_ids()),
             )
         return summary.interrupted
+
+    def _known_ids(self) -> frozenset[str] | None:
+        """See `Followed.known`: neither a retry nor a tuning takes more trials."""
+        if self._again or self._tuner is not None:
+            return None
+        return frozenset(row.trial_id for row in self._store.trials(self._plan.key))
 
     def _seconds_per_trial(self, work: _Work) -> tuple[float, str]:
         """Mean time of the trials to run, and where that is known from."""

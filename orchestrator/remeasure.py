@@ -19,14 +19,16 @@ from typing import Any, Protocol
 import ray
 from ray.exceptions import OutOfMemoryError, RayError, WorkerCrashedError
 
-from orchestrator.bucket import BucketError
+from orchestrator.bucket import BucketError, patiently
 from orchestrator.cluster import check_cluster, connected
 from orchestrator.data_folder import on_this_machine
 from orchestrator.dispatch import POLL_S
 from orchestrator.events import DISK_TROUBLES
 from orchestrator.execution import LOW_MEMORY, PROCESS_DIED, LaterSummary, ScheduleOptions
 from orchestrator.interrupt import Interrupt
-from orchestrator.machines import amounts, check_machines, nodes
+from orchestrator.machines import check_machines, marked, nodes, resources
+from orchestrator.placement import configs_of
+from orchestrator.preflight import question
 from orchestrator.progress import Listener
 from orchestrator.record import record_later
 from orchestrator.resources import check_options, per_pack, slots_if_any, slots_of
@@ -84,10 +86,11 @@ def run_later(
     tasks = _Tasks(wanted, lacking, store, run_id, options, listener, measure)
     with Interrupt() as interrupt:
         try:
-            with connected(options, listener.note):
+            with connected(options, listener.note), marked(options) as marker:
                 machines = nodes()
-                slots = slots_of(amounts(machines), options)
-                check_machines(options, machines, lambda: interrupt.requested, None)
+                slots = slots_of([machine["Resources"] for machine in machines], options)
+                asked = question(options, marker, configs_of(wanted))
+                check_machines(options, asked, machines, lambda: interrupt.requested, None)
                 tasks.run(slots, interrupt)
         finally:
             tasks.leave()
@@ -125,7 +128,7 @@ class _Tasks:
         """
         while (self._queue or self._flights) and not interrupt.requested:
             self._obey(interrupt)
-            slots = slots_if_any(amounts(nodes()), self._options) or slots
+            slots = slots_if_any(list(resources().values()), self._options) or slots
             at_once = min(slots, self._options.max_concurrent or slots)
             while self._queue and len(self._flights) < at_once:
                 self._submit(self._queue.popleft())
@@ -181,7 +184,7 @@ class _Tasks:
                 self._queue.append(trial)
                 return
             answer = _Answer(cause=_why(error))
-        problem = self._record(trial)
+        problem = patiently(lambda: self._record(trial))
         if answer.disk is not None:
             raise UserError(
                 f"The disk of {self._options.storage} {answer.disk} and type the same command again; what was measured "

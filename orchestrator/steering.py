@@ -9,15 +9,17 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from orchestrator.dispatch import POLL_S, Dispatcher
+from orchestrator.execution import ScheduleOptions
 from orchestrator.interrupt import Interrupt
 from orchestrator.progress import Listener
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial, Requests, StudyKey
 from trainables.any_config import output_layer_of, read_config
-from trainables.layer_configs import CustomConfig, LayerFile
+from trainables.config import TrialConfig
+from trainables.layer_configs import CustomConfig
 
 Pool = tuple[int | None, Collection[str]]
-"""How many packs fit on the machines at hand, None where that is not known, and their addresses."""
+"""How many packs fit on the machines at hand, None where none does, and their addresses."""
 
 
 def obey(store: Store, key: StudyKey, run_id: int, interrupt: Interrupt, listener: Listener) -> Requests:
@@ -34,8 +36,9 @@ class Followed:
     """The study whose requests a sweep follows."""
 
     key: StudyKey
-    takes_more: bool
-    """Whether trials that another command adds to the study meanwhile are run, too."""
+    known: Collection[str] | None
+    """The study's trials, by id, when this sweep was planned. Those that another command adds later are run, too; None:
+    they are not."""
 
 
 class Steering:
@@ -52,12 +55,13 @@ class Steering:
         followed: Followed | None,
         slots: int,
         pool: Callable[[], Pool],
-        layer_files: tuple[LayerFile, ...],
+        options: ScheduleOptions,
     ) -> None:
         """`slots` packs fit at first; `pool` says how many do later, and on which machines."""
         self._dispatcher, self._interrupt, self._listener = dispatcher, interrupt, listener
         self._store, self._run_id, self._followed = store, run_id, followed
-        self._slots, self._pool, self._layer_files = slots, pool, layer_files
+        self._slots, self._pool, self._options = slots, pool, options
+        self._waits = False
         self._planned_at: datetime | None = None
         self._next_s = 0.0
 
@@ -73,6 +77,9 @@ class Steering:
     def _look_at_machines(self) -> None:
         slots, addresses = self._pool()
         self._dispatcher.machines_left(addresses)
+        if slots is None and not self._waits:
+            self._listener.note("There is no machine any more that a trial fits on: waiting for one.")
+        self._waits = slots is None
         if slots is None or slots == self._slots:
             return
         self._listener.note(f"Machines came or went: at a time, {slots} trials fit now, {self._slots} before.")
@@ -84,13 +91,18 @@ class Steering:
         if asked.stop_study:
             return
         self._dispatcher.stop(asked.stop_trials)
-        if followed.takes_more and asked.planned_at != self._planned_at:
+        if followed.known is not None and asked.planned_at != self._planned_at:
             self._planned_at = asked.planned_at
             rows = [row for row in self._store.trials(followed.key) if row.state == "planned"]
-            self._dispatcher.add([trial for trial in (row.planned() for row in rows) if self._can_run(trial)])
+            new = [row.planned() for row in rows if row.trial_id not in followed.known]
+            self._dispatcher.add([trial for trial in new if self._can_run(trial)])
 
     def _can_run(self, trial: PlannedTrial) -> bool:
-        """Whether the trial's output layer, if it is one of the user's own, is among those that came with this run."""
-        layer = output_layer_of(read_config(trial.config))
-        digests = {hashlib.sha256(file.text.encode()).hexdigest() for file in self._layer_files}
+        """Whether the trial reads the text that this run has, and its output layer, if it is one of the user's own, is
+        among those that came with it."""
+        config, corpus = read_config(trial.config), self._options.corpus
+        if isinstance(config, TrialConfig) and (corpus is None or config.corpus.sha256 != corpus.sha256):
+            return False
+        layer = output_layer_of(config)
+        digests = {hashlib.sha256(file.text.encode()).hexdigest() for file in self._options.runtime.layer_files}
         return not isinstance(layer, CustomConfig) or layer.sha256 in digests

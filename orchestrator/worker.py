@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import os
-import socket
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
+import ray
 from ray import tune
 from ray._raylet import setproctitle  # type: ignore[attr-defined]  # Ray's extension module has no types
 
 from orchestrator.assignment import Assignment
 from orchestrator.data_folder import DataFolder, on_this_machine
 from orchestrator.events import DISK_TROUBLES, EVENTS, TrialEvent
+from orchestrator.faults import faults
 from orchestrator.mirror import Mirror, TakenOverError
-from orchestrator.preflight import versions
+from orchestrator.preflight import Findings, Question, look
 from trainables.any_config import AnyConfig
 from trainables.errors import UserError
 from trainables.failures import cause_of
@@ -73,16 +75,22 @@ class Job:
         """What a trial says of its folder, with the name by which the user knows that."""
         return text if self.mirror is None else text.replace(str(directory), self.mirror.address(trial_id))
 
-    marker: Path | None = None
-    """A file that lies in the storage for as long as the sweep runs: a machine that joined after the preflight and does
-    not see it must not take up a trial."""
-    versions: Mapping[str, str] = field(default_factory=dict)
-    """`orchestrator.preflight.versions` of the driver, which such a machine must have too; empty where the only machine
-    is the driver's own."""
+    question: Question | None = None
+    """What the machines of a cluster were asked before any trial started; None where no machine can join."""
+    asked: frozenset[str] = frozenset()
+    """Those that were, by Ray's ids: any other one asks itself."""
 
 
 class BrokenProcessError(Exception):
     """This process can run no further trial; the driver hands the rest of the pack to another one."""
+
+
+class StrangeMachineError(Exception):
+    """The pack must not run on this machine: Ray's id of it, why, and the memory of its GPU in GB where that is why."""
+
+    def __init__(self, machine: str, why: str, gpu_gb: float | None = None) -> None:
+        super().__init__(machine, why, gpu_gb)
+        self.machine, self.why, self.gpu_gb = machine, why, gpu_gb
 
 
 class _DiskError(Exception):
@@ -107,7 +115,7 @@ def make_trainable(job: Job) -> Callable[[dict[str, Any]], None]:
     """The function that Ray Tune runs: its config holds a `Parcel` under "pack"."""
 
     def run(config: dict[str, Any]) -> None:
-        _refuse_strange_machine(job)
+        _refuse_strange_machine(job, config["pack"].place.gpu_gb)
         run_pack(config["pack"].open(), job, lambda text: tune.report({"events": text}), _call_this_process)
 
     run.__name__ = job.title
@@ -119,13 +127,31 @@ def _call_this_process(name: str) -> None:
     setproctitle(f"ray::{name}")
 
 
-def _refuse_strange_machine(job: Job) -> None:
-    """Raise BrokenProcessError on a machine that is not like the driver's: what it computed could not be used."""
-    host = socket.gethostname()
-    if job.marker is not None and not job.marker.exists():
-        raise BrokenProcessError(f"the machine {host} does not share the storage folder {job.storage}")
-    if job.versions and versions() != job.versions:
-        raise BrokenProcessError(f"the machine {host} has {versions()}, and the driver {dict(job.versions)}")
+def _refuse_strange_machine(job: Job, gpu_gb: float | None) -> None:
+    """Raise StrangeMachineError on a machine that joined later and could not run the pack, which needs such a GPU."""
+    machine = ray.get_runtime_context().get_node_id()
+    if job.question is None or machine in job.asked:
+        return
+    address = str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]  # Ray has no type for it
+    problems = faults(job.question, {address: _of_this_machine(job.question.model_dump_json())}, {}, None)
+    if problems:
+        raise StrangeMachineError(machine, " ".join(problems))
+    memory_gb = _this_gpu_gb() if gpu_gb is not None else None
+    if gpu_gb is not None and memory_gb is not None and memory_gb < gpu_gb:
+        why = f"The machine {address} has a GPU of {memory_gb:.1f} GB: trials that need more run elsewhere."
+        raise StrangeMachineError(machine, why, memory_gb)
+
+
+@cache
+def _of_this_machine(question: str) -> Findings:
+    return Findings.model_validate_json(look(question))
+
+
+def _this_gpu_gb() -> float | None:
+    """The memory of the GPU that Ray gave this process, in GB."""
+    import torch
+
+    return torch.cuda.get_device_properties(0).total_memory / 1e9 if torch.cuda.is_available() else None
 
 
 def run_pack(

@@ -56,7 +56,7 @@ def main(storage: Path, store_url: str, address: str, seeds: Sequence[int]) -> N
             ),
             listener=listener,
             run_trial=run_scripted,
-            followed=Followed(key=KEY, takes_more=True),
+            followed=Followed(key=KEY, known=frozenset(trial.trial_id for trial in plan)),
         )
     print(json.dumps({"interrupted": summary.interrupted, "notes": listener.notes, "added": listener.more}))
 

@@ -1,9 +1,14 @@
-"""A cluster with GPUs of two sizes: real Ray machines, whose GPUs Ray only counts."""
+"""Clusters whose machines are not alike: real Ray machines, whose GPUs and memory Ray only counts."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,65 +24,135 @@ from orchestrator.lease import this_owner
 from orchestrator.progress import Silent
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
-from tests.orchestrator.scripted_trials import log_lines, run_where
+from tests.orchestrator.scripted_trials import LONG, log_lines, run_where
 from trainables.config import CorpusConfig, MosConfig, SoftmaxConfig, TrialConfig
 from trainables.corpora import CorpusIdentity
+from trainables.layer_configs import OutputLayerConfig
 from trainables.runtime import Runtime
 
 CORPUS = CorpusIdentity(
     name="none", sha256="0" * 64, train_tokens=10**6, valid_tokens=10**5, test_tokens=10**5, vocabulary_size=10_000
 )
-CONFIGS = [
-    TrialConfig(seed=seed, corpus=CorpusConfig(name="none", sha256="0" * 64), output_layer=layer)
-    for layer in (MosConfig(), SoftmaxConfig())
-    for seed in range(4)
-]
 KEY = StudyKey(study="placed", scale="smoke", corpus="none")
 
 
-@pytest.fixture
-def machines() -> Iterator[tuple[str, str]]:
-    """Ray's ids of two machines with a GPU each."""
+def configs(layer: OutputLayerConfig, seeds: Sequence[int]) -> list[TrialConfig]:
+    corpus = CorpusConfig(name="none", sha256="0" * 64)
+    return [TrialConfig(seed=seed, corpus=corpus, output_layer=layer) for seed in seeds]
+
+
+@contextmanager
+def cluster(**head: Any) -> Iterator[Any]:
+    """A cluster that this process is connected to, with a head that has so much."""
     os.environ.update(SETTINGS)
-    machine = {"num_cpus": 2, "num_gpus": 1}
-    cluster: Any = Cluster(initialize_head=True, head_node_args={**machine, "include_dashboard": False})
+    made: Any = Cluster(initialize_head=True, head_node_args={**head, "include_dashboard": False})
     try:
-        second = cluster.add_node(**machine)
-        ray.init(address=cluster.address, log_to_driver=False)
-        yield cluster.head_node.node_id, second.node_id
+        ray.init(address=made.address, log_to_driver=False)
+        yield made
     finally:
         ray.shutdown()
-        cluster.shutdown()
+        made.shutdown()
 
 
-def test_large_trials_run_on_the_large_gpu_alone_and_the_others_wherever_there_is_room(
-    machines: tuple[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    large, small = machines
-    needs = [estimate(CONFIGS[place], CORPUS).gpu_memory_gb for place in (0, -1)]
-    assert needs[0] > needs[1]
-    monkeypatch.setattr(schedule, "check_machines", lambda *_: {large: needs[0], small: needs[1]})
-    plan = [
-        PlannedTrial(trial_id=each.trial_id, name=each.trial_id, config=each.model_dump(mode="json"))
-        for each in CONFIGS
-    ]
+class Notes(Silent):
+    """A listener that remembers what is said."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
+
+
+def run(plan: Sequence[TrialConfig], folder: Path, **changes: Any) -> tuple[list[tuple[str, str]], list[str]]:
+    """Run the trials to their ends; the output layer and machine of each start, and what was said."""
+    trials = [PlannedTrial(trial_id=each.trial_id, name="-", config=each.model_dump(mode="json")) for each in plan]
     options = ScheduleOptions(
-        storage=tmp_path, runtime=Runtime(), measurements=(), seconds_per_trial=60, corpus=CORPUS, gpus_per_trial=1
+        storage=folder, runtime=Runtime(), measurements=(), seconds_per_trial=60, corpus=CORPUS, **changes
     )
-    with open_store(f"sqlite:///{tmp_path}/results.db") as store:
-        store.register(KEY, plan)
+    heard = Notes()
+    with open_store(f"sqlite:///{folder}/results.db") as store:
+        store.register(KEY, trials)
         record = RunRecord(code_version="-", packages={}, host="-", device="-", corpus_sha256="0" * 64)
         schedule.run_trials(
-            plan,
+            trials,
             store=store,
             run_id=store.begin_run(record),
             owner=this_owner(),
             options=options,
-            listener=Silent(),
+            listener=heard,
             run_trial=run_where,
         )
         assert {(row.state, row.cause) for row in store.trials(KEY)} == {("done", None)}
-    places = [tuple(line.split()) for line in log_lines(tmp_path)]
+    layers_and_places = [line.split() for line in log_lines(folder)]
+    return [(layer, place) for layer, place in layers_and_places], heard.notes
+
+
+@contextmanager
+def once_it_runs(folder: Path, action: Callable[[], object]) -> Iterator[None]:
+    """Do something when the first trial has started."""
+
+    def wait_and_act() -> None:
+        deadline_s = time.monotonic() + 60
+        while not log_lines(folder) and time.monotonic() < deadline_s:
+            time.sleep(0.1)
+        action()
+
+    thread = threading.Thread(target=wait_and_act)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def test_large_trials_run_on_the_large_gpu_alone_and_the_others_wherever_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large_trials, small_trials = configs(MosConfig(), range(4)), configs(SoftmaxConfig(), range(4))
+    much, little = (estimate(each[0], CORPUS).gpu_memory_gb for each in (large_trials, small_trials))
+    assert much > little
+    with cluster(num_cpus=2, num_gpus=1) as machines:
+        large, small = machines.head_node.node_id, machines.add_node(num_cpus=2, num_gpus=1).node_id
+        monkeypatch.setattr(schedule, "check_machines", lambda *_: {large: much, small: little})
+        places, _ = run([*large_trials, *small_trials], tmp_path, gpus_per_trial=1)
     assert places.count(("MosConfig", large)) == 4
     assert places.count(("MosConfig", small)) == 0
     assert places.count(("SoftmaxConfig", small)) >= 1
+
+
+def test_trials_that_wait_for_a_machine_that_leaves_run_on_a_smaller_one(tmp_path: Path) -> None:
+    plan = configs(MosConfig(), range(LONG, LONG + 3))
+    assert estimate(plan[0], CORPUS).memory_gb > 1
+    with cluster(num_cpus=1, memory=10**9) as machines:
+        small, large = machines.head_node.node_id, machines.add_node(num_cpus=1, memory=10**10)
+        large_id = large.node_id
+        with once_it_runs(tmp_path, lambda: machines.remove_node(large, allow_graceful=False)):
+            places, notes = run(plan, tmp_path)
+    assert places[0] == ("MosConfig", large_id)
+    assert [place for _, place in places[1:]] == [small] * 3
+    assert "Machines came or went: at a time, 1 trials fit now, 2 before." in notes
+
+
+def test_a_machine_that_joins_with_another_torch_gets_nothing_and_stops_nothing(tmp_path: Path) -> None:
+    fake = tmp_path / "packages" / "torch-0.0.1.dist-info"
+    fake.mkdir(parents=True)
+    (fake / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 0.0.1\n")
+    path = f"{fake.parent}:{os.environ.get('PYTHONPATH', '')}"
+    with cluster(num_cpus=1) as machines:
+        head = machines.head_node.node_id
+        joins = [sys.executable, "-m", "ray.scripts.scripts", "start", f"--address={machines.address}", "--num-cpus=3"]
+        late: list[subprocess.Popen[bytes]] = []
+
+        def join() -> None:
+            late.append(subprocess.Popen([*joins, "--block"], env=os.environ | {"PYTHONPATH": path}))
+
+        try:
+            with once_it_runs(tmp_path, join):
+                places, notes = run(configs(SoftmaxConfig(), range(LONG, LONG + 8)), tmp_path, address="auto")
+        finally:
+            late[0].terminate()
+            late[0].wait()
+    assert places == [("SoftmaxConfig", head)] * 8
+    (refusal,) = (note for note in notes if "torch 0.0.1" in note)
+    assert "where the driver has torch" in refusal
