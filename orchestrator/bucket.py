@@ -20,7 +20,7 @@ from orchestrator.events import DISK_TROUBLES
 from trainables.errors import UserError
 
 SCHEME = "s3://"
-URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/[A-Za-z0-9!_.*'()=+/-]*)?")
+URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/[A-Za-z0-9!_.'()=+/-]*)?")
 CONNECT_S, READ_S = 10, 30
 """Longest silences of the server, seconds."""
 TRIES = 3
@@ -72,7 +72,7 @@ class Bucket:
             raise UserError(
                 f"{option} takes a folder or {SCHEME}BUCKET/PREFIX, and this {scheme}:// URL is neither: leave keys "
                 "out of it (they come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws) and use letters, "
-                "digits and !_.*'()=+/-"
+                "digits and !_.'()=+/-"
             )
         return cls(text.rstrip("/"))
 
@@ -149,7 +149,12 @@ class Bucket:
             while True:
                 page = _files().call_s3("list_objects_v2", Bucket=self._name, Prefix=self._inside(key), **how)
                 # An object whose name is a folder's stands for that folder where it is empty.
-                found += [each for each in page.get("Contents", ()) if not each["Key"].endswith("/")]
+                # One with a folder "..", which becomes a path here, is nothing that this program has put there.
+                found += [
+                    each
+                    for each in page.get("Contents", ())
+                    if not each["Key"].endswith("/") and ".." not in each["Key"].split("/")
+                ]
                 if not page.get("IsTruncated"):
                     return found
                 how["ContinuationToken"] = page["NextContinuationToken"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from orchestrator.options import STORAGE, AnyCorpus, AnyScale, Storage, StoreUrl, console, store_url
+from search_spaces.catalog import ALL
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
@@ -44,7 +46,7 @@ def submit(
         f"Submitted as {job}.",
         f"Follow it with: ray job logs {job} --follow --address {address}",
         f"See what runs, from anywhere that reaches the store, with: python sweep.py status {place}",
-        f"Stop it with: python sweep.py stop {Path(study).stem} {place}",
+        f"Stop it with: python sweep.py stop {'' if study == ALL else shlex.quote(study)} {place}".replace("  ", " "),
     ):
         shown.print(line, soft_wrap=True)
 
@@ -62,6 +64,7 @@ def _as_run_reads(typed: list[str]) -> dict[str, object]:
 
 def _check(parameters: dict[str, object]) -> str:
     """The study; raises UserError for what cannot be read from the cluster, or must not be shown by it."""
+    from orchestrator.bucket import is_url
     from orchestrator.store.address import has_secret
     from orchestrator.trial_logs.opening import check_places
 
@@ -81,8 +84,9 @@ def _check(parameters: dict[str, object]) -> str:
         paths.append(("the study", study))
     if isinstance(store, str) and "://" not in store:
         paths.append(("--store", store))
+    store_url(store if isinstance(store, str) else None, str(parameters["storage"]))
     for name, path in paths:
-        if path is not None and not Path(str(path)).is_absolute():
+        if path is not None and not is_url(str(path)) and not Path(str(path)).is_absolute():
             raise UserError(
                 f"submit runs on the cluster, where {path} would be another place: give {name} as an absolute path, in "
                 "a folder that the cluster's machines share."

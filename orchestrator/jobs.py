@@ -7,7 +7,9 @@ import shlex
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+from ray.exceptions import RayError
 from ray.job_submission import JobSubmissionClient
+from requests import RequestException
 
 from trainables.errors import UserError
 
@@ -22,7 +24,7 @@ def submit(arguments: Sequence[str], dashboard: str, name: str) -> str:
     try:
         client = JobSubmissionClient(dashboard)
         return str(client.submit_job(entrypoint=shlex.join(["python", "-m", "sweep", *arguments]), submission_id=job))
-    except (RuntimeError, ConnectionError, ValueError) as error:
+    except (RayError, RequestException, RuntimeError, ConnectionError, ValueError, KeyError) as error:
         reason = next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".:")
         raise UserError(
             f"No Ray job interface that takes a job from here answers at --address {dashboard} ({reason}): give the "

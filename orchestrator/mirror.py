@@ -12,7 +12,7 @@ import contextlib
 import secrets
 import shutil
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,11 +62,16 @@ class Mirror:
     def fetch(self, trial_ids: Iterable[str], names: Iterable[str] = RESULT_FILES) -> None:
         """Bring these files of the trials to `folder`; what is not in the store is not there either."""
         wanted = [(trial_id, name) for trial_id in trial_ids for name in names]
+        # Another command of this machine may bring the same files: what one reads it writes before the other reads.
+        with locked(self.folder):
+            self._bring(wanted)
+
+    def _bring(self, wanted: Sequence[tuple[str, str]]) -> None:
         if len(wanted) > MANY:
             known = set(self.bucket.below("trials"))
             there = [each for each in wanted if _key(*each) in known]
         else:
-            there = wanted
+            there = list(wanted)
         contents = self.bucket.read(_key(*each) for each in there)
         for trial_id, name in wanted:
             path = trial_directory(self.folder, trial_id) / name

@@ -62,13 +62,12 @@ class Placement:
         """What a pack of these trials asks for: never more memory than the largest machine has, where it runs alone."""
         need = whole_gpu_gb(configs, self._options)
         not_on = tuple(sorted(self._strange | self._too_small(need)))
-        if self._options.corpus is None:
-            return Place(0, not_on, need)
-        corpus = self._options.corpus
-        largest = max((estimate(config, corpus).memory_gb for config in configs), default=0.0)
-        wanted = ceil(largest * 1e9 / STEP_BYTES) * STEP_BYTES
         most = max((memory for name, memory in self._memory().items() if name not in not_on), default=0)
-        return Place(min(wanted, most), not_on, need)
+        return Place(min(self._wanted(configs), most), not_on, need)
+
+    def anywhere(self, configs: Sequence[AnyConfig]) -> int:
+        """What these trials ask for, in bytes, where every machine must be able to take them, whichever leaves."""
+        return min(self._wanted(configs), *self._memory().values()) if self._machines else 0
 
     def has(self, place: Place) -> bool:
         """Whether a machine is there that such a pack can be put on; True, too, where none is there for any pack."""
@@ -81,6 +80,14 @@ class Placement:
             return 0
         need = whole_gpu_gb(configs_of(pack.trials), self._options)
         return sum(fit_on(self._machines[name], self._options) for name in self._too_small(need))
+
+    def _wanted(self, configs: Sequence[AnyConfig]) -> int:
+        """Bytes; 0 where that is unknown."""
+        if self._options.corpus is None:
+            return 0
+        corpus = self._options.corpus
+        largest = max((estimate(config, corpus).memory_gb for config in configs), default=0.0)
+        return ceil(largest * 1e9 / STEP_BYTES) * STEP_BYTES
 
     def _memory(self) -> dict[str, int]:
         return {name: int(has.get("memory", 0)) for name, has in self._machines.items()}

@@ -27,11 +27,11 @@ from orchestrator.events import DISK_TROUBLES
 from orchestrator.execution import LOW_MEMORY, PROCESS_DIED, LaterSummary, ScheduleOptions
 from orchestrator.interrupt import Interrupt
 from orchestrator.machines import check_machines, marked, nodes, resources
-from orchestrator.placement import configs_of
+from orchestrator.placement import Placement, configs_of
 from orchestrator.preflight import question
 from orchestrator.progress import Listener
 from orchestrator.record import record_later
-from orchestrator.resources import check_options, per_pack, slots_if_any, slots_of
+from orchestrator.resources import check_options, per_pack, slots_of
 from orchestrator.steering import obey
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial
@@ -117,6 +117,7 @@ class _Tasks:
         self._options, self._listener, self._measure = options, listener, measure
         need = per_pack(options)
         # Another attempt is the driver's to make: it counts them.
+        self._placement = Placement(options, {}, {})
         self._task = ray.remote(num_cpus=need["cpu"], num_gpus=need.get("gpu", 0), max_retries=0)(_measure_one)
         self._asks_again_s = 0.0
         self.causes: dict[str, str] = {}
@@ -128,7 +129,8 @@ class _Tasks:
         """
         while (self._queue or self._flights) and not interrupt.requested:
             self._obey(interrupt)
-            slots = slots_if_any(list(resources().values()), self._options) or slots
+            self._placement.update(resources())
+            slots = self._placement.slots or slots
             at_once = min(slots, self._options.max_concurrent or slots)
             while self._queue and len(self._flights) < at_once:
                 self._submit(self._queue.popleft())
@@ -170,7 +172,9 @@ class _Tasks:
             mirror=options.mirror,
             data=options.data,
         )
-        reference = self._task.options(name=trial.name).remote(config, job, self._measure)
+        memory = self._placement.anywhere([read_config(trial.config)])
+        how = {"name": trial.name, **({"memory": memory} if memory else {})}
+        reference = self._task.options(**how).remote(config, job, self._measure)
         self._flights[reference] = trial
         self._attempts[trial.trial_id] += 1
         self._listener.started(trial.trial_id, trial.name)

@@ -58,11 +58,6 @@ def slots_of(nodes: Sequence[Mapping[str, float]], options: ScheduleOptions) -> 
     )
 
 
-def slots_if_any(nodes: Sequence[Mapping[str, float]], options: ScheduleOptions) -> int | None:
-    """`slots_of` where at least one pack fits; None where none does at the moment."""
-    return sum(fit_on(node, options) for node in nodes) or None
-
-
 def fit_on(node: Mapping[str, float], options: ScheduleOptions) -> int:
     """How many packs fit at the same time on a machine with these resources."""
     need = per_pack(options)

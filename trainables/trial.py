@@ -64,7 +64,7 @@ def run_trial(
             follow = on_epoch or _ignore
             outcome = _run_language_model(config, directory, runtime, measurements, follow, stop_above, fence)
         else:
-            outcome = run_experiment(config, directory=directory, runtime=runtime)
+            outcome = run_experiment(config, directory=directory, runtime=runtime, fence=fence)
         fence.leave()
         return outcome
 

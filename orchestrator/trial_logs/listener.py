@@ -32,7 +32,10 @@ class TrialLogs(Silent):
             return
         if trial_id not in self._trials:
             self._trials = {row.trial_id: row.planned() for row in self._store.trials(self._key)}
-        trial, epochs = self._trials[trial_id], self._store.epochs(trial_id)
+        trial = self._trials.get(trial_id)
+        if trial is None:  # another command has planned the study without it
+            return
+        epochs = self._store.epochs(trial_id)
         self._running.add(trial_id)
         self._each(lambda sink: sink.begin(trial, epochs))
 

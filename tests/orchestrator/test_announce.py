@@ -6,6 +6,7 @@ import shlex
 from dataclasses import replace
 
 from orchestrator.announce import paper_command, retry_command
+from orchestrator.masking import masked
 from orchestrator.store.records import StudyKey
 from search_spaces.study import Study
 
@@ -18,6 +19,12 @@ def test_retry_repeats_what_was_typed_but_no_password() -> None:
     assert "me:***@host/db" in command
     for secret in (f"--store=postgresql+psycopg://{place}" for place in ("u:s3cret@h/d", "h/d?user=u&password=s3cret")):
         assert "s3cret" not in retry_command(("gss_grid", secret))
+
+
+def test_a_port_is_no_password() -> None:
+    for word in ("mlflow=http://127.0.0.1:5000", "--address=10.0.0.1:6379", "http://head:8265/?a=b", "s3://bucket/a:b"):
+        assert masked(word) == word
+    assert masked("mlflow=http://me:s3cret@host:5000/x?password=t0o") == "mlflow=http://me:***@host:5000/x?password=***"
 
 
 def test_an_address_without_a_password_is_left_alone() -> None:

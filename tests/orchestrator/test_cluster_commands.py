@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import threading
+from dataclasses import replace
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
@@ -11,6 +15,7 @@ from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord, StudyKey
 from tests.orchestrator.scripted_trials import planned
 
+NOWHERE = ("--address", "http://127.0.0.1:9")
 KEY = StudyKey(study="gss_grid", scale="smoke", corpus="pydocs")
 RUN = RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64)
 
@@ -24,6 +29,11 @@ RUN = RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sh
         (
             ["gss_grid", "--storage", "/shared", "--log-to", "mlflow=http://u:secret@h:5000"],
             "no address with a password",
+        ),
+        (["gss_grid", "--storage", "s3://bucket/runs"], "a results store cannot lie in an object store"),
+        (
+            ["gss_grid", "--storage", "s3://bucket/runs", "--store", "postgresql://u@h/d", *NOWHERE],
+            "No Ray job interface",
         ),
         (["my_study.py", "--storage", "/shared"], "give the study as an absolute path"),
         (["gss_grid", "--storage", "/shared", "--address", "10.0.0.1:6379"], "http://HOST:8265"),
@@ -76,3 +86,47 @@ def test_a_named_study_can_be_asked_to_stop_while_none_of_its_trials_runs(
         assert store.requests(KEY, run_id).stop_study
         assert main(["stop", "mos_k", "--storage", str(tmp_path)]) == 2
         assert "the study or trial 'mos_k'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("status", [401, 403, 500])
+def test_a_dashboard_that_takes_no_job_from_here_is_told(status: int, capsys: pytest.CaptureFixture[str]) -> None:
+    class Refuses(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(b"no")
+
+        do_POST = do_GET
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refuses)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        address = f"http://127.0.0.1:{server.server_port}"
+        assert main(["submit", "gss_grid", "--storage", "/shared", "--address", address]) == 2
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert f"answers at --address {address}" in capsys.readouterr().err
+
+
+def test_the_command_that_stops_what_was_submitted_is_one_that_works(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file's study has a name of its own, and `all` is none."""
+    monkeypatch.setattr("orchestrator.jobs.submit", lambda *_: "job")
+    file = tmp_path / "my study.py"
+    file.write_text(
+        "from search_spaces.gss_grid import STUDY as GRID\nfrom search_spaces.study import Study\n"
+        'STUDY = Study(name="bend", trials=GRID.trials, corner=GRID.corner)\n'
+    )
+    for study in ("all", str(file)):
+        assert main(["submit", study, "--storage", str(tmp_path)]) == 0
+        (line,) = (each for each in capsys.readouterr().out.splitlines() if each.startswith("Stop it with"))
+        words = shlex.split(line.partition("sweep.py ")[2])
+        with open_store(str(tmp_path / "results.db")) as store:
+            key = replace(KEY, study="bend")
+            store.register(key, planned(range(2)))
+            run_id = store.begin_run(RUN)
+            store.claim([planned(range(2))[0].trial_id], owner="somewhere:1:2:3", lease_s=600)
+            assert main(words) == 0
+            assert store.requests(key, run_id).stop_study

@@ -298,3 +298,47 @@ def test_packs_that_wait_for_a_large_machine_keep_no_others_off_the_small_ones(s
     sweep.events("c", [started(5), done(5)])
     sweep.ended("c", None, process_died=False)
     assert names(sweep.next_pack("h")) == ["8"]
+
+
+def test_a_trial_that_brings_machines_down_fails_however_its_deaths_are_seen(store: Store, tmp_path: Path) -> None:
+    """The death of the process first, that of the machine a moment later."""
+    sweep = dispatcher(store, tmp_path, PLAN[:1])
+    for number in range(6):
+        assert names(sweep.next_pack(f"{number}")) == ["0"]
+        sweep.events(f"{number}", [started(0)])
+        sweep.ended(f"{number}", "its process died", process_died=True, machine=f"10.0.0.{number}")
+        sweep.machines_left({"10.0.1.1"})
+        if states(store)[0] == "failed":
+            break
+    assert number == 5, "the sixth start is the last"
+    assert store.trials(KEY)[0].cause == f"{MACHINE_LEFT} (in each of 5 attempts)"
+
+
+def test_a_trial_that_is_to_stop_while_it_waits_for_another_attempt_is_given_back(store: Store, tmp_path: Path) -> None:
+    sweep = dispatcher(store, tmp_path, PLAN[:1])
+    assert names(sweep.next_pack("a")) == ["0"]
+    sweep.events("a", [started(0)])
+    sweep.ended("a", "its process died", process_died=True)
+    assert states(store)[0] == "running"
+    sweep.stop([PLAN[0].trial_id])
+    assert sweep.next_pack("b") is None
+    assert states(store)[0] == "planned"
+    assert sweep.held == 0
+
+
+def test_a_pack_that_a_machine_refuses_or_that_fits_nowhere_goes_back_and_is_no_failure(
+    store: Store, tmp_path: Path
+) -> None:
+    heard = Heard()
+    sweep = dispatcher(store, tmp_path, PLAN[:3], listener=heard)
+    for number in range(5):
+        assert names(sweep.next_pack(f"{number}")) == ["0", "1", "2"]
+        sweep.refused(f"{number}", "The machine third (10.0.0.3) has torch 2.0.")
+    assert heard.notes == ["The machine third (10.0.0.3) has torch 2.0."]
+    for number in range(5, 10):
+        assert names(sweep.next_pack(f"{number}")) == ["0", "1", "2"]
+        assert (sweep.give_up([f"{number}"]), sweep.give_up([f"{number}"])) == ([f"{number}"], [])
+        sweep.ended(f"{number}", None, process_died=False)
+    assert names(sweep.next_pack("a")) == ["0", "1", "2"]
+    sweep.events("a", [started(0)])
+    assert sweep.give_up(["a"]) == [], "it has a machine"

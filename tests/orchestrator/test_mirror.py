@@ -80,7 +80,7 @@ def test_another_machine_goes_on_from_what_the_store_has(
     assert files(mirror, store) == {"result.json"}
     assert not folder.exists(), "a finished trial keeps no copy on the worker's disk"
     mirror.fetch([TRIAL, "cd" + "1" * 62])
-    assert [path.name for path in mirror.folder.rglob("*") if path.is_file()] == ["result.json"]
+    assert [path.name for path in (mirror.folder / "trials").rglob("*") if path.is_file()] == ["result.json"]
 
 
 def test_checkpoints_are_copied_while_the_trial_runs(mirror: Mirror, store: ObjectStore) -> None:
@@ -271,3 +271,12 @@ def test_a_corpus_is_copied_once_and_again_where_it_changed(
     assert not (here / "mine" / "valid.txt").exists()
     data.push()
     assert "data/mine/extra.txt" in store.keys("data")
+
+
+def test_an_object_whose_name_leads_out_of_the_folder_is_left_alone(mirror: Mirror, store: ObjectStore) -> None:
+    root = mirror.bucket.url.removeprefix(f"s3://{store.bucket}/")
+    for key in ("reports/x/summary.json", "reports/../../../stolen/summary.json"):
+        store.client.put_object(Bucket=store.bucket, Key=f"{root}/{key}", Body=b"{}")
+    mirror.fetch_cards("summary.json")
+    assert (mirror.folder / "reports" / "x" / "summary.json").exists()
+    assert not list(mirror.folder.parents[2].rglob("stolen"))

@@ -11,6 +11,8 @@ import pytest
 from orchestrator.plan import make_plan, scale_named
 from search_spaces.catalog import load_study
 from trainables import trial
+from trainables.experiment_configs import PressNoiseConfig
+from trainables.experiments import run_experiment
 from trainables.fence import Fence, SupersededError
 from trainables.outcome import EpochMetrics
 from trainables.runtime import Runtime
@@ -55,3 +57,12 @@ def test_of_two_workers_in_one_folder_the_later_ones_result_stays(
         trial.run_trial(config, directory=tmp_path, runtime=runtime, on_epoch=run_on_elsewhere)
     assert (tmp_path / "result.json").read_bytes() == texts[0]
     assert {path.name for path in tmp_path.iterdir()} == {"result.json", "spectrum.npy", "kept.safetensors"}
+
+
+def test_an_experiment_that_was_taken_over_writes_nothing(tmp_path: Path) -> None:
+    config = PressNoiseConfig(seed=0, size=30)
+    fence = Fence(tmp_path)
+    Fence(tmp_path)
+    with pytest.raises(SupersededError):
+        run_experiment(config, directory=tmp_path, runtime=Runtime(), fence=fence)
+    assert not (tmp_path / "result.json").exists()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from trainables.environment import describe
 from trainables.experiment_configs import ExperimentConfig
+from trainables.fence import Fence
 from trainables.measurements.measured import Measured
 from trainables.memory import PeakMemory
 from trainables.outcome import TrialOutcome
@@ -22,8 +23,11 @@ from trainables.training.loop import DivergedError
 Measurements = dict[str, Measured]
 
 
-def run_experiment(config: ExperimentConfig, *, directory: Path, runtime: Runtime) -> TrialOutcome:
-    """Compute the trial's measurements; the outcome is `done` or `diverged` and on disk before it is returned."""
+def run_experiment(config: ExperimentConfig, *, directory: Path, runtime: Runtime, fence: Fence) -> TrialOutcome:
+    """Compute the trial's measurements; the outcome is `done` or `diverged` and on disk before it is returned.
+
+    Raises SupersededError, with nothing written, where another worker has taken the trial over.
+    """
     measure: Callable[[ExperimentConfig, Runtime], Measurements]
     measure = import_module(f"{__name__}.{config.kind}").measure
     memory, start_s = PeakMemory(runtime.device), time.monotonic()
@@ -32,6 +36,7 @@ def run_experiment(config: ExperimentConfig, *, directory: Path, runtime: Runtim
         found = measure(config, runtime)
     except DivergedError as error:
         outcome = TrialOutcome(trial_id=config.trial_id, state="diverged", cause=str(error), environment=environment)
+        fence.check()
         write_outcome(directory, outcome, None)
         return outcome
     cost = {"wall_seconds": time.monotonic() - start_s, "peak_memory_mib": memory.peak_mib()}
@@ -40,5 +45,6 @@ def run_experiment(config: ExperimentConfig, *, directory: Path, runtime: Runtim
         trial_id=config.trial_id, state="done", measurements={"cost@1": cost, **metrics}, environment=environment
     )
     spectra = [each.singular_values for each in found.values() if each.singular_values is not None]
+    fence.check()
     write_outcome(directory, outcome, spectra[-1] if spectra else None)
     return outcome

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,6 +123,15 @@ class Broken:
 
     def __getattr__(self, method: str) -> None:
         raise ConnectionError("the server is gone")
+
+
+def test_a_trial_that_another_command_took_out_of_the_study_is_not_logged(store: Store, tmp_path: Path) -> None:
+    notes: list[str] = []
+    with contextlib.closing(TrialLogs(open_sinks(["tensorboard"], KEY, tmp_path), store, KEY, notes.append)) as logs:
+        logs.started("f" * 64, "seed=9")
+        logs.epoch("f" * 64, epoch(1))
+        logs.finished("f" * 64, TrialOutcome(trial_id="f" * 64, state="done"))
+    assert notes == []
 
 
 def test_a_log_that_fails_is_one_note_and_the_others_go_on(store: Store, tmp_path: Path) -> None:
