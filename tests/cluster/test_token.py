@@ -32,6 +32,9 @@ def test_without_the_token_neither_dashboard_nor_job_interface_answers_and_no_cl
     outside = three.network.machines[2]
     for path in BEHIND_THE_TOKEN:
         assert outside.python("-c", STATUS, three.dashboard + path).stdout.strip() == "401", path
+    for machine in three.network.machines:
+        agent = f"http://{machine.address}:52365/api/job_agent/jobs/"
+        assert outside.python("-c", STATUS, agent).stdout.strip() == "401", agent
     for path in OPEN:
         assert outside.python("-c", STATUS, three.dashboard + path).stdout.strip() == "200", path
     for wrong in ({"RAY_AUTH_TOKEN": "f" * 64, "RAY_AUTH_TOKEN_PATH": ""}, {"RAY_AUTH_MODE": "disabled"}):
@@ -42,24 +45,44 @@ def test_without_the_token_neither_dashboard_nor_job_interface_answers_and_no_cl
         assert refused.returncode == 2, refused.stderr
         assert "No Ray cluster that this program can join" in refused.stderr
         assert "Traceback" not in refused.stderr
+        words = ("gss_grid", "--scale", "smoke", *place[:4], "--address", three.dashboard)
+        unsent = outside.sweep("submit", *words, env=wrong)
+        assert unsent.returncode == 2, unsent.stderr
+        assert "No Ray job interface that takes a job from here" in unsent.stderr
+        assert "Traceback" not in unsent.stderr
 
 
-def listed() -> set[str]:
-    """The processes that the table of docs/cluster.md names."""
+def listed() -> dict[str, str]:
+    """The processes that the table of docs/cluster.md names, cut off as the kernel does it; where each listens."""
     section = (ROOT / "docs" / "cluster.md").read_text().partition("## What listens")[2]
-    return set(re.findall(r"^\| `([^`]+)`", section, re.MULTILINE))
+    rows = re.findall(r"^\| `([^`]+)`[^|]*\|[^|]*\|([^|]*)\|", section, re.MULTILINE)
+    found: dict[str, str] = {}
+    for process, where in rows:
+        found[process[:15]] = found.get(process[:15], "") + where
+    return found
 
 
-def test_what_listens_is_what_the_documentation_lists(three: Cluster) -> None:
-    """By the names of processes, which the kernel cuts off after fifteen bytes; ports are mostly drawn by Ray."""
-    names = {name[:15] for name in listed()}
-    assert len(names) >= 6
+def scope(address: str) -> str:
+    """In the words of that table."""
+    if address in ("0.0.0.0", "*", "[::]"):
+        return "all"
+    return "loopback" if address.startswith("127.") or address in ("[::1]", "[::ffff:127.0.0.1]") else "cluster's"
+
+
+def test_what_listens_and_where_is_what_the_documentation_lists(three: Cluster) -> None:
+    """By process and kind of address; ports are mostly drawn by Ray, and those that the table has are where it says."""
+    table = listed()
+    assert len(table) >= 6
     for machine in three.network.machines[:2]:
         for line in machine.run("ss", "-ltnpH").stdout.splitlines():
             process = re.search(r'\(\("([^"]+)"', line)
             assert process is not None, line
             name = re.sub(r"^python[0-9.]+$", "python", process[1])
-            assert name in names or name.startswith("ray::"), line
+            where = table.get(name) or (table["ray::"] if name.startswith("ray::") else "")
+            address, _, port = line.split()[3].rpartition(":")
+            assert scope(address) in where, line
+            named = [words for words in table.values() if re.search(rf"\b{port}\b", words)]
+            assert not named or where in named, line
 
 
 def test_a_join_with_the_token_works(three: Cluster) -> None:

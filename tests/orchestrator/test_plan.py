@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -203,3 +204,14 @@ sys.exit(status)
         assert TrialConfig.model_validate(trial["config"]).trial_id == trial["trial_id"]
         assert trial["estimated_gpu_hours"] > 10
         assert "V100" in trial["estimate_basis"]
+
+
+def test_what_the_papers_full_set_costs_is_what_the_documentation_says() -> None:
+    said = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    answer = sweep("all", "--scale", "paper", "--dry-run")
+    found = re.search(r"All together: ([\d,]+) different trials, estimated ([\d,]+) GPU-hours", answer.stdout)
+    assert found is not None, answer.stdout
+    trials, hours = found.groups()
+    assert f"{trials} different trials and estimates {hours} GPU-hours" in said
+    for gpus, days in re.findall(r"^\| (\d+) \| [^|]+ \| ([\d.]+) \|$", said, re.MULTILINE):
+        assert float(days) == pytest.approx(int(hours.replace(",", "")) / int(gpus) / 24, abs=0.06)
