@@ -16,7 +16,8 @@ from orchestrator.attempts import Attempts
 from orchestrator.bucket import BucketError, patiently
 from orchestrator.events import TrialEvent
 from orchestrator.execution import MACHINE_LEFT, ScheduleOptions
-from orchestrator.lease import LEASE_S, give_back_of_dead
+from orchestrator.foreign import POLL_S, ForeignTrials
+from orchestrator.lease import LEASE_S
 from orchestrator.packs import Pack, pack
 from orchestrator.progress import Listener
 from orchestrator.record import UnusableResultError, read_result, record_outcome
@@ -26,8 +27,6 @@ from orchestrator.waiting import Queue, Waiting
 from trainables.errors import UserError
 from trainables.outcome import EpochMetrics, TrialOutcome
 
-POLL_S = 2.0
-"""How often the store is asked about trials that another driver runs."""
 MOST_START_FAILURES = 3
 """So many workers in a row that end before they take up a trial end the sweep."""
 
@@ -82,15 +81,14 @@ class Dispatcher:
         """`slots` packs fit on the machines at first; `barred` says of how many of these places a pack is barred."""
         self._store, self._run_id, self._owner = store, run_id, owner
         self._options, self._listener = options, listener
-        self._slots = slots
+        self.slots = slots
         self._source = source
         self._asks_again_s = 0.0
         self._queue = Queue(barred)
         self._queue.append(self._pack(trials))
         self._flights: dict[str, _Flight] = {}
         self._held: dict[str, PlannedTrial] = {}
-        self._foreign: dict[str, PlannedTrial] = {}
-        self._next_poll_s = 0.0
+        self._foreign = ForeignTrials(store, owner, self._tell)
         self._attempts = Attempts(options.max_attempts)
         self._start_failures = 0
         self._known = {trial.trial_id for trial in trials}
@@ -99,8 +97,8 @@ class Dispatcher:
         self.resize(slots)
 
     def resize(self, slots: int) -> None:
-        """So many packs fit on the machines that there are now."""
-        self._slots, limit = slots, self._options.max_concurrent
+        """So many packs fit on the machines that there are now; `slots` says it."""
+        self.slots, limit = slots, self._options.max_concurrent
         # One pack waits ready for the next free worker, except where that would exceed the user's own limit.
         self._workers = slots if limit is None else min(slots, limit)
         self._most_flights = slots + 1 if limit is None or limit > slots else limit
@@ -116,8 +114,8 @@ class Dispatcher:
     def stop(self, trial_ids: Collection[str]) -> None:
         """Run these trials no more: they are given back, as they are, and are left to a later run."""
         self._stopped |= set(trial_ids)
-        for trial_id in self._stopped & self._foreign.keys():
-            self._listener.stopped(trial_id, self._foreign.pop(trial_id).name)
+        for trial in self._foreign.forget(self._stopped):
+            self._listener.stopped(trial.trial_id, trial.name)
 
     def give_up(self, nowhere: Collection[str] = ()) -> list[str]:
         """The packs, of those not named before, that have to be ended: their worker is at a trial that is to stop, or
@@ -148,12 +146,14 @@ class Dispatcher:
         """Claim and hand out the next pack under the name `key`; None while there is nothing to hand out."""
         if len(self._flights) >= self._most_flights:
             return None
-        if not self._queue and self._foreign and time.monotonic() >= self._next_poll_s:
-            self._poll()
+        if not self._queue:
+            taken_over = self._foreign.taken_over()
+            self._held.update({trial.trial_id: trial for trial in taken_over})
+            self._queue.append(self._pack(taken_over), claimed=True)
         if not self._queue:
             self._ask()
         while (
-            waiting := self._queue.first(self._slots, [flight.barred for flight in self._flights.values()])
+            waiting := self._queue.first(self.slots, [flight.barred for flight in self._flights.values()])
         ) is not None:
             searched = self._is_searched(waiting.pack)
             if searched and len(self._flights) >= self._workers:
@@ -248,7 +248,7 @@ class Dispatcher:
         """Queue what the source has for a free worker; forget the source at its end."""
         if self._source is None or len(self._flights) >= self._workers or time.monotonic() < self._asks_again_s:
             return
-        busy = {trial_id for flight in self._flights.values() for trial_id in flight.waiting} | self._foreign.keys()
+        busy = {trial_id for flight in self._flights.values() for trial_id in flight.waiting} | self._foreign.ids
         more = self._source.more(busy | self._stopped)
         if more is None or (self._stopped and not (more or busy)):
             self._source = None
@@ -264,43 +264,21 @@ class Dispatcher:
         """Packs of trials; searched ones each in their own, since each one's thresholds need those before it."""
         alone = [Pack((trial,)) for trial in trials if self._source and self._source.is_searched(trial)]
         others = [trial for trial in trials if not (self._source and self._source.is_searched(trial))]
-        return pack(others, slots=self._slots, seconds_per_trial=self._options.seconds_per_trial) + alone
+        return pack(others, slots=self.slots, seconds_per_trial=self._options.seconds_per_trial) + alone
 
     def _claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Claim trials; those that another driver runs are kept in mind, of those that ended meanwhile it is told."""
         got = set(self._store.claim([trial.trial_id for trial in trials], owner=self._owner, lease_s=LEASE_S))
         mine = [trial for trial in trials if trial.trial_id in got]
         self._held.update({trial.trial_id: trial for trial in mine})
-        others = {trial.trial_id: trial for trial in trials if trial.trial_id not in got}
+        others = [trial for trial in trials if trial.trial_id not in got]
         if others:
             known = len(self._foreign)
-            self._foreign.update(others)
-            self._drop_ended()
+            self._foreign.add(others)
             if self._foreign and not known:
                 count = len(self._foreign)
                 self._listener.note(f"{count} trials are run by another driver: waiting for them at the end.")
         return mine
-
-    def _poll(self) -> None:
-        """Drop trials of other drivers that ended, and take over those whose driver died or gave them back."""
-        self._next_poll_s = time.monotonic() + POLL_S
-        give_back_of_dead(self._store)
-        self._drop_ended()
-        free = self._store.claim(list(self._foreign), owner=self._owner, lease_s=LEASE_S)
-        trials = [self._foreign.pop(trial_id) for trial_id in free]
-        self._held.update({trial.trial_id: trial for trial in trials})
-        self._queue.append(self._pack(trials), claimed=True)
-
-    def _drop_ended(self) -> None:
-        """Tell of trials of other drivers that ended."""
-        for trial_id, state in self._store.states(list(self._foreign)).items():
-            if state not in ("planned", "running"):
-                outcome = TrialOutcome(
-                    trial_id=trial_id,
-                    state=state,
-                    cause=None if state == "done" else f"{state} in another driver's run",
-                )
-                self._tell(self._foreign.pop(trial_id), outcome)
 
     def _recover(self, flight: _Flight) -> None:
         """Record what the worker made durable and could not report."""

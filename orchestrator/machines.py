@@ -6,6 +6,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import ray
@@ -15,9 +16,11 @@ from ray.exceptions import GetTimeoutError, RayError
 from orchestrator.bucket import BucketError
 from orchestrator.execution import ScheduleOptions
 from orchestrator.faults import check, faults, smallest_gpus
-from orchestrator.preflight import Findings, Question, look
-from orchestrator.resources import per_pack
+from orchestrator.placement import whole_gpu_gb
+from orchestrator.preflight import Findings, Question, look, question
+from orchestrator.resources import per_pack, slots_of
 from orchestrator.worker import cuda_problem
+from trainables.any_config import AnyConfig
 from trainables.errors import UserError
 
 ANSWER_S = 300.0
@@ -57,19 +60,38 @@ def marked(options: ScheduleOptions) -> Iterator[str]:
         (options.storage / marker).unlink(missing_ok=True)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """Machines on which trials can run."""
+
+    slots: int
+    """So many packs fit on them at a time."""
+    question: Question
+    """What they were asked."""
+    ids: frozenset[str]
+    """Ray's."""
+    gpu_gb: Mapping[str, float]
+    """By id of each that told, the memory of its smallest GPU in GB."""
+
+
 def check_machines(
     options: ScheduleOptions,
-    asked: Question,
-    machines: Sequence[dict[str, Any]],
+    marker: str,
+    configs: Sequence[AnyConfig],
     given_up: Callable[[], bool],
-    gpu_gb: float | None,
-) -> dict[str, float]:
-    """Raise UserError, a sentence for each fault, where a machine of a cluster could not run the trials.
+    *,
+    trains: bool = True,
+) -> Checked:
+    """The machines of the cluster, after a look at them; `marker` lies in their storage, see `marked`.
 
-    `gpu_gb` is the memory that the largest trial needs of a whole GPU; None where that is not asked. Returns, by Ray's
-    id of each machine that told, the memory of its smallest GPU in GB. Of a Ray that this program started on this
-    machine, only its GPUs are in question. Waiting for an answer ends early where `given_up` says so.
+    Raises UserError, a sentence for each fault, where one could not run the trials, and where they ask for more than
+    there is. Of a Ray that this program started on this machine, only its resources and GPUs are in question. Whether
+    a GPU is large enough is asked only of what trains. Waiting for an answer ends early where `given_up` says so.
     """
+    machines = nodes()
+    slots = slots_of([machine["Resources"] for machine in machines], options)
+    asked = question(options, marker, configs)
+    gpu_gb = whole_gpu_gb(configs, options) if trains else None
     answers: Mapping[str, Findings | str] = {}
     gpus = {address_of(node): float(node["Resources"].get("GPU", 0.0)) for node in machines}
     if options.address is not None:
@@ -78,7 +100,12 @@ def check_machines(
     if options.gpus_per_trial:
         check_cuda(options, given_up)
     sizes = smallest_gpus(answers, gpus)
-    return {node["NodeID"]: sizes[address_of(node)] for node in machines if address_of(node) in sizes}
+    return Checked(
+        slots=slots,
+        question=asked,
+        ids=frozenset(node["NodeID"] for node in machines),
+        gpu_gb={node["NodeID"]: sizes[address_of(node)] for node in machines if address_of(node) in sizes},
+    )
 
 
 def _ask(

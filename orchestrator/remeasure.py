@@ -22,16 +22,15 @@ from ray.exceptions import OutOfMemoryError, RayError, WorkerCrashedError
 from orchestrator.bucket import BucketError, patiently
 from orchestrator.cluster import check_cluster, connected
 from orchestrator.data_folder import on_this_machine
-from orchestrator.dispatch import POLL_S
 from orchestrator.events import DISK_TROUBLES
 from orchestrator.execution import LOW_MEMORY, PROCESS_DIED, LaterSummary, ScheduleOptions
+from orchestrator.foreign import POLL_S
 from orchestrator.interrupt import Interrupt
-from orchestrator.machines import check_machines, marked, nodes, resources
+from orchestrator.machines import check_machines, marked, resources
 from orchestrator.placement import Placement, configs_of
-from orchestrator.preflight import question
 from orchestrator.progress import Listener
 from orchestrator.record import record_later
-from orchestrator.resources import check_options, per_pack, slots_of
+from orchestrator.resources import check_options, per_pack
 from orchestrator.steering import obey
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial
@@ -87,11 +86,8 @@ def run_later(
     with Interrupt() as interrupt:
         try:
             with connected(options, listener.note), marked(options) as marker:
-                machines = nodes()
-                slots = slots_of([machine["Resources"] for machine in machines], options)
-                asked = question(options, marker, configs_of(wanted))
-                check_machines(options, asked, machines, lambda: interrupt.requested, None)
-                tasks.run(slots, interrupt)
+                checked = check_machines(options, marker, configs_of(wanted), lambda: interrupt.requested, trains=False)
+                tasks.run(checked.slots, interrupt)
         finally:
             tasks.leave()
     return LaterSummary(interrupted=interrupt.requested, causes=tasks.causes)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import closing
-from typing import Any
 
 from orchestrator.bridge import Bridge, Watch
 from orchestrator.cluster import check_cluster, connected
@@ -12,13 +11,12 @@ from orchestrator.dispatch import Dispatcher, Source
 from orchestrator.execution import RunSummary, ScheduleOptions
 from orchestrator.interrupt import Interrupt
 from orchestrator.lease import LeaseKeeper, give_back_of_dead
-from orchestrator.machines import address_of, check_machines, marked, nodes, resources
+from orchestrator.machines import Checked, address_of, check_machines, marked, nodes, resources
 from orchestrator.metrics import SweepMetrics
 from orchestrator.packs_by_tune import fit
-from orchestrator.placement import Placement, configs_of, whole_gpu_gb
-from orchestrator.preflight import Question, question
+from orchestrator.placement import Placement, configs_of
 from orchestrator.progress import Listener, Several
-from orchestrator.resources import check_options, slots_of
+from orchestrator.resources import check_options
 from orchestrator.steering import Followed, Pool, Steering
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial
@@ -40,12 +38,11 @@ def run_trials(
     """Run trials that are registered in `store` and not done, and return when every one of them has ended.
 
     With a `source`, trials follow that it gives as results come in, until it has no more. With `followed`, requests to
-    stop its study or a trial reach this sweep, and trials that are added to it meanwhile run, too; machines may come
-    and go. `owner` is `orchestrator.lease.this_owner()`. `run_trial` must be importable in a worker; None is the real
-    one. SIGINT and SIGTERM end the sweep early: what ran is planned again and goes on from its checkpoint next time.
-    Trials that another driver runs are waited for. Raises UserError for resources that do not exist, an address where
-    no cluster is, a Ray that cannot start, a torch that cannot use the GPUs asked for, and a disk or store that can no
-    longer be written; no trial stays claimed then, where the store lets us.
+    stop its study or a trial reach this sweep, and trials that are added to it run, too. Machines may come and go.
+    `owner` is `orchestrator.lease.this_owner()`. `run_trial` must be importable in a worker; None is the real one.
+    SIGINT and SIGTERM end the sweep early: what ran is planned again and goes on from its checkpoint next time. Trials
+    that another driver runs are waited for. Raises UserError for an address where no cluster is, a Ray that cannot
+    start, as `check_machines` does, and for a disk or store that can no longer be written; no trial stays claimed then.
     """
     if not trials and source is None:
         return RunSummary()
@@ -58,11 +55,8 @@ def run_trials(
         LeaseKeeper(store, owner) as keeper,
         marked(options) as marker,
     ):
-        machines, configs = nodes(), configs_of(trials)
-        slots = slots_of([machine["Resources"] for machine in machines], options)
-        asked, gpu_gb = question(options, marker, configs), whole_gpu_gb(configs, options)
-        sizes = check_machines(options, asked, machines, lambda: interrupt.requested, gpu_gb)
-        placement = Placement(options, resources(), sizes)
+        checked = check_machines(options, marker, configs_of(trials), lambda: interrupt.requested)
+        placement = Placement(options, resources(), checked.gpu_gb)
         told, watch = _with_metrics(listener, options, store)
         dispatcher = Dispatcher(
             trials,
@@ -71,7 +65,7 @@ def run_trials(
             owner=owner,
             options=options,
             listener=told,
-            slots=slots,
+            slots=checked.slots,
             source=source,
             barred=placement.barred,
         )
@@ -82,14 +76,12 @@ def run_trials(
             store=store,
             run_id=run_id,
             followed=followed,
-            slots=slots,
             pool=lambda: _pool(placement),
             options=options,
         )
         bridge = Bridge(dispatcher, interrupt, keeper, steering, placement, watch)
-        job = _job(options, run_trial, asked, machines)
         with closing(dispatcher):
-            fit(bridge, options, job)
+            fit(bridge, options, _job(options, run_trial, checked))
     return RunSummary(interrupted=interrupt.requested)
 
 
@@ -106,9 +98,7 @@ def _pool(placement: Placement) -> Pool:
     return placement.slots, set(map(address_of, nodes()))
 
 
-def _job(
-    options: ScheduleOptions, run_trial: RunTrial | None, asked: Question, machines: Sequence[dict[str, Any]]
-) -> Job:
+def _job(options: ScheduleOptions, run_trial: RunTrial | None, checked: Checked) -> Job:
     return Job(
         title="trials" if options.study is None else options.study.variant,
         storage=options.storage,
@@ -117,6 +107,6 @@ def _job(
         run_trial=run_trial,
         mirror=options.mirror,
         data=options.data,
-        question=None if options.address is None else asked,
-        asked=frozenset(machine["NodeID"] for machine in machines),
+        question=None if options.address is None else checked.question,
+        asked=checked.ids,
     )

@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import datetime
 
-from orchestrator.dispatch import POLL_S, Dispatcher
+from orchestrator.dispatch import Dispatcher
 from orchestrator.execution import ScheduleOptions
+from orchestrator.foreign import POLL_S
 from orchestrator.interrupt import Interrupt
 from orchestrator.progress import Listener
 from orchestrator.store.interface import Store
@@ -53,14 +54,13 @@ class Steering:
         store: Store,
         run_id: int,
         followed: Followed | None,
-        slots: int,
         pool: Callable[[], Pool],
         options: ScheduleOptions,
     ) -> None:
-        """`slots` packs fit at first; `pool` says how many do later, and on which machines."""
+        """`pool` says how many packs fit at a time, and on which machines."""
         self._dispatcher, self._interrupt, self._listener = dispatcher, interrupt, listener
         self._store, self._run_id, self._followed = store, run_id, followed
-        self._slots, self._pool, self._options = slots, pool, options
+        self._pool, self._options = pool, options
         self._waits = False
         self._planned_at: datetime | None = None
         self._next_s = 0.0
@@ -80,10 +80,10 @@ class Steering:
         if slots is None and not self._waits:
             self._listener.note("There is no machine any more that a trial fits on: waiting for one.")
         self._waits = slots is None
-        if slots is None or slots == self._slots:
+        before = self._dispatcher.slots
+        if slots is None or slots == before:
             return
-        self._listener.note(f"Machines came or went: at a time, {slots} trials fit now, {self._slots} before.")
-        self._slots = slots
+        self._listener.note(f"Machines came or went: at a time, {slots} trials fit now, {before} before.")
         self._dispatcher.resize(slots)
 
     def _follow(self, followed: Followed) -> None:
@@ -101,7 +101,7 @@ class Steering:
         """Whether the trial reads the text that this run has, and its output layer, if it is one of the user's own, is
         among those that came with it."""
         config, corpus = read_config(trial.config), self._options.corpus
-        if isinstance(config, TrialConfig) and (corpus is None or config.corpus.sha256 != corpus.sha256):
+        if isinstance(config, TrialConfig) and corpus is not None and config.corpus.sha256 != corpus.sha256:
             return False
         layer = output_layer_of(config)
         digests = {hashlib.sha256(file.text.encode()).hexdigest() for file in self._options.runtime.layer_files}

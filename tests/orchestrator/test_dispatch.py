@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator import dispatch
+from orchestrator import foreign
 from orchestrator.dispatch import Dispatcher
 from orchestrator.events import DISK_TROUBLES, TrialEvent
 from orchestrator.execution import MACHINE_LEFT, ScheduleOptions
@@ -155,7 +155,7 @@ def test_a_worker_that_raises_in_a_trial_again_and_again_ends_as_that_trials_fai
 def test_trials_of_another_living_driver_are_waited_for_and_taken_over_when_given_back(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(dispatch, "POLL_S", 0.0)
+    monkeypatch.setattr(foreign, "POLL_S", 0.0)
     ids = [trial.trial_id for trial in PLAN]
     assert store.claim(ids[:2], owner="another", lease_s=600) == ids[:2]
     sweep = dispatcher(store, tmp_path)

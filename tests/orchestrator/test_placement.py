@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from orchestrator.cluster import SETTINGS
 from orchestrator.estimates import estimate
 from orchestrator.execution import ScheduleOptions
 from orchestrator.lease import this_owner
+from orchestrator.machines import Checked, check_machines
 from orchestrator.progress import Silent
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
@@ -114,7 +116,14 @@ def test_large_trials_run_on_the_large_gpu_alone_and_the_others_wherever_there_i
     assert much > little
     with cluster(num_cpus=2, num_gpus=1) as machines:
         large, small = machines.head_node.node_id, machines.add_node(num_cpus=2, num_gpus=1).node_id
-        monkeypatch.setattr(schedule, "check_machines", lambda *_: {large: much, small: little})
+        sizes = {large: much, small: little}
+
+        def sees_gpus(*arguments: Any) -> Checked:
+            """What it finds on CPUs, and the GPUs that are not there."""
+            found = check_machines(replace(arguments[0], gpus_per_trial=0), *arguments[1:])
+            return replace(found, gpu_gb=sizes, slots=2)
+
+        monkeypatch.setattr(schedule, "check_machines", sees_gpus)
         places, _ = run([*large_trials, *small_trials], tmp_path, gpus_per_trial=1)
     assert places.count(("MosConfig", large)) == 4
     assert places.count(("MosConfig", small)) == 0

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.dispatch import POLL_S, Dispatcher
+from orchestrator.dispatch import Dispatcher
 from orchestrator.execution import ScheduleOptions
+from orchestrator.foreign import POLL_S
 from orchestrator.interrupt import Interrupt
 from orchestrator.packs import Pack
 from orchestrator.progress import Silent
@@ -53,7 +54,7 @@ def test_only_trials_that_came_later_and_that_it_can_run_are_taken_up(
         store.register(KEY, [*mine, *left_to_wait])
         record = RunRecord(code_version="-", packages={}, host="-", device="-", corpus_sha256="0" * 64)
         run_id = store.begin_run(record)
-        dispatcher = Dispatcher(mine, store=store, run_id=run_id, owner="me", options=options, listener=heard, slots=9)
+        dispatcher = Dispatcher(mine, store=store, run_id=run_id, owner="me", options=options, listener=heard, slots=1)
         steering = Steering(
             dispatcher,
             interrupt,
@@ -61,7 +62,6 @@ def test_only_trials_that_came_later_and_that_it_can_run_are_taken_up(
             store=store,
             run_id=run_id,
             followed=Followed(key=KEY, known=frozenset(each.trial_id for each in [*mine, *left_to_wait])),
-            slots=1,
             pool=lambda: pool[0],
             options=options,
         )
