@@ -66,7 +66,11 @@ app.add_typer(store_app, name="store")
 
 app.command("run")(run)
 app.command("retry")(retry)
-app.command("submit", context_settings={"ignore_unknown_options": True, "allow_extra_args": True})(submit)
+app.command(
+    "submit",
+    options_metavar="STUDY [OPTIONS OF run] [OPTIONS]",
+    context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
+)(submit)
 app.command("stop")(stop)
 
 COMMANDS = ("run", *catalog.COMMANDS)

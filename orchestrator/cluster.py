@@ -19,7 +19,7 @@ from ray._private import utils as ray_utils
 from ray._private import worker as ray_worker
 from ray._private.authentication.authentication_token_setup import maybe_enable_token_auth_if_token_available
 
-from orchestrator.address import check_address, token_path
+from orchestrator.address import check_address, make_token_private, token_path
 from orchestrator.execution import ScheduleOptions
 from orchestrator.interrupt import SIGNALS
 from orchestrator.masking import masked
@@ -155,6 +155,7 @@ def _command() -> str:
 
 def _start(folder: Path) -> Any:
     """Start Ray on this machine, every port of it on loopback."""
+    make_token_private()
     # Without this Ray replaces 127.0.0.1 by the machine's outward address and listens on all of them.
     ray_constants.ENABLE_RAY_CLUSTER = False
     before = os.environ.get("TMPDIR")

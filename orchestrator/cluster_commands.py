@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from orchestrator.options import STORAGE, AnyCorpus, AnyScale, Storage, StoreUrl, console, store_url
-from search_spaces.catalog import ALL
+from orchestrator.options import STORAGE, AnyCorpus, Storage, StoreUrl, console, store_url
+from search_spaces.catalog import ALL, load_study
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 DASHBOARD = "http://127.0.0.1:8265"
 PATHS = ("storage", "data_dir", "contexts", "benchmarks")
-TRIAL_ID = re.compile(r"[0-9a-f]{8,64}")
+TRIAL_ID = re.compile(r"[0-9a-f]{4,64}")
 """The first digits of a trial's id, enough of them to be taken for one."""
+SQLITE = "sqlite:///"
 
 
 def submit(
@@ -65,6 +66,7 @@ def _as_run_reads(typed: list[str]) -> dict[str, object]:
 def _check(parameters: dict[str, object]) -> str:
     """The study; raises UserError for what cannot be read from the cluster, or must not be shown by it."""
     from orchestrator.bucket import is_url
+    from orchestrator.plan import scale_named
     from orchestrator.store.address import has_secret
     from orchestrator.trial_logs.opening import check_places
 
@@ -82,8 +84,12 @@ def _check(parameters: dict[str, object]) -> str:
     paths = [(f"--{name.replace('_', '-')}", parameters[name]) for name in PATHS]
     if study.endswith(".py") or "/" in study:
         paths.append(("the study", study))
-    if isinstance(store, str) and "://" not in store:
-        paths.append(("--store", store))
+    else:
+        scale_named(str(parameters["scale"]))
+        if study != ALL:
+            load_study(study)
+    if isinstance(store, str) and ("://" not in store or store.startswith(SQLITE)):
+        paths.append(("--store", store.removeprefix(SQLITE)))
     store_url(store if isinstance(store, str) else None, str(parameters["storage"]))
     for name, path in paths:
         if path is not None and not is_url(str(path)) and not Path(str(path)).is_absolute():
@@ -96,9 +102,10 @@ def _check(parameters: dict[str, object]) -> str:
 
 def stop(
     what: Annotated[
-        str | None, typer.Argument(metavar="[STUDY|TRIAL]", help="A study, or a trial by the start of its id.")
+        str | None,
+        typer.Argument(metavar="[STUDY|TRIAL]", help="A study, or a trial by the start of its id (4 digits or more)."),
     ] = None,
-    scale: AnyScale = None,
+    scale: Annotated[str | None, typer.Option("--scale", help="Only this scale. [default: all that run]")] = None,
     corpus: AnyCorpus = None,
     store: StoreUrl = None,
     storage: Storage = STORAGE,
@@ -119,7 +126,8 @@ def stop(
             effect = (
                 "what was done is kept, and the same command goes on"
                 if trains
-                else "no trial of it runs now, but a command that measures, or has just begun, will stop"
+                else "no trial of it runs now: a command that measures, or that has begun already, will stop, and one "
+                "that begins later will not"
             )
             changed = "" if key.overrides == "{}" else f", --set {key.overrides}"
             variant = f"{key.study} at scale {key.scale}{on_corpus(key.corpus)}{changed}"
@@ -154,6 +162,6 @@ def _stoppable(store: Store, study: str | None, wanted: Wanted) -> Mapping[Study
         keys = fitting
     if not keys:
         which = ", ".join(dict.fromkeys(key.study for key, runs in known.items() if runs)) or "none"
-        asked = f"the study or trial {study!r}{wanted}" if study else f"a study{wanted}"
-        raise UserError(f"Nothing that runs by this store is {asked}, so there is nothing to stop; running: {which}.")
+        what = f"the study or trial {study!r}{wanted}" if study else f"a study{wanted}"
+        raise UserError(f"By this store {what} does not run, so there is nothing to stop; running: {which}.")
     return keys

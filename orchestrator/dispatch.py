@@ -277,7 +277,8 @@ class Dispatcher:
             self._foreign.add(others)
             if self._foreign and not known:
                 count = len(self._foreign)
-                self._listener.note(f"{count} trials are run by another driver: waiting for them at the end.")
+                what = "1 trial is" if count == 1 else f"{count} trials are"
+                self._listener.note(f"{what} run by another driver: waiting for them at the end.")
         return mine
 
     def _recover(self, flight: _Flight) -> None:

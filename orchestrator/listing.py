@@ -116,7 +116,7 @@ def print_status(study: str | None, store_url: str, form: str, console: Console)
     states = ("done", "running", "planned", "diverged", "failed", "pruned")
     print_records(records, {key: key for key in (*keys, *states)}, form, console)
     if form == "table" and running:
-        console.print("\nRunning; to stop one, type python sweep.py stop and the start of its id:")
+        console.print("\nRunning, or next on a worker; to stop one, type python sweep.py stop and the start of its id:")
         for line in dict.fromkeys(running):
             console.print(line, soft_wrap=True)
 

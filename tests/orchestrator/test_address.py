@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.address import check_address
+from orchestrator.address import check_address, make_token_private
 from trainables.errors import UserError
 
 
@@ -90,3 +90,18 @@ def is_running(pid: str) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
+
+
+def test_the_token_is_readable_by_its_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "ray" / "token"
+    monkeypatch.delenv("RAY_AUTH_TOKEN", raising=False)
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(path))
+    make_token_private()
+    made = path.read_text()
+    assert len(made) == 64
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.chmod(0o644)
+    make_token_private()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.read_text() == made

@@ -35,6 +35,9 @@ RUN = RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sh
             ["gss_grid", "--storage", "s3://bucket/runs", "--store", "postgresql://u@h/d", *NOWHERE],
             "No Ray job interface",
         ),
+        (["gss_gird", "--storage", "/shared"], "gss_gird"),
+        (["gss_grid", "--storage", "/shared", "--scale", "qiuck"], "qiuck"),
+        (["gss_grid", "--storage", "/shared", "--store", "sqlite:///rel.db"], "give --store as an absolute path"),
         (["my_study.py", "--storage", "/shared"], "give the study as an absolute path"),
         (["gss_grid", "--storage", "/shared", "--address", "10.0.0.1:6379"], "http://HOST:8265"),
         (["gss_grid", "--storage", "/shared", "--address", "http://127.0.0.1:9"], "No Ray job interface"),
@@ -66,7 +69,7 @@ def test_a_running_study_and_a_trial_can_be_asked_to_stop(tmp_path: Path, capsys
         store.claim([trials[0].trial_id], owner="somewhere:1:2:3", lease_s=600)
         assert main(["status", *place]) == 0
         assert f"{trials[0].trial_id[:12]}  seed=0  (run from somewhere)" in capsys.readouterr().out
-        assert main(["stop", trials[0].trial_id[:12], *place]) == 0
+        assert main(["stop", trials[0].trial_id[:5], *place]) == 0
         assert store.requests(KEY, run_id).stop_trials == {trials[0].trial_id}
         assert not store.requests(KEY, run_id).stop_study
         assert main(["stop", "gss_grid", "--scale", "paper", *place]) == 2

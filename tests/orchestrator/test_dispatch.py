@@ -184,7 +184,7 @@ def test_trials_that_another_driver_ended_meanwhile_are_told_and_not_waited_for(
     assert (heard.finished_ids, heard.notes) == ([ids[0]], [])
     store.claim(ids[3:4], owner="another", lease_s=600)
     assert names(sweep.next_pack("b")) == ["4", "5"]
-    assert heard.notes == ["1 trials are run by another driver: waiting for them at the end."]
+    assert heard.notes == ["1 trial is run by another driver: waiting for them at the end."]
 
 
 def test_a_full_disk_ends_the_sweep_blames_no_trial_and_keeps_what_was_done(store: Store, tmp_path: Path) -> None:
