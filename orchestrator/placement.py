@@ -26,7 +26,7 @@ class Place:
     not_on: tuple[str, ...]
     """Machines that must not get it, by Ray's ids."""
     gpu_gb: float | None
-    """The memory of a GPU on which it fits; None without GPUs."""
+    """The memory of a GPU on which it may run; None without GPUs."""
 
 
 class Placement:
@@ -60,10 +60,10 @@ class Placement:
 
     def place(self, configs: Sequence[AnyConfig]) -> Place:
         """What a pack of these trials asks for: never more memory than the largest machine has, where it runs alone."""
-        need = whole_gpu_gb(configs, self._options)
-        not_on = tuple(sorted(self._strange | self._too_small(need)))
+        least = self._least_gb(whole_gpu_gb(configs, self._options))
+        not_on = tuple(sorted(self._strange | self._too_small(least)))
         most = max((memory for name, memory in self._memory().items() if name not in not_on), default=0)
-        return Place(min(self._wanted(configs), most), not_on, need)
+        return Place(min(self._wanted(configs), most), not_on, least)
 
     def anywhere(self, configs: Sequence[AnyConfig]) -> int:
         """What these trials ask for, in bytes, where every machine must be able to take them, whichever leaves."""
@@ -78,8 +78,8 @@ class Placement:
         """Of how many packs that fit on the machines at a time this one cannot be one."""
         if not self._sizes_differ():
             return 0
-        need = whole_gpu_gb(configs_of(pack.trials), self._options)
-        return sum(fit_on(self._machines[name], self._options) for name in self._too_small(need))
+        least = self._least_gb(whole_gpu_gb(configs_of(pack.trials), self._options))
+        return sum(fit_on(self._machines[name], self._options) for name in self._too_small(least))
 
     def _wanted(self, configs: Sequence[AnyConfig]) -> int:
         """Bytes; 0 where that is unknown."""
@@ -98,11 +98,13 @@ class Placement:
     def _sizes_differ(self) -> bool:
         return len(set(self._sizes().values())) > 1
 
-    def _too_small(self, need_gb: float | None) -> set[str]:
-        """The machines with a GPU that has less memory than this; where all known ones have, the largest remain."""
-        sizes = self._sizes()
-        least = min(need_gb or 0.0, max(sizes.values(), default=0.0))
-        return {name for name, memory in sizes.items() if memory < least}
+    def _least_gb(self, need_gb: float | None) -> float | None:
+        """The need, or the largest GPU that is known where none has as much: it is tried there."""
+        return None if need_gb is None else min(need_gb, max(self._sizes().values(), default=need_gb))
+
+    def _too_small(self, least_gb: float | None) -> set[str]:
+        """The machines with a GPU that has less memory than this."""
+        return set() if least_gb is None else {name for name, memory in self._sizes().items() if memory < least_gb}
 
 
 def whole_gpu_gb(configs: Sequence[AnyConfig], options: ScheduleOptions) -> float | None:

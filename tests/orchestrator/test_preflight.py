@@ -163,7 +163,11 @@ def test_a_strange_machine_gets_nothing_and_one_with_a_small_gpu_only_what_fits(
     placement.keep_off("c", 0.001)
     placement.update(machines)
     assert placement.slots == 2
-    assert placement.place([MOS]).not_on == ("b", "c")
+    place = placement.place([MOS])
+    assert (place.not_on, place.gpu_gb) == (("b", "c"), estimate(MOS, PTB).gpu_memory_gb)
+    placement.update({"c": machines["c"]})
+    last = placement.place([MOS])
+    assert (last.not_on, last.gpu_gb) == (("b",), 0.001), "where nothing larger is left, it is tried there"
 
 
 def test_this_machine_looks_at_itself(tmp_path: Path) -> None:
