@@ -47,7 +47,7 @@ def submit(
         f"Submitted as {job}.",
         f"Follow it with: ray job logs {job} --follow --address {address}",
         f"See what runs, from anywhere that reaches the store, with: python sweep.py status {place}",
-        f"Stop it with: python sweep.py stop {'' if study == ALL else shlex.quote(study)} {place}".replace("  ", " "),
+        f"Stop it with: python sweep.py stop {'' if study == ALL else shlex.quote(study) + ' '}{place}",
     ):
         shown.print(line, soft_wrap=True)
 

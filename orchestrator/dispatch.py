@@ -81,7 +81,7 @@ class Dispatcher:
         """`slots` packs fit on the machines at first; `barred` says of how many of these places a pack is barred."""
         self._store, self._run_id, self._owner = store, run_id, owner
         self._options, self._listener = options, listener
-        self.slots = slots
+        self.resize(slots)
         self._source = source
         self._asks_again_s = 0.0
         self._queue = Queue(barred)
@@ -94,7 +94,6 @@ class Dispatcher:
         self._known = {trial.trial_id for trial in trials}
         self._stopped: set[str] = set()
         self._told: set[str] = set()
-        self.resize(slots)
 
     def resize(self, slots: int) -> None:
         """So many packs fit on the machines that there are now; `slots` says it."""

@@ -33,9 +33,9 @@ def nodes() -> list[dict[str, Any]]:
     return [node for node in known if node["Alive"]]
 
 
-def resources() -> dict[str, dict[str, float]]:
-    """What each live machine has, by Ray's id: "CPU", "GPU", "memory" in bytes and others that Ray counts."""
-    return {node["NodeID"]: node["Resources"] for node in nodes()}
+def resources(machines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """What each of them has, by Ray's id: "CPU", "GPU", "memory" in bytes and others that Ray counts."""
+    return {machine["NodeID"]: machine["Resources"] for machine in machines}
 
 
 @contextmanager
@@ -68,8 +68,8 @@ class Checked:
     """So many packs fit on them at a time."""
     question: Question
     """What they were asked."""
-    ids: frozenset[str]
-    """Ray's."""
+    resources: Mapping[str, Mapping[str, float]]
+    """See `resources`."""
     gpu_gb: Mapping[str, float]
     """By id of each that told, the memory of its smallest GPU in GB."""
 
@@ -103,7 +103,7 @@ def check_machines(
     return Checked(
         slots=slots,
         question=asked,
-        ids=frozenset(node["NodeID"] for node in machines),
+        resources=resources(machines),
         gpu_gb={node["NodeID"]: sizes[address_of(node)] for node in machines if address_of(node) in sizes},
     )
 

@@ -26,7 +26,7 @@ from orchestrator.events import DISK_TROUBLES
 from orchestrator.execution import LOW_MEMORY, PROCESS_DIED, LaterSummary, ScheduleOptions
 from orchestrator.foreign import POLL_S
 from orchestrator.interrupt import Interrupt
-from orchestrator.machines import check_machines, marked, resources
+from orchestrator.machines import check_machines, marked, nodes, resources
 from orchestrator.placement import Placement, configs_of
 from orchestrator.progress import Listener
 from orchestrator.record import record_later
@@ -125,7 +125,7 @@ class _Tasks:
         """
         while (self._queue or self._flights) and not interrupt.requested:
             self._obey(interrupt)
-            self._placement.update(resources())
+            self._placement.update(resources(nodes()))
             slots = self._placement.slots or slots
             at_once = min(slots, self._options.max_concurrent or slots)
             while self._queue and len(self._flights) < at_once:
@@ -157,7 +157,7 @@ class _Tasks:
 
     def _submit(self, trial: PlannedTrial) -> None:
         names = tuple(self._lacking[trial.trial_id])
-        config = read_config(trial.config).canonical_json()
+        config = read_config(trial.config)
         options = self._options
         job = Job(
             title=trial.name,
@@ -168,9 +168,9 @@ class _Tasks:
             mirror=options.mirror,
             data=options.data,
         )
-        memory = self._placement.anywhere([read_config(trial.config)])
+        memory = self._placement.anywhere([config])
         how = {"name": trial.name, **({"memory": memory} if memory else {})}
-        reference = self._task.options(**how).remote(config, job, self._measure)
+        reference = self._task.options(**how).remote(config.canonical_json(), job, self._measure)
         self._flights[reference] = trial
         self._attempts[trial.trial_id] += 1
         self._listener.started(trial.trial_id, trial.name)

@@ -56,7 +56,7 @@ def run_trials(
         marked(options) as marker,
     ):
         checked = check_machines(options, marker, configs_of(trials), lambda: interrupt.requested)
-        placement = Placement(options, resources(), checked.gpu_gb)
+        placement = Placement(options, checked.resources, checked.gpu_gb)
         told, watch = _with_metrics(listener, options, store)
         dispatcher = Dispatcher(
             trials,
@@ -94,8 +94,9 @@ def _with_metrics(listener: Listener, options: ScheduleOptions, store: Store) ->
 
 
 def _pool(placement: Placement) -> Pool:
-    placement.update(resources())
-    return placement.slots, set(map(address_of, nodes()))
+    machines = nodes()
+    placement.update(resources(machines))
+    return placement.slots, set(map(address_of, machines))
 
 
 def _job(options: ScheduleOptions, run_trial: RunTrial | None, checked: Checked) -> Job:
@@ -108,5 +109,5 @@ def _job(options: ScheduleOptions, run_trial: RunTrial | None, checked: Checked)
         mirror=options.mirror,
         data=options.data,
         question=None if options.address is None else checked.question,
-        asked=checked.ids,
+        asked=frozenset(checked.resources),
     )

@@ -23,9 +23,9 @@ from orchestrator.estimates import estimate
 from orchestrator.execution import ScheduleOptions
 from orchestrator.lease import this_owner
 from orchestrator.machines import Checked, check_machines
-from orchestrator.progress import Silent
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
+from tests.orchestrator.notes import Notes
 from tests.orchestrator.scripted_trials import LONG, log_lines, run_where
 from trainables.config import CorpusConfig, MosConfig, SoftmaxConfig, TrialConfig
 from trainables.corpora import CorpusIdentity
@@ -54,16 +54,6 @@ def cluster(**head: Any) -> Iterator[Any]:
     finally:
         ray.shutdown()
         made.shutdown()
-
-
-class Notes(Silent):
-    """A listener that remembers what is said."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 def run(plan: Sequence[TrialConfig], folder: Path, **changes: Any) -> tuple[list[tuple[str, str]], list[str]]:

@@ -12,10 +12,10 @@ from orchestrator.execution import ScheduleOptions
 from orchestrator.foreign import POLL_S
 from orchestrator.interrupt import Interrupt
 from orchestrator.packs import Pack
-from orchestrator.progress import Silent
 from orchestrator.steering import Followed, Steering
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
+from tests.orchestrator.notes import Notes
 from tests.orchestrator.scripted_trials import planned
 from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
 from trainables.corpora import CorpusIdentity
@@ -23,16 +23,6 @@ from trainables.runtime import Runtime
 
 KEY = StudyKey(study="steered", scale="smoke", corpus="none")
 CORPUS = CorpusIdentity(name="none", sha256="0" * 64, train_tokens=1, valid_tokens=1, test_tokens=1, vocabulary_size=10)
-
-
-class Notes(Silent):
-    """A listener that remembers what is said."""
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
 
 
 def of_another_text(seed: int) -> PlannedTrial:
