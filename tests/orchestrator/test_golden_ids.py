@@ -38,7 +38,7 @@ def lines() -> Iterator[str]:
 
 
 def identity(config: AnyConfig) -> str:
-    """The trial's id; that of a trial on the built-in text as if this had a fixed hash, as it differs by interpreter."""
+    """The trial's id, the built-in text taken to have a fixed hash: its real one differs by interpreter."""
     content = config.model_dump(mode="json")
     if content.get("corpus", {}).get("name") == "pydocs":
         content["corpus"]["sha256"] = "0" * 64
