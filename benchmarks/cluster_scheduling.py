@@ -15,15 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.scheduling import do_nothing, peak_mib, planned
-from orchestrator.execution import ScheduleOptions
-from orchestrator.lease import this_owner
-from orchestrator.progress import Silent
-from orchestrator.schedule import run_trials
+from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.schedule.trials_run import run_trials
+from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord, StudyKey
-from tests.cluster.namespaces import cluster, why_not
-from trainables.outcome import EpochMetrics, TrialOutcome
+from orchestrator.watch.listener import Silent
+from tests.support.namespaces import cluster, why_not
 from trainables.runtime import Runtime
+from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 LEAST_SHARE = 0.85
 

@@ -19,7 +19,6 @@ from torch.nn.functional import nll_loss
 
 from benchmarks.side_by_side import compare, print_table
 from search_spaces.awd_lstm import awd_lstm
-from trainables.chunks import chunk_rows
 from trainables.config import (
     CorpusConfig,
     GssConfig,
@@ -31,6 +30,7 @@ from trainables.config import (
 )
 from trainables.language_model.awd_lstm import AwdLstm
 from trainables.output_layers import LayerShape, OutputLayer, build_output_layer
+from trainables.output_layers.chunks import chunk_rows
 from trainables.output_layers.mixtures import MixtureOfSoftmaxes
 
 LAYERS: dict[str, OutputLayerConfig] = {

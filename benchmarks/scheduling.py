@@ -15,15 +15,15 @@ from pathlib import Path
 
 import ray
 
-from orchestrator.execution import ScheduleOptions
-from orchestrator.lease import this_owner
-from orchestrator.progress import Silent
-from orchestrator.schedule import run_trials
+from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.schedule.trials_run import run_trials
+from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
+from orchestrator.watch.listener import Silent
 from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
-from trainables.outcome import EpochMetrics, TrialOutcome
 from trainables.runtime import Runtime
+from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 LIMIT_S = 0.05
 

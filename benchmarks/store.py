@@ -22,7 +22,7 @@ from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
-from trainables.outcome import EpochMetrics, TrialOutcome
+from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 TRIALS = 10_000
 EPOCHS = 5

@@ -19,13 +19,13 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from orchestrator.plan import make_plan, scale_named
-from orchestrator.tuning.halving import thresholds
-from orchestrator.tuning.suggest import Method, Tried, suggest
+from orchestrator.plan.study_plan import make_plan, scale_named
+from orchestrator.plan.tuning.halving import thresholds
+from orchestrator.plan.tuning.suggest import Method, Tried, suggest
 from search_spaces.fair_capacity import STUDY, TUNING
 from search_spaces.tuning import Cell, Space, cells
 from trainables.config import TrialConfig
-from trainables.files import write_file
+from trainables.trial_folder.files import write_file
 
 SIDE = "softmax_dagger"
 BUDGETS = (6, 30, 60, 120)
@@ -47,8 +47,8 @@ def losses_of(cell: Cell, space: Space, epochs: int | None) -> dict[int, float]:
 
     from trainables.corpora import load
     from trainables.runtime import Runtime
-    from trainables.training.checkpoint import Checkpoints
     from trainables.training.loop import Trainer
+    from trainables.trial_folder.checkpoint import Checkpoints
 
     torch.set_num_threads(1)
     study = replace(STUDY, tuning=replace(TUNING, stage2=space))

@@ -14,7 +14,7 @@ from trainables.config import (
     TrainingConfig,
     TrialConfig,
 )
-from trainables.layer_configs import MixtureConfig
+from trainables.config.output_layer import MixtureConfig
 
 WIKITEXT_2_RANK_CONTEXTS = 33_320
 """The paper stops there "due to time and space complexities"; on PTB it uses all contexts."""

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from search_spaces.requests import Claim, Lines, Reach
 from search_spaces.study import Study
 from trainables.config import CorpusConfig
-from trainables.experiment_configs import DirichletConfig
-from trainables.layer_configs import (
+from trainables.config.experiments import DirichletConfig
+from trainables.config.output_layer import (
     GssConfig,
     LmsPlifConfig,
     MonotoneNnConfig,

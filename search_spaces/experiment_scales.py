@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from trainables.experiment_configs import (
+from trainables.config.experiments import (
     DirichletConfig,
     ExperimentConfig,
     LayerJacobianConfig,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from search_spaces.awd_lstm import awd_lstm
 from trainables.config import AveragingConfig, CorpusConfig, EtAsgdConfig, NtAsgdConfig, TrialConfig
-from trainables.layer_configs import (
+from trainables.config.output_layer import (
     GssConfig,
     LmsPlifConfig,
     LmsPlifFrozenConfig,

@@ -8,7 +8,7 @@ from search_spaces.published import rows
 from search_spaces.requests import PressNoise
 from search_spaces.study import Study
 from trainables.config import CorpusConfig
-from trainables.experiment_configs import PressNoiseConfig
+from trainables.config.experiments import PressNoiseConfig
 
 SEED = 1
 VARIANCES = tuple(float(row["noise_c"]) for row in rows("sm_table15_16_press_noise"))

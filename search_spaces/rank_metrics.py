@@ -11,10 +11,10 @@ from search_spaces.models import FIVE, SIX, model_and_seed, output_layer, trial
 from search_spaces.published import by_group
 from search_spaces.scales import smoke_corner
 from search_spaces.study import GroupSpectra, GroupTable, Study, TrueRank
-from trainables.any_config import AnyConfig
-from trainables.built_in_corpora import is_generated
 from trainables.config import CorpusConfig, TrialConfig
-from trainables.experiment_configs import TrueRankConfig
+from trainables.config.built_in_corpora import is_generated
+from trainables.config.experiments import TrueRankConfig
+from trainables.config.kinds import AnyConfig
 
 METRICS = (
     "press_rank",

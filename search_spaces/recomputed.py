@@ -11,7 +11,7 @@ from typing import Literal
 from search_spaces.requests import Recomputed
 from search_spaces.study import Study
 from trainables.config import CorpusConfig
-from trainables.experiment_configs import WordPairsConfig
+from trainables.config.experiments import WordPairsConfig
 
 TEXTS: tuple[Literal["ptb", "wikitext-2"], ...] = ("ptb", "wikitext-2")
 

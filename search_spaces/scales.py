@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from search_spaces.experiment_scales import shrink
-from trainables.any_config import AnyConfig
-from trainables.built_in_corpora import is_generated
 from trainables.config import (
     AveragingConfig,
     CorpusConfig,
@@ -20,8 +18,10 @@ from trainables.config import (
     OutputLayerConfig,
     TrialConfig,
 )
-from trainables.experiment_configs import TrueRankConfig
-from trainables.layer_configs import MixtureConfig
+from trainables.config.built_in_corpora import is_generated
+from trainables.config.experiments import TrueRankConfig
+from trainables.config.kinds import AnyConfig
+from trainables.config.output_layer import MixtureConfig
 
 
 @dataclass(frozen=True, kw_only=True)

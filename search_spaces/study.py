@@ -43,8 +43,8 @@ from search_spaces.requests import (
     Tuned,
 )
 from search_spaces.tuning import Tuning
-from trainables.any_config import AnyConfig, output_layer_of
 from trainables.config import CorpusConfig, CustomConfig
+from trainables.config.kinds import AnyConfig, output_layer_of
 from trainables.errors import UserError
 
 __all__ = [

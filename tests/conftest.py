@@ -5,20 +5,24 @@ from __future__ import annotations
 import pytest
 
 LONG = (
-    "test_command.py",
-    "test_all_studies.py",
-    "test_later_command.py",
-    "test_interrupted_schedule.py",
-    "test_killed_tuning.py",
-    "test_protocol.py",
-    "test_spectrum.py",
-    "test_interrupted_remeasure.py",
-    "test_own_layer.py",
-    "test_tuning_command.py",
+    "end_to_end/test_command.py",
+    "end_to_end/test_all_studies.py",
+    "end_to_end/test_measuring_later.py",
+    "kills/test_schedule.py",
+    "kills/test_tuning.py",
+    "training/test_protocol.py",
+    "measurements/test_spectrum.py",
+    "kills/test_measuring.py",
+    "end_to_end/test_custom_layer.py",
+    "end_to_end/test_tuning.py",
 )
 """A minute and more each, on two cores."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The files of `LONG` first, everything else as it was."""
-    items.sort(key=lambda item: LONG.index(item.path.name) if item.path.name in LONG else len(LONG))
+    items.sort(key=lambda item: next((place for place, name in enumerate(LONG) if _name(item) == name), len(LONG)))
+
+
+def _name(item: pytest.Item) -> str:
+    return "/".join(item.path.parts[-2:])

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from trainables.any_config import AnyConfig, read_config
+from trainables.config.kinds import AnyConfig, read_config
+from trainables.config.output_layer import LayerFile
 from trainables.errors import UserError
-from trainables.failures import cause_of
-from trainables.layer_configs import LayerFile
-from trainables.outcome import EpochMetrics, TrialOutcome
 from trainables.runtime import Runtime, trial_directory
+from trainables.trial_folder.failures import cause_of
+from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -49,8 +49,8 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
     # Imported late, so that a wrong config is answered at once.
     import torch
 
-    from trainables.result_files import read_outcome
-    from trainables.trial import run_trial
+    from trainables.trial.trial_run import run_trial
+    from trainables.trial_folder.result_files import read_outcome
 
     if options.device == "cuda" and not torch.cuda.is_available():
         raise UserError("--device cuda needs a GPU and a torch built for it, and there is none here: use --device cpu")

@@ -6,9 +6,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainables.config.contexts import ContextsFile
+from trainables.config.output_layer import LayerFile
 from trainables.corpora.benchmarks import BenchmarkFolder
-from trainables.layer_configs import LayerFile
-from trainables.measurements.contexts import ContextsFile
 
 
 @dataclass(frozen=True, kw_only=True)

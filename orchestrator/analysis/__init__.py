@@ -1,0 +1,1 @@
+"""From results to numbers: pure functions, a file a question."""

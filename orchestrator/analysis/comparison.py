@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from orchestrator.analysis.correlation import Coefficient, Interval, fisher_interval, pearson, spearman
+from orchestrator.analysis.statistics.correlation import Coefficient, Interval, fisher_interval, pearson, spearman
 from search_spaces.study import Correlation, PublishedCorrelation
 
 if TYPE_CHECKING:

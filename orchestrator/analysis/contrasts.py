@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orchestrator.analysis.group_comparison import GroupComparison, compare
 from orchestrator.analysis.groups import corpora_beside, values_by_group
-from orchestrator.analysis.significance import holm
+from orchestrator.analysis.statistics.group_comparison import GroupComparison, compare
+from orchestrator.analysis.statistics.significance import holm
 from search_spaces.requests import Comparison
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.analysis.samples import SampleSummary, difference_of_means, summarise_sample
+from orchestrator.analysis.statistics.samples import SampleSummary, difference_of_means, summarise_sample
 from search_spaces.published import PublishedNumber
 from search_spaces.requests import Curves, Differences, GroupTable
 

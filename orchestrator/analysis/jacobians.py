@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.analysis.correlation import Interval
 from orchestrator.analysis.groups import values_by_group
-from orchestrator.analysis.samples import SampleSummary, summarise_sample
-from orchestrator.analysis.significance import SIGNIFICANCE, TTest, holm, interval_of, welch_t
+from orchestrator.analysis.statistics.correlation import Interval
+from orchestrator.analysis.statistics.samples import SampleSummary, summarise_sample
+from orchestrator.analysis.statistics.significance import SIGNIFICANCE, TTest, holm, interval_of, welch_t
 from search_spaces.requests import JacobianSpectra
 
 if TYPE_CHECKING:

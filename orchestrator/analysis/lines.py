@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.analysis.samples import SampleSummary, summarise_sample
+from orchestrator.analysis.statistics.samples import SampleSummary, summarise_sample
 from search_spaces.requests import Claim, Lines, Reach
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orchestrator.analysis.groups import values_of_done
-from orchestrator.analysis.pairs import PairComparison, compare_pairs
-from orchestrator.analysis.significance import holm
+from orchestrator.analysis.statistics.pairs import PairComparison, compare_pairs
+from orchestrator.analysis.statistics.significance import holm
 from search_spaces.requests import PairedComparison
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.analysis.printed_noise import PrintedFit, fit_printed, printed_ranks
+from orchestrator.analysis.audit.printed_noise import PrintedFit, fit_printed, printed_ranks
 from search_spaces.published import rows
-from trainables.quarter_circle import rank_with_noise
+from trainables.measurements.quarter_circle import rank_with_noise
 
 if TYPE_CHECKING:
     import pandas as pd

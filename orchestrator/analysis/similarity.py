@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orchestrator.analysis.groups import corpora_beside, values_by_group
-from orchestrator.analysis.samples import summarise_sample
+from orchestrator.analysis.statistics.samples import summarise_sample
 from search_spaces.requests import Similarity
 
 if TYPE_CHECKING:

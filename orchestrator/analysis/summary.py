@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, get_args
 
+from orchestrator.analysis.audit import RecomputedNumbers, recomputed_numbers
 from orchestrator.analysis.comparison import ComparedCorrelation, correlate
 from orchestrator.analysis.contrasts import ContrastNumbers, contrast_numbers
 from orchestrator.analysis.counts import CountNumbers, count_numbers
@@ -25,7 +26,6 @@ from orchestrator.analysis.lines import LineNumbers, line_numbers
 from orchestrator.analysis.paired_contrasts import PairedNumbers, paired_numbers
 from orchestrator.analysis.predictions import PredictionNumbers, prediction_numbers
 from orchestrator.analysis.press_noise import PressNoiseNumbers, press_noise_numbers
-from orchestrator.analysis.recomputed import RecomputedNumbers, recomputed_numbers
 from orchestrator.analysis.similarity import SimilarityNumbers, similarity_numbers
 from orchestrator.analysis.true_rank import TrueRankNumbers, true_rank_numbers
 from orchestrator.analysis.tuned import TunedNumbers, tuned_numbers
@@ -50,7 +50,7 @@ from search_spaces.requests import (
     Tuned,
 )
 from search_spaces.study import Study
-from trainables.built_in_corpora import is_generated
+from trainables.config.built_in_corpora import is_generated
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis.groups import values_by_group
-from orchestrator.analysis.samples import summarise_sample
+from orchestrator.analysis.statistics.samples import summarise_sample
 from search_spaces.requests import TrueRank
 
 if TYPE_CHECKING:

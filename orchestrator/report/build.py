@@ -15,7 +15,6 @@ from orchestrator.analysis.comparison import ComparedCorrelation
 from orchestrator.analysis.environments import count_values
 from orchestrator.analysis.frames import Row, flatten
 from orchestrator.analysis.summary import StudySummaryNumbers, summarise
-from orchestrator.display import counted
 from orchestrator.report import formats
 from orchestrator.report.figures import DrawnFigure, Points, heat_map, save, scatter
 from orchestrator.report.files import TRIALS_FILE, write_csv, write_files
@@ -24,9 +23,10 @@ from orchestrator.report.page import Part, compose, render
 from orchestrator.report.sections import Section, sections
 from orchestrator.report.spectra import Spectrum, draw_spectra
 from orchestrator.store.records import StudyKey
+from orchestrator.watch.terminal import counted
 from search_spaces.study import GridMap, GroupSpectra, Study
 from trainables.errors import UserError
-from trainables.files import write_file
+from trainables.trial_folder.files import write_file
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ from orchestrator.analysis.comparison import Window
 from orchestrator.analysis.grid import Grid
 from orchestrator.report import formats
 from orchestrator.report.svg import inline_svg
-from trainables.files import write_file
+from trainables.trial_folder.files import write_file
 
 WIDTH_IN, HEIGHT_IN = 5.6, 4.2
 PNG_DPI = 150

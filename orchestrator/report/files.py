@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.analysis.comparison import ComparedCorrelation
-from orchestrator.analysis.correlation import Coefficient
 from orchestrator.analysis.frames import FlatResults
 from orchestrator.analysis.grid import Grid
+from orchestrator.analysis.statistics.correlation import Coefficient
 from orchestrator.analysis.summary import StudySummaryNumbers
 from orchestrator.report.export import write_results
-from trainables.files import write_file
+from trainables.trial_folder.files import write_file
 
 TRIALS_FILE = "trials.csv"
 COEFFICIENT_COLUMNS = ("", "_low", "_high", "_p")

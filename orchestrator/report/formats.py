@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.analysis.comparison import PublishedValue, Window
-from orchestrator.analysis.correlation import Coefficient, Interval
+from orchestrator.analysis.statistics.correlation import Coefficient, Interval
 from search_spaces.published import PublishedNumber
 
 TITLES = {

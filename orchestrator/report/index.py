@@ -8,8 +8,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from orchestrator.report.page import TEMPLATES, Page, template
-from trainables.files import write_file
-from trainables.frozen import Frozen
+from trainables.config.frozen import Frozen
+from trainables.trial_folder.files import write_file
 
 CARD_FILE = "summary.json"
 FINDINGS_SHOWN = 5

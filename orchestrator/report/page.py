@@ -12,7 +12,7 @@ import jinja2
 from orchestrator.analysis.environments import Environment
 from orchestrator.analysis.frames import FlatResults
 from orchestrator.analysis.summary import StudySummaryNumbers
-from orchestrator.paper_scale import is_paper_scale
+from orchestrator.plan.paper_scale import is_paper_scale
 from orchestrator.report import formats, sentences, tables
 from orchestrator.report.figures import DrawnFigure
 from orchestrator.report.glossary import terms

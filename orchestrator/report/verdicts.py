@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Literal
 
-from orchestrator.analysis.correlation import Interval
-from orchestrator.analysis.equivalence import POWER
-from orchestrator.analysis.group_comparison import GroupComparison
-from orchestrator.analysis.pairs import PairComparison
-from orchestrator.analysis.samples import Names
-from orchestrator.analysis.significance import SIGNIFICANCE
+from orchestrator.analysis.statistics.correlation import Interval
+from orchestrator.analysis.statistics.equivalence import POWER
+from orchestrator.analysis.statistics.group_comparison import GroupComparison
+from orchestrator.analysis.statistics.pairs import PairComparison
+from orchestrator.analysis.statistics.samples import Names
+from orchestrator.analysis.statistics.significance import SIGNIFICANCE
 from orchestrator.report import formats
 
 

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from orchestrator.store.records import PlannedTrial, Requests, RunRecord, StudyKey, StudySummary, TrialRow, TrialState
-from trainables.outcome import EpochMetrics, Metric, TrialOutcome
+from trainables.trial_folder.outcome import EpochMetrics, Metric, TrialOutcome
 
 if TYPE_CHECKING:
     import numpy as np

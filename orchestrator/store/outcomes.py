@@ -16,7 +16,7 @@ from orchestrator.store.database import now, upsert
 from orchestrator.store.membership import canonical_json, is_study, trials
 from orchestrator.store.records import RunRecord, StudyKey
 from orchestrator.store.schema import epoch, result, run, spectrum, study, study_trial, trial
-from trainables.outcome import EpochMetrics, Metric, TrialOutcome
+from trainables.trial_folder.outcome import EpochMetrics, Metric, TrialOutcome
 
 Metrics = Mapping[str, Metric]
 

@@ -9,7 +9,7 @@ from orchestrator.store import claims, membership, outcomes, requests
 from orchestrator.store.database import Database
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial, Requests, RunRecord, StudyKey, StudySummary, TrialRow, TrialState
-from trainables.outcome import EpochMetrics, Metric, TrialOutcome
+from trainables.trial_folder.outcome import EpochMetrics, Metric, TrialOutcome
 
 if TYPE_CHECKING:
     import numpy as np

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cluster.namespaces import Cluster, cluster, program, why_not
+from tests.support.namespaces import Cluster, cluster, program, why_not
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -13,15 +13,15 @@ from typing import Any
 
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import TrialRow
-from tests.cluster.driver_program import KEY
-from tests.cluster.namespaces import Cluster, Machine
-from tests.orchestrator.scripted_trials import LONG, SLOW, STEPS, log_lines, planned
+from tests.support.cluster_program import KEY
+from tests.support.namespaces import Cluster, Machine
+from tests.support.scripted_trials import LONG, SLOW, STEPS, log_lines, planned
 
 
 def drive(cluster: Cluster, seeds: range) -> subprocess.Popen[str]:
     """Start the driver on the head."""
     words: tuple[str | Path, ...] = (cluster.storage, cluster.store_url, cluster.address, *map(str, seeds))
-    return cluster.head.popen(sys.executable, "-m", "tests.cluster.driver_program", *words)
+    return cluster.head.popen(sys.executable, "-m", "tests.support.cluster_program", *words)
 
 
 def end(driver: subprocess.Popen[str], timeout_s: float = 200) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.store.opening import open_store
-from tests.cluster.namespaces import ROOT, Cluster, Machine, cluster
+from tests.support.namespaces import ROOT, Cluster, Machine, cluster
 
 SMALL = "one two three four five six seven eight nine ten\n"
 

@@ -6,7 +6,7 @@ import json
 import time
 from typing import Any
 
-from tests.cluster.namespaces import Cluster
+from tests.support.namespaces import Cluster
 
 
 def status(three: Cluster, *place: object) -> dict[str, Any]:

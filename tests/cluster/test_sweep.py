@@ -8,9 +8,9 @@ import sys
 import time
 from pathlib import Path
 
-from tests.cluster.namespaces import Cluster
-from tests.orchestrator.command import TIMES, results_table, sweep
-from trainables import fence
+from tests.support.command import TIMES, results_table, sweep
+from tests.support.namespaces import Cluster
+from trainables.trial_folder import fence
 
 SMOKE = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=60", "--set", "training.epoch_tokens=20000")
 """Trials of half a minute or so."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
-from orchestrator.plan import Plan, make_plan, scale_named
+from orchestrator.plan.study_plan import Plan, make_plan, scale_named
 from search_spaces.catalog import load_study
 from search_spaces.requests import Lines
-from trainables.experiment_configs import DirichletConfig
-from trainables.layer_configs import MixtureConfig, MosConfig
+from trainables.config.experiments import DirichletConfig
+from trainables.config.output_layer import MixtureConfig, MosConfig
 
 
 def plan_of(scale: str) -> Plan:

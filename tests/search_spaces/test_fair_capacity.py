@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from orchestrator.plan import Plan, make_plan, scale_named
+from orchestrator.plan.study_plan import Plan, make_plan, scale_named
 from search_spaces.catalog import load_study
 from search_spaces.fair_capacity import TUNING
 from search_spaces.tuning import Place, at, cell_count, cells, final_name, stage1_name, stage2_name, stage_of
-from tests.orchestrator.command import sweep
+from tests.support.command import sweep
 from trainables.config import CorpusConfig, TrialConfig
-from trainables.parameters import in_millions
+from trainables.config.parameters import in_millions
 
 SIDES = ("mos_dagger", "softmax_dagger", "softmax_double_dagger")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.plan import make_plan, scale_named
+from orchestrator.plan.study_plan import make_plan, scale_named
 from search_spaces.catalog import load_study
 from search_spaces.study import Comparison, Counts, GroupTable, PairedComparison
+from trainables.config.experiments import LayerJacobianConfig, LayerTaskConfig
 from trainables.errors import UserError
-from trainables.experiment_configs import LayerJacobianConfig, LayerTaskConfig
 
 
 def test_the_jacobian_study_has_nine_layers_and_ten_seeds_at_paper_and_quick_scale() -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.plan import Plan, make_plan, scale_named
+from orchestrator.plan.study_plan import Plan, make_plan, scale_named
 from search_spaces.catalog import load_study
 from search_spaces.models import SIX
 from trainables.config import TrialConfig
+from trainables.config.experiments import TrueRankConfig
 from trainables.errors import UserError
-from trainables.experiment_configs import TrueRankConfig
 
 TRUTH = ["truth float64 seed=1", "truth float32 seed=1", "truth noise seed=1"]
 FIRST_IDS = {"ptb": "a23d1e436b0104a3", "wikitext-2": "316aaca604d3c03c"}

@@ -12,12 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainables.config.measurement_names import TAG_DIGITS
 from trainables.corpora.download import Patience
 from trainables.corpora.fetching import CheckedFile, OnProgress, fetch_files, remote_files
 from trainables.corpora.folders import DEFAULT_DATA_DIR, fetch_command, names_in
 from trainables.corpora.known import WORD_SIMILARITY
 from trainables.errors import UserError
-from trainables.measurements.names import TAG_DIGITS
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainables.built_in_corpora import is_built_in, one_name
+from trainables.config.built_in_corpora import is_built_in, one_name
 from trainables.corpora.download import Patience, RemoteFile, download
 from trainables.corpora.folders import FILES, locate, names_in
 from trainables.corpora.identity import CorpusIdentity, measured_identity, published_identity

@@ -6,7 +6,7 @@ import difflib
 import shlex
 from pathlib import Path
 
-from trainables.built_in_corpora import MARKOV, PYDOCS, is_built_in, one_name
+from trainables.config.built_in_corpora import MARKOV, PYDOCS, is_built_in, one_name
 from trainables.corpora.known import KNOWN
 from trainables.corpora.text import SPLITS
 from trainables.errors import UserError

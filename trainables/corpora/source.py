@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainables.built_in_corpora import is_built_in, markov_rank
+from trainables.config.built_in_corpora import is_built_in, markov_rank
 from trainables.corpora.folders import fetch_command, locate, missing_file
 from trainables.corpora.known import KNOWN
 from trainables.corpora.pydocs import split_texts

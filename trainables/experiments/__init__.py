@@ -10,15 +10,15 @@ from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 
-from trainables.environment import describe
-from trainables.experiment_configs import ExperimentConfig
-from trainables.fence import Fence
+from trainables.config.experiments import ExperimentConfig
 from trainables.measurements.measured import Measured
-from trainables.memory import PeakMemory
-from trainables.outcome import TrialOutcome
-from trainables.result_files import write_outcome
+from trainables.measurements.memory import PeakMemory
 from trainables.runtime import Runtime
 from trainables.training.loop import DivergedError
+from trainables.trial_folder.environment import describe
+from trainables.trial_folder.fence import Fence
+from trainables.trial_folder.outcome import TrialOutcome
+from trainables.trial_folder.result_files import write_outcome
 
 Measurements = dict[str, Measured]
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from trainables.experiment_configs import DirichletConfig
+from trainables.config.experiments import DirichletConfig
 from trainables.experiments.dirichlet_targets import Targets, draw_targets
 from trainables.experiments.minimise import Fitted, minimise
 from trainables.experiments.soft_cross_entropy import soft_cross_entropy

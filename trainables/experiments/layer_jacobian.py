@@ -7,14 +7,14 @@ import zlib
 import numpy as np
 import torch
 
-from trainables.experiment_configs import HiddenLayerConfig, LayerJacobianConfig
-from trainables.layer_jacobian import gaussian_like, jacobian, spectrum_metrics
+from trainables.config.experiments import HiddenLayerConfig, LayerJacobianConfig
+from trainables.config.measurement_names import LAYER_JACOBIAN
+from trainables.draws import stream
+from trainables.experiments.jacobian import gaussian_like, jacobian, spectrum_metrics
+from trainables.experiments.mixture_of_experts import MixtureOfExperts, softmax_over_experts
 from trainables.measurements.measured import Measured
-from trainables.measurements.names import LAYER_JACOBIAN
-from trainables.mixture_of_experts import MixtureOfExperts, softmax_over_experts
+from trainables.measurements.singular_values import singular_values
 from trainables.runtime import Runtime
-from trainables.singular_values import singular_values
-from trainables.streams import stream
 
 BATCH = 100
 """Jacobians that are held at a time."""

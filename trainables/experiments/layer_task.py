@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from trainables.experiment_configs import LayerTaskConfig
+from trainables.config.experiments import LayerTaskConfig
+from trainables.config.measurement_names import LAYER_TASK
+from trainables.draws import stream
 from trainables.experiments.layer_jacobian import make_layer
-from trainables.layer_tasks import BATCHES, WEIGHTS, Examples, Task, make_task
+from trainables.experiments.task_functions import BATCHES, WEIGHTS, Examples, Task, make_task
 from trainables.measurements.measured import Measured
-from trainables.measurements.names import LAYER_TASK
 from trainables.runtime import Runtime
-from trainables.streams import stream
 from trainables.training.loop import DivergedError
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from trainables.experiment_configs import FitConfig
+from trainables.config.experiments import FitConfig
 from trainables.training.loop import DivergedError
 
 

@@ -12,13 +12,13 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainables.experiment_configs import PressNoiseConfig
+from trainables.config.experiments import PressNoiseConfig
+from trainables.config.measurement_names import PRESS_NOISE
 from trainables.measurements.measured import Measured
-from trainables.measurements.names import PRESS_NOISE
 from trainables.measurements.ranks import EFFECTIVE_RANK_EPSILONS, effective_rank, press_tolerance
-from trainables.outcome import Metric
+from trainables.measurements.singular_values import singular_values
 from trainables.runtime import Runtime
-from trainables.singular_values import singular_values
+from trainables.trial_folder.outcome import Metric
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 MATRIX, NOISE = 0, 1

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from trainables.config.experiments import WordPairsConfig
+from trainables.config.measurement_names import WORD_PAIRS
 from trainables.corpora.benchmarks import Benchmark, parse_pairs, read_published
 from trainables.corpora.source import read_source
 from trainables.corpora.text import SPLITS, tokenise
-from trainables.experiment_configs import WordPairsConfig
 from trainables.measurements.measured import Measured
-from trainables.measurements.names import WORD_PAIRS
 from trainables.measurements.word_similarity import known_pairs
-from trainables.outcome import Metric
 from trainables.runtime import Runtime
+from trainables.trial_folder.outcome import Metric
 
 
 def measure(config: WordPairsConfig, runtime: Runtime) -> dict[str, Measured]:

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainables.corpora.benchmarks import Benchmark, WordPair, parse_pairs
-from trainables.mean_ranks import mean_ranks
-from trainables.outcome import Metric
+from trainables.measurements.mean_ranks import mean_ranks
+from trainables.trial_folder.outcome import Metric
 
 FEWEST_PAIRS = 3
 """Below this a rank correlation says nothing."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainables.layer_configs import (
+from trainables.config.output_layer import (
     CustomConfig,
     GssConfig,
     LmsPlifConfig,

@@ -8,8 +8,8 @@ import sys
 from types import ModuleType
 from typing import Any
 
+from trainables.config.output_layer import CustomConfig, LayerFile, defined_here
 from trainables.errors import UserError
-from trainables.layer_configs import CustomConfig, LayerFile, defined_here
 from trainables.output_layers.base import LayerShape, OutputLayer
 
 _loaded: dict[str, ModuleType] = {}

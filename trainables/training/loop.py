@@ -20,11 +20,11 @@ from trainables.config import TrialConfig
 from trainables.corpora import Corpus
 from trainables.language_model.awd_lstm import AwdLstm, LstmState
 from trainables.measurements.perplexity import mean_loss
-from trainables.outcome import EpochMetrics
 from trainables.runtime import Runtime
 from trainables.training.averaging import WeightAverage, should_switch, weights_swapped
 from trainables.training.batches import draw_window, parallel_streams
-from trainables.training.checkpoint import Checkpoints
+from trainables.trial_folder.checkpoint import Checkpoints
+from trainables.trial_folder.outcome import EpochMetrics
 
 MAX_LOSS = 100.0
 """Nats per token beyond which a run counts as diverged: e^100 is no perplexity."""

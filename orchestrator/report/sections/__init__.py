@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from orchestrator.analysis.audit import RecomputedNumbers
 from orchestrator.analysis.contrasts import ContrastNumbers
 from orchestrator.analysis.counts import CountNumbers
 from orchestrator.analysis.groups import CurveNumbers, DifferenceNumbers, GroupNumbers
@@ -10,7 +11,6 @@ from orchestrator.analysis.lines import LineNumbers
 from orchestrator.analysis.paired_contrasts import PairedNumbers
 from orchestrator.analysis.predictions import PredictionNumbers
 from orchestrator.analysis.press_noise import PressNoiseNumbers
-from orchestrator.analysis.recomputed import RecomputedNumbers
 from orchestrator.analysis.similarity import SimilarityNumbers
 from orchestrator.analysis.summary import Answer, StudySummaryNumbers
 from orchestrator.analysis.true_rank import TrueRankNumbers

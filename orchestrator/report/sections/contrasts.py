@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.analysis.contrasts import Contrast, ContrastNumbers
-from orchestrator.analysis.samples import SampleSummary
+from orchestrator.analysis.statistics.samples import SampleSummary
 from orchestrator.report import formats
 from orchestrator.report.sections.family_csv import csv_lines, ends
 from orchestrator.report.sections.section import Section

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from orchestrator.analysis.correlation import Interval
+from orchestrator.analysis.statistics.correlation import Interval
 
 
 def csv_lines(records: Sequence[Mapping[str, Any]]) -> Iterator[list[Any]]:

@@ -24,12 +24,12 @@ from orchestrator.analysis.jacobians import (
     StepClaim,
     share_interval,
 )
-from orchestrator.display import counted
 from orchestrator.report import formats
 from orchestrator.report.figures import STYLE
 from orchestrator.report.sections.section import Drawing, Section
 from orchestrator.report.spectra import GROUP_COLOURS, GROUP_LINES
 from orchestrator.report.tables import Cell, TextTable
+from orchestrator.watch.terminal import counted
 
 PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 4.2, 3.4
 FLOOR = 1e-6

@@ -12,11 +12,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
 from orchestrator.analysis.lines import ClaimChecked, LineNumbers, LinePoint, Reached
-from orchestrator.display import counted
 from orchestrator.report import formats
 from orchestrator.report.figures import STYLE
 from orchestrator.report.sections.section import Drawing, Section
 from orchestrator.report.tables import Cell, TextTable
+from orchestrator.watch.terminal import counted
 
 PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 2.7, 2.4
 COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")

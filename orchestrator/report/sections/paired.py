@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from orchestrator.analysis.paired_contrasts import PairedContrast, PairedNumbers
-from orchestrator.analysis.samples import FEWEST, SampleSummary
+from orchestrator.analysis.statistics.samples import FEWEST, SampleSummary
 from orchestrator.report import formats
 from orchestrator.report.sections.family_csv import csv_lines, ends
 from orchestrator.report.sections.section import Section

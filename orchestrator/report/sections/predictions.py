@@ -9,10 +9,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from orchestrator.analysis.predictions import Prediction, PredictionNumbers
-from orchestrator.display import counted
 from orchestrator.report.figures import STYLE, new_figure
 from orchestrator.report.sections.section import Drawing, Section
 from orchestrator.report.tables import Cell, TextTable
+from orchestrator.watch.terminal import counted
 
 MISSED, FOUND, NOT_ASKED = "0.15", "#7fc8a9", "0.85"
 

@@ -11,14 +11,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
+from orchestrator.analysis.audit.printed_noise import COUNT_SPREAD, SIZE
 from orchestrator.analysis.press_noise import EPSILONS, RANKS, NoiseLine, PressNoiseNumbers, RoundTrips
-from orchestrator.analysis.printed_noise import COUNT_SPREAD, SIZE
-from orchestrator.display import counted
 from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, STYLE, new_figure
 from orchestrator.report.sections.section import Drawing, Section
 from orchestrator.report.tables import Cell, TextTable
-from trainables.quarter_circle import rank_with_noise
+from orchestrator.watch.terminal import counted
+from trainables.measurements.quarter_circle import rank_with_noise
 
 METHOD = (
     "Press' rank counts the singular values above 0.5 \N{SQUARE ROOT}(2n + 1) \N{GREEK SMALL LETTER SIGMA}_max "

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from orchestrator.analysis.recomputed import RecomputedNumbers
-from orchestrator.analysis.recomputed.account import FATES, AccountLine
-from orchestrator.analysis.recomputed.check import Check, Verdict
-from orchestrator.display import counted
+from orchestrator.analysis.audit import RecomputedNumbers
+from orchestrator.analysis.audit.account import FATES, AccountLine
+from orchestrator.analysis.audit.check import Check, Verdict
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable
+from orchestrator.watch.terminal import counted
 
 ORDER: tuple[Verdict, ...] = ("differs", "open", "explained", "agrees", "compatible")
 SHOWN = {

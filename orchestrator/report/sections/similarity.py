@@ -10,11 +10,11 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from orchestrator.analysis.similarity import Scores, SimilarityNumbers
-from orchestrator.display import counted
 from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, STYLE, new_figure
 from orchestrator.report.sections.section import Drawing, Section
 from orchestrator.report.tables import Cell, TextTable
+from orchestrator.watch.terminal import counted
 
 METHOD = (
     "Spearman's rho between people's scores and the cosines of embedding rows, over the pairs whose two lower-cased "

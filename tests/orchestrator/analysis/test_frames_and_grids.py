@@ -10,7 +10,7 @@ import pytest
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.grid import lay_out
 from orchestrator.analysis.summary import summarise
-from tests.orchestrator.report.synthetic import C_VALUES, K_VALUES, KEY, STUDY, fail, make_results
+from tests.support.synthetic_results import C_VALUES, K_VALUES, KEY, STUDY, fail, make_results
 
 
 def make_row(name: str, config: dict[str, Any], metrics: dict[str, Any], *, state: str = "done") -> dict[str, Any]:

@@ -12,10 +12,10 @@ from scipy import stats
 
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.jacobians import JacobianNumbers, jacobian_numbers, share_interval
-from orchestrator.analysis.samples import summarise_sample
+from orchestrator.analysis.statistics.samples import summarise_sample
 from orchestrator.report.sections.jacobians import jacobian_section
 from search_spaces.requests import JacobianSpectra
-from trainables.layer_jacobian import spectrum_metrics
+from trainables.experiments.jacobian import spectrum_metrics
 
 DENSE: dict[str, Any] = {"name": "dense"}
 VANISHING = {"dense": 0.5, "softmax gates K=2": 0.25, "softmax gates K=4": 0.3, "constant gates K=2": 0.26}

@@ -7,9 +7,9 @@ import pytest
 
 from orchestrator.analysis.press_noise import RANKS, press_noise_numbers
 from orchestrator.report.sections.press_noise import press_noise_section
-from trainables.experiment_configs import PressNoiseConfig
+from trainables.config.experiments import PressNoiseConfig
+from trainables.config.measurement_names import PRESS_NOISE
 from trainables.experiments.press_noise import measure
-from trainables.measurements.names import PRESS_NOISE
 from trainables.runtime import Runtime
 
 CONFIGS = (

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.report.build import build_report
-from tests.orchestrator.report.synthetic import KEY, STUDY, make_results
+from tests.support.synthetic_results import KEY, STUDY, make_results
 
 REPOSITORY = Path(__file__).parents[3]
 ENDS = {
@@ -30,7 +30,7 @@ FILES = 2 + 5 * 3 + 4
 
 
 def start(folder: Path, number: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.orchestrator.report.reporting_program", str(folder), str(number), "2"]
+    command = [sys.executable, "-m", "tests.support.reporting_program", str(folder), str(number), "2"]
     return subprocess.Popen(
         command,
         cwd=REPOSITORY,

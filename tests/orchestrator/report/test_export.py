@@ -16,7 +16,7 @@ from orchestrator.analysis.frames import FlatResults, flatten
 from orchestrator.report.export import write_parquet, write_results
 from orchestrator.report.tables import own_metrics, trials_table
 from search_spaces.catalog import load_study
-from tests.orchestrator.report.synthetic import fail, make_results
+from tests.support.synthetic_results import fail, make_results
 from trainables.errors import UserError
 
 

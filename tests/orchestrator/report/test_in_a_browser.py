@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from orchestrator.report.build import build_report
-from tests.orchestrator.report.browser import EXECUTABLE, Browser
-from tests.orchestrator.report.synthetic import KEY, STUDY, fail, make_results
+from tests.support.browser import EXECUTABLE, Browser
+from tests.support.synthetic_results import KEY, STUDY, fail, make_results
 
 pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine")
 

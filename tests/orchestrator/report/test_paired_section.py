@@ -12,13 +12,13 @@ import pytest
 from orchestrator.analysis.counts import count_numbers
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.paired_contrasts import paired_numbers
-from orchestrator.analysis.pairs import compare_pairs
+from orchestrator.analysis.statistics.pairs import compare_pairs
 from orchestrator.report.build import build_report
 from orchestrator.report.sections.counts import count_section
 from orchestrator.report.sections.paired import paired_section
 from orchestrator.report.verdicts import paired_verdict
 from search_spaces.study import Counts, PairedComparison
-from tests.orchestrator.report.synthetic import KEY, STUDY, done_trial
+from tests.support.synthetic_results import KEY, STUDY, done_trial
 
 NAMES = ("gated", "dense")
 DENSE = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]

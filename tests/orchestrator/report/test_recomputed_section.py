@@ -7,7 +7,7 @@ import re
 import pandas as pd
 import pytest
 
-from orchestrator.analysis.recomputed import recomputed_numbers
+from orchestrator.analysis.audit import recomputed_numbers
 from orchestrator.report.sections.recomputed import recomputed_section
 from orchestrator.report.sections.section import Section
 

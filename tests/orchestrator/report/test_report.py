@@ -19,7 +19,7 @@ from orchestrator.report.figures import heat_map
 from orchestrator.report.spectra import shown_indices
 from orchestrator.report.svg import inline_svg
 from search_spaces.study import Study
-from tests.orchestrator.report.synthetic import KEY, STUDY, fail, grid_trials, make_results
+from tests.support.synthetic_results import KEY, STUDY, fail, grid_trials, make_results
 from trainables.errors import UserError
 
 INJECTION = '<script>alert("1")</script>'

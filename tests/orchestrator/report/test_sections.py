@@ -17,7 +17,7 @@ from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.similarity import similarity_section
 from search_spaces.published import PublishedNumber
 from search_spaces.study import Comparison, GroupTable, Similarity
-from tests.orchestrator.report.synthetic import KEY, STUDY, make_results
+from tests.support.synthetic_results import KEY, STUDY, make_results
 
 
 def test_two_requests_of_a_kind_get_sections_and_files_of_their_own(tmp_path: Path) -> None:

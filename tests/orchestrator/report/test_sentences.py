@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.analysis.comparison import ComparedCorrelation, PublishedValue, Window
-from orchestrator.analysis.correlation import Coefficient, Interval
 from orchestrator.analysis.frames import flatten
+from orchestrator.analysis.statistics.correlation import Coefficient, Interval
 from orchestrator.analysis.summary import StudySummaryNumbers, summarise
 from orchestrator.report import formats, sentences
 from orchestrator.report.page import Page, compose
 from orchestrator.store.records import StudyKey
 from search_spaces.study import Study
-from tests.orchestrator.report.synthetic import KEY, STUDY, fail, make_results
+from tests.support.synthetic_results import KEY, STUDY, fail, make_results
 
 MINUS = formats.MINUS
 

@@ -17,7 +17,7 @@ from orchestrator.report import formats
 from orchestrator.report.layout import column_widths, split
 from orchestrator.report.tables import Cell, TextTable, correlations_table, trials_table
 from orchestrator.report.terminal import Fitting, summary_group
-from tests.orchestrator.report.synthetic import KEY, STUDY, fail, make_results
+from tests.support.synthetic_results import KEY, STUDY, fail, make_results
 
 WIDTHS = (80, 100, 200)
 NAME = "gss c=-2 k=1.75"

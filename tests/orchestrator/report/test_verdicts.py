@@ -7,8 +7,8 @@ import re
 import numpy as np
 import pytest
 
-from orchestrator.analysis.correlation import Interval
-from orchestrator.analysis.group_comparison import compare
+from orchestrator.analysis.statistics.correlation import Interval
+from orchestrator.analysis.statistics.group_comparison import compare
 from orchestrator.report import formats
 from orchestrator.report.verdicts import verdict
 

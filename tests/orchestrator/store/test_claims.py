@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from orchestrator.store.interface import Store
-from tests.orchestrator.store.support import KEY, RUN, epoch, ids, outcome, plan
+from tests.support.store_rows import KEY, RUN, epoch, ids, outcome, plan
 
 
 @pytest.fixture

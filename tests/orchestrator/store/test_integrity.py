@@ -8,7 +8,7 @@ from sqlalchemy import create_engine, text
 
 from orchestrator.store.integrity import check
 from orchestrator.store.opening import open_store
-from tests.orchestrator.store.support import KEY, RUN, SPECTRUM, ids, outcome, plan
+from tests.support.store_rows import KEY, RUN, SPECTRUM, ids, outcome, plan
 from trainables.errors import UserError
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.store.interface import Store
 from orchestrator.store.records import STATES
-from tests.orchestrator.store.support import KEY, RUN, ids, outcome, plan, planned
+from tests.support.store_rows import KEY, RUN, ids, outcome, plan, planned
 
 
 def test_a_new_store_is_empty(store: Store) -> None:

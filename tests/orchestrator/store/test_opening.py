@@ -16,7 +16,7 @@ import orchestrator
 from orchestrator.store.opening import open_database, open_store, upgrade
 from orchestrator.store.schema import REVISIONS
 from tests.orchestrator.store.conftest import PASSWORD, PostgresServer
-from tests.orchestrator.store.support import KEY, RUN, ids, outcome, plan
+from tests.support.store_rows import KEY, RUN, ids, outcome, plan
 from trainables.errors import UserError
 
 REPOSITORY = Path(orchestrator.__file__).parents[1]
@@ -171,7 +171,7 @@ def test_a_disk_that_refuses_to_grow_the_file_is_told(tmp_path: Path) -> None:
     program = (
         "import resource\n"
         "from orchestrator.store.opening import open_store\n"
-        "from tests.orchestrator.store.support import KEY, plan\n"
+        "from tests.support.store_rows import KEY, plan\n"
         f"store = open_store({str(tmp_path / 'results.db')!r})\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n"
         "store.register(KEY, plan(5_000))\n"

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from orchestrator.store.interface import Store
-from tests.orchestrator.store.support import KEY, RUN, SPECTRUM, epoch, ids, outcome, plan
-from trainables.outcome import EpochMetrics, TrialOutcome
+from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, plan
+from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 
 @pytest.fixture

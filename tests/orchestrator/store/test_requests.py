@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.store.interface import Store
-from tests.orchestrator.store.support import KEY, RUN, ids, plan
+from tests.support.store_rows import KEY, RUN, ids, plan
 
 OTHER = replace(KEY, corpus="another")
 

@@ -18,7 +18,7 @@ from orchestrator.store.integrity import check
 from orchestrator.store.opening import alembic_config, open_store, upgrade
 from orchestrator.store.records import TrialState
 from orchestrator.store.schema import REVISIONS, metadata, study_trial, trial
-from tests.orchestrator.store.support import KEY, SPECTRUM, epoch, ids, outcome, plan
+from tests.support.store_rows import KEY, SPECTRUM, epoch, ids, outcome, plan
 
 ASSETS = Path(__file__).parents[2] / "assets"
 

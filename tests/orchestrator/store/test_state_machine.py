@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from hypothesis.stateful import run_state_machine_as_test as check_state_machine
 
 from orchestrator.store.interface import Store
-from tests.orchestrator.store.support import KEY, RUN, ids, outcome, plan
+from tests.support.store_rows import KEY, RUN, ids, outcome, plan
 
 TRIALS = 3
 subset = st.lists(st.integers(0, TRIALS - 1), unique=True)

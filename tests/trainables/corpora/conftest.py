@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.trainables.corpora.support import WebServer, publish, serving
+from tests.support.faulty_server import WebServer, publish, serving
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import cast
 
 import pytest
 
-from tests.trainables.corpora.support import REAL_DATA, WebServer
+from tests.support.faulty_server import REAL_DATA, WebServer
 from trainables.corpora import benchmarks
 from trainables.corpora.benchmarks import (
     PUBLISHED,

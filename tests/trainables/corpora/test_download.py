@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainables.corpora.support import WebServer
+from tests.support.faulty_server import WebServer
 from trainables.corpora.download import Patience, RemoteFile, download
 from trainables.errors import UserError
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.trainables.corpora.support import REAL_DATA, write_corpus
+from tests.support.faulty_server import REAL_DATA, write_corpus
 from trainables.config import CorpusConfig
 from trainables.corpora import identity, load
 from trainables.errors import UserError

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainables.corpora.support import TINY, WebServer, publish
+from tests.support.faulty_server import TINY, WebServer, publish
 from trainables.corpora import check, ensure, fetch
 from trainables.corpora.download import Patience
 from trainables.errors import UserError

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainables.corpora.support import write_corpus
+from tests.support.faulty_server import write_corpus
 from trainables.corpora import check, identity, locate, resolve_argument
 from trainables.errors import UserError
 

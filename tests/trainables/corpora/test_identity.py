@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainables.corpora.support import REAL_DATA, REPOSITORY, write_corpus
+from tests.support.faulty_server import REAL_DATA, REPOSITORY, write_corpus
 from trainables.corpora import CorpusIdentity, identity
 from trainables.corpora.identity import measured_identity
 from trainables.corpora.known import KNOWN

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tests.trainables.corpora.support import REPOSITORY
-from trainables.built_in_corpora import MARKOV_TOKENS
+from tests.support.faulty_server import REPOSITORY
 from trainables.config import CorpusConfig
+from trainables.config.built_in_corpora import MARKOV_TOKENS
 from trainables.corpora import identity, load
 from trainables.corpora.markov import MarkovLanguage, markov_language, markov_texts, states
 from trainables.corpora.text import SPLITS, tokenise

@@ -9,7 +9,7 @@ from pydoc_data.topics import topics
 
 import pytest
 
-from tests.trainables.corpora.support import REPOSITORY
+from tests.support.faulty_server import REPOSITORY
 from trainables.corpora.pydocs import deal, paragraphs, prose_sentences, split_texts
 from trainables.corpora.text import SPLITS, tokenise
 

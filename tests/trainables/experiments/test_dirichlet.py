@@ -7,11 +7,8 @@ import pytest
 import torch
 from scipy.special import digamma
 
-from trainables.experiment_configs import DirichletConfig, FitConfig
-from trainables.experiments.dirichlet import Model, compare, draw_model, measure
-from trainables.experiments.dirichlet_targets import Targets, draw_targets
-from trainables.experiments.soft_cross_entropy import soft_cross_entropy
-from trainables.layer_configs import (
+from trainables.config.experiments import DirichletConfig, FitConfig
+from trainables.config.output_layer import (
     GssConfig,
     LmsPlifConfig,
     LmsPlifFrozenConfig,
@@ -23,6 +20,9 @@ from trainables.layer_configs import (
     SigSoftmaxConfig,
     SoftmaxConfig,
 )
+from trainables.experiments.dirichlet import Model, compare, draw_model, measure
+from trainables.experiments.dirichlet_targets import Targets, draw_targets
+from trainables.experiments.soft_cross_entropy import soft_cross_entropy
 from trainables.runtime import Runtime
 
 LAYERS: tuple[OutputLayerConfig, ...] = (

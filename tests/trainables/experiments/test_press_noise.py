@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import torch
 
-from trainables.experiment_configs import PressNoiseConfig
+from trainables.config.experiments import PressNoiseConfig
+from trainables.config.measurement_names import PRESS_NOISE
 from trainables.experiments.press_noise import log_p, measure, noisy_log_p, round_trip
-from trainables.measurements.names import PRESS_NOISE
-from trainables.outcome import Metric
 from trainables.runtime import Runtime
+from trainables.trial_folder.outcome import Metric
 
 SMALL = PressNoiseConfig(seed=3, size=60)
 

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from trainables.any_config import read_config
 from trainables.config import CorpusConfig, EvaluationConfig
+from trainables.config.experiments import TrueRankConfig
+from trainables.config.kinds import read_config
 from trainables.corpora import identity
 from trainables.corpora.markov import markov_language, markov_texts
 from trainables.corpora.text import tokenise
-from trainables.experiment_configs import TrueRankConfig
-from trainables.outcome import TrialOutcome
 from trainables.runtime import Runtime
-from trainables.trial import run_trial
-from trainables.vector_file import read_vector
+from trainables.trial.trial_run import run_trial
+from trainables.trial_folder.outcome import TrialOutcome
+from trainables.trial_folder.vector_file import read_vector
 
 ROWS = 1200
 

@@ -8,11 +8,11 @@ from typing import Literal
 import pytest
 
 from search_spaces.published import rows
+from trainables.config.experiments import WordPairsConfig
+from trainables.config.measurement_names import WORD_PAIRS
 from trainables.corpora.benchmarks import Benchmark
 from trainables.errors import UserError
-from trainables.experiment_configs import WordPairsConfig
 from trainables.experiments.word_pairs import count_pairs, measure
-from trainables.measurements.names import WORD_PAIRS
 from trainables.runtime import Runtime
 
 DATA = Path(__file__).parents[3].parent / "shared" / "data"

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.trainables.measurements.trained_models import trained
-from tests.trainables.training import tiny
+from tests.support import tiny_trial as tiny
+from tests.support.trained_models import trained
 from trainables.config import (
     GssConfig,
     LmsPlifConfig,

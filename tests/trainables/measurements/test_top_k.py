@@ -14,14 +14,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.trainables.corpora.support import write_corpus
-from tests.trainables.measurements.trained_models import trained
-from tests.trainables.training import tiny
+from tests.support import tiny_trial as tiny
+from tests.support.faulty_server import write_corpus
+from tests.support.trained_models import trained
 from trainables.config import CorpusConfig, GssConfig, MosConfig, OutputLayerConfig, SoftmaxConfig
+from trainables.config.contexts import Context, ContextsFile, even_contexts, published_contexts
 from trainables.corpora import Corpus, identity, load
 from trainables.errors import UserError
 from trainables.language_model.awd_lstm import AwdLstm
-from trainables.measurements.contexts import Context, ContextsFile, even_contexts, published_contexts
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
 from trainables.measurements.registry import measure
 from trainables.measurements.top_k import default_contexts, top_k_metrics

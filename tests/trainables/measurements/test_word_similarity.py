@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import cosine
 from scipy.stats import spearmanr
 
-from tests.trainables.corpora.support import REAL_DATA
-from tests.trainables.measurements.trained_models import trained
-from tests.trainables.training import tiny
+from tests.support import tiny_trial as tiny
+from tests.support.faulty_server import REAL_DATA
+from tests.support.trained_models import trained
 from trainables.config import CorpusConfig, SoftmaxConfig
 from trainables.corpora import identity, load
 from trainables.corpora.benchmarks import Benchmark, parse_pairs, read_folder, read_published

@@ -10,16 +10,16 @@ from types import ModuleType
 import pytest
 import torch
 
-from tests.trainables.training import tiny
+from tests.support import tiny_trial as tiny
 from trainables.config import CustomConfig
+from trainables.config.output_layer import LayerFile
 from trainables.errors import UserError
-from trainables.layer_configs import LayerFile
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
 from trainables.output_layers import LayerShape, build_output_layer
 from trainables.output_layers.custom import load_layers
 from trainables.runtime import Runtime
-from trainables.training.checkpoint import Checkpoints
 from trainables.training.loop import Trainer
+from trainables.trial_folder.checkpoint import Checkpoints
 
 LAYER = """
 import torch

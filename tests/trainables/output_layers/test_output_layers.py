@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from scipy.special import expit
 from torch import Tensor, nn
 
-from tests.trainables.output_layers import formulas
-from tests.trainables.output_layers.formulas import inputs, layer_of, parameters_of
+from tests.support import output_layer_formulas as formulas
+from tests.support.output_layer_formulas import inputs, layer_of, parameters_of
 from trainables.config import (
     GssConfig,
     LmsPlifConfig,

@@ -13,8 +13,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.trainables.output_layers import formulas
-from tests.trainables.training import tiny
+from tests.support import output_layer_formulas as formulas
+from tests.support import tiny_trial as tiny
 from trainables.config import (
     EtAsgdConfig,
     GssConfig,
@@ -31,8 +31,8 @@ from trainables.config import (
 )
 from trainables.runtime import Runtime
 from trainables.training.averaging import should_switch
-from trainables.training.checkpoint import Checkpoints
 from trainables.training.loop import DivergedError, Trainer
+from trainables.trial_folder.checkpoint import Checkpoints
 
 STEPS = 50
 LAYERS: list[OutputLayerConfig] = [

@@ -1,0 +1,55 @@
+"""The papers' printed numbers recomputed from each other, from configs and from files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from orchestrator.analysis.audit import (
+    arithmetic,
+    capacity,
+    correlations,
+    eleven_seeds,
+    noise,
+    p_values,
+    ranks,
+    tuned_settings,
+    word_pairs,
+)
+from orchestrator.analysis.audit.account import AccountLine, account
+from orchestrator.analysis.audit.check import Check, Verdict
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["RecomputedNumbers", "recomputed_numbers"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecomputedNumbers:
+    """Every check, and an account of every printed number."""
+
+    checks: tuple[Check, ...]
+    account: tuple[AccountLine, ...]
+    has_published: bool = False
+    """Printed numbers are what this is about; none of the study's own stands beside them as another scale's."""
+
+    def having(self, verdict: Verdict) -> tuple[Check, ...]:
+        """The checks with that verdict."""
+        return tuple(check for check in self.checks if check.verdict == verdict)
+
+
+def recomputed_numbers(frame: pd.DataFrame) -> RecomputedNumbers:
+    """All that can be recomputed; `frame` has the trials that counted word pairs."""
+    checks = (
+        *p_values.checks(),
+        *eleven_seeds.checks(),
+        *arithmetic.checks(),
+        *ranks.checks(),
+        *capacity.checks(),
+        *correlations.checks(),
+        *tuned_settings.checks(),
+        *word_pairs.checks(frame),
+        *noise.checks(),
+    )
+    return RecomputedNumbers(checks=checks, account=account(checks))

@@ -1,0 +1,1 @@
+"""Statistics that belong to no question of a study."""

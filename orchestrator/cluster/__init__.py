@@ -1,0 +1,1 @@
+"""Ray and its machines: started, joined, asked whether they can run the trials."""

@@ -1,0 +1,204 @@
+"""The Ray cluster under a sweep: started or joined."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import ray
+from ray._private import ray_constants
+from ray._private import utils as ray_utils
+from ray._private import worker as ray_worker
+from ray._private.authentication.authentication_token_setup import maybe_enable_token_auth_if_token_available
+
+from orchestrator.cluster.address import check_address, make_token_private, token_path
+from orchestrator.cluster.interrupt import SIGNALS
+from orchestrator.cluster.shared import entered
+from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.store.masking import masked
+from trainables.errors import UserError
+
+SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "1",
+    "TUNE_DISABLE_AUTO_CALLBACK_LOGGERS": "1",
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    "TUNE_PRINT_ALL_TRIAL_ERRORS": "0",
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "TUNE_GLOBAL_CHECKPOINT_S": "1e9",
+    "TUNE_FUNCTION_THREAD_TIMEOUT_S": "30",
+    "MALLOC_ARENA_MAX": "1",
+}
+"""What Ray and Tune are told by environment: no telemetry, no logs, handlers and snapshots of Tune's own, no change of
+the working directory, and a trial that asks for no GPU sees none. Tune runs every trial in a new thread; with one
+arena for all of them, the memory that a trial gave back is there for the next."""
+OBJECT_STORE_BYTES = 2**27
+"""Packs and reports are small; Ray's own default is a third of the machine's memory."""
+LONGEST_BASE = 24
+"""Bytes of a folder in which Ray can start: it puts sockets 83 bytes further down, and a socket's path ends at 107."""
+
+
+@contextmanager
+def connected(options: ScheduleOptions, note: Callable[[str], None]) -> Iterator[None]:
+    """Connect to the cluster at `options.address`, or start one on this machine, for as long as the context lasts.
+
+    Within a process that is connected already, that connection is used and left; so it is within
+    `orchestrator.cluster.shared.shared`, which ends it.
+    """
+    os.environ.update(SETTINGS)
+    if ray.is_initialized():
+        yield
+        return
+    with entered(_connected(options, note)):
+        yield
+
+
+@contextmanager
+def _connected(options: ScheduleOptions, note: Callable[[str], None]) -> Iterator[None]:
+    # While it starts, Ray would end the process at SIGTERM.
+    ray_utils.set_sigterm_handler = _leave_as_it_is
+    # Ray prints a page for every process that dies; the dispatcher says it in a sentence.
+    ray_worker.print_to_stdstream = _print_nothing
+    # The dashboard shows the command as it was typed.
+    ray_utils.get_entrypoint_name = _command
+    for name in ("ray", "ray.tune"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    with scratch_folder("sweep-ray-") as folder:
+        try:
+            context = _start(folder) if options.address is None else _connect(options.address)
+            _take_signals_again()
+            if context.dashboard_url:
+                note(
+                    f"Ray dashboard: http://{context.dashboard_url} (log in with the token that `ray get-auth-token` "
+                    f"prints; it is kept in {token_path()})."
+                )
+            yield
+        finally:
+            _stop()
+
+
+def check_cluster(address: str | None) -> None:
+    """Raise UserError where `connected` would find no cluster at the address; a signal ends this as it ends anything.
+
+    Within a process that is connected already nothing is asked.
+    """
+    if address is None or ray.is_initialized():
+        return
+    os.environ.update(SETTINGS)
+    # Ray shows its token by itself only to a cluster it starts or finds with "auto".
+    maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
+    check_address(address)
+
+
+@contextmanager
+def scratch_folder(prefix: str) -> Iterator[Path]:
+    """A temporary folder with a path short enough for Ray's sockets. Raises UserError where none can be made."""
+    base = tempfile.gettempdir()
+    if len(os.fsencode(base)) > LONGEST_BASE:
+        base = "/tmp"
+    try:
+        folder = tempfile.TemporaryDirectory(prefix=prefix, dir=base, ignore_cleanup_errors=True)
+    except OSError as error:
+        raise UserError(
+            f"Ray needs a temporary folder, and in {base} none can be made ({error.strerror}): free space there, or "
+            f"name another folder, of at most {LONGEST_BASE} characters, by the environment variable TMPDIR."
+        ) from error
+    with folder:
+        yield Path(folder.name)
+
+
+def _stop() -> None:
+    """End or leave the cluster."""
+    node = ray_worker._global_node
+    if node is not None:
+        # Ray first lets SIGTERM kill this process, for the 2 ms to here, then takes a second to end its own ones.
+        end_processes = node.kill_all_processes
+
+        def guarded(*arguments: Any, **options: Any) -> None:
+            _take_signals_again()
+            end_processes(*arguments, **options)
+
+        node.kill_all_processes = guarded
+    ray.shutdown()
+
+
+def _take_signals_again() -> None:
+    """Install Python's handlers of signals once more: Ray's own code has put others below them."""
+    if threading.current_thread() is threading.main_thread():
+        for number in SIGNALS:
+            handler = signal.getsignal(number)
+            if handler is not None:
+                signal.signal(number, handler)
+
+
+def _leave_as_it_is(handler: object) -> None:
+    """In place of Ray's taking of SIGTERM."""
+
+
+def _print_nothing(data: dict[str, Any], ignore_prefix: bool) -> None:
+    """In place of Ray's printing."""
+
+
+def _command() -> str:
+    """The command line, passwords masked."""
+    return " ".join(map(masked, ["python", *sys.argv]))
+
+
+def _start(folder: Path) -> Any:
+    """Start Ray on this machine, every port of it on loopback."""
+    make_token_private()
+    # Without this Ray replaces 127.0.0.1 by the machine's outward address and listens on all of them.
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    before = os.environ.get("TMPDIR")
+    if before is not None and len(os.fsencode(before)) > LONGEST_BASE:
+        # Ray's dashboard opens sockets there too, and would never come up.
+        os.environ["TMPDIR"] = str(folder)
+    try:
+        return ray.init(
+            address="local",
+            include_dashboard=True,
+            dashboard_host="127.0.0.1",
+            object_store_memory=OBJECT_STORE_BYTES,
+            log_to_driver=False,
+            logging_level=logging.CRITICAL,
+            _temp_dir=str(folder),
+        )
+    except Exception as error:  # Ray raises bare ones too
+        raise UserError(
+            f"Ray cannot be started on this machine ({_reason(error)}): see that {folder.parent} and this machine's "
+            "memory have room, then type the same command again, or name a running cluster with --address."
+        ) from error
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = True
+        if before is not None:
+            os.environ["TMPDIR"] = before
+
+
+def _connect(address: str) -> Any:
+    environment = {name: value for name, value in SETTINGS.items() if name.startswith(("RAY_", "MALLOC_"))}
+    try:
+        return ray.init(
+            address=address,
+            runtime_env={"env_vars": environment},
+            log_to_driver=False,
+            logging_level=logging.CRITICAL,
+        )
+    except (OSError, RuntimeError, ValueError) as error:
+        raise UserError(
+            f"The Ray cluster at --address {address} cannot be joined from here ({_reason(error)}): run the command on "
+            "a machine of the cluster with --address auto."
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    """An error's first line; Ray's go on with advice about its own functions."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".:")

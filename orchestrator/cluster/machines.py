@@ -1,0 +1,161 @@
+"""The machines of a cluster, asked whether a sweep's trials could run on them at all."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import ray
+from pydantic import ValidationError
+from ray.exceptions import GetTimeoutError, RayError
+
+from orchestrator.cluster.faults import check, faults, smallest_gpus
+from orchestrator.cluster.preflight import Findings, Question, look, question
+from orchestrator.cluster.resources import per_pack, slots_of
+from orchestrator.schedule.placement import whole_gpu_gb
+from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.storage.bucket import BucketError
+from orchestrator.worker.pack_run import cuda_problem
+from trainables.config.kinds import AnyConfig
+from trainables.errors import UserError
+
+ANSWER_S = 300.0
+"""A machine that has to fetch a corpus may take minutes to answer."""
+
+
+def nodes() -> list[dict[str, Any]]:
+    """Every live machine of the cluster, as Ray describes it."""
+    known: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return [node for node in known if node["Alive"]]
+
+
+def resources(machines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
+    """What each of them has, by Ray's id: "CPU", "GPU", "memory" in bytes and others that Ray counts."""
+    return {machine["NodeID"]: machine["Resources"] for machine in machines}
+
+
+@contextmanager
+def marked(options: ScheduleOptions) -> Iterator[str]:
+    """The name of something that lies in the storage for so long, by which machines know it; "" where none is asked."""
+    if options.address is None:
+        yield ""
+        return
+    marker = f".seen-from-everywhere-{secrets.token_hex(8)}"
+    if options.mirror is not None:
+        options.mirror.bucket.write(marker, b"x")
+        try:
+            yield marker
+        finally:
+            with suppress(BucketError):
+                options.mirror.bucket.remove([marker])
+        return
+    (options.storage / marker).touch()
+    try:
+        yield marker
+    finally:
+        (options.storage / marker).unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Checked:
+    """Machines on which trials can run."""
+
+    slots: int
+    """So many packs fit on them at a time."""
+    question: Question
+    """What they were asked."""
+    resources: Mapping[str, Mapping[str, float]]
+    """See `resources`."""
+    gpu_gb: Mapping[str, float]
+    """By id of each that told, the memory of its smallest GPU in GB."""
+
+
+def check_machines(
+    options: ScheduleOptions,
+    marker: str,
+    configs: Sequence[AnyConfig],
+    given_up: Callable[[], bool],
+    *,
+    trains: bool = True,
+) -> Checked:
+    """The machines of the cluster, after a look at them; `marker` lies in their storage, see `marked`.
+
+    Raises UserError, a sentence for each fault, where one could not run the trials, and where they ask for more than
+    there is. Of a Ray that this program started on this machine, only its resources and GPUs are in question. Whether
+    a GPU is large enough is asked only of what trains. Waiting for an answer ends early where `given_up` says so.
+    """
+    machines = nodes()
+    slots = slots_of([machine["Resources"] for machine in machines], options)
+    asked = question(options, marker, configs)
+    gpu_gb = whole_gpu_gb(configs, options) if trains else None
+    answers: Mapping[str, Findings | str] = {}
+    gpus = {address_of(node): float(node["Resources"].get("GPU", 0.0)) for node in machines}
+    if options.address is not None:
+        answers = _ask(asked, machines, given_up)
+        check(faults(asked, answers, gpus, gpu_gb))
+    if options.gpus_per_trial:
+        check_cuda(options, given_up)
+    sizes = smallest_gpus(answers, gpus)
+    return Checked(
+        slots=slots,
+        question=asked,
+        resources=resources(machines),
+        gpu_gb={node["NodeID"]: sizes[address_of(node)] for node in machines if address_of(node) in sizes},
+    )
+
+
+def _ask(
+    asked: Question, machines: Sequence[dict[str, Any]], given_up: Callable[[], bool]
+) -> Mapping[str, Findings | str]:
+    """By address what each machine answers, or why it does not; nothing where waiting was given up."""
+    task = ray.remote(num_cpus=0, max_retries=0)(look)
+    sent = {
+        address_of(node): task.options(resources={f"node:{address_of(node)}": 0.001}).remote(asked.model_dump_json())
+        for node in machines
+    }
+    deadline_s = time.monotonic() + ANSWER_S
+    while ray.wait(list(sent.values()), num_returns=len(sent), timeout=1.0)[1]:
+        if given_up():
+            return {}
+        if time.monotonic() > deadline_s:
+            break
+    return {address: _answer(reference) for address, reference in sent.items()}
+
+
+def _answer(reference: Any) -> Findings | str:
+    try:
+        return Findings.model_validate_json(ray.get(reference, timeout=0.1))
+    except GetTimeoutError:
+        return f"no answer within {ANSWER_S:g} s"
+    except RayError as error:
+        return next(iter(str(error).strip().splitlines()[-1:]), type(error).__name__)
+    except ValidationError:
+        return "another version of it answered"
+
+
+def check_cuda(options: ScheduleOptions, given_up: Callable[[], bool]) -> None:
+    """Raise UserError where a trial that asks for a GPU would find that torch cannot use it.
+
+    A worker is asked, which may be on another machine; waiting for it ends early where `given_up` says so.
+    """
+    need = per_pack(options)
+    answer = ray.remote(num_cpus=need["cpu"], num_gpus=need["gpu"])(cuda_problem).remote()
+    while not ray.wait([answer], timeout=1.0)[0]:
+        if given_up():
+            return
+    try:
+        problem = ray.get(answer)
+    except RayError as error:
+        lines = str(error).strip().splitlines() or [type(error).__name__]
+        problem = f"its worker cannot use torch ({lines[-1]}): install torch on every machine of the cluster"
+    if problem is not None:
+        raise UserError(f"A trial asks for a GPU, and {problem}; or train on CPUs with --gpus-per-trial 0.")
+
+
+def address_of(node: dict[str, Any]) -> str:
+    """Of a machine as `nodes` gives it."""
+    return str(node["NodeManagerAddress"])

@@ -1,0 +1,208 @@
+"""Whether every machine of a cluster could run a sweep's trials: asked of each, before any trial starts.
+
+`look` runs on the machine in question, as a Ray task; this module knows nothing of Ray.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.storage.bucket import Bucket, is_url
+from orchestrator.storage.cache import cache_folder
+from orchestrator.storage.data_folder import DataFolder
+from trainables.config.built_in_corpora import is_built_in
+from trainables.config.experiments import WordPairsConfig
+from trainables.config.frozen import Frozen
+from trainables.config.kinds import AnyConfig
+from trainables.config.measurement_names import WORD_SIMILARITY
+from trainables.corpora import NO_TEXT, ensure, identity
+from trainables.corpora.benchmarks import ensure_benchmarks
+from trainables.corpora.known import WORD_SIMILARITY as BENCHMARKS
+from trainables.errors import UserError
+from trainables.trial_folder.environment import package_versions
+
+SAME_EVERYWHERE = ("torch", "numpy", "ray", "pydantic", "safetensors")
+"""Packages that numbers, or what travels between machines, depend on."""
+GPU_PROBE = """
+import json, torch
+count = torch.cuda.device_count()
+print(json.dumps([torch.cuda.get_device_properties(i).total_memory / 1e9 for i in range(count)]))
+"""
+
+
+class Question(Frozen):
+    """What a machine is asked about."""
+
+    versions: dict[str, str]
+    """`versions` of the machine that asks."""
+    storage: str
+    """A folder, or the URL of an object store."""
+    marker: str
+    """What was just written there."""
+    corpus: str | None
+    """The corpus that trials read from files; None where they read none."""
+    corpus_sha256: str | None
+    data_dir: str | None
+    """Where it lies: a folder, or the URL of an object store."""
+    texts: tuple[str, ...]
+    """Other texts that trials read."""
+    benchmarks: bool
+    """Whether trials read the benchmarks of word similarity."""
+    benchmarks_dir: str | None
+    """Where these two lie."""
+    gpus: bool
+
+
+class Findings(Frozen):
+    """What a machine answers."""
+
+    host: str
+    versions: dict[str, str]
+    storage_problem: str | None
+    written_to: str | None
+    """Where trials write: the storage, or what stands before an object store; None where there is no such folder."""
+    free_bytes: int | None
+    """Of that folder."""
+    corpus_sha256: str | None
+    text_problem: str | None
+    """Why something that trials read is not there."""
+    gpu_gb: tuple[float, ...]
+    """The memory of each GPU that torch can use there, in GB."""
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Of Python, of packages, and of this project by the first digits of a SHA-256 over its files."""
+    root, digest = Path(__file__).resolve().parents[2], hashlib.sha256()
+    for package in ("orchestrator", "search_spaces", "trainables"):
+        for path in sorted((root / package).rglob("*.py")):
+            digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
+    found = {name: version for name, version in package_versions().items() if name in SAME_EVERYWHERE}
+    return {"Python": platform.python_version(), **found, "this project's code": digest.hexdigest()[:12]}
+
+
+def question(options: ScheduleOptions, marker: str, configs: Sequence[AnyConfig]) -> Question:
+    """What to ask about the machines of a sweep of these trials, in whose storage `marker` lies."""
+    corpus = options.corpus
+    if corpus is not None and (corpus.name == NO_TEXT.name or is_built_in(corpus.name)):
+        corpus = None
+    texts = {config.text for config in configs if isinstance(config, WordPairsConfig)}
+    return Question(
+        versions=versions(),
+        storage=str(options.mirror or options.storage),
+        marker=marker,
+        corpus=corpus and corpus.name,
+        corpus_sha256=corpus and corpus.sha256,
+        data_dir=_as_typed(options.runtime.data_dir, options),
+        texts=tuple(sorted(texts)),
+        benchmarks=bool(texts) or WORD_SIMILARITY in options.measurements,
+        benchmarks_dir=_as_typed(options.runtime.benchmarks_dir, options),
+        gpus=options.gpus_per_trial > 0 and options.corpus is not None,
+    )
+
+
+def _as_typed(folder: Path | None, options: ScheduleOptions) -> str | None:
+    """A data folder, or the URL of the object store behind it."""
+    if options.data is not None and folder == options.data.driver:
+        return options.data.bucket.url
+    return None if folder is None else str(folder)
+
+
+def look(asked: str) -> str:
+    """Answer a `Question` about this machine with `Findings`, both as JSON; fetches texts where they are missing."""
+    about = Question.model_validate_json(asked)
+    digest, problem = _texts(about)
+    folder, free = _free(about.storage)
+    return Findings(
+        host=socket.gethostname(),
+        versions=versions(),
+        storage_problem=_storage_problem(about.storage, about.marker),
+        written_to=folder,
+        free_bytes=free,
+        corpus_sha256=digest,
+        text_problem=problem,
+        gpu_gb=_gpu_gb() if about.gpus else (),
+    ).model_dump_json()
+
+
+def _storage_problem(storage: str, marker: str) -> str | None:
+    """Why what was just written there cannot be found, or a trial could not write there, from here."""
+    if is_url(storage):
+        return _bucket_problem(Bucket(storage), marker)
+    if not (Path(storage) / marker).exists():
+        return f"{storage} is not the same folder there: name one that all machines of the cluster share with --storage"
+    probe = Path(storage) / f"{marker}-{socket.gethostname()}-{os.getpid()}"
+    try:
+        probe.touch()
+        probe.unlink()
+    except OSError as error:
+        return f"{storage} cannot be written to there ({error.strerror}): give the user whose Ray that is the right to"
+    return None
+
+
+def _bucket_problem(bucket: Bucket, marker: str) -> str | None:
+    try:
+        bucket.check()
+        if bucket.read([marker]):
+            return None
+    except UserError as error:
+        return str(error)
+    return f"{bucket.url} is not the one of the machine that the command was typed on: see AWS_ENDPOINT_URL on both"
+
+
+def _free(storage: str) -> tuple[str | None, int | None]:
+    """The folder that trials write to, and its free bytes."""
+    try:
+        folder = cache_folder("scratch", storage) if is_url(storage) else Path(storage)
+        return str(folder), shutil.disk_usage(folder).free
+    except (OSError, UserError):
+        return None, None
+
+
+def _texts(about: Question) -> tuple[str | None, str | None]:
+    """The SHA-256 of the corpus, and why something to read is not there."""
+    digest = None
+    try:
+        if about.corpus is not None:
+            folder = _data_dir(about.data_dir, (about.corpus,))
+            ensure(about.corpus, data_dir=folder, on_progress=_no_progress)
+            digest = identity(about.corpus, data_dir=folder).sha256
+        if about.benchmarks:
+            folder = _data_dir(about.benchmarks_dir, (*about.texts, BENCHMARKS))
+            ensure_benchmarks(folder, on_progress=_no_progress)
+            for text in about.texts:
+                ensure(text, data_dir=folder, on_progress=_no_progress)
+    except UserError as error:
+        return digest, str(error)
+    return digest, None
+
+
+def _data_dir(place: str | None, names: tuple[str, ...]) -> Path | None:
+    if place is None or not is_url(place):
+        return None if place is None else Path(place)
+    return DataFolder(Bucket(place), names, driver=Path()).fetch()
+
+
+def _no_progress(file: str, done: int, total: int) -> None:
+    """Nobody watches the download of a worker."""
+    del file, done, total
+
+
+def _gpu_gb() -> tuple[float, ...]:
+    """Asked of another process: Ray hides the GPUs from a task that takes none of them."""
+    environment = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
+    answer = subprocess.run(
+        [sys.executable, "-c", GPU_PROBE], env=environment, capture_output=True, text=True, check=False
+    )
+    return tuple(json.loads(answer.stdout)) if answer.returncode == 0 else ()

@@ -1,0 +1,68 @@
+"""How many packs fit on the machines there are, and whether what is asked for exists at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import floor, isfinite
+
+from orchestrator.schedule.schedule_options import ScheduleOptions
+from trainables.errors import UserError
+
+
+def check_options(options: ScheduleOptions) -> None:
+    """Raise UserError for numbers that no machine could serve."""
+    check_gpus(options.gpus_per_trial)
+    if options.runtime.threads < 1:
+        raise UserError(f"--cores-per-trial takes a number from 1, not {options.runtime.threads}.")
+    if options.max_concurrent is not None and options.max_concurrent < 1:
+        raise UserError(f"--max-concurrent takes a number from 1, not {options.max_concurrent}.")
+
+
+def check_gpus(gpus: float) -> None:
+    """Raise UserError for GPUs a trial that no machine could serve."""
+    if not isfinite(gpus) or gpus < 0:
+        raise UserError(f"--gpus-per-trial takes 0, a fraction of one GPU or 1, not {gpus:g}.")
+    if gpus > 1:
+        raise UserError(
+            f"--gpus-per-trial takes at most 1, not {gpus:g}: one model trains on one GPU, and as many trials run at "
+            "the same time as there are GPUs."
+        )
+
+
+def per_pack(options: ScheduleOptions) -> dict[str, float]:
+    """Ray's resources for one pack. With a GPU cores are asked for too: Ray would give none."""
+    cores: dict[str, float] = {"cpu": options.runtime.threads}
+    return {**cores, "gpu": options.gpus_per_trial} if options.gpus_per_trial > 0 else cores
+
+
+def slots_of(nodes: Sequence[Mapping[str, float]], options: ScheduleOptions) -> int:
+    """How many packs fit at the same time on machines with these resources ("CPU", "GPU").
+
+    Raises UserError, with both numbers, where not even one fits.
+    """
+    need = per_pack(options)
+    slots = sum(fit_on(node, options) for node in nodes)
+    if slots > 0:
+        return slots
+    gpus = sum(node.get("GPU", 0.0) for node in nodes)
+    if need.get("gpu", 0) > gpus:
+        raise UserError(
+            f"A trial asks for {need['gpu']:g} GPU and there are {gpus:g}: lower --gpus-per-trial (0 trains on CPUs), "
+            "or give the address of a cluster that has them with --address."
+        )
+    largest = max((node.get("CPU", 0.0) for node in nodes), default=0.0)
+    what = f"{need['cpu']:g} cores" + (f" and {need['gpu']:g} GPU" if "gpu" in need else "")
+    raise UserError(
+        f"A trial asks for {what} of one machine, and no machine has them (the largest has {largest:g} cores, all "
+        f"together {gpus:g} GPUs): ask for less."
+    )
+
+
+def fit_on(node: Mapping[str, float], options: ScheduleOptions) -> int:
+    """How many packs fit at the same time on a machine with these resources."""
+    need = per_pack(options)
+    slots = floor(node.get("CPU", 0.0) / need["cpu"])
+    if "gpu" not in need:
+        return slots
+    # Fractions never span two GPUs: 0.4 of one leaves room for one more on it, and a rest.
+    return min(slots, floor(node.get("GPU", 0.0)) * floor(1 / need["gpu"]))

@@ -1,0 +1,167 @@
+"""The commands for sweeps that run elsewhere: `submit` and `stop`."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orchestrator.command.options import STORAGE, AnyCorpus, Storage, StoreUrl, console, store_url
+from search_spaces.catalog import ALL, load_study
+from trainables.errors import UserError
+
+if TYPE_CHECKING:
+    from orchestrator.command.listing import Wanted
+    from orchestrator.store.interface import Store
+    from orchestrator.store.records import StudyKey
+
+DASHBOARD = "http://127.0.0.1:8265"
+PATHS = ("storage", "data_dir", "contexts", "benchmarks")
+TRIAL_ID = re.compile(r"[0-9a-f]{4,64}")
+"""The first digits of a trial's id, enough of them to be taken for one."""
+SQLITE = "sqlite:///"
+
+
+def submit(
+    context: typer.Context,
+    address: Annotated[str, typer.Option("--address", help="The cluster's dashboard, http://HOST:8265.")] = DASHBOARD,
+) -> None:
+    """Hand a sweep over to a cluster and return: the arguments of `run`, which then runs on the cluster's head."""
+    from orchestrator.store.masking import masked
+
+    if not address.startswith(("http://", "https://")):
+        raise UserError(f"submit takes the address of a cluster's dashboard, http://HOST:8265, not {address!r}.")
+    typed = list(context.args)
+    parameters = _as_run_reads(typed)
+    study = _check(parameters)
+    from orchestrator.cluster.jobs import submit as hand_over
+
+    job = hand_over(["run", *typed, "--address", "auto"], address, Path(study).stem)
+    place = " ".join(masked(f"--{name} {parameters[name]}") for name in ("storage", "store") if parameters[name])
+    shown = console()
+    for line in (
+        f"Submitted as {job}.",
+        f"Follow it with: ray job logs {job} --follow --address {address}",
+        f"See what runs, from anywhere that reaches the store, with: python sweep.py status {place}",
+        f"Stop it with: python sweep.py stop {'' if study == ALL else shlex.quote(study) + ' '}{place}",
+    ):
+        shown.print(line, soft_wrap=True)
+
+
+def _as_run_reads(typed: list[str]) -> dict[str, object]:
+    """The arguments as `run` reads them. Ends the command where it would not take them."""
+    from typer.main import get_command
+
+    from orchestrator.command.app import app
+
+    group: Any = get_command(app)
+    with group.commands["run"].make_context("sweep.py submit", list(typed)) as parsed:
+        return dict(parsed.params)
+
+
+def _check(parameters: dict[str, object]) -> str:
+    """The study; raises UserError for what cannot be read from the cluster, or must not be shown by it."""
+    from orchestrator.plan.study_plan import scale_named
+    from orchestrator.storage.bucket import is_url
+    from orchestrator.store.address import has_secret
+    from orchestrator.watch.log_targets import check_places
+
+    if parameters["address"] is not None:
+        raise UserError("submit takes one --address, that of the cluster's dashboard.")
+    store = parameters["store"]
+    if isinstance(store, str) and has_secret(store):
+        raise UserError(
+            "Ray shows a job's command line to everyone who may see the cluster, so submit takes no password in "
+            "--store: leave it out, and put it into the file that PGPASSFILE names (~/.pgpass) on the cluster's head."
+        )
+    log_to = parameters["log_to"]
+    check_places([str(each) for each in log_to] if isinstance(log_to, list | tuple) else [])
+    study = str(parameters["study"])
+    paths = [(f"--{name.replace('_', '-')}", parameters[name]) for name in PATHS]
+    if study.endswith(".py") or "/" in study:
+        paths.append(("the study", study))
+    else:
+        scale_named(str(parameters["scale"]))
+        if study != ALL:
+            load_study(study)
+    if isinstance(store, str) and ("://" not in store or store.startswith(SQLITE)):
+        paths.append(("--store", store.removeprefix(SQLITE)))
+    store_url(store if isinstance(store, str) else None, str(parameters["storage"]))
+    for name, path in paths:
+        if path is not None and not is_url(str(path)) and not Path(str(path)).is_absolute():
+            raise UserError(
+                f"submit runs on the cluster, where {path} would be another place: give {name} as an absolute path, in "
+                "a folder that the cluster's machines share."
+            )
+    return study
+
+
+def stop(
+    what: Annotated[
+        str | None,
+        typer.Argument(metavar="[STUDY|TRIAL]", help="A study, or a trial by the start of its id (4 digits or more)."),
+    ] = None,
+    scale: Annotated[str | None, typer.Option("--scale", help="Only this scale. [default: all that run]")] = None,
+    corpus: AnyCorpus = None,
+    store: StoreUrl = None,
+    storage: Storage = STORAGE,
+) -> None:
+    """Ask whoever runs it to stop a study (without one, all that run) or a trial; it goes on when run again."""
+    from orchestrator.command.listing import Wanted
+    from orchestrator.store.opening import open_store
+    from orchestrator.watch.terminal import on_corpus
+
+    with open_store(store_url(store, storage), create=False) as opened:
+        trial = _trial(opened, what) if what is not None and TRIAL_ID.fullmatch(what) else None
+        if trial is not None:
+            opened.ask_to_stop(trial[0])
+            console().print(f"Asked to stop the trial {trial[1]} ({trial[0][:12]}); the others of its sweep go on.")
+            return
+        for key, trains in _stoppable(opened, what, Wanted(scale=scale, corpus=corpus)).items():
+            opened.ask_to_stop(key)
+            effect = (
+                "what was done is kept, and the same command goes on"
+                if trains
+                else "no trial of it runs now: a command that measures, or that has begun already, will stop, and one "
+                "that begins later will not"
+            )
+            changed = "" if key.overrides == "{}" else f", --set {key.overrides}"
+            variant = f"{key.study} at scale {key.scale}{on_corpus(key.corpus)}{changed}"
+            console().print(f"Asked to stop {variant}; {effect}.", soft_wrap=True, markup=False)
+
+
+def _trial(store: Store, start: str) -> tuple[str, str] | None:
+    """Id and name of the running or planned trial whose id starts so; raises UserError where several do."""
+    found = {
+        row.trial_id: row.name
+        for summary in store.studies()
+        for row in store.trials(summary.key)
+        if row.trial_id.startswith(start) and row.state in ("planned", "running")
+    }
+    if len(found) > 1:
+        raise UserError(f"{len(found)} trials have an id that starts with {start}: give more of its digits.")
+    return next(iter(found.items()), None)
+
+
+def _stoppable(store: Store, study: str | None, wanted: Wanted) -> Mapping[StudyKey, bool]:
+    """The variants that are meant, and whether trials of each run: those that do, or of a named study any there are.
+
+    Raises UserError where there are none.
+    """
+    from orchestrator.command.listing import study_name
+
+    name = study and study_name(study)
+    known = {each.key: each.counts["running"] > 0 for each in store.studies()}
+    fitting = {key: runs for key, runs in known.items() if name in (None, key.study) and wanted.fits(key)}
+    keys: Mapping[StudyKey, bool] = {key: runs for key, runs in fitting.items() if runs}
+    if name and not keys:
+        keys = fitting
+    if not keys:
+        which = ", ".join(dict.fromkeys(key.study for key, runs in known.items() if runs)) or "none"
+        what = f"the study or trial {study!r}{wanted}" if study else f"a study{wanted}"
+        raise UserError(f"By this store {what} does not run, so there is nothing to stop; running: {which}.")
+    return keys

@@ -1,0 +1,1 @@
+"""Which trials a study has, their identity, and what they will cost."""

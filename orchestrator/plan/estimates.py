@@ -1,0 +1,169 @@
+"""How long trials will take and how much memory they need, before they run, and on what basis that is said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from search_spaces.awd_lstm import awd_lstm
+from trainables.config import TrialConfig
+from trainables.config.kinds import AnyConfig
+from trainables.config.output_layer import (
+    GssConfig,
+    LmsPlifConfig,
+    LmsPlifFrozenConfig,
+    MixtureConfig,
+    MocConfig,
+    MonotoneNnConfig,
+    MosConfig,
+    MosPlifConfig,
+    OutputLayerConfig,
+    SigSoftmaxConfig,
+    SoftmaxConfig,
+)
+from trainables.config.parameters import parameter_count
+from trainables.corpora import CorpusIdentity
+from trainables.output_layers.chunks import chunk_rows
+
+V100_SECONDS_PER_EPOCH = {
+    "ptb": {"softmax": 55.0, "sigsoftmax": 57.0, "gss": 58.0, "lms_plif": 59.0, "mos": 100.0},
+    "wikitext-2": {"softmax": 72.0, "sigsoftmax": 83.0, "gss": 87.0, "lms_plif": 93.0, "mos": 600.0},
+}
+"""AAAI 2021, Table 2, for the configs of the paper."""
+TIMED: dict[str, OutputLayerConfig] = {
+    "softmax": SoftmaxConfig(),
+    "sigsoftmax": SigSoftmaxConfig(),
+    "gss": GssConfig(c=-1.5, k=2.5),
+    "lms_plif": LmsPlifConfig(),
+    "mos": MosConfig(),
+}
+"""What these times are of."""
+TIMED_AS = {"lms_plif_frozen": "lms_plif", "mos_plif": "mos"}
+"""Layers without a published time of their own, and the one from whose time theirs is scaled; else it is softmax."""
+PTB_TRAIN_TOKENS, PTB_VOCABULARY = 929_589, 10_000
+CORE_FLOPS = 2.4e10
+"""Training of small models on one core, in operations a second: 5 quick trials, see benchmarks/RESULTS.md."""
+CORE_FLOPS_FLOAT64 = 3.5e10
+GPU_FLOPS = 3e12
+"""Of small matrices on a V100: a fifth of its peak. For trials that train no language model."""
+SOFTMAX_OPERATIONS = 40
+"""What exponential, maximum and sums cost for each logit, in matrix operations of the same time."""
+TRIAL_OVERHEAD_S = 1.0
+"""Reading the corpus, building the model, writing the result."""
+PROCESS_BYTES = 600e6
+"""Python, torch and a corpus."""
+V100_BASIS = "seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations where the config differs"
+CORE_BASIS = "operations, at the speed of one core of the machine the project is developed on"
+MEMORY_BASIS = "sizes of weights, activations, chunks of logits and the Gram matrix"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """Time of one trial, measurements included for a core and left out for a GPU, where they do not count; memory."""
+
+    gpu_hours: float
+    core_hours: float
+    memory_gb: float
+    """Of the process, training on a CPU."""
+    gpu_memory_gb: float
+    """On the GPU, where it trains there; the process then needs about as much for its measurements."""
+
+
+def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
+    """Time and memory of one trial, on one V100 and on one core."""
+    hours = gpu_seconds(config, corpus) / 3600, core_seconds(config, corpus) / 3600
+    if not isinstance(config, TrialConfig):
+        memory_gb = config.memory_bytes / 1e9
+        return Estimate(
+            gpu_hours=hours[0], core_hours=hours[1], memory_gb=memory_gb + PROCESS_BYTES / 1e9, gpu_memory_gb=memory_gb
+        )
+    return Estimate(
+        gpu_hours=hours[0],
+        core_hours=hours[1],
+        memory_gb=(max(_training_bytes(config, corpus, "cpu"), _measuring_bytes(config, corpus)) + PROCESS_BYTES) / 1e9,
+        gpu_memory_gb=_training_bytes(config, corpus, "cuda") / 1e9,
+    )
+
+
+def gpu_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
+    """Training of one trial on one V100; of one that trains no language model, all of it."""
+    if not isinstance(config, TrialConfig):
+        return config.operations / GPU_FLOPS
+    times = V100_SECONDS_PER_EPOCH.get(corpus.name, V100_SECONDS_PER_EPOCH["ptb"])
+    layer = config.output_layer.name
+    timed = layer if layer in times else TIMED_AS.get(layer, "softmax")
+    paper = awd_lstm(config.corpus.model_copy(update={"vocabulary_limit": None}), TIMED[timed])
+    if corpus.name in V100_SECONDS_PER_EPOCH:
+        reference = corpus.train_tokens * _operations_per_token(paper, corpus.vocabulary_size)
+    else:
+        reference = PTB_TRAIN_TOKENS * _operations_per_token(paper, PTB_VOCABULARY)
+    return times[timed] * _train_operations(config, corpus) / reference
+
+
+def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
+    """One trial on one core, with validation, test and measurements."""
+    if not isinstance(config, TrialConfig):
+        return config.operations / CORE_FLOPS
+    evaluation, vocabulary = config.evaluation, corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
+    per_token = _operations_per_token(config, vocabulary)
+    validated = min(corpus.valid_tokens, evaluation.valid_tokens or corpus.valid_tokens) * config.training.epochs
+    tested = min(corpus.test_tokens, evaluation.test_tokens or corpus.test_tokens)
+    rows = min(tested, evaluation.rank_contexts or tested)
+    forward = (validated + tested + rows) * per_token / 3
+    spectrum = rows * vocabulary**2 + 4 / 3 * vocabulary**3
+    work_s = (_train_operations(config, corpus) + forward) / CORE_FLOPS + spectrum / CORE_FLOPS_FLOAT64
+    return TRIAL_OVERHEAD_S + work_s
+
+
+def _train_operations(config: TrialConfig, corpus: CorpusIdentity) -> float:
+    epoch_tokens = config.training.epoch_tokens or corpus.train_tokens
+    vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
+    return config.training.epochs * epoch_tokens * _operations_per_token(config, vocabulary)
+
+
+def _operations_per_token(config: TrialConfig, vocabulary: int) -> float:
+    """Forward and backward: six operations a weight and token, for LSTM layers, mixtures and logits, and what the
+    output layer does with each logit."""
+    model, layer = config.model, config.output_layer
+    weights = sum(4 * out * (into + out) for into, out in model.layer_widths)
+    if isinstance(layer, MixtureConfig):
+        weights += layer.mixtures * model.context_width * model.embedding_width
+    logits = vocabulary * _experts(layer)
+    return 6.0 * (weights + logits * model.embedding_width) + logits * _operations_per_logit(layer)
+
+
+def _experts(layer: OutputLayerConfig) -> int:
+    """How many rows of logits a context has."""
+    return layer.mixtures if isinstance(layer, MixtureConfig) and not isinstance(layer, MocConfig) else 1
+
+
+def _operations_per_logit(layer: OutputLayerConfig) -> float:
+    match layer:
+        case SigSoftmaxConfig() | GssConfig():
+            return 2.0 * SOFTMAX_OPERATIONS
+        case LmsPlifConfig() | LmsPlifFrozenConfig() | MosPlifConfig():
+            return 3.0 * SOFTMAX_OPERATIONS
+        case MonotoneNnConfig(units=units):
+            return (1.0 + 2.0 * units) * SOFTMAX_OPERATIONS
+        case _:
+            return SOFTMAX_OPERATIONS
+
+
+def _training_bytes(config: TrialConfig, corpus: CorpusIdentity, device_type: str) -> float:
+    """Weights, their gradients twice, average and kept copy; activations of the longest window; chunks of logits."""
+    model, layer, training = config.model, config.output_layer, config.training
+    vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
+    weights = 5 * parameter_count(config, vocabulary)
+    contexts = (training.bptt + 40) * training.batch_size
+    activations = contexts * (2 * model.embedding_width + sum(10 * out for _, out in model.layer_widths))
+    if isinstance(layer, MixtureConfig):
+        activations += 6 * contexts * layer.mixtures * model.embedding_width
+    plif = isinstance(layer, LmsPlifConfig | LmsPlifFrozenConfig | MosPlifConfig)
+    buffers = 6 if plif else 5 if isinstance(layer, MonotoneNnConfig) else 3
+    chunk = chunk_rows(vocabulary, model.embedding_width, 4, device_type) * vocabulary
+    return 4.0 * (weights + activations + buffers * chunk)
+
+
+def _measuring_bytes(config: TrialConfig, corpus: CorpusIdentity) -> float:
+    """The Gram matrix, a block of its rows, and a few chunks of log P."""
+    vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
+    return 8.0 * vocabulary**2 + 2**26 + 4 * 4 * 1024 * vocabulary + 8.0 * parameter_count(config, vocabulary)

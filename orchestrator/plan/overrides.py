@@ -1,0 +1,123 @@
+"""What `--set` replaces in the configs of a plan: dotted keys and their values."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pydantic import ValidationError
+
+from trainables.config.kinds import AnyConfig, read_config
+from trainables.errors import UserError
+
+FIXED_KEYS = ("schema_version", "kind", "corpus.name", "corpus.sha256")
+"""What `--set` may not touch: with another value, the config would lie about the text or the program."""
+
+
+def parse_overrides(settings: Sequence[str]) -> dict[str, Any]:
+    """`key=value` texts as a dictionary; values are read as JSON where they are JSON, else as text."""
+    overrides: dict[str, Any] = {}
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or not key:
+            raise UserError(f"--set takes key=value, for example --set training.epochs=3; got {setting!r}")
+        try:
+            overrides[key] = json.loads(text)
+        except json.JSONDecodeError:
+            overrides[key] = text
+    return overrides
+
+
+def overrides_json(overrides: Mapping[str, Any]) -> str:
+    """Overrides as canonical JSON: what tells variants of a study apart."""
+    return json.dumps(overrides, sort_keys=True, separators=(",", ":"))
+
+
+def apply_overrides(configs: Sequence[AnyConfig], overrides: Mapping[str, Any]) -> list[AnyConfig]:
+    """The configs with dotted keys replaced.
+
+    A key is replaced in every kind of trial that knows it: the true matrix of a generated language is not trained, and
+    `training.epochs` is nothing to it. Raises UserError for a key that not all trials of a kind have, or none, and for
+    a value that one of them cannot have.
+    """
+    if not overrides:
+        return list(configs)
+    contents = [config.model_dump(mode="json") for config in configs]
+    keys = [_dotted(content) for content in contents]
+    _require_keys(overrides, keys, contents)
+    return [
+        _replaced(content, {key: value for key, value in overrides.items() if key in own})
+        for content, own in zip(contents, keys, strict=True)
+    ]
+
+
+def _require_keys(overrides: Mapping[str, Any], keys: Sequence[list[str]], contents: Sequence[Any]) -> None:
+    for key in overrides:
+        if key in FIXED_KEYS:
+            raise UserError(f"--set cannot change {key!r}: it follows from the program, the study or --corpus")
+        if key == "output_layer.name":
+            raise UserError(
+                "--set cannot change an output layer's name alone, as the other settings belong to the old one: "
+                """replace the whole, for example --set 'output_layer={"name": "softmax"}'"""
+            )
+        kinds = {content["kind"] for content, own in zip(contents, keys, strict=True) if key in own}
+        if not kinds:
+            near = difflib.get_close_matches(key, sorted({each for own in keys for each in own}), n=3, cutoff=0.5)
+            hint = f"did you mean {' or '.join(near)}? " if near else ""
+            raise UserError(f"--set knows no key {key!r}: {hint}Keys are those of the config, as --dry-run prints it")
+        of_them = [(content, own) for content, own in zip(contents, keys, strict=True) if content["kind"] in kinds]
+        without = [content for content, own in of_them if key not in own]
+        if without:
+            raise UserError(
+                f"--set takes keys that every trial has, and {len(without)} of {len(of_them)} trials, such as one of "
+                f"{_what(without[0], key)}, have no {key!r}: write a study of those that do"
+            )
+
+
+def _what(content: Mapping[str, Any], key: str) -> str:
+    """The part of a trial that decides whether it has the key: "output layer softmax"."""
+    name = key.partition(".")[0]
+    part = content.get(name)
+    if isinstance(part, dict) and "name" in part:
+        return f"{name.replace('_', ' ')} {part['name']}"
+    return f"kind {content['kind']}"
+
+
+def _replaced(content: dict[str, Any], overrides: Mapping[str, Any]) -> AnyConfig:
+    for key, value in overrides.items():
+        *parents, last = key.split(".")
+        place = content
+        for parent in parents:
+            place = place[parent]
+        place[last] = value
+    try:
+        return read_config(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        rule = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
+        place_named = _known_part(first["loc"], content)
+        if not place_named:
+            raise UserError(f"--set makes a config that cannot be: {rule}") from error
+        raise UserError(f"--set cannot give {place_named} the value {first['input']!r}: {rule}") from error
+
+
+def _dotted(content: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Every key, also those of whole parts such as `training.averaging`, which can be set as JSON objects."""
+    keys = []
+    for key, value in content.items():
+        keys.append(prefix + key)
+        if isinstance(value, dict):
+            keys += _dotted(value, f"{prefix}{key}.")
+    return keys
+
+
+def _known_part(location: Sequence[int | str], content: Any) -> str:
+    """The key that an error is about; a union's error also names the member that was tried, which is no key."""
+    keys = []
+    for part in location:
+        if isinstance(content, dict) and part in content:
+            keys.append(str(part))
+            content = content[part]
+    return ".".join(keys)

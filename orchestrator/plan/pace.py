@@ -1,0 +1,121 @@
+"""How long trials take, from those that are done: better than any count of operations alone."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from orchestrator.plan.estimates import core_seconds, gpu_seconds
+from orchestrator.watch.terminal import duration, on_corpus
+from search_spaces.tuning import stage_of
+from trainables.config.kinds import AnyConfig, read_config
+from trainables.corpora import CorpusIdentity
+
+if TYPE_CHECKING:
+    from orchestrator.plan.study_plan import Plan
+    from orchestrator.store.interface import Store
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pace:
+    """How many times their estimates the done trials of one scale, corpus and overrides took, by family."""
+
+    ratios: Mapping[str, float]
+    trials: int
+    """How many were measured."""
+    corpus: CorpusIdentity
+    gpu: bool
+
+    def seconds(self, config: AnyConfig) -> float:
+        """What a trial takes, with validation and measurements: its estimate, corrected as those of its family.
+
+        A family without a done trial is taken to be off as the median of the others.
+        """
+        usual = statistics.median(self.ratios.values()) if self.ratios else 1.0
+        return self.ratios.get(config.family, usual) * _estimated_seconds(config, self.corpus, gpu=self.gpu)
+
+    @property
+    def basis(self) -> str:
+        """What `seconds` is taken from."""
+        if self.trials:
+            return f"from {self.trials} done, by output layer"
+        return "from the published times on a V100" if self.gpu else "from the number of operations"
+
+
+def measured_pace(plan: Plan, store: Store, *, gpu: bool) -> Pace:
+    """From all studies of the plan's scale, corpus and overrides; of trials on a GPU, or on cores."""
+    measured: dict[str, tuple[str, float, float]] = {}
+    for summary in store.studies():
+        if not _alike(plan, summary.key.scale, summary.key.corpus, summary.key.overrides):
+            continue
+        environments = store.environments(summary.key)
+        for row in store.results(summary.key):
+            on_gpu = environments.get(row["trial_id"], {}).get("device") == "cuda"
+            if "wall_seconds" in row["metrics"] and on_gpu == gpu and row["trial_id"] not in measured:
+                config = _read(row["config"])
+                if config is None:
+                    continue
+                estimated = _estimated_seconds(config, plan.corpus, gpu=gpu)
+                measured[row["trial_id"]] = config.family, row["metrics"]["wall_seconds"], estimated
+    taken: dict[str, list[tuple[float, float]]] = {}
+    for layer, seconds, estimated in measured.values():
+        taken.setdefault(layer, []).append((seconds, estimated))
+    ratios = {layer: math.fsum(s for s, _ in pairs) / math.fsum(e for _, e in pairs) for layer, pairs in taken.items()}
+    return Pace(ratios=ratios, trials=len(measured), corpus=plan.corpus, gpu=gpu)
+
+
+def configs_left(plan: Plan, store: Store) -> dict[str, AnyConfig]:
+    """What has yet to be trained, by trial id; trials that a tuning has yet to name, or may stop early, stand for
+    their side's own config, whole, under a name of their own."""
+    if plan.tuning is None:
+        states = store.states([trial.trial_id for trial in plan.trials])
+        return {trial.trial_id: trial.config for trial in plan.trials if states.get(trial.trial_id) != "done"}
+    places = [stage_of(row.name) for row in store.trials(plan.key) if row.state in ("done", "pruned")]
+    each = plan.total // len(plan.tuning.bases)
+    left: dict[str, AnyConfig] = {}
+    for side, base in plan.tuning.bases.items():
+        ended = sum(place is not None and place.side == side for place in places)
+        left |= {f"{plan.key} {side} {number}": plan.tuning.resolve(base) for number in range(ended, each)}
+    return left
+
+
+def remaining(plans: Sequence[Plan], store: Store, *, gpu: bool) -> list[str]:
+    """A sentence for each scale, corpus and overrides of which trials are done: how long the others will take."""
+    sentences = []
+    for scale, corpus, overrides in dict.fromkeys((p.key.scale, p.key.corpus, p.key.overrides) for p in plans):
+        alike = [plan for plan in plans if _alike(plan, scale, corpus, overrides)]
+        pace = measured_pace(alike[0], store, gpu=gpu)
+        if not pace.trials:
+            continue
+        left = {key: config for plan in alike for key, config in configs_left(plan, store).items()}
+        untuned = {trial.trial_id for plan in alike if plan.tuning is None for trial in plan.trials}
+        total = len(untuned) + sum(plan.total for plan in alike if plan.tuning is not None)
+        seconds = math.fsum(map(pace.seconds, left.values()))
+        others = (
+            f"; by the times of {pace.trials} measured so far, the others take {duration(seconds)} of one "
+            f"{'GPU' if gpu else 'core'}"
+        )
+        done = f"Scale {scale}{on_corpus(corpus)}: {total - len(left)} of {total} trials are done"
+        sentences.append(f"{done}{others if left else ''}.")
+    return sentences
+
+
+def _read(config: Mapping[str, Any]) -> AnyConfig | None:
+    """None for the config of a trial of an older version, whose time says little of today's."""
+    try:
+        return read_config(config)
+    except ValidationError:
+        return None
+
+
+def _alike(plan: Plan, scale: str, corpus: str, overrides: str) -> bool:
+    return (plan.key.scale, plan.key.corpus, plan.key.overrides) == (scale, corpus, overrides)
+
+
+def _estimated_seconds(config: AnyConfig, corpus: CorpusIdentity, *, gpu: bool) -> float:
+    return gpu_seconds(config, corpus) if gpu else core_seconds(config, corpus)

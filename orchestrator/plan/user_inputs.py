@@ -1,0 +1,71 @@
+"""What a user's command brings to a study's measurements: contexts and benchmarks in place of the published ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from search_spaces.study import Study
+from trainables.config.contexts import ContextsFile, read_contexts
+from trainables.config.measurement_names import NAMES, TOP_K, WORD_SIMILARITY
+from trainables.corpora.benchmarks import BenchmarkFolder, read_folder
+from trainables.errors import UserError
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnInputs:
+    """Nothing, or what `--contexts` and `--benchmarks` named."""
+
+    contexts: ContextsFile | None = None
+    benchmarks: BenchmarkFolder | None = None
+
+    def measurements(self, study: Study) -> tuple[str, ...]:
+        """The study's measurements with those over published inputs replaced by those over the user's own.
+
+        Raises UserError for a study that asks for an unknown measurement, and where what was given replaces none.
+        """
+        unknown = [name for name in study.measurements if name not in NAMES]
+        if unknown:
+            raise UserError(
+                f"the measurements of a study are among {', '.join(NAMES)}; {study.name} asks for {unknown[0]!r}: "
+                "mend it"
+            )
+        own: dict[str, str] = {}
+        if self.contexts is not None:
+            _require(study, TOP_K, "--contexts")
+            own[TOP_K] = self.contexts.measurement
+        if self.benchmarks is not None:
+            _require(study, WORD_SIMILARITY, "--benchmarks")
+            own[WORD_SIMILARITY] = self.benchmarks.measurement
+        return tuple(own.get(name, name) for name in study.measurements)
+
+    def for_study(self, study: Study) -> OwnInputs:
+        """Those of them that the study measures anything over."""
+        return OwnInputs(
+            contexts=self.contexts if TOP_K in study.measurements else None,
+            benchmarks=self.benchmarks if WORD_SIMILARITY in study.measurements else None,
+        )
+
+    @property
+    def overrides(self) -> dict[str, str]:
+        """What makes this another variant of the study, for `StudyKey.overrides`."""
+        given = {"--contexts": self.contexts, "--benchmarks": self.benchmarks}
+        return {option: f"{own.name} {own.tag}" for option, own in given.items() if own is not None}
+
+
+def read_own(contexts: Path | None, benchmarks: Path | None) -> OwnInputs:
+    """Read what the options named. Raises UserError for a file that is not what it should be."""
+    return OwnInputs(
+        contexts=None if contexts is None else read_contexts(contexts),
+        benchmarks=None if benchmarks is None else read_folder(benchmarks),
+    )
+
+
+def _require(study: Study, measurement: str, option: str) -> None:
+    if measurement not in study.measurements:
+        cure = f", or add {measurement} to the study's measurements" if study.reads_text else ""
+        measured = ", ".join(study.measurements) or "nothing of that kind"
+        raise UserError(
+            f"{option} is for studies that measure {measurement}, and {study.name} measures {measured}: "
+            f"leave it out{cure}"
+        )

@@ -1,0 +1,1 @@
+"""Packs of trials, their order, attempts, and what becomes of a pack."""

@@ -1,0 +1,140 @@
+"""From the files that workers leave to the store; the only road by which results get there.
+
+A worker makes its result durable before it reports it, so whatever a driver did not live to record is found again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import ValidationError
+
+from orchestrator.storage.bucket import patiently
+from orchestrator.storage.mirror import Mirror
+from orchestrator.store.interface import Store
+from orchestrator.store.records import PlannedTrial
+from trainables.config.measurement_names import WITH_SPECTRUM
+from trainables.errors import UserError
+from trainables.runtime import trial_directory
+from trainables.trial_folder.measurement_files import read_later
+from trainables.trial_folder.outcome import TrialOutcome
+from trainables.trial_folder.vector_file import read_vector
+
+
+class UnusableResultError(Exception):
+    """A trial's files cannot be what its worker wrote; the text says which file and why."""
+
+
+def recover(
+    store: Store,
+    storage: Path,
+    trials: Sequence[PlannedTrial],
+    run_id: int,
+    *,
+    note: Callable[[str], None],
+    may_be_pruned: Callable[[PlannedTrial], bool] = lambda trial: False,  # noqa: ARG005
+    mirror: Mirror | None = None,
+) -> int:
+    """Record results that were left as files by a driver that died; returns how many.
+
+    Looks at trials that are planned or running. One that was stopped early counts only where `may_be_pruned` says so;
+    any other runs on. Files that are truncated or belong to another trial are set aside with
+    a note: such a trial simply runs again. With a `mirror`, `storage` is its folder.
+    """
+    states = store.states([trial.trial_id for trial in trials])
+    missing = [trial for trial in trials if states.get(trial.trial_id) in ("planned", "running")]
+    if mirror is not None:
+        mirror.fetch([trial.trial_id for trial in missing])
+    found = 0
+    for trial in missing:
+        try:
+            result = read_result(storage, trial.trial_id)
+        except UnusableResultError as error:
+            note(f"{trial.name} runs again: {error}.")
+            _set_aside(storage, trial.trial_id, mirror)
+            continue
+        if result is not None and (result[0].state != "pruned" or may_be_pruned(trial)):
+            found += store.record(result[0], run_id=run_id, spectrum=result[1])
+    return found
+
+
+def record_outcome(
+    store: Store, storage: Path, outcome: TrialOutcome, *, run_id: int, mirror: Mirror | None = None
+) -> TrialOutcome:
+    """Record a reported outcome and its spectrum; returns what was recorded.
+
+    An outcome whose spectrum cannot be read is recorded as failed: a done trial never changes, so it could never get
+    its spectrum later.
+    """
+    if mirror is not None and outcome.state == "done":
+        patiently(lambda: mirror.fetch([outcome.trial_id]))
+    try:
+        spectrum = read_spectrum(storage, outcome) if outcome.state == "done" else None
+    except UnusableResultError as error:
+        _set_aside(storage, outcome.trial_id, mirror)
+        outcome = TrialOutcome(trial_id=outcome.trial_id, state="failed", cause=str(error))
+        spectrum = None
+    store.record(outcome, run_id=run_id, spectrum=spectrum)
+    return outcome
+
+
+def record_later(store: Store, storage: Path, trial_id: str, names: Iterable[str], *, run_id: int) -> int:
+    """Record those of a done trial's later measurements that lie in its folder; returns how many were new.
+
+    Raises ValueError where one cannot be recorded, as `Store.add_measurement` does.
+    """
+    directory = trial_directory(storage, trial_id)
+    new = 0
+    for name in names:
+        later = read_later(directory, trial_id, name)
+        if later is not None:
+            new += store.add_measurement(trial_id, name, later[0], run_id=run_id, spectrum=later[1])
+    return new
+
+
+def read_result(storage: Path, trial_id: str) -> tuple[TrialOutcome, NDArray[np.float64] | None] | None:
+    """The outcome in the trial's folder, with its spectrum; None where there is no final one.
+
+    Raises UnusableResultError for files that are truncated, corrupt or of another trial.
+    """
+    path = trial_directory(storage, trial_id) / "result.json"
+    try:
+        outcome = TrialOutcome.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise UserError(f"the result {path} cannot be read ({error.strerror}): give this user access to it") from error
+    except ValidationError as error:
+        raise UnusableResultError(f"{path} is no complete result") from error
+    if outcome.trial_id != trial_id:
+        raise UnusableResultError(f"{path} is the result of another trial, {outcome.trial_id}")
+    if outcome.state == "failed":
+        return None
+    return outcome, read_spectrum(storage, outcome) if outcome.state == "done" else None
+
+
+def read_spectrum(storage: Path, outcome: TrialOutcome) -> NDArray[np.float64] | None:
+    """The singular values beside an outcome, float64; None where no measurement of it made any.
+
+    Raises UnusableResultError for a file that is missing or no vector of finite float64 values.
+    """
+    if not any(name.partition("@")[0] in WITH_SPECTRUM for name in outcome.measurements):
+        return None
+    path = trial_directory(storage, outcome.trial_id) / "spectrum.npy"
+    try:
+        return read_vector(path)
+    except FileNotFoundError as error:
+        raise UnusableResultError(f"{path} is missing") from error
+    except ValueError as error:
+        raise UnusableResultError(str(error)) from error
+
+
+def _set_aside(storage: Path, trial_id: str, mirror: Mirror | None) -> None:
+    """Rename a result that is of no use, or the worker would take the trial for finished."""
+    path = trial_directory(storage, trial_id) / "result.json"
+    path.replace(path.with_name("result.unusable.json"))
+    if mirror is not None:
+        mirror.set_aside(trial_id)

@@ -1,0 +1,228 @@
+"""A folder of an S3-compatible object store, by its URL. Objects are whole or absent: a PUT is atomic.
+
+Keys and endpoint come from where every AWS program takes them (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY,
+AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, ~/.aws); none of them is ever given in a URL, kept or printed.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import secrets
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from orchestrator.worker.messages import DISK_TROUBLES
+from trainables.errors import UserError
+
+SCHEME = "s3://"
+URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/[A-Za-z0-9!_.'()=+/-]*)?")
+CONNECT_S, READ_S = 10, 30
+"""Longest silences of the server, seconds."""
+TRIES = 3
+"""Of each request, a second or two apart."""
+AWAY_S = 300.0
+"""For so long a trial that starts or ends waits for a store that does not answer; then the sweep stops."""
+AGAIN_S = 2.0
+T = TypeVar("T")
+
+
+class BucketError(UserError):
+    """The object store does not do what is asked of it."""
+
+
+class UnreachableError(BucketError):
+    """The store does not answer, or not sensibly: it may be back in a while."""
+
+
+def patiently(action: Callable[[], T]) -> T:
+    """Do it, and where the store is away again until it is back. Raises BucketError after `AWAY_S`."""
+    deadline_s = time.monotonic() + AWAY_S
+    while True:
+        try:
+            return action()
+        except UnreachableError:
+            if time.monotonic() >= deadline_s:
+                raise
+        time.sleep(AGAIN_S)
+
+
+def is_url(text: str) -> bool:
+    """Whether what was typed for a folder is meant to be a URL."""
+    return "://" in text
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """The objects below a URL; pickled, it is the URL alone."""
+
+    url: str
+    """s3://BUCKET or s3://BUCKET/PREFIX, without a slash at its end."""
+
+    @classmethod
+    def at(cls, text: str, option: str) -> Bucket:
+        """The place that was typed after `option`. Raises UserError for anything but an S3 URL without credentials."""
+        if not URL.fullmatch(text):
+            # What was typed is repeated only up to where keys may stand.
+            scheme = text.partition("://")[0]
+            raise UserError(
+                f"{option} takes a folder or {SCHEME}BUCKET/PREFIX, and this {scheme}:// URL is neither: leave keys "
+                "out of it (they come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws) and use letters, "
+                "digits and !_.'()=+/-"
+            )
+        return cls(text.rstrip("/"))
+
+    def check(self) -> None:
+        """List, write, read and delete. Raises BucketError for the first of them that cannot be."""
+        probe = f".writable-{secrets.token_hex(8)}"
+        self.names("")
+        self.write(probe, b"x")
+        if self.read([probe]) != {probe: b"x"}:
+            raise BucketError(f"{self.url} does not give back what was just written to it: use another object store")
+        with self._trouble("deleted from"):
+            _files().rm_file(self._path(probe))
+
+    def names(self, folder: str) -> dict[str, str]:
+        """What lies directly in a folder: each object's name, and a mark that changes with its content."""
+        listed = self._list(f"{folder}/" if folder else "", Delimiter="/")
+        return {each["Key"].rpartition("/")[2]: f"{each['ETag']} {each['Size']}" for each in listed}
+
+    def below(self, folder: str) -> list[str]:
+        """The keys of all objects in a folder and its folders, from this bucket's own root."""
+        root = len(self._inside(""))
+        return [each["Key"][root:] for each in self._list(f"{folder}/")]
+
+    def read(self, keys: Iterable[str]) -> dict[str, bytes]:
+        """The objects of these keys, several at a time; those that are absent are left out."""
+        paths = {self._path(key): key for key in keys}
+        if not paths:
+            return {}
+        found = {}
+        with self._trouble("read"):
+            answers: Mapping[str, Any] = _files().cat(list(paths), on_error="return")
+            for path, answer in answers.items():
+                if isinstance(answer, FileNotFoundError):
+                    continue
+                if isinstance(answer, BaseException):
+                    raise answer
+                found[paths[SCHEME + path.removeprefix(SCHEME)]] = answer
+        return found
+
+    def get(self, key: str, path: Path) -> None:
+        """Copy an object to a file, which is not whole before this returns. Raises UnreachableError if it is gone."""
+        with self._trouble("read"):
+            try:
+                _files().get_file(self._path(key), str(path))
+            except FileNotFoundError as error:
+                raise UnreachableError(
+                    f"{self._path(key)} was removed while it was read: type the same command again"
+                ) from error
+
+    def put(self, path: Path, key: str) -> None:
+        """Copy a file to an object, which is there when this returns; nothing where the file has vanished."""
+        with self._trouble("written to"):
+            try:
+                _files().put_file(str(path), self._path(key))
+            except FileNotFoundError:
+                if path.exists():
+                    raise
+
+    def write(self, key: str, content: bytes) -> None:
+        """Make an object."""
+        with self._trouble("written to"):
+            _files().pipe_file(self._path(key), content)
+
+    def remove(self, keys: Iterable[str]) -> None:
+        """Delete objects, of which any may be absent."""
+        for key in keys:
+            with self._trouble("deleted from"):
+                _files().rm_file(self._path(key))
+
+    def _list(self, key: str, **how: str) -> list[Mapping[str, Any]]:
+        """The objects whose keys begin so, as the store describes them, a thousand in an answer."""
+        found: list[Mapping[str, Any]] = []
+        with self._trouble("listed"):
+            while True:
+                page = _files().call_s3("list_objects_v2", Bucket=self._name, Prefix=self._inside(key), **how)
+                # An object whose name is a folder's stands for that folder where it is empty.
+                # One with a folder "..", which becomes a path here, is nothing that this program has put there.
+                found += [
+                    each
+                    for each in page.get("Contents", ())
+                    if not each["Key"].endswith("/") and ".." not in each["Key"].split("/")
+                ]
+                if not page.get("IsTruncated"):
+                    return found
+                how["ContinuationToken"] = page["NextContinuationToken"]
+
+    def _path(self, key: str) -> str:
+        return f"{self.url}/{key}"
+
+    @property
+    def _name(self) -> str:
+        return self.url.removeprefix(SCHEME).partition("/")[0]
+
+    def _inside(self, key: str) -> str:
+        """The key within the whole bucket."""
+        return self._path(key).removeprefix(f"{SCHEME}{self._name}/")
+
+    @contextmanager
+    def _trouble(self, doing: str) -> Iterator[None]:
+        """Raises BucketError where the store or the way to it fails; a fault of this machine's disk is let through."""
+        _files()  # says it in a sentence where the client is not installed
+        from aiohttp import ClientError as HttpError
+        from botocore.exceptions import BotoCoreError, ClientError
+        from botocore.parsers import ResponseParserError
+
+        try:
+            yield
+        except (BotoCoreError, ClientError, HttpError, ResponseParserError, OSError, ValueError) as error:
+            if isinstance(error, OSError) and (error.filename is not None or error.errno in DISK_TROUBLES):
+                raise
+            raise self._explained(doing, error) from error
+
+    def _explained(self, doing: str, error: Exception) -> BucketError:
+        """Why, and what to do."""
+        from botocore.exceptions import NoCredentialsError, PartialCredentialsError, ProfileNotFound
+
+        what, keys = f"{self.url} cannot be {doing}", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws"
+        first = next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".")
+        # Of an address only the server and the object: no user, and no query that nobody typed.
+        said = re.sub(r"\?[^\s\"]*", "", re.sub(r"://[^/@\s]*@", "://", first))
+        if isinstance(error, FileNotFoundError):
+            return BucketError(f"{what}: there is no bucket {self._name}: create it, or name another one")
+        if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound):
+            return BucketError(f"{what}: there are no credentials ({said}): give them by {keys}, on every machine")
+        if isinstance(error, PermissionError):
+            return BucketError(
+                f"{what}: the store refuses these credentials ({said}): see {keys}, and what their owner may do in "
+                f"{self._name}"
+            )
+        if isinstance(error, ValueError):
+            return BucketError(f"{what}: {said}: AWS_ENDPOINT_URL takes an address such as https://s3.example.org")
+        return UnreachableError(
+            f"{what}: {said}: see that the store runs and that AWS_ENDPOINT_URL is right, then type the same command "
+            "again"
+        )
+
+
+@functools.cache
+def _files() -> Any:
+    """The client of this process."""
+    try:
+        import s3fs
+    except ImportError as error:
+        raise UserError(
+            f"a place {SCHEME}... needs the package s3fs: install it on every machine with pip install '.[s3]'"
+        ) from error
+    files = s3fs.S3FileSystem(
+        use_listings_cache=False,
+        skip_instance_cache=True,
+        config_kwargs={"connect_timeout": CONNECT_S, "read_timeout": READ_S, "retries": {"total_max_attempts": TRIES}},
+    )
+    files.retries = 2  # around those of the request itself
+    return files

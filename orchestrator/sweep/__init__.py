@@ -1,0 +1,1 @@
+"""One run of a study: what is missing, run it, recover what an earlier run left, report."""

@@ -1,0 +1,137 @@
+"""What a run says before it starts and after it ends, and the commands it tells the reader to type."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from orchestrator.plan.paper_scale import is_paper_scale, scale_summary
+from orchestrator.plan.study_plan import Plan
+from orchestrator.plan.tuning.outlook import outlook
+from orchestrator.storage.data_folder import DataFolder
+from orchestrator.storage.mirror import Mirror
+from orchestrator.store.masking import masked
+from orchestrator.store.records import StudyKey, TrialState
+from orchestrator.watch.terminal import counted, duration, on_corpus
+from search_spaces.study import Study
+from trainables.config.built_in_corpora import is_generated
+
+PLACES = ("--storage", "--store", "--data-dir")
+START_S = 10.0
+"""Ray's start and its workers' imports."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Where results go and what may be used to get them."""
+
+    storage: Path
+    """Absolute; with a `mirror`, this machine's copy."""
+    store_url: str
+    mirror: Mirror | None = None
+    """The object store that --storage names."""
+    data: DataFolder | None = None
+    """The object store that --data-dir names."""
+    address: str | None = None
+    gpus_per_trial: float = 0.0
+    cores_per_trial: int = 1
+    max_concurrent: int | None = None
+    deterministic: bool = False
+    log_to: tuple[str, ...] = ()
+    """See `orchestrator.watch.log_targets`."""
+    typed: tuple[str, ...] = ()
+    """The command line behind `sweep.py` and `run` or `retry`."""
+
+    @property
+    def concurrent(self) -> int:
+        """How many trials run at a time, as far as that is known before Ray has started."""
+        if self.gpus_per_trial:
+            return self.max_concurrent or 1
+        fitting = max(1, len(os.sched_getaffinity(0)) // self.cores_per_trial)
+        return min(self.max_concurrent or fitting, fitting)
+
+
+def opening(
+    plan: Plan,
+    missing: int,
+    states: Mapping[str, TrialState],
+    lacking: Mapping[str, Sequence[str]],
+    seconds_each: tuple[float, str],
+    options: RunOptions,
+) -> str:
+    """What will run and for how long. `missing` counts trials that are not chosen yet, too; `seconds_each` is the time
+    of a trial and where that is known from; `lacking` has the measurements that done trials have not got, by trial id.
+    """
+    done, stopped = (sum(state == wanted for state in states.values()) for wanted in ("done", "pruned"))
+    others = plan.total - done - stopped - missing
+    troubled = f", {stopped} stopped early" if stopped else ""
+    troubled += f", {others} not run (without a result so far)" if others else ""
+    names = ", ".join(dict.fromkeys(name for each in lacking.values() for name in each))
+    later = f", {len(lacking)} of them to be measured again for: {names}" if lacking else ""
+    with_set = f", with {plan.key.overrides}" if plan.key.overrides != "{}" else ""
+    summary = scale_summary(plan.study, plan.scale.name)
+    lines = [
+        f"Study {plan.study.name}: {plan.study.title or plan.study.question}".rstrip(": "),
+        f"Scale {plan.scale.name} ({summary}){on_corpus(plan.corpus.name)}{with_set}",
+        *map(str, outlook(plan)),
+        f"{counted(plan.total, 'trial')}: {missing} to run, {done} already done{later}{troubled}.",
+    ]
+    if missing:
+        unit = "GPU" if options.gpus_per_trial else "core"
+        units = f"{options.concurrent} {unit}{'s' * (options.concurrent > 1)}"
+        whole = duration(START_S + missing * seconds_each[0] / options.concurrent)
+        lines.append(
+            f"Estimated time: about {whole} on {units} ({duration(seconds_each[0])} a trial and {unit}, "
+            f"{seconds_each[1]}; {START_S:.0f} s to start)."
+        )
+    command = paper_command(plan.argument, plan.study, plan.key, options.typed)
+    if command is not None:
+        lines.append(f"This is not the paper's scale; for that, type: {command}")
+    return "\n".join(lines)
+
+
+def paper_command(argument: str, study: Study, key: StudyKey, typed: Sequence[str]) -> str | None:
+    """What to type for the paper's scale, on the same store and storage as in `typed`; None where this is it.
+
+    The corpora are the paper's, but for a generated language, which is a question of its own; of a study without any,
+    the one at hand, or Penn Treebank in place of the built-in.
+    """
+    if is_paper_scale(study, key.scale):
+        return None
+    alone = "ptb" if key.corpus == "pydocs" else key.corpus
+    corpora = (key.corpus,) if is_generated(key.corpus) else study.corpora or (alone,)
+    words = [word for corpus in corpora for word in ("--corpus", corpus)] if study.reads_text else []
+    return shlex.join(["python", "sweep.py", argument, "--scale", "paper", *words, *_kept(typed)])
+
+
+def _kept(typed: Sequence[str]) -> list[str]:
+    """Of what was typed, the options that say where things are, passwords masked."""
+    words: list[str] = []
+    for place, word in enumerate(typed):
+        name, equals, _ = word.partition("=")
+        if name in PLACES:
+            words += [word] if equals else typed[place : place + 2]
+    return [masked(word) for word in words]
+
+
+def retry_command(typed: Sequence[str]) -> str:
+    """What to type to run just the failed and diverged trials again: `retry` with everything else as it was typed.
+
+    A password in a store's address is masked: this line may end in a log.
+    """
+    return shlex.join(["python", "sweep.py", "retry", *map(masked, typed)])
+
+
+def run_command(typed: Sequence[str]) -> str:
+    """What to type to run all that the study lacks, with everything else as it was typed; passwords masked."""
+    return shlex.join(["python", "sweep.py", *map(masked, typed)])
+
+
+def interrupted(done: int, total: int) -> str:
+    """The last line of a run that was stopped."""
+    return (
+        f"Interrupted with {done} of {total} trials done; what was done is kept. Type the same command again to go on."
+    )

@@ -1,0 +1,72 @@
+"""Measurements that done trials of a study lack: found again as files, or taken now, without training."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from orchestrator.plan.study_plan import Plan
+from orchestrator.schedule.recording import record_later, recover
+from orchestrator.schedule.schedule_options import LaterSummary, ScheduleOptions
+from orchestrator.storage.mirror import Mirror
+from orchestrator.store.records import PlannedTrial, TrialRow
+from orchestrator.watch.terminal import counted, watching
+from trainables.trial_folder.measurement_files import later_names
+
+if TYPE_CHECKING:
+    from orchestrator.store.interface import Store
+
+
+def recover_all(
+    plan: Plan,
+    missing: Sequence[PlannedTrial],
+    lacking: Mapping[str, Sequence[str]],
+    storage: Path,
+    store: Store,
+    run_id: int,
+    console: Console,
+    *,
+    may_be_pruned: Callable[[PlannedTrial], bool],
+    mirror: Mirror | None,
+) -> int:
+    """Record what an earlier run left as files: results of missing trials, measurements that done ones lack."""
+    results = recover(store, storage, missing, run_id, note=console.print, may_be_pruned=may_be_pruned, mirror=mirror)
+    if results:
+        console.print(f"Recorded {counted(results, 'result')} that an earlier run had left as files.")
+        lacking = {**lacking, **store.lacking(plan.key, plan.measurements)}
+    if mirror is not None and lacking:
+        mirror.fetch(lacking, later_names({name for names in lacking.values() for name in names}))
+    later = 0
+    for trial_id, names in lacking.items():
+        # One that cannot be recorded is measured again, and its trouble said then.
+        try:
+            later += record_later(store, storage, trial_id, names, run_id=run_id)
+        except ValueError:
+            continue
+    if later:
+        console.print(f"Recorded {counted(later, 'measurement')} that an earlier run had left as files.")
+    return results + later
+
+
+def measure_later(plan: Plan, schedule: ScheduleOptions, store: Store, run_id: int, console: Console) -> LaterSummary:
+    """Take the measurements that done trials of the plan lack by now, from the weights that they kept."""
+    lacking = store.lacking(plan.key, plan.measurements)
+    if not lacking:
+        return LaterSummary()
+    # Ray takes seconds to import; without trials to measure nothing needs it.
+    from orchestrator.schedule.measure_tasks import run_later
+
+    trials = [row.planned() for row in store.trials(plan.key)]
+    with watching(console, len(lacking), doing="measuring") as listener:
+        return run_later(lacking, trials, store=store, run_id=run_id, options=schedule, listener=listener)
+
+
+def print_not_measured(trials: Sequence[TrialRow], summary: LaterSummary, console: Console) -> int:
+    """Name the trials that could not be measured, each with its cause; 1 where there are some, else 0."""
+    for trial in trials:
+        if trial.trial_id in summary.causes:
+            console.print(f"not measured: {trial.name}: {summary.causes[trial.trial_id]}", soft_wrap=True)
+    return 1 if summary.causes else 0

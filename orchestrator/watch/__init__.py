@@ -1,0 +1,1 @@
+"""Everyone who follows a sweep: terminal, metrics of Ray, MLflow, TensorBoard."""

@@ -1,0 +1,81 @@
+"""What `--log-to` takes, and the logs that it opens before any trial starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+from orchestrator.store.records import StudyKey
+from orchestrator.watch.sink import Sink, reason
+from trainables.errors import UserError
+
+FORMS = "mlflow, mlflow=URI or tensorboard"
+
+
+def open_sinks(wanted: Sequence[str], key: StudyKey, storage: Path) -> list[Sink]:
+    """The logs that were asked for, each once.
+
+    Raises UserError for an unknown one, one whose package is not installed, one that cannot be reached, and an address
+    with a password in it.
+    """
+    return [_opened(*each.partition("=")[::2], key=key, storage=storage) for each in dict.fromkeys(wanted)]
+
+
+def check_places(wanted: Sequence[str]) -> None:
+    """Raise UserError, without it, where a password would be shown with one of these."""
+    for each in wanted:
+        _check_no_password(each.partition("=")[2])
+
+
+def _opened(name: str, place: str, *, key: StudyKey, storage: Path) -> Sink:
+    if name == "mlflow":
+        return _mlflow(place or os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{storage}/mlflow.db", key)
+    if name != "tensorboard" or place:
+        hint = f" (TensorBoard's files go to {storage}/tensorboard)" if name == "tensorboard" else ""
+        raise UserError(f"--log-to takes {FORMS}, not {name}{'=...' if place else ''}{hint}.")
+    try:
+        from orchestrator.watch.tensorboard import TensorBoard
+    except ModuleNotFoundError as error:
+        raise _not_installed(name, error) from error
+    try:
+        return TensorBoard(key, storage)
+    except OSError as error:
+        raise UserError(f"--log-to tensorboard cannot write to {storage}/tensorboard ({error.strerror}).") from error
+
+
+def _mlflow(uri: str, key: StudyKey) -> Sink:
+    _check_no_password(uri)
+    try:
+        from orchestrator.watch.mlflow import MLflow
+    except ModuleNotFoundError as error:
+        raise _not_installed("mlflow", error) from error
+    try:
+        return MLflow(key, uri)
+    except Exception as error:  # MLflow's stores raise their own kinds: databases', HTTP's, MLflow's
+        raise UserError(
+            f"--log-to mlflow cannot use {uri} ({reason(error)}): see that it is the address of an MLflow tracking "
+            "server that runs and lets you in, or name another one with --log-to mlflow=URI."
+        ) from error
+
+
+def _check_no_password(uri: str) -> None:
+    """Refuse what every process list and log would show. Raises UserError, without the address."""
+    try:
+        parts = urlsplit(uri)
+        secret = parts.password is not None or any("password" in name.lower() for name, _ in parse_qsl(parts.query))
+    except ValueError:
+        raise UserError("--log-to mlflow=URI got an address that cannot be read: see its brackets and port.") from None
+    if secret:
+        raise UserError(
+            "--log-to mlflow=URI takes no address with a password in it, which others could read: give it through "
+            "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or for a PostgreSQL address through PGPASSWORD."
+        )
+
+
+def _not_installed(name: str, error: ModuleNotFoundError) -> UserError:
+    return UserError(
+        f"--log-to {name} needs a package that is not installed here ({error.name}): "
+        f"type python -m pip install --constraint constraints.txt '.[{name}]'."
+    )

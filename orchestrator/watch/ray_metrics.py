@@ -1,0 +1,107 @@
+"""What a running sweep says through Ray's metrics, which Prometheus scrapes from every node of the cluster.
+
+Ray forgets a gauge that is not set again within two of its reporting intervals (2 x 10 s). So the driver sets those of
+all that runs again and again, and the series of a trial that has ended ends by itself.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Mapping, Sequence, Set
+from statistics import fmean
+
+from ray.util.metrics import Gauge
+from typing_extensions import override
+
+from orchestrator.store.interface import Store
+from orchestrator.store.records import StudyKey
+from orchestrator.watch.listener import Silent
+from trainables.errors import UserError
+from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+
+REFRESH_S = 1.0
+"""How often gauges are set, at most."""
+COUNT_S = 5.0
+"""How often the store is asked for the trials by state, at most; less often where its answer takes long."""
+LONGEST_SHARE = 0.01
+"""Of the driver's time for these questions."""
+VARIANT = ("study", "scale", "corpus")
+
+
+class SweepMetrics(Silent):
+    """Gauges of one study; Ray puts `ray_` before their names.
+
+    A trial's validation perplexity and speed are those of the last epoch it told of, and are there while it runs.
+    """
+
+    def __init__(self, key: StudyKey, store: Store) -> None:
+        self._key, self._store = key, store
+        self._tags = {"study": key.study, "scale": key.scale, "corpus": key.corpus}
+        self._trials = Gauge("sweep_trials", "Trials of the study by state.", (*VARIANT, "state"))
+        self._perplexity = Gauge(
+            "sweep_trial_validation_perplexity", "Validation perplexity of a running trial.", (*VARIANT, "trial")
+        )
+        self._speed = Gauge(
+            "sweep_trial_tokens_per_second", "Train tokens a second of a running trial.", (*VARIANT, "trial")
+        )
+        self._packs = Gauge("sweep_packs", "Packs of trials that are with workers.", VARIANT)
+        self._pack_size = Gauge("sweep_pack_size", "Mean number of trials of the packs with workers.", VARIANT)
+        self._names: dict[str, str] = {}
+        self._latest: dict[str, EpochMetrics] = {}
+        self._counts: Mapping[str, int] = {}
+        self._refresh_s = self._count_s = 0.0
+
+    @override
+    def started(self, trial_id: str, name: str) -> None:
+        """Its series begin with its next epoch."""
+        self._names[trial_id] = name
+        self._latest.pop(trial_id, None)
+
+    @override
+    def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
+        """Its series go on."""
+        self._latest[trial_id] = metrics
+
+    @override
+    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
+        """Its series end."""
+        self._names.pop(trial_id, None)
+        self._latest.pop(trial_id, None)
+
+    def refresh(self, pack_sizes: Sequence[int], running: Set[str]) -> None:
+        """Set all gauges, unless that was a moment ago.
+
+        `pack_sizes`: trials of each pack that is with a worker; `running`: the ids of those that workers are at, which
+        a trial whose worker died, or that somebody asked to stop, is not.
+        """
+        now_s = time.monotonic()
+        if now_s < self._refresh_s:
+            return
+        self._refresh_s = now_s + REFRESH_S
+        if now_s >= self._count_s:
+            self._count()
+        for state, count in self._counts.items():
+            self._trials.set(count, {**self._tags, "state": state})
+        for trial_id in running & self._latest.keys():
+            latest = self._latest[trial_id]
+            tags = {**self._tags, "trial": self._names[trial_id]}
+            self._perplexity.set(math.exp(latest.valid_loss), tags)
+            if latest.seconds > 0:
+                # All epochs of a trial have as many tokens.
+                self._speed.set(latest.tokens / latest.epoch / latest.seconds, tags)
+        self._packs.set(len(pack_sizes), self._tags)
+        if pack_sizes:
+            self._pack_size.set(fmean(pack_sizes), self._tags)
+
+    def _count(self) -> None:
+        """Ask the store, which knows of other drivers' trials too."""
+        start_s = time.monotonic()
+        try:
+            found = [summary.counts for summary in self._store.studies() if summary.key == self._key]
+        except UserError:
+            # A gauge is no reason to end a sweep; whoever writes to the store will meet the trouble too.
+            found = []
+        self._counts = {str(state): count for state, count in found[0].items()} if found else {}
+        end_s = time.monotonic()
+        self._count_s = end_s + max(COUNT_S, (end_s - start_s) / LONGEST_SHARE)

@@ -1,0 +1,207 @@
+"""What the terminal shows while a sweep runs: a live picture, or plain lines where there is no terminal."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+from typing_extensions import override
+
+from orchestrator.watch.listener import Listener
+from trainables.corpora import NO_TEXT
+from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+
+SHOWN_RUNNING = 12
+SHOWN_FAILURES = 5
+
+
+def duration(seconds: float) -> str:
+    """About so long, in words for a person: "40 s", "12 min", "3.5 h", "1,160 h"."""
+    if seconds < 100:
+        return f"{seconds:.0f} s"
+    if seconds < 100 * 60:
+        return f"{seconds / 60:.0f} min"
+    hours = seconds / 3600
+    return f"{hours:.1f} h" if hours < 10 else f"{hours:,.0f} h"
+
+
+def on_corpus(corpus: str) -> str:
+    """ ", corpus ptb" to stand behind a scale; nothing for studies that read no text."""
+    return "" if corpus == NO_TEXT.name else f", corpus {corpus}"
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """ "1 trial", "72 trials"; `plural` where an s is not enough."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+@dataclass
+class _Running:
+    name: str
+    started_s: float
+    doing: str
+    """Before the first epoch ended."""
+    latest: EpochMetrics | None = None
+
+    def describe(self) -> str:
+        """Epoch and perplexity so far."""
+        if self.latest is None:
+            return self.doing
+        return f"epoch {self.latest.epoch}, validation perplexity {math.exp(self.latest.valid_loss):.1f}"
+
+
+def _result(outcome: TrialOutcome) -> str:
+    if outcome.state == "pruned":
+        return str(outcome.cause)
+    if outcome.state != "done":
+        return f"{outcome.state}: {outcome.cause}"
+    metrics = {name: value for measured in outcome.measurements.values() for name, value in measured.items()}
+    parts = []
+    if "test_perplexity" in metrics:
+        parts.append(f"test perplexity {metrics['test_perplexity']:.2f}")
+    if "press_rank" in metrics:
+        parts.append(f"Press rank {metrics['press_rank']}")
+    return ", ".join(parts) or "done"
+
+
+class _Watching:
+    """What both displays keep track of."""
+
+    def __init__(self, console: Console, total: int, doing: str) -> None:
+        self.console = console
+        self.total = total
+        self.doing = doing
+        self.finished_trials = 0
+        self.failures: list[str] = []
+        self.running: dict[str, _Running] = {}
+        self._first_wave = 0
+        self._first_wave_over_s = 0.0
+
+    def started(self, trial_id: str, name: str) -> None:
+        """A worker took the trial up."""
+        self.running[trial_id] = _Running(name, time.monotonic(), self.doing)
+
+    def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
+        """An epoch of it ended."""
+        if trial_id in self.running:
+            self.running[trial_id].latest = metrics
+
+    def stopped(self, trial_id: str, name: str) -> None:
+        """It is no more among those to wait for."""
+        self.running.pop(trial_id, None)
+        self._resize(-1)
+        self.note(f"{name} was stopped as asked; it goes on when the study is run again.")
+
+    def added(self, count: int) -> None:
+        """So many more to wait for."""
+        self._resize(count)
+        self.note(f"Another command added {counted(count, 'trial')} to the study: run here, too.")
+
+    def note(self, text: str) -> None:
+        """Print a sentence."""
+        self.console.print(text, soft_wrap=True)
+
+    def _resize(self, change: int) -> None:
+        self.total += change
+
+    def _end(self, trial_id: str, outcome: TrialOutcome) -> str:
+        """Count it; returns its line."""
+        self._first_wave = self._first_wave or len(self.running)
+        running = self.running.pop(trial_id, None)
+        name = running.name if running else trial_id[:12]
+        self.finished_trials += 1
+        if self.finished_trials <= self._first_wave:
+            self._first_wave_over_s = time.monotonic()
+        line = f"{name}: {_result(outcome)}"
+        if outcome.state not in ("done", "pruned"):
+            self.failures.append(line)
+        return line
+
+    def remaining_s(self) -> float | None:
+        """Extrapolated from the trials that ended after the first wave, which shares its time with the start of Ray
+        and of the workers; None before."""
+        counted_trials = self.finished_trials - self._first_wave
+        if counted_trials <= 0:
+            return None
+        each_s = (time.monotonic() - self._first_wave_over_s) / counted_trials
+        return each_s * (self.total - self.finished_trials)
+
+
+class PlainLines(_Watching):
+    """A line for each trial that ends: for log files and pipes."""
+
+    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
+        """Print its result, and how far the sweep has come."""
+        line = self._end(trial_id, outcome)
+        remaining = self.remaining_s()
+        left = f" (about {duration(remaining)} left)" if remaining else ""
+        self.note(f"[{self.finished_trials}/{self.total}] {line}{left}")
+
+
+class LivePicture(_Watching):
+    """A bar, the running trials and the failures, redrawn in place."""
+
+    def __init__(self, console: Console, total: int, doing: str) -> None:
+        super().__init__(console, total, doing)
+        self._bar = Progress(
+            TextColumn("Trials"),
+            BarColumn(bar_width=None),
+            MofNCompleteColumn(),
+            TextColumn("elapsed"),
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=console,
+            expand=True,
+        )
+        self._task = self._bar.add_task("trials", total=total, left="")
+
+    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
+        """Move the bar on."""
+        self._end(trial_id, outcome)
+        remaining = self.remaining_s()
+        self._bar.update(
+            self._task,
+            completed=self.finished_trials,
+            left=f"about {duration(remaining)} left" if remaining else "",
+        )
+
+    @override
+    def note(self, text: str) -> None:
+        """Print a sentence above the picture."""
+        self.console.print(text)
+
+    @override
+    def _resize(self, change: int) -> None:
+        super()._resize(change)
+        self._bar.update(self._task, total=self.total)
+
+    def __rich__(self) -> Group:
+        """The picture as it is now."""
+        running = Table.grid(padding=(0, 2))
+        for trial in list(self.running.values())[:SHOWN_RUNNING]:
+            seconds = time.monotonic() - trial.started_s
+            running.add_row(f"  {trial.name}", trial.describe(), duration(seconds))
+        if len(self.running) > SHOWN_RUNNING:
+            running.add_row(f"  and {len(self.running) - SHOWN_RUNNING} more")
+        failed = [f"  {line}" for line in self.failures[-SHOWN_FAILURES:]]
+        heading = [f"{len(self.failures)} without a result:"] if failed else []
+        return Group(self._bar, running, *(Text(line, style="red") for line in heading + failed))
+
+
+@contextmanager
+def watching(console: Console, total: int, doing: str = "first epoch") -> Iterator[Listener]:
+    """A listener that shows the sweep on `console` for as long as the context lasts; `doing` is how trials begin."""
+    if not console.is_terminal:
+        yield PlainLines(console, total, doing)
+        return
+    picture = LivePicture(console, total, doing)
+    with Live(picture, console=console, refresh_per_second=4, transient=True):
+        yield picture

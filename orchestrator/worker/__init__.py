@@ -1,0 +1,1 @@
+"""What runs on another machine, and the messages both ways."""

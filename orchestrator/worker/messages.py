@@ -1,0 +1,34 @@
+"""What a worker tells the driver about its trials, as JSON: Ray moves one string, whatever it holds."""
+
+from __future__ import annotations
+
+import errno
+
+from pydantic import TypeAdapter
+
+from trainables.config.frozen import Frozen
+from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+
+DISK_TROUBLES = {
+    errno.ENOSPC: "is full: free space there",
+    errno.EDQUOT: "is full by your quota: free space there",
+    errno.EFBIG: "takes no file so large: raise the limit of file sizes (ulimit -f)",
+    errno.EROFS: "is read-only: make it writable",
+}
+"""What a failed write says about the disk, and the cure."""
+
+
+class TrialEvent(Frozen):
+    """A trial was taken up (no field set), ended an epoch, ended, or could go no further for its disk."""
+
+    trial_id: str
+    epoch: EpochMetrics | None = None
+    outcome: TrialOutcome | None = None
+    disk: str | None = None
+    """One of `DISK_TROUBLES`: not the trial's fault, and any other one would meet it too."""
+    bucket: str | None = None
+    """In the same way, what is amiss with the object store, and the cure."""
+
+
+EVENTS: TypeAdapter[tuple[TrialEvent, ...]] = TypeAdapter(tuple[TrialEvent, ...])
+"""Several events in the order in which they happened."""

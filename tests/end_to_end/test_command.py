@@ -1,0 +1,381 @@
+"""The command as a user meets it: real processes, real Ray, real kills. Scale smoke, seconds a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import random
+import re
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orchestrator.plan.study_plan import make_plan, scale_named
+from orchestrator.store.opening import open_store
+from orchestrator.store.records import RunRecord
+from search_spaces.catalog import load_study
+from tests.support.command import ROOT, environment, results_table, start, sweep
+from trainables.runtime import trial_directory
+
+SMOKE = ("gss_grid", "--scale", "smoke", "--storage")
+TROUBLE = """from search_spaces.study import Study
+from trainables.config import GssConfig, TrialConfig
+from search_spaces.awd_lstm import awd_lstm
+
+def trials(corpus):
+    good = awd_lstm(corpus, GssConfig(c=0, k=2))
+    yield good
+    yield changed(good, seed=1, learning_rate=1e12)
+    yield changed(good, seed=2)
+    yield changed(good, seed=3, gradient_clip_norm=0.2)
+
+def changed(config, seed, **training):
+    return config.model_copy(update={"seed": seed, "training": config.training.model_copy(update=training)})
+
+STUDY = Study(name="trouble", trials=trials, label=lambda config: f"seed {config.seed}")
+"""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The storage of one smoke sweep that nobody disturbed."""
+    storage = tmp_path_factory.mktemp("undisturbed")
+    answer = sweep(*SMOKE, storage)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    (storage / "first.txt").write_text(answer.stdout)
+    return storage
+
+
+def test_the_first_run_says_what_it_does_and_what_came_out(undisturbed: Path) -> None:
+    out = (undisturbed / "first.txt").read_text()
+    for said in ("Scale smoke", "corpus pydocs", "4 trials: 4 to run, 0 already done", "Estimated time"):
+        assert said in out, said
+    for said in ("--scale paper", "http://127.0.0.1:", "get-auth-token", "[4/4]"):
+        assert said in out, said
+    for said in ("Pearson", "+0.48", "+0.53", "+0.24", "+0.21"):
+        assert said in out, said
+    report = Path(re.search(r"Report: (.*)", out)[1])  # type: ignore[index]
+    assert report.is_file()
+    rows = results_table(undisturbed)
+    assert [row["state"] for row in rows] == ["done"] * 4
+    assert all(float(row["test_perplexity"]) > 1 and int(row["press_rank"]) >= 1 for row in rows)
+
+
+def test_the_token_is_nowhere_in_the_output(undisturbed: Path) -> None:
+    token = (Path.home() / ".ray" / "auth_token").read_text().strip()
+    assert len(token) > 10
+    assert token not in (undisturbed / "first.txt").read_text()
+
+
+def test_typed_again_it_runs_nothing_and_reports_again(undisturbed: Path) -> None:
+    before = results_table(undisturbed)
+    report = next(undisturbed.glob("reports/*/report.html"))
+    report.unlink()
+    answer = sweep(*SMOKE, undisturbed)
+    assert answer.returncode == 0
+    assert "0 to run, 4 already done" in answer.stdout
+    assert "Ray dashboard" not in answer.stdout
+    assert report.is_file()
+    assert results_table(undisturbed) == before
+
+
+def test_killed_at_three_random_moments_it_ends_with_the_same_table(tmp_path: Path) -> None:
+    """Trials of a few seconds with a checkpoint to go on from; each kill hits a driver whose workers are training."""
+    longer = ("--set", "training.epochs=30", "--set", "training.epoch_tokens=8000")
+    undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
+    assert sweep(*SMOKE, undisturbed, *longer).returncode == 0
+    chance = random.Random()
+    for _ in range(3):
+        process = start(*SMOKE, disturbed, *longer)
+        while process.poll() is None and not _training(disturbed):
+            time.sleep(0.05)
+        time.sleep(chance.uniform(0, 5))
+        assert process.poll() is None, "the sweep ended before it could be killed"
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+    before = {path: path.stat().st_mtime_ns for path in disturbed.glob("trials/*/*/result.json")}
+    answer = sweep(*SMOKE, disturbed, *longer)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert results_table(disturbed) == results_table(undisturbed)
+    assert {path: path.stat().st_mtime_ns for path in before} == before, "a finished trial was trained again"
+    check = sweep("store", "check", "--storage", disturbed)
+    assert (check.returncode, check.stdout.strip()) == (0, "The store is sound.")
+
+
+def _training(storage: Path) -> bool:
+    """Whether some worker is at a trial that has no result yet."""
+    locks = storage.glob("trials/*/*/lock")
+    return any(_lock_holder(lock) is not None and not (lock.parent / "result.json").exists() for lock in locks)
+
+
+def test_ctrl_c_in_a_terminal_keeps_what_was_done_and_says_how_to_go_on(tmp_path: Path) -> None:
+    """A real terminal: the key goes to every process of the foreground group, Ray's included."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.chdir(ROOT)
+        arguments = [sys.executable, "sweep.py", *SMOKE, str(tmp_path), "--set", "training.epochs=400"]
+        os.execve(sys.executable, arguments, environment())
+    seen = _read_until(terminal, "validation perplexity", timeout_s=90)
+    os.write(terminal, b"\x03")
+    seen += _read_until(terminal, "to go on", timeout_s=30)
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 130, seen
+    assert "what was done is kept" in seen
+    assert "Traceback" not in seen
+    answer = sweep("status", "--storage", tmp_path, "--format", "csv")
+    assert "running" in answer.stdout.splitlines()[0]
+    assert ",0,0,4,0,0,0" in answer.stdout, answer.stdout
+
+
+def _read_until(terminal: int, wanted: str, timeout_s: float) -> str:
+    seen, deadline = "", time.monotonic() + timeout_s
+    while wanted not in seen and time.monotonic() < deadline:
+        if select.select([terminal], [], [], 0.2)[0]:
+            try:
+                seen += os.read(terminal, 65536).decode(errors="replace")
+            except OSError:
+                break
+    assert wanted in seen, seen[-2000:]
+    return seen
+
+
+def test_trials_that_diverge_raise_or_die_are_named_and_the_others_finish(tmp_path: Path) -> None:
+    study = tmp_path / "trouble.py"
+    study.write_text(TROUBLE)
+    storage = tmp_path / "results"
+    arguments = (study, "--scale", "quick", "--storage", storage, "--set", "training.epochs=2",
+                 "--set", "training.epoch_tokens=20000")  # fmt: skip
+    ids = _trial_ids(arguments)
+    in_the_way, victim = trial_directory(storage, ids["seed 2"]), ids["seed 3"]
+    in_the_way.parent.mkdir(parents=True)
+    in_the_way.write_text("a file where the trial's folder should be")
+    process = start(*arguments)
+    killed: set[int] = set()
+    while process.poll() is None:
+        holder = _lock_holder(trial_directory(storage, victim) / "lock")
+        if holder is not None and holder not in killed and len(killed) < 2:
+            os.kill(holder, signal.SIGKILL)
+            killed.add(holder)
+        time.sleep(0.05)
+    out, err = process.communicate()
+    assert len(killed) == 2, out + err
+    assert process.returncode == 1, out + err
+    assert "Traceback" not in out + err
+    rows = {row["name"]: row for row in results_table(storage, str(study))}
+    assert {name: row["state"] for name, row in rows.items()} == {
+        "seed 141": "done", "seed 1": "diverged", "seed 2": "failed", "seed 3": "failed"
+    }  # fmt: skip
+    assert "nats per token in epoch 1" in rows["seed 1"]["cause"]
+    assert "its process died" in rows["seed 3"]["cause"]
+    assert "FileExistsError" in rows["seed 2"]["cause"]
+    for name in ("seed 1", "seed 2", "seed 3"):
+        assert rows[name]["cause"] in out
+
+    assert f"python sweep.py retry {study} --scale quick --storage {storage} --set" in out
+
+    again = sweep(*arguments)
+    assert (again.returncode, "0 to run" in again.stdout) == (1, True)
+    in_the_way.unlink()
+    retried = sweep("retry", *arguments)
+    assert retried.returncode == 1
+    assert "3 to run, 1 already done" in retried.stdout
+    assert "trouble" in sweep("status", study, "--storage", storage).stdout
+    states = {row["name"]: row["state"] for row in results_table(storage, "trouble")}
+    assert states == {"seed 141": "done", "seed 1": "diverged", "seed 2": "done", "seed 3": "done"}
+
+
+def _trial_ids(arguments: tuple[str | Path, ...]) -> dict[str, str]:
+    answer = sweep(*arguments, "--dry-run", "--format", "csv")
+    lines = [line.split(",") for line in answer.stdout.splitlines()]
+    columns = lines[0]
+    return {line[columns.index("name")]: line[columns.index("trial_id")] for line in lines[1:]}
+
+
+def _lock_holder(path: Path) -> int | None:
+    """The process that holds the lock on a file, from /proc/locks."""
+    if not path.exists():
+        return None
+    inode = str(path.stat().st_ino)
+    for line in Path("/proc/locks").read_text().splitlines():
+        fields = line.split()
+        if "->" not in fields and fields[5].split(":")[-1] == inode:
+            return int(fields[4])
+    return None
+
+
+def test_results_come_in_four_formats(undisturbed: Path, tmp_path: Path) -> None:
+    import pyarrow.parquet
+
+    command = ("results", "gss_grid", "--storage", undisturbed, "--format")
+    shown = {form: sweep(*command, form) for form in ("table", "csv", "json")}
+    assert all(answer.returncode == 0 for answer in shown.values())
+    records = json.loads(shown["json"].stdout)
+    assert len(records) == 4
+    assert len(shown["csv"].stdout.splitlines()) == 5
+    assert all(record["name"] in shown["table"].stdout for record in records)
+    file = tmp_path / "results.parquet"
+    with file.open("wb") as stream:
+        subprocess.run(
+            [sys.executable, "sweep.py", "results", "gss_grid", "--storage", str(undisturbed), "--format", "parquet"],
+            cwd=ROOT, stdout=stream, check=True,
+        )  # fmt: skip
+    assert pyarrow.parquet.read_table(file).column("press_rank").to_pylist() == [r["press_rank"] for r in records]
+
+
+def test_a_variant_with_set_does_not_hide_the_plain_one(undisturbed: Path, tmp_path: Path) -> None:
+    storage = tmp_path / "copy"
+    shutil.copytree(undisturbed, storage)
+    assert sweep(*SMOKE, storage, "--set", "training.epochs=1").returncode == 0
+    plain = sweep("results", "gss_grid", "--storage", storage, "--format", "json")
+    other = sweep("results", "gss_grid", "--storage", storage, "--format", "json", "--set", "training.epochs=1")
+    assert {row["epochs"] for row in json.loads(plain.stdout)} == {2}
+    assert {row["epochs"] for row in json.loads(other.stdout)} == {1}
+    assert "--set" in plain.stderr
+
+
+def test_retry_runs_just_the_failed_ones(tmp_path: Path) -> None:
+    """A planned trial stays planned: retry is no second way to run everything."""
+    ids = list(_trial_ids((*SMOKE, tmp_path)).values())
+    with open_store(str(tmp_path / "results.db")) as store:
+        plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", None, {})
+        store.register(plan.key, [trial.planned() for trial in plan.trials])
+        run = RunRecord(code_version="-", packages={}, host="-", device="-", corpus_sha256="0" * 64)
+        store.fail(ids[1], cause="a cause", run_id=store.begin_run(run))
+    elsewhere = sweep("retry", "gss_grid", "--scale", "quick", "--storage", tmp_path)
+    assert "failed or diverged at scale smoke, corpus pydocs: name that one" in elsewhere.stdout
+    answer = sweep("retry", *SMOKE, tmp_path)
+    assert answer.returncode == 1
+    assert "1 to run" in answer.stdout
+    assert [row["state"] for row in results_table(tmp_path)] == ["planned", "done", "planned", "planned"]
+
+
+def test_retry_where_nothing_failed_changes_nothing(undisturbed: Path, tmp_path: Path) -> None:
+    before = sweep("status", "--storage", undisturbed, "--format", "csv").stdout
+    answer = sweep("retry", "gss_grid", "--scale", "quick", "--storage", undisturbed)
+    assert (answer.returncode, "nothing to retry" in answer.stdout) == (0, True)
+    assert sweep("status", "--storage", undisturbed, "--format", "csv").stdout == before
+    empty = sweep("retry", *SMOKE, tmp_path)
+    assert (empty.returncode, empty.stderr.startswith("error: ")) == (2, True)
+
+
+def test_a_plan_without_results_does_not_hide_those_there_are(undisturbed: Path, tmp_path: Path) -> None:
+    storage = tmp_path / "copy"
+    shutil.copytree(undisturbed, storage)
+    with open_store(str(storage / "results.db")) as store:
+        plan = make_plan(load_study("gss_grid"), scale_named("paper"), "ptb", None, {})
+        store.register(plan.key, [trial.planned() for trial in plan.trials])
+    assert [row["state"] for row in results_table(storage)] == ["done"] * 4
+
+
+def test_report_can_go_to_another_folder(undisturbed: Path, tmp_path: Path) -> None:
+    answer = sweep("report", "gss_grid", "--storage", undisturbed, "--out", tmp_path / "there")
+    assert answer.returncode == 0
+    assert (tmp_path / "there" / "report.html").is_file()
+
+
+def test_report_all_writes_every_report_of_the_store(undisturbed: Path, tmp_path: Path) -> None:
+    storage = tmp_path / "results"
+    shutil.copytree(undisturbed, storage)
+    written = sorted((storage / "reports").glob("*/report.html"))
+    for page in written:
+        page.unlink()
+    answer = sweep("report", "all", "--storage", storage)
+    assert answer.returncode == 0, answer.stderr
+    assert sorted((storage / "reports").glob("*/report.html")) == written
+    assert f"All reports: {storage}/reports/index.html" in answer.stdout
+
+
+def test_rank_measures_a_saved_matrix(tmp_path: Path) -> None:
+    numbers = np.random.default_rng(0)
+    np.save(tmp_path / "low.npy", numbers.normal(size=(200, 7)) @ numbers.normal(size=(7, 90)))
+    answer = sweep("rank", tmp_path / "low.npy", "--format", "csv")
+    assert answer.returncode == 0, answer.stderr
+    assert "press_rank,7" in answer.stdout
+
+
+SHARED = ROOT.parent / "shared" / "data"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("gss_gird",), "did you mean gss_grid"),
+        (("gss_grid", "--scale", "quikc"), "did you mean quick"),
+        (("gss_grid", "--corpus", "ptp", "--dry-run"), "did you mean ptb"),
+        (("gss_grid", "--set", "training.epoch=3"), "did you mean training.epochs"),
+        (("gss_grid", "--set", "training.epochs=0"), "training.epochs"),
+        (("gss_grid", "--corpus", "{tmp}/partial"), "valid.txt is missing"),
+        (("gss_grid", "--corpus", "ptb", "--data-dir", "{tmp}/wrong"), "train.txt"),
+        (("gss_grid", "--scale", "smoke", "--corpus", "{tmp}/short", "--storage", "{tmp}/r"), "needs at least"),
+        (("gss_grid", "--scale", "smoke", "--store", "{tmp}/newer.db", "--storage", "{tmp}/r"), "newer"),
+        (("gss_grid", "--scale", "smoke", "--store", "mysql://here/db", "--storage", "{tmp}/r"), "mysql"),
+        (("gss_grid", "--scale", "smoke", "--address", "127.0.0.1:1", "--storage", "{tmp}/r"), "127.0.0.1:1"),
+        (("gss_grid", "--scale", "smoke", "--gpus-per-trial", "64", "--storage", "{tmp}/r"), "64"),
+        (("gss_grid", "--scale", "smoke", "--storage", "/proc/nothing"), "--storage"),
+        (("rank", "{tmp}/nan.npy"), "row 3"),
+        (("rank", "{tmp}/absent.npy"), "cannot be opened"),
+        (("rank", "{tmp}/low.npy", "--eps", "float64"), "qr"),
+        (("status", "--storage", "{tmp}/nowhere"), "nowhere"),
+        (("results", "gss_grid", "--storage", "{tmp}/nowhere"), "nowhere"),
+        (("gss_grid", "--dry-run", "--gpus-per-trial", "1.5"), "at most 1"),
+        (("gss_grid", "--dry-run", "--gpus-per-trial", "1.5", "--format", "json"), "at most 1"),
+        (("report", "all", "--out", "{tmp}/there"), "--out is the folder of one report"),
+        (("gss_grid", "--dry-run", "--format", "yaml"), "table, csv, json"),
+        (("gss_grid", "--format", "json"), "--dry-run"),
+        (("gss_grid", "--scale", "smoke", "--gpus-per-trial", "nan", "--storage", "{tmp}/r"), "gpus-per-trial"),
+        (("statsu",), "did you mean status"),
+        (("corpus", "check", "ptb", "--data-dir", "{tmp}/wrong"), "train.txt"),
+        (("gss_grid", "--search", "tpe"), "gss_grid tunes nothing"),
+        (("gss_grid", "--budget", "3"), "gss_grid tunes nothing"),
+        (("fair_capacity", "--search", "gird"), "did you mean grid"),
+        (("fair_capacity", "--search", "best"), "tpe, random, grid"),
+        (("fair_capacity", "--budget", "0"), "from 1 to its 2,940 cells; got 0"),
+        (("fair_capacity", "--budget", "2941"), "from 1 to its 2,940 cells; got 2941"),
+        (("fair_capacity", "--budget", "3", "--search", "grid"), "no --budget"),
+        (("fair_capacity", "--set", "model.dropout_hidden=0.1"), "which this study tunes"),
+        (("fair_capacity", "--set", "output_layer.mixtures=3"), "2 of 3 trials, such as one of output layer softmax"),
+    ],
+)  # fmt: skip
+def test_bad_input_gets_one_clear_sentence(tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    _bad_inputs(tmp_path)
+    answer = sweep(*(argument.format(tmp=tmp_path) for argument in arguments), cwd=ROOT)
+    assert answer.returncode == 2, answer.stdout + answer.stderr
+    last = answer.stderr.strip().splitlines()[-1]
+    assert last.startswith("error: ")
+    assert sentence in last
+    assert "Traceback" not in answer.stdout + answer.stderr
+
+
+def _bad_inputs(folder: Path) -> None:
+    import sqlite3
+
+    (folder / "partial").mkdir()
+    (folder / "partial" / "train.txt").write_text("a b c\n" * 100)
+    (folder / "wrong" / "ptb").mkdir(parents=True)
+    (folder / "short").mkdir()
+    for split in ("train", "valid", "test"):
+        (folder / "wrong" / "ptb" / f"{split}.txt").write_text("not the penn treebank\n" * 50)
+        (folder / "short" / f"{split}.txt").write_text("a b c\n")
+    with sqlite3.connect(folder / "newer.db") as database:
+        database.execute("create table alembic_version (version_num varchar(32) not null)")
+        database.execute("insert into alembic_version values ('9999_from_the_future')")
+    matrix = np.ones((10, 4))
+    np.save(folder / "low.npy", matrix)
+    matrix[3, 2] = np.nan
+    np.save(folder / "nan.npy", matrix)
+
+
+@pytest.mark.skipif(not (SHARED / "ptb" / "train.txt").is_file(), reason="needs ../shared/data, which is not here")
+def test_the_penn_treebank_runs_from_a_data_folder(tmp_path: Path) -> None:
+    answer = sweep(*SMOKE, tmp_path, "--corpus", "ptb", "--data-dir", SHARED)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "corpus ptb" in answer.stdout
+    assert {row["corpus.name"] for row in results_table(tmp_path)} == {"ptb"}

@@ -1,0 +1,119 @@
+"""An output layer of the user's own, exactly as the README shows it."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import ROOT, environment, results_table, sweep
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with the two files of the README."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    for name in ("my_layer.py", "my_layer_study.py"):
+        (text,) = (block for block in blocks if block.startswith(f'"""{name}'))
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def run_alone(config: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "trainables", str(config), "--directory", str(folder / "alone"), *arguments],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_the_layer_of_the_readme_runs_in_a_sweep_and_alone(folder: Path) -> None:
+    layer = folder / "my_layer.py"
+    assert len(layer.read_text().splitlines()) < 30
+    study, storage = folder / "my_layer_study.py", folder / "results"
+    answer = sweep(study, "--scale", "smoke", "--storage", storage)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    rows = results_table(storage, str(study))
+    assert [row["name"] for row in rows] == [f"WaveSoftmax a={a} seed=141" for a in (0.1, 0.3, 0.5)]
+    assert {row["state"] for row in rows} == {"done"}
+    assert len({row["test_perplexity"] for row in rows}) == 3
+    assert "3 trials: 0 to run, 3 already done" in sweep(study, "--scale", "smoke", "--storage", storage).stdout
+
+    plan = json.loads(sweep(study, "--scale", "smoke", "--dry-run", "--format", "json").stdout)
+    config = folder / "config.json"
+    config.write_text(json.dumps(plan[0]))
+    outcome = json.loads(run_alone(config, folder, "--layers", str(layer)).stdout)
+    assert outcome["measurements"]["perplexity@1"]["test_perplexity"] == pytest.approx(
+        float(rows[0]["test_perplexity"])
+    )
+    assert outcome["measurements"]["training@1"]["parameters"] == plan[0]["parameters"]
+
+
+def test_a_changed_layer_makes_other_trials(folder: Path) -> None:
+    dry = (folder / "my_layer_study.py", "--scale", "smoke", "--dry-run", "--format", "json")
+    before = {trial["trial_id"] for trial in json.loads(sweep(*dry).stdout)}
+    layer = folder / "my_layer.py"
+    layer.write_text(layer.read_text().replace("torch.tanh", "torch.sigmoid"))
+    after = {trial["trial_id"] for trial in json.loads(sweep(*dry).stdout)}
+    assert len(before) == len(after) == 3
+    assert not before & after
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ((), "this process was given none"),
+        (("--layers", "nowhere.py"), "cannot be read"),
+        (("--layers", "tests/support/output_layer_formulas.py"), "was given formulas.py"),
+    ],
+)
+def test_a_layer_whose_file_is_not_named_is_never_run(folder: Path, arguments: tuple[str, ...], sentence: str) -> None:
+    plan = sweep(folder / "my_layer_study.py", "--scale", "smoke", "--dry-run", "--format", "json")
+    config = folder / "config.json"
+    config.write_text(json.dumps(json.loads(plan.stdout)[0]))
+    answer = run_alone(config, folder, *arguments)
+    assert answer.returncode == 2, answer.stderr
+    assert sentence in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_a_layer_that_cannot_be_made_fails_with_its_reason(folder: Path) -> None:
+    study = folder / "my_layer_study.py"
+    study.write_text(study.read_text().replace("a=a", "b=a"))
+    answer = sweep(study, "--scale", "smoke", "--dry-run")
+    assert answer.returncode == 2, answer.stdout + answer.stderr
+    assert "WaveSoftmax cannot be made with the settings {'b': 0.1}" in answer.stderr
+
+
+def test_a_layer_that_fails_in_training_is_named_with_its_line(folder: Path) -> None:
+    layer = folder / "my_layer.py"
+    text = layer.read_text().replace("return logits + self.a * torch.tanh(logits)", "return logits[:, :3].view(7, -1)")
+    layer.write_text(text)
+    line = 1 + text[: text.index("view(7")].count("\n")
+    study = (folder / "my_layer_study.py", "--scale", "smoke", "--storage", folder / "results")
+    ran = sweep(*study)
+    assert ran.returncode == 1, ran.stderr
+    assert f"(my_layer.py, line {line})" in ran.stdout
+    config = folder / "config.json"
+    config.write_text(sweep(*study, "--dry-run", "--format", "json").stdout)
+    many = run_alone(config, folder, "--layers", str(layer))
+    assert "is a list of 3 trials" in many.stderr
+    config.write_text(json.dumps(json.loads(config.read_text())[:1]))
+    alone = run_alone(config, folder, "--layers", str(layer))
+    assert alone.returncode == many.returncode == 2
+    assert f"(my_layer.py, line {line})" in alone.stderr
+    assert "Traceback" not in alone.stderr
+
+
+def test_a_layer_without_a_map_of_its_own_needs_equal_widths(folder: Path) -> None:
+    answer = sweep(folder / "my_layer_study.py", "--scale", "smoke", "--dry-run", "--set", "model.context_width=7")
+    assert answer.returncode == 2, answer.stdout
+    assert "here they have 7 and" in answer.stderr

@@ -1,0 +1,166 @@
+"""Measurements that a study got later, as a user meets them: the same command, nothing trained, nothing done twice."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import results_table, sweep
+
+STUDY = """from search_spaces.awd_lstm import awd_lstm
+from search_spaces.study import Study
+from trainables.config import GssConfig
+
+def trials(corpus):
+    for k in (1.5, 2.0, 2.5):
+        yield awd_lstm(corpus, GssConfig(c=0.0, k=k), seed=1)
+
+def label(config):
+    return f"k={config.output_layer.k}"
+
+STUDY = Study(name="tops", trials=trials, measurements=(MEASUREMENTS), label=label)
+"""
+TRAINED = '"perplexity@1",'
+LATER = '"perplexity@1", "top_k@1", "spectrum@1"'
+
+
+def write_study(folder: Path, measurements: str) -> Path:
+    path = folder / "tops.py"
+    path.write_text(STUDY.replace("MEASUREMENTS", measurements))
+    return path
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the storage of a study that measured perplexity alone."""
+    folder = tmp_path_factory.mktemp("trained")
+    answer = sweep(write_study(folder, TRAINED), "--scale", "smoke", "--storage", folder / "results")
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    return folder
+
+
+@pytest.fixture
+def folder(trained: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(trained, tmp_path / "copy"))
+
+
+def test_the_same_command_takes_what_is_lacking_once_and_it_equals_that_of_the_trials_end(folder: Path) -> None:
+    study, storage = write_study(folder, LATER), folder / "results"
+    kept = {path: path.stat().st_mtime_ns for path in storage.glob("trials/*/*/kept.safetensors")}
+    answer = sweep(study, "--scale", "smoke", "--storage", storage)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    said = "3 trials: 0 to run, 3 already done, 3 of them to be measured again for: top_k@1, spectrum@1."
+    assert said in answer.stdout
+    assert "[3/3]" in answer.stdout
+    assert len(kept) == 3
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept, "a trial was trained again"
+    again = sweep(study, "--scale", "smoke", "--storage", storage)
+    assert again.returncode == 0
+    assert "3 trials: 0 to run, 3 already done." in again.stdout
+    assert "Ray dashboard" not in again.stdout
+    at_once = folder / "at once"
+    assert sweep(study, "--scale", "smoke", "--storage", at_once).returncode == 0
+    assert results_table(storage, "tops") == results_table(at_once, "tops")
+    assert json.loads(results_table(storage, "tops")[0]["top_k even 18"])["top"]
+    assert sweep("store", "check", "--storage", storage).stdout.strip() == "The store is sound."
+
+
+def test_a_trial_without_its_weights_is_named_and_the_others_go_on(folder: Path) -> None:
+    study, storage = write_study(folder, LATER), folder / "results"
+    table = results_table(storage, "tops")
+    lost, damaged = (next(storage.glob(f"trials/*/{row['trial_id']}")) for row in table[:2])
+    shutil.rmtree(lost)
+    (damaged / "kept.safetensors").write_bytes(b"nothing")
+    for expected in (3, 2):
+        answer = sweep(study, "--scale", "smoke", "--storage", storage)
+        assert answer.returncode == 1, answer.stdout + answer.stderr
+        cause = f"a later measurement needs the weights that the trial kept, and {lost}/kept.safetensors is missing"
+        assert f"not measured: k=1.5: {cause}" in answer.stdout
+        assert "not measured: k=2.0: " in answer.stdout
+        assert "not measured: k=2.5" not in answer.stdout
+        assert f"{expected} of them to be measured again" in answer.stdout
+    rows = results_table(storage, "tops")
+    assert [row["state"] for row in rows] == ["done"] * 3
+    assert [bool(row["top_k even 1"]) for row in rows] == [False, False, True]
+
+
+def test_a_result_left_as_a_file_is_recorded_without_ray(folder: Path) -> None:
+    """As after a driver that died between the worker's file and the store: the files of a run, the store before it."""
+    study, storage = write_study(folder, LATER), folder / "results"
+    before = folder / "before.db"
+    shutil.copy(storage / "results.db", before)
+    assert sweep(study, "--scale", "smoke", "--storage", storage).returncode == 0
+    expected = results_table(storage, "tops")
+    for name in ("results.db-wal", "results.db-shm"):
+        (storage / name).unlink(missing_ok=True)
+    shutil.copy(before, storage / "results.db")
+    answer = sweep(study, "--scale", "smoke", "--storage", storage)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "Recorded 6 measurements that an earlier run had left as files." in answer.stdout
+    assert "Ray dashboard" not in answer.stdout
+    assert results_table(storage, "tops") == expected
+
+
+def test_contexts_and_benchmarks_of_ones_own_make_variants(folder: Path) -> None:
+    study, storage = write_study(folder, '"perplexity@1", "top_k@1", "word_similarity@1"'), folder / "results"
+    contexts, benchmarks = folder / "mine.json", folder / "sims"
+    contexts.write_text('[{"last_token_index": 300, "group": "mine", "number": 7}]')
+    benchmarks.mkdir()
+    (benchmarks / "EN-SMALL.txt").write_text("the a 3\nis are 9\nif or 1\nin of 2\n")
+    own = ("--contexts", contexts, "--benchmarks", benchmarks)
+    answer = sweep(study, "--scale", "smoke", "--storage", storage, *own)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "0 to run, 3 already done, 3 of them to be measured again for: top_k-" in answer.stdout
+    status = json.loads(sweep("status", "tops", "--storage", storage, "--format", "json").stdout)
+    (overrides,) = (json.loads(row["overrides"]) for row in status if row["overrides"])
+    name, tag = overrides["--contexts"].split()
+    assert (name, overrides["--benchmarks"].split()[0]) == ("mine.json", "sims")
+    chosen = ("--set", f"--contexts={name} {tag}", "--set", f"--benchmarks={overrides['--benchmarks']}")
+    shown = sweep("results", "tops", "--storage", storage, "--format", "json", *chosen)
+    assert shown.returncode == 0, shown.stderr
+    first = json.loads(shown.stdout)[0]
+    assert json.loads(first[f"top_k-{tag} mine 7"])["rank"] >= 1
+    similarity = f"similarity-{overrides['--benchmarks'].split()[1]}"
+    assert -1 <= first[f"{similarity} SMALL"] <= 1
+    assert first[f"{similarity} pairs SMALL"] == 4
+
+
+@pytest.mark.parametrize(
+    ("option", "content", "sentence"),
+    [
+        ("--contexts", '[{"last_token_index": 9999999}]', "its last_token_index is at most"),
+        ("--contexts", '[{"last_token_index": 5, "next_token": "xyzzy"}]', "says that 'xyzzy' follows token 5"),
+        ("--contexts", "[]", "empty list"),
+        ("--benchmarks", "", "has none: check the path"),
+    ],
+)
+def test_what_does_not_fit_is_one_sentence_before_anything_is_measured(
+    folder: Path, option: str, content: str, sentence: str
+) -> None:
+    study = write_study(folder, '"perplexity@1", "top_k@1", "word_similarity@1"')
+    given = folder / "given.json"
+    given.write_text(content)
+    benchmarks = folder / "sims"
+    benchmarks.mkdir()
+    (benchmarks / "A.txt").write_text("the a 3\n")
+    own = ("--benchmarks", folder / "results" / "trials") if option == "--benchmarks" else ("--contexts", given)
+    # The other one is given too, so that nothing has to be downloaded.
+    other = () if option == "--benchmarks" else ("--benchmarks", benchmarks)
+    answer = sweep(study, "--scale", "smoke", "--storage", folder / "results", *own, *other)
+    assert answer.returncode == 2, answer.stdout
+    assert sentence in answer.stderr
+    assert "Traceback" not in answer.stderr
+    assert "Ray dashboard" not in answer.stdout
+
+
+def test_a_study_that_does_not_ask_for_the_measurement_refuses_the_option(folder: Path) -> None:
+    study, contexts = write_study(folder, TRAINED), folder / "mine.json"
+    contexts.write_text('[{"last_token_index": 300}]')
+    for command in ((), ("retry",)):
+        answer = sweep(*command, study, "--scale", "smoke", "--storage", folder / "results", "--contexts", contexts)
+        assert answer.returncode == 2
+        assert "--contexts is for studies that measure top_k@1, and tops measures perplexity@1" in answer.stderr

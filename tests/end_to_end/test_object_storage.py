@@ -1,0 +1,197 @@
+"""A sweep whose trials, corpus and reports lie in an object store: real server, real Ray, real kills."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support import s3_worker_program
+from tests.support.command import ROOT, results_table, start, sweep
+from tests.support.object_store import ObjectStore, object_store
+from trainables.trial.trial_run import run_trial
+from trainables.trial_folder.outcome import TrialOutcome
+
+STUDY = """from search_spaces.gss_grid import STUDY as GRID
+from search_spaces.study import Study
+
+STUDY = Study(name="later", trials=GRID.trials, corner=GRID.corner, measurements=(*GRID.measurements, "top_k@1"))
+"""
+LONGER = ("--set", "training.epochs=15", "--set", "training.epoch_tokens=8000")
+"""Trials of some seconds."""
+AWAY_S = 10
+"""Longer than a trial may take, and than the client tries a single request."""
+WAIT_S = 200
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with object_store(tmp_path_factory.mktemp("s3")) as started, pytest.MonkeyPatch.context() as patch:
+        for name, value in started.environment.items():
+            patch.setenv(name, value)
+        corpus = ROOT / "README.md"
+        for split in ("train", "valid", "test"):
+            text = corpus.read_text(encoding="utf-8") * 3
+            started.client.put_object(Bucket=started.bucket, Key=f"data/readme/{split}.txt", Body=text.encode())
+        yield started
+
+
+def wiped(store: ObjectStore) -> None:
+    """This machine is another one from here on: it has no copy of anything."""
+    shutil.rmtree(store.environment["XDG_CACHE_HOME"], ignore_errors=True)
+
+
+def test_killed_and_cut_off_a_sweep_ends_with_the_table_of_one_in_a_folder(store: ObjectStore, tmp_path: Path) -> None:
+    data = ("--corpus", "readme", "--data-dir", f"s3://{store.bucket}/data")
+    undisturbed = tmp_path / "undisturbed"
+    answer = sweep("gss_grid", "--scale", "smoke", "--storage", undisturbed, *data, *LONGER)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+
+    place = ("--storage", f"s3://{store.bucket}/runs", "--store", tmp_path / "results.db")
+    command = ("gss_grid", "--scale", "smoke", *place, *data, *LONGER)
+    killed = start(*command)
+    _wait_for(store, "runs/trials", "result.json", killed)
+    os.kill(killed.pid, signal.SIGKILL)
+    killed.communicate()
+    ended, owners = _objects(store, "result.json"), _objects(store, "owner")
+    assert 1 <= len(ended) < 4
+    wiped(store)
+
+    cut_off = start(*command)
+    deadline_s = time.monotonic() + WAIT_S
+    while _objects(store, "owner") == owners:
+        assert cut_off.poll() is None, cut_off.communicate()
+        assert time.monotonic() < deadline_s
+        time.sleep(0.1)
+    store.off()
+    time.sleep(AWAY_S)
+    assert cut_off.poll() is None, cut_off.communicate()
+    store.on()
+    out, err = cut_off.communicate(timeout=WAIT_S)
+    assert cut_off.returncode == 0, out + err
+    assert ended.items() <= _objects(store, "result.json").items(), "a finished trial was trained again"
+    table = _table(tmp_path / "results.db", "gss_grid")
+    assert table == results_table(undisturbed)
+    assert {row["state"] for row in table} == {"done"}
+    assert f"The same report: s3://{store.bucket}/runs/reports/gss_grid-smoke-readme" in out
+    reports = {key.rpartition("/")[2] for key in store.keys("runs/reports")}
+    assert {"report.html", "index.html", "trials.csv"} <= reports
+
+    wiped(store)
+    (tmp_path / "later.py").write_text(STUDY)
+    later = sweep(tmp_path / "later.py", "--scale", "smoke", *place, *data, *LONGER)
+    assert later.returncode == 0, later.stdout + later.stderr
+    assert "0 to run, 4 already done, 4 of them to be measured again for: top_k@1" in later.stdout
+    assert all(row["top_k even 1"] for row in _table(tmp_path / "results.db", "later"))
+    assert store.secret not in out + err + later.stdout + later.stderr
+    assert store.secret.encode() not in (tmp_path / "results.db").read_bytes()
+
+
+def _objects(store: ObjectStore, name: str) -> dict[str, str]:
+    """The trials' objects of this name, with their ETags."""
+    return {key: tag for key, tag in store.keys("runs/trials").items() if key.endswith(f"/{name}")}
+
+
+def _wait_for(store: ObjectStore, prefix: str, name: str, process: subprocess.Popen[str]) -> None:
+    deadline_s = time.monotonic() + WAIT_S
+    while not any(f"/{name}" in key for key in store.keys(prefix)):
+        assert process.poll() is None, process.communicate()
+        assert time.monotonic() < deadline_s
+        time.sleep(0.1)
+
+
+def _table(database: Path, study: str) -> list[dict[str, str]]:
+    return results_table(database.parent, study)
+
+
+def test_a_killed_trial_goes_on_from_the_bucket_on_another_machine(store: ObjectStore, tmp_path: Path) -> None:
+    url = f"s3://{store.bucket}/killed"
+    config = s3_worker_program.config()
+    worker = _worker(url)
+    _wait_for(store, "killed/trials", "checkpoint-", worker)
+    worker.kill()
+    worker.communicate()
+    assert not any(key.endswith("/result.json") for key in store.keys("killed"))
+    wiped(store)
+
+    out, err = _worker(url).communicate(timeout=WAIT_S)
+    *epochs, outcome = out.splitlines()
+    assert int(epochs[0]) > 1, f"trained from the start: {err}"
+    expected = run_trial(
+        config,
+        directory=tmp_path / "here",
+        runtime=s3_worker_program.RUNTIME,
+        measurements=s3_worker_program.MEASUREMENTS,
+    )
+    assert _lasting(TrialOutcome.model_validate_json(outcome)) == _lasting(expected)
+    names = {key.rpartition("/")[2] for key in store.keys("killed/trials")}
+    assert names == {"owner", "result.json", "spectrum.npy", "kept.safetensors"}
+
+
+def _worker(url: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", s3_worker_program.__name__, url],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _lasting(outcome: TrialOutcome) -> list[object]:
+    """What a repetition does not change."""
+    losses: list[object] = [(epoch.epoch, epoch.train_loss, epoch.valid_loss) for epoch in outcome.epochs]
+    return [*losses, *(outcome.measurements[name] for name in s3_worker_program.MEASUREMENTS)]
+
+
+@pytest.mark.parametrize(
+    ("place", "environment", "sentence"),
+    [
+        (("--storage", "s3://no-such-bucket/x", "--store", "{db}"), {}, "there is no bucket no-such-bucket"),
+        (("--storage", "s3://no-such-bucket/x"), {}, "name one with --store"),
+        (("--storage", "gs://bucket/x", "--store", "{db}"), {}, "--storage takes a folder or s3://BUCKET/PREFIX"),
+        (("--storage", "s3://key:hidden-key@bucket/x", "--store", "{db}"), {}, "leave keys out of it"),
+        (
+            ("--storage", "{here}", "--data-dir", "s3://no-such-bucket", "--corpus", "mine"),
+            {},
+            "no bucket no-such-buck",
+        ),
+        (
+            ("--storage", "{url}", "--store", "{db}"),
+            {"AWS_SECRET_ACCESS_KEY": "hidden-key"},
+            "refuses these credential",
+        ),
+        (
+            ("--storage", "{url}", "--store", "{db}"),
+            {"AWS_ENDPOINT_URL": "http://127.0.0.1:1"},
+            "see that the store run",
+        ),
+        (("--storage", "{url}", "--store", "{db}"), {"PYTHONPATH": "{here}"}, "pip install '.[s3]'"),
+    ],
+)
+def test_bad_places_are_one_sentence(
+    store: ObjectStore,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    place: tuple[str, ...],
+    environment: dict[str, str],
+    sentence: str,
+) -> None:
+    (tmp_path / "s3fs.py").write_text("raise ImportError('as where it is not installed')")
+    known = {"here": tmp_path, "db": tmp_path / "r.db", "url": f"s3://{store.bucket}/x"}
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value.format(**known))
+    answer = sweep("gss_grid", "--scale", "smoke", *(word.format(**known) for word in place))
+    assert answer.returncode == 2, answer.stdout + answer.stderr
+    (line,) = answer.stderr.strip().splitlines()
+    assert line.startswith("error: ")
+    assert sentence in line
+    assert store.secret not in line
+    assert "hidden-key" not in line

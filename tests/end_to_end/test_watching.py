@@ -1,0 +1,180 @@
+"""A running sweep as Ray's dashboard, a real Prometheus and the Grafana file see it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import socket
+import subprocess
+import time
+import urllib.error
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.store.opening import open_store
+from tests.support.browser import EXECUTABLE, Browser
+from tests.support.command import ROOT
+from tests.support.watched_sweep import TRIAL, get_json, running_sweep, token, wait_for
+
+PROMETHEUS = shutil.which("prometheus")
+GRAFANA = json.loads((ROOT / "docker" / "grafana-dashboard.json").read_text())
+EXPRESSIONS = [target["expr"] for panel in GRAFANA["panels"] for target in panel["targets"]]
+
+
+@pytest.fixture(scope="module")
+def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sweep")
+
+
+@pytest.fixture(scope="module")
+def dashboard(storage: Path) -> Iterator[str]:
+    with running_sweep(storage) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def prometheus(dashboard: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A Prometheus with docker/prometheus.yml, but for the dashboard's port and its own haste."""
+    if PROMETHEUS is None:
+        pytest.skip("no Prometheus on this machine")
+    folder = tmp_path_factory.mktemp("prometheus")
+    config = (ROOT / "docker" / "prometheus.yml").read_text()
+    assert "http://127.0.0.1:8265/" in config
+    config = config.replace("http://127.0.0.1:8265", dashboard).replace("interval: 10s", "interval: 1s")
+    (folder / "prometheus.yml").write_text(config)
+    (folder / "ray_auth_token").write_text(token())
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(
+        [
+            PROMETHEUS,
+            f"--config.file={folder}/prometheus.yml",
+            f"--storage.tsdb.path={folder}/data",
+            f"--web.listen-address=127.0.0.1:{port}",
+        ],
+        stdout=subprocess.DEVNULL,
+        stderr=(folder / "log.txt").open("w"),
+    )
+    try:
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        process.kill()
+        process.wait(timeout=20)
+
+
+def query(prometheus: str, expression: str) -> list[dict[str, Any]]:
+    """What Prometheus has for it now; nothing while it starts."""
+    try:
+        return list(get_json(f"{prometheus}/api/v1/query", query=expression)["data"]["result"])
+    except (ConnectionError, urllib.error.URLError):
+        return []
+
+
+def chosen(prometheus: str) -> dict[str, str]:
+    """The values of the dashboard's variables, every one of them chosen, as Grafana's "All" does without `allValue`."""
+    values = {}
+    for variable in GRAFANA["templating"]["list"]:
+        if variable["type"] == "query":
+            metric, label = re.fullmatch(r"label_values\((\w+), (\w+)\)", variable["query"]["query"]).groups()  # type: ignore[union-attr]
+            found = get_json(f"{prometheus}/api/v1/label/{label}/values", **{"match[]": metric})["data"]
+            values[variable["name"]] = "(" + "|".join(map(re.escape, found)) + ")" if len(found) > 1 else found[0]
+    return values
+
+
+@pytest.mark.timeout(240)
+def test_every_query_of_the_grafana_file_returns_data(prometheus: str) -> None:
+    wait_for(lambda: query(prometheus, "ray_sweep_trial_tokens_per_second"), timeout_s=120, what="a first metric")
+    variables = chosen(prometheus)
+    assert variables == {"study": "gss_grid", "scale": "smoke", "corpus": "pydocs"}
+    missing = {re.sub(r"\$(\w+)", lambda match: variables[match[1]], expression) for expression in EXPRESSIONS}
+    assert len(missing) >= 8
+    deadline_s = time.monotonic() + 60
+    while missing and time.monotonic() < deadline_s:
+        missing = {expression for expression in missing if not query(prometheus, expression)}
+        time.sleep(0.5)
+    assert missing == set()
+
+
+@pytest.mark.timeout(240)
+def test_running_trials_have_series_with_their_names_and_states_are_counted(prometheus: str) -> None:
+    running = wait_for(
+        lambda: query(prometheus, "ray_sweep_trial_validation_perplexity"), timeout_s=120, what="a first metric"
+    )
+    assert 1 <= len(running) <= 2
+    assert all(TRIAL.fullmatch(series["metric"]["trial"]) for series in running)
+    states = {series["metric"]["state"]: int(series["value"][1]) for series in query(prometheus, "ray_sweep_trials")}
+    assert sum(states.values()) == 4
+    assert states["running"] >= len(running)
+
+
+def perplexities(prometheus: str) -> set[str]:
+    """The names of the trials that have a perplexity now."""
+    return {series["metric"]["trial"] for series in query(prometheus, "ray_sweep_trial_validation_perplexity")}
+
+
+@pytest.mark.timeout(240)
+def test_the_series_of_a_trial_that_was_stopped_ends(prometheus: str, storage: Path) -> None:
+    before = wait_for(lambda: perplexities(prometheus), timeout_s=120, what="a first metric")
+    stopped = min(before)
+    with open_store(str(storage / "results.db")) as store:
+        (study,) = store.studies()
+        (trial_id,) = (row.trial_id for row in store.trials(study.key) if row.name == stopped)
+        store.ask_to_stop(trial_id)
+    wait_for(lambda: stopped not in perplexities(prometheus), timeout_s=60, what="the end of its series")
+    after = wait_for(lambda: perplexities(prometheus) - before, timeout_s=60, what="a metric of the next trial")
+    assert stopped not in after
+
+
+@pytest.mark.usefixtures("dashboard")
+def test_no_process_looks_for_a_log_that_nobody_asked_for(storage: Path) -> None:
+    with open_store(str(storage / "results.db")) as store:
+        wait_for(lambda: store.studies()[0].counts["running"], timeout_s=60, what="a running trial")
+    assert sorted(path.name for path in storage.glob("looked for *")) == []
+
+
+def test_service_discovery_asks_for_the_token(dashboard: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tests.support.watched_sweep.token", lambda: "wrong")
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        get_json(f"{dashboard}/api/prometheus/sd")
+
+
+LOGIN = "document.querySelector('[role=dialog]')"
+
+
+def two_names(text: str) -> set[str]:
+    """The names of trials in a text, once there are two."""
+    found = set(TRIAL.findall(text))
+    return found if len(found) == 2 else set()
+
+
+def text_of(browser: Browser) -> str:
+    return str(browser.evaluate("document.body.innerText"))
+
+
+@pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine")
+@pytest.mark.timeout(240)
+def test_the_dashboard_tells_the_trials_apart(dashboard: str, tmp_path: Path) -> None:
+    with Browser(tmp_path / "profile") as browser:
+        browser.open(f"{dashboard}/#/cluster", width=1700)
+        wait_for(lambda: browser.evaluate(f"{LOGIN} !== null"), timeout_s=60, what="the login")
+        assert not TRIAL.search(text_of(browser))
+        browser.evaluate(f"{LOGIN}.querySelector('input').focus()")
+        browser.call("Input.insertText", text=token())
+        submit = f"[...{LOGIN}.querySelectorAll('button')].find(button => button.textContent === 'Submit')"
+        wait_for(lambda: not browser.evaluate(f"{submit}.disabled"), timeout_s=10, what="a button that takes the token")
+        browser.events.clear()
+        browser.evaluate(f"{submit}.click()")
+        browser.wait_for_load()
+        names = wait_for(
+            lambda: two_names(text_of(browser)),
+            timeout_s=90,
+            what="two trials by their names on the Cluster page",
+        )
+        assert len(names) == 2
+        browser.evaluate("location.hash = '#/actors'")
+        wait_for(lambda: "gss_grid-smoke-pydocs" in text_of(browser), timeout_s=60, what="the study on the Actors page")

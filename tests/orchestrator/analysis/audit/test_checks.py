@@ -1,0 +1,174 @@
+"""What agrees among the printed numbers and what does not: known cases, each by hand or by another library."""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+from orchestrator.analysis.audit import recomputed_numbers
+from orchestrator.analysis.audit.check import Check, look
+from orchestrator.analysis.audit.eleven_seeds import SAMUELSON, spread_of_eleven
+from orchestrator.analysis.audit.printed_noise import printed_ranks
+from search_spaces.published import rows
+
+NOTHING_RUN = pd.DataFrame({"trial_id": []})
+DIFFERING = {
+    ("Table 5, PTB", "p-value of MoS\N{DAGGER} against Softmax\N{DOUBLE DAGGER}"),
+    ("Table 1, MoS", "perplexity difference, ours"),
+    ("text, WikiText-2", "contexts in the test set"),
+    ("SM Table 12, WikiText-2, dropout 0.29", "train perplexity"),
+    ("SM Table 5, WikiText-2, K=15", "Press rank"),
+}
+
+
+@pytest.fixture(scope="module")
+def checks() -> tuple[Check, ...]:
+    return recomputed_numbers(NOTHING_RUN).checks
+
+
+def named(checks: tuple[Check, ...], source: str, what: str) -> Check:
+    [found] = [check for check in checks if (check.source, check.what) == (source, what)]
+    return found
+
+
+def test_these_do_not_agree_and_no_others(checks: tuple[Check, ...]) -> None:
+    assert {(check.source, check.what) for check in checks if check.verdict == "differs"} == DIFFERING
+
+
+def test_sm_table_1_has_all_eight_p_values_to_three_digits(checks: tuple[Check, ...]) -> None:
+    found = [check for check in checks if check.source.startswith("SM Table 1,") and "p-value" in check.what]
+    assert len(found) == 8 and {check.verdict for check in found} == {"agrees"}
+    for row in rows("sm_table1_significance"):
+        if row["p_value_vs_softmax"]:
+            [base] = [
+                r for r in rows("sm_table1_significance") if (r["corpus"], r["model"]) == (row["corpus"], "softmax")
+            ]
+            numbers = [float(r[column]) for r in (row, base) for column in ("test_ppl_mean", "test_ppl_sd")]
+            p_value = stats.ttest_ind_from_stats(numbers[0], numbers[1], 10, numbers[2], numbers[3], 10).pvalue
+            assert f"{p_value:.2e}" == f"{float(row['p_value_vs_softmax']):.2e}"
+
+
+def test_table_5_says_the_range_that_rounding_allows(checks: tuple[Check, ...]) -> None:
+    check = named(checks, "Table 5, PTB", "p-value of MoS\N{DAGGER} against Softmax\N{DOUBLE DAGGER}")
+    assert (check.printed, check.recomputed) == ("0.62", "0.389")
+    assert check.rule.endswith("their rounding allows 0.30 to 0.48")
+
+
+def test_table_2_is_never_said_to_give_p_values_that_are_over_other_seeds(checks: tuple[Check, ...]) -> None:
+    found = [check for check in checks if check.what == "p-value from Table 2's own means"]
+    explained = [check.source for check in found if check.verdict == "explained"]
+    assert explained == ["Table 2, PTB, SigSoftmax", "Table 2, PTB, GSS", "Table 2, WikiText-2, MoS"]
+    assert [check.verdict for check in found].count("compatible") == len(found) - 3 == 5
+    assert all("over 10 of the 11 seeds" in check.rule for check in found)
+
+
+def test_counts_of_the_talk_whose_settings_are_unknown_decide_nothing(checks: tuple[Check, ...]) -> None:
+    found = [
+        check for check in checks if check.source.startswith("the talk") and check.what == "parameters, in millions"
+    ]
+    assert [check.verdict for check in found].count("explained") == 5
+    assert {check.verdict for check in found} == {"explained", "compatible"} and len(found) == 7
+    assert all("does not print its own configuration" in check.rule for check in found)
+
+
+def test_a_check_has_a_printed_statement_and_a_sign_of_three_points_is_little(checks: tuple[Check, ...]) -> None:
+    assert all(check.printed not in ("", "nothing") for check in checks)
+    signs = {check.source: check.verdict for check in checks if check.what.startswith("correlation of Press rank")}
+    assert signs == {
+        "SM Table 4, PTB": "agrees",
+        "SM Table 5, WikiText-2": "compatible",
+        "SM Table 12, WikiText-2": "compatible",
+        "SM Table 12, PTB": "compatible",
+    }
+
+
+def test_every_rank_under_noise_is_checked(checks: tuple[Check, ...]) -> None:
+    found = [check for check in checks if check.source.startswith("SM Tables 15 and 16")]
+    assert [check.printed for check in found] == list(map(str, printed_ranks().values()))
+    assert {check.verdict for check in found} == {"compatible"}
+    [line] = [line for line in recomputed_numbers(NOTHING_RUN).account if line.table == "sm_table15_16_press_noise"]
+    assert (line.counts["compatible"], line.counts["used"], line.counts["nothing"]) == (13, 13, 18)
+    assert line.nothing == tuple(f"effective_rank_1e-{digit}" for digit in "345")
+
+
+def test_names_are_those_of_the_papers(checks: tuple[Check, ...]) -> None:
+    texts = [text for check in checks for text in (check.source, check.what, check.rule)]
+    assert not [text for text in texts if re.search(r"[a-z]_[a-z0-9]|_1e", text)]
+
+
+def test_table_2_is_sm_table_1_and_the_authors_seed(checks: tuple[Check, ...]) -> None:
+    check = named(checks, "Table 2, PTB, SigSoftmax", "mean test perplexity")
+    assert (check.printed, check.recomputed, check.verdict) == ("57.05", f"{(10 * 57.03 + 57.16) / 11:.3f}", "agrees")
+    means = [each for each in checks if each.what == "mean test perplexity" and each.source.startswith("Table 2")]
+    assert len(means) == 10 and {each.verdict for each in means} == {"agrees"}
+
+
+def test_the_spread_of_eleven_is_that_of_drawn_numbers() -> None:
+    random = np.random.default_rng(0)
+    for _ in range(20):
+        ten, eleventh = random.normal(57, 0.1, size=10), float(random.normal(57, 0.2))
+        distance = abs(eleventh - ten.mean())
+        exact = statistics.stdev([*ten, eleventh])
+        low, high = spread_of_eleven(round(ten.std(ddof=1), 2), distance - 0.01, distance + 0.01)
+        assert low <= exact <= high
+
+
+def test_no_number_of_eleven_is_further_from_the_mean_than_samuelson_says() -> None:
+    extreme = np.array([0.0] * 10 + [1.0])
+    assert abs(extreme[-1] - extreme.mean()) / extreme.std(ddof=1) == pytest.approx(SAMUELSON)
+    assert pytest.approx(10 / math.sqrt(11)) == SAMUELSON
+
+
+def test_correlations_are_those_of_scipy(checks: tuple[Check, ...]) -> None:
+    for source, table, corpus in (
+        ("SM Table 4, PTB", "sm_table4_5_mos_k", "ptb"),
+        ("SM Table 5, WikiText-2", "sm_table4_5_mos_k", "wikitext-2"),
+        ("SM Table 12, WikiText-2", "sm_table12_mos_dropout", "wikitext-2"),
+    ):
+        lines = [row for row in rows(table) if row["corpus"] == corpus]
+        pairs = [float(row["press_rank"]) for row in lines], [float(row["test_ppl"]) for row in lines]
+        check = named(checks, source, "correlation of Press rank and test perplexity")
+        assert f"Pearson r = {stats.pearsonr(*pairs).statistic:+.3f}" in check.recomputed
+        assert f"Spearman {stats.spearmanr(*pairs).statistic:+.2f}, n = {len(lines)}" in check.recomputed
+
+
+def test_all_parameter_counts_of_the_aaai_paper_come_out(checks: tuple[Check, ...]) -> None:
+    counts = [check for check in checks if check.what == "parameters, in millions" and "talk" not in check.source]
+    assert len(counts) == 10 + 24 + 9 + 2 + 1
+    assert all(check.printed == check.recomputed for check in counts)
+
+
+def test_what_the_text_says_of_fig_4_is_what_sm_table_3_counts(checks: tuple[Check, ...]) -> None:
+    what = "benchmarks on which MoC is better than MoS"
+    assert named(checks, "text on Fig. 4, PTB", what).recomputed == "8 of 13"
+    assert named(checks, "text on Fig. 4, WikiText-2", what).recomputed == "12 of 13"
+
+
+def test_word_pairs_agree_where_counted_and_are_open_with_a_reason_elsewhere() -> None:
+    counted = {f"word_pairs {row['benchmark']}": int(row["pairs"]) for row in rows("sm_table13_word_pairs")}
+    for row in rows("sm_table13_word_pairs"):
+        counted[f"word_pairs unknown {row['benchmark']}"] = int(row["pairs_not_in_ptb"])
+    counted["word_pairs unknown RG-65"] -= 1
+    done = {"text": "ptb", "state": "done", "cause": None, **counted}
+    failed = {"text": "wikitext-2", "state": "failed", "cause": "train.txt is missing: fetch it"}
+    numbers = recomputed_numbers(pd.DataFrame([done, failed]))
+    found = [check for check in numbers.checks if check.source.startswith("SM Table 13")]
+    verdicts = [check.verdict for check in found]
+    assert (verdicts.count("agrees"), verdicts.count("differs"), verdicts.count("open")) == (25, 1, 13)
+    for check in found:
+        if check.verdict == "open":
+            assert check.rule == "train.txt is missing: fetch it"
+
+
+def test_a_cell_is_looked_up_by_what_names_one_line() -> None:
+    assert look("table2_seeds", "rank_sd", corpus="ptb", model="gss").text == "57"
+    with pytest.raises(LookupError, match="2 lines"):
+        look("table2_seeds", "rank_sd", model="gss")
+    with pytest.raises(LookupError, match="nothing in p_value_vs_softmax"):
+        look("table2_seeds", "p_value_vs_softmax", corpus="ptb", model="softmax")

@@ -1,0 +1,107 @@
+"""Addresses at which there is no Ray cluster are told within seconds, in one sentence."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.cluster.address import check_address, make_token_private
+from trainables.errors import UserError
+
+
+@pytest.fixture
+def silent_server() -> Iterator[str]:
+    """Something that accepts connections and never says a word."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+
+
+def test_a_closed_port_is_told_at_once() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+    start_s = time.monotonic()
+    with pytest.raises(UserError, match=rf"No Ray cluster answers at --address {address} \(Connection refused\)"):
+        check_address(address)
+    assert time.monotonic() - start_s < 2
+
+
+def test_a_server_that_is_no_ray_cluster_is_told_within_fifteen_seconds(silent_server: str) -> None:
+    start_s = time.monotonic()
+    with pytest.raises(UserError, match="No Ray cluster that this program can join"):
+        check_address(silent_server)
+    assert time.monotonic() - start_s < 15
+
+
+@pytest.mark.parametrize("address", ["somewhere", "host:port", "host:0", "host:99999", "http://host:80/x"])
+def test_what_is_no_address_is_told_with_the_form_of_one(address: str) -> None:
+    with pytest.raises(UserError, match="takes HOST:PORT or auto"):
+        check_address(address)
+
+
+def test_a_ray_client_address_is_refused_with_the_way_out() -> None:
+    with pytest.raises(UserError, match="--address auto"):
+        check_address("ray://127.0.0.1:10001")
+
+
+def test_ctrl_c_while_a_cluster_is_asked_for_is_no_answer_of_the_cluster(silent_server: str) -> None:
+    # A suite that runs in the background of a shell hands down an ignored SIGINT; Ctrl-C is not ignored.
+    program = (
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler);"
+        "from orchestrator.cluster.address import check_address; check_address(sys.argv[1])"
+    )
+    command = [sys.executable, "-c", program, silent_server]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as asking:
+        probe = child_of(asking)
+        time.sleep(1)
+        start_s = time.monotonic()
+        os.killpg(asking.pid, signal.SIGINT)
+        _, errors = asking.communicate(timeout=20)
+        assert time.monotonic() - start_s < 5
+    assert asking.returncode == -signal.SIGINT
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    assert "UserError" not in errors
+    deadline_s = time.monotonic() + 10
+    while is_running(probe):
+        assert time.monotonic() < deadline_s, "the process that asks was left behind"
+        time.sleep(0.05)
+
+
+def child_of(process: subprocess.Popen[str]) -> str:
+    """The process id of its first child, as soon as there is one."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    deadline_s = time.monotonic() + 30
+    while not (found := children.read_text().split()):
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+    return found[0]
+
+
+def is_running(pid: str) -> bool:
+    """False too for a process that ended and that nobody has asked about yet."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def test_the_token_is_readable_by_its_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "ray" / "token"
+    monkeypatch.delenv("RAY_AUTH_TOKEN", raising=False)
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(path))
+    make_token_private()
+    made = path.read_text()
+    assert len(made) == 64
+    assert path.stat().st_mode & 0o777 == 0o600
+    path.chmod(0o644)
+    make_token_private()
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.read_text() == made

@@ -1,0 +1,44 @@
+"""Signals ask first and end the process second; afterwards they are what they were."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from orchestrator.cluster.interrupt import Interrupt
+
+PROGRAM = """
+import os, signal, sys
+from orchestrator.cluster.interrupt import Interrupt
+with Interrupt() as interrupt:
+    os.kill(os.getpid(), signal.SIGTERM)
+    print(interrupt.requested, flush=True)
+    os.kill(os.getpid(), signal.SIGINT)
+    print("never said", flush=True)
+"""
+
+
+def test_the_first_signal_asks_and_the_handlers_that_were_found_are_back_afterwards() -> None:
+    def raise_keyboard_interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, raise_keyboard_interrupt)
+    try:
+        with Interrupt() as interrupt:
+            assert not interrupt.requested
+            os.kill(os.getpid(), signal.SIGTERM)
+            assert interrupt.requested
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGTERM)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def test_the_second_signal_ends_the_process_at_once() -> None:
+    ended = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=False)
+    assert ended.stdout == "True\n"
+    assert ended.returncode == -signal.SIGINT

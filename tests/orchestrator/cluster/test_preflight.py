@@ -1,0 +1,238 @@
+"""What is said of a machine that could not run a sweep's trials: one sentence a fault."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.cluster.faults import faults, smallest_gpus
+from orchestrator.cluster.preflight import Findings, Question, look, question, versions
+from orchestrator.plan.estimates import estimate
+from orchestrator.schedule.packs import Pack
+from orchestrator.schedule.placement import STEP_BYTES, Placement, configs_of, whole_gpu_gb
+from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.store.records import PlannedTrial
+from search_spaces.awd_lstm import awd_lstm
+from search_spaces.scales import SCALES, apply_scale
+from tests.support.small_disk import change, small_disk
+from trainables.config import CorpusConfig, MosConfig, SoftmaxConfig
+from trainables.config.experiments import WordPairsConfig
+from trainables.config.kinds import AnyConfig
+from trainables.corpora import CorpusIdentity
+from trainables.runtime import Runtime
+
+PTB = CorpusIdentity(
+    name="ptb",
+    sha256="1" * 64,
+    train_tokens=929_589,
+    valid_tokens=73_760,
+    test_tokens=82_430,
+    vocabulary_size=10_000,
+)
+CONTENT = CorpusConfig(name="ptb", sha256="1" * 64)
+MEMORY = {"a": 1e9, "b": 1e12}
+ASKED = Question(
+    versions=versions(),
+    storage="/shared",
+    marker="marker",
+    corpus="ptb",
+    corpus_sha256=PTB.sha256,
+    data_dir=None,
+    texts=(),
+    benchmarks=False,
+    benchmarks_dir=None,
+    gpus=True,
+)
+SOFTMAX, MOS = (awd_lstm(CONTENT, layer) for layer in (SoftmaxConfig(), MosConfig()))
+
+
+def answer(**changes: Any) -> Findings:
+    sound = Findings(
+        host="second",
+        versions=versions(),
+        storage_problem=None,
+        written_to="/shared",
+        free_bytes=10**11,
+        corpus_sha256=PTB.sha256,
+        text_problem=None,
+        gpu_gb=(16.0, 80.0),
+    )
+    return sound.model_copy(update=changes)
+
+
+def plan_of(config: AnyConfig) -> PlannedTrial:
+    return PlannedTrial(trial_id=config.trial_id, name="", config=config.model_dump(mode="json"))
+
+
+def said(machine: Findings | str, gpu_gb: float | None = 10.0) -> list[str]:
+    return faults(ASKED, {"10.0.0.2": machine}, {"10.0.0.2": 2.0}, gpu_gb)
+
+
+def test_a_machine_in_order_has_no_fault() -> None:
+    assert said(answer()) == []
+    assert said(answer(gpu_gb=()), gpu_gb=None) == []
+
+
+@pytest.mark.parametrize(
+    ("machine", "sentence"),
+    [
+        ("No module named 'orchestrator'", "cannot run this project (No module named 'orchestrator')"),
+        (answer(versions={**versions(), "torch": "2.0.1"}), "has torch 2.0.1, where the driver has torch "),
+        (
+            answer(versions={**versions(), "this project's code": "0"}),
+            "has this project's code 0, where the driver",
+        ),
+        (answer(storage_problem="/shared is another folder"), "does not see the storage: /shared is another folder."),
+        (answer(free_bytes=5 * 10**8), "has 0.5 GB free in /shared"),
+        (answer(text_problem="there is no network."), "has not got what trials read: there is no network."),
+        (answer(corpus_sha256="2" * 64), "has another text as the corpus ptb"),
+        (answer(gpu_gb=(80.0,)), "has 2 GPUs for Ray and 1 that torch can use"),
+        (answer(gpu_gb=(6.0, 80.0)), "need 10.0 GB of a whole one, and the largest, of 10.0.0.2, has 6.0 GB"),
+    ],
+)
+def test_each_fault_is_one_sentence_with_the_machine_and_the_cure(machine: Findings | str, sentence: str) -> None:
+    (fault,) = said(machine)
+    assert sentence in fault
+    assert "10.0.0.2" in fault
+    assert ":" in fault
+    assert fault.endswith(".")
+
+
+def test_gpus_of_several_sizes_are_no_fault_as_long_as_one_machine_has_large_ones() -> None:
+    machines = {
+        "10.0.0.2": answer(gpu_gb=(6.0, 80.0)),
+        "10.0.0.3": answer(gpu_gb=(16.0,)),
+        "10.0.0.4": answer(gpu_gb=()),
+    }
+    counted = {"10.0.0.2": 2.0, "10.0.0.3": 1.0}
+    assert faults(ASKED, machines, counted, 16.0) == []
+    assert len(faults(ASKED, machines, counted, 16.1)) == 1
+    assert smallest_gpus(machines, counted) == {"10.0.0.2": 6.0, "10.0.0.3": 16.0}
+
+
+def test_a_trial_is_kept_off_gpus_that_are_too_small_and_else_tried_on_the_largest(tmp_path: Path) -> None:
+    options = ScheduleOptions(
+        storage=tmp_path, runtime=Runtime(), measurements=(), seconds_per_trial=1, corpus=PTB, gpus_per_trial=0.5
+    )
+    quick = apply_scale(SCALES["quick"], SOFTMAX)
+    little, much = (2 * estimate(config, PTB).gpu_memory_gb for config in (quick, MOS))
+    sizes = {"small": little, "middle": (little + much) / 2, "large": much}
+    machines = {
+        "small": {"CPU": 8.0, "GPU": 1.0},
+        "middle": {"CPU": 8.0, "GPU": 2.0},
+        "large": {"CPU": 8.0, "GPU": 1.0},
+    }
+    placement = Placement(options, machines, sizes)
+    assert placement.place([quick]).not_on == ()
+    assert placement.place([quick, MOS]).not_on == ("middle", "small")
+    packs = [Pack((planned,)) for planned in map(plan_of, (quick, MOS))]
+    assert [placement.barred(pack) for pack in packs] == [0, 6]
+    placement.update({name: machines[name] for name in ("small", "middle")})
+    assert placement.place([MOS]).not_on == ("small",)
+    assert Placement(options, machines, {"large": 1.0}).place([MOS]).not_on == ()
+
+
+def test_what_no_machine_can_take_any_more_is_known_and_asks_for_less_next_time(tmp_path: Path) -> None:
+    options = ScheduleOptions(storage=tmp_path, runtime=Runtime(), measurements=(), seconds_per_trial=1, corpus=PTB)
+    large, small = {"CPU": 8.0, "memory": 1e12}, {"CPU": 8.0, "memory": 1e6}
+    without_cores = {"CPU": 0.0, "memory": 1e13}
+    placement = Placement(options, {"a": large, "b": small, "head": without_cores}, {})
+    assert (placement.slots, placement.place([MOS]).memory_bytes > 10**6) == (16, True)
+    place = placement.place([MOS])
+    assert placement.has(place)
+    assert placement.anywhere([MOS]) == 10**6
+    placement.update({"b": small, "head": without_cores})
+    assert not placement.has(place)
+    assert placement.place([MOS]).memory_bytes == 10**6
+    assert placement.has(placement.place([MOS]))
+    placement.update({"head": without_cores})
+    assert placement.slots is None
+    assert placement.has(place), "it may come back"
+
+
+def test_a_strange_machine_gets_nothing_and_one_with_a_small_gpu_only_what_fits(tmp_path: Path) -> None:
+    options = ScheduleOptions(
+        storage=tmp_path, runtime=Runtime(), measurements=(), seconds_per_trial=1, corpus=PTB, gpus_per_trial=1
+    )
+    machines = {name: {"CPU": 8.0, "GPU": 1.0, "memory": 1e12} for name in "abc"}
+    placement = Placement(options, machines, {"a": 80.0})
+    placement.keep_off("b", None)
+    placement.keep_off("c", 0.001)
+    placement.update(machines)
+    assert placement.slots == 2
+    place = placement.place([MOS])
+    assert (place.not_on, place.gpu_gb) == (("b", "c"), estimate(MOS, PTB).gpu_memory_gb)
+    placement.update({"c": machines["c"]})
+    last = placement.place([MOS])
+    assert (last.not_on, last.gpu_gb) == (("b",), 0.001), "where nothing larger is left, it is tried there"
+
+
+def test_this_machine_looks_at_itself(tmp_path: Path) -> None:
+    options = ScheduleOptions(
+        storage=tmp_path, runtime=Runtime(data_dir=tmp_path), measurements=(), seconds_per_trial=1, corpus=PTB
+    )
+    asked = question(options, "marker", [])
+    assert (asked.corpus, asked.gpus, asked.benchmarks) == ("ptb", False, False)
+    asked = asked.model_copy(update={"corpus": "no-such"})
+    found = Findings.model_validate_json(look(asked.model_dump_json()))
+    assert found.versions == versions()
+    assert found.free_bytes is not None
+    assert found.corpus_sha256 is None
+    assert found.text_problem is not None
+    assert found.storage_problem is not None
+    (tmp_path / "marker").touch()
+    assert Findings.model_validate_json(look(asked.model_dump_json())).storage_problem is None
+    assert [path.name for path in tmp_path.iterdir()] == ["marker"]
+
+
+def test_a_storage_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
+    options = ScheduleOptions(storage=tmp_path / "disk", runtime=Runtime(), measurements=(), seconds_per_trial=1)
+    with small_disk(tmp_path / "disk", kib=1024) as disk:
+        (disk / "marker").touch()
+        change(disk, "ro")
+        found = Findings.model_validate_json(look(question(options, "marker", []).model_dump_json()))
+    assert "cannot be written to there (Read-only file system)" in str(found.storage_problem)
+
+
+def test_everything_that_trials_read_is_asked_for(tmp_path: Path) -> None:
+    options = ScheduleOptions(
+        storage=tmp_path,
+        runtime=Runtime(benchmarks_dir=tmp_path),
+        measurements=("word_similarity@1",),
+        seconds_per_trial=1,
+    )
+    (tmp_path / "marker").touch()
+    asked = question(options, "marker", [WordPairsConfig(seed=0, text="ptb")])
+    assert (asked.corpus, asked.texts, asked.benchmarks) == (None, ("ptb",), True)
+    assert question(options, "marker", []).texts == ()
+    of_it = asked.model_copy(update={"benchmarks_dir": str(tmp_path / "none" / "such")})
+    (tmp_path / "none").write_text("a file where a folder would be")
+    assert str(tmp_path / "none") in str(Findings.model_validate_json(look(of_it.model_dump_json())).text_problem)
+    without = of_it.model_copy(update={"benchmarks": False, "texts": ()})
+    assert Findings.model_validate_json(look(without.model_dump_json())).text_problem is None
+
+
+def test_a_pack_asks_for_the_memory_of_its_largest_trial_and_never_for_more_than_there_is(tmp_path: Path) -> None:
+    options = ScheduleOptions(
+        storage=tmp_path, runtime=Runtime(), measurements=(), seconds_per_trial=1, corpus=PTB, gpus_per_trial=0.25
+    )
+    quick = apply_scale(SCALES["quick"], SOFTMAX)
+    large = Placement(options, {name: {"CPU": 1.0, "GPU": 1.0, "memory": size} for name, size in MEMORY.items()}, {})
+    quick_bytes, mos_bytes, both = (large.place(configs).memory_bytes for configs in ([quick], [MOS], [quick, MOS]))
+    assert STEP_BYTES < quick_bytes < mos_bytes == both
+    assert 0 <= mos_bytes - estimate(MOS, PTB).memory_gb * 1e9 < STEP_BYTES
+    little = Placement(options, {"a": {"CPU": 1.0, "GPU": 1.0, "memory": 1e6}}, {})
+    assert little.place([MOS]).memory_bytes == 10**6
+
+
+def test_a_share_of_a_gpu_is_all_that_a_trial_gets(tmp_path: Path) -> None:
+    options = ScheduleOptions(
+        storage=tmp_path, runtime=Runtime(), measurements=(), seconds_per_trial=1, corpus=PTB, gpus_per_trial=0.25
+    )
+    trials = list(map(plan_of, (SOFTMAX, MOS)))
+    softmax, mos = (estimate(config, PTB).gpu_memory_gb for config in (SOFTMAX, MOS))
+    assert whole_gpu_gb(configs_of(trials), options) == pytest.approx(4 * max(softmax, mos))
+    assert whole_gpu_gb(configs_of(trials), replace(options, gpus_per_trial=0)) is None

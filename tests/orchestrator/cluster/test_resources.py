@@ -1,0 +1,78 @@
+"""How many packs fit, counted by hand."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.cluster.resources import check_options, per_pack, slots_of
+from orchestrator.schedule.schedule_options import ScheduleOptions
+from trainables.errors import UserError
+from trainables.runtime import Runtime
+
+SMALL = {"CPU": 2.0}
+GPU_HOST = {"CPU": 16.0, "GPU": 2.0}
+
+
+def options(threads: int = 1, **changes: Any) -> ScheduleOptions:
+    runtime = Runtime(threads=threads)
+    return ScheduleOptions(storage=Path(), runtime=runtime, measurements=(), seconds_per_trial=1.0, **changes)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "asked", "slots"),
+    [
+        ([SMALL], options(), 2),
+        ([SMALL, GPU_HOST], options(), 18),
+        ([GPU_HOST], options(threads=3), 5),
+        ([SMALL, GPU_HOST], options(gpus_per_trial=1), 2),
+        ([GPU_HOST], options(gpus_per_trial=0.4), 4),  # two on each GPU, a fifth of each left over
+        ([{"CPU": 3.0, "GPU": 2.0}], options(gpus_per_trial=0.25), 3),  # every trial takes a core too
+        ([GPU_HOST, GPU_HOST], options(gpus_per_trial=1), 4),
+        ([GPU_HOST], options(threads=10, gpus_per_trial=1), 1),
+    ],
+)
+def test_slots(nodes: list[dict[str, float]], asked: ScheduleOptions, slots: int) -> None:
+    assert slots_of(nodes, asked) == slots
+
+
+@pytest.mark.parametrize(
+    ("nodes", "asked", "message"),
+    [
+        ([SMALL], options(gpus_per_trial=1), "asks for 1 GPU and there are 0"),
+        ([GPU_HOST], options(threads=17, gpus_per_trial=0.5), "asks for 17 cores and 0.5 GPU of one machine"),
+        ([{"CPU": 4.0}, {"GPU": 1.0}], options(gpus_per_trial=1), "asks for 1 cores and 1 GPU of one machine"),
+        ([SMALL], options(threads=3), "asks for 3 cores of one machine"),
+    ],
+)
+def test_what_does_not_fit_is_told_with_both_numbers(
+    nodes: list[dict[str, float]], asked: ScheduleOptions, message: str
+) -> None:
+    with pytest.raises(UserError, match=message):
+        slots_of(nodes, asked)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *({"gpus_per_trial": gpus} for gpus in (-1, 1.5, 2, 64, math.inf, -math.inf, math.nan)),
+        {"max_concurrent": 0},
+        {"threads": 0},
+    ],
+)
+def test_numbers_that_no_machine_could_serve_are_told(changes: dict[str, Any]) -> None:
+    with pytest.raises(UserError, match="takes"):
+        check_options(options(**changes))
+
+
+def test_more_gpus_than_one_model_uses_are_refused_with_the_reason() -> None:
+    with pytest.raises(UserError, match="at most 1, not 2: one model trains on one GPU"):
+        check_options(options(gpus_per_trial=2))
+
+
+def test_a_trial_on_a_gpu_asks_for_its_cores_as_well() -> None:
+    assert per_pack(options(gpus_per_trial=0.5)) == {"cpu": 1, "gpu": 0.5}
+    assert per_pack(options(threads=4, gpus_per_trial=1)) == {"cpu": 4, "gpu": 1}

@@ -1,0 +1,84 @@
+"""Estimates: the published times come out for the published models, and memory follows the layer."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.plan.estimates import estimate
+from search_spaces.awd_lstm import awd_lstm
+from trainables.config import (
+    CorpusConfig,
+    GssConfig,
+    LmsPlifConfig,
+    LmsPlifFrozenConfig,
+    MocConfig,
+    MonotoneNnConfig,
+    MosConfig,
+    MosPlifConfig,
+    OutputLayerConfig,
+    SigSoftmaxConfig,
+    SoftmaxConfig,
+    TrialConfig,
+)
+from trainables.corpora import identity
+
+TABLE_2 = [
+    ("ptb", SoftmaxConfig(), 55),
+    ("ptb", SigSoftmaxConfig(), 57),
+    ("ptb", GssConfig(c=0.5, k=1.25), 58),
+    ("ptb", LmsPlifConfig(), 59),
+    ("ptb", MosConfig(), 100),
+    ("wikitext-2", SoftmaxConfig(), 72),
+    ("wikitext-2", SigSoftmaxConfig(), 83),
+    ("wikitext-2", GssConfig(c=-1.5, k=3.0), 87),
+    ("wikitext-2", LmsPlifConfig(), 93),
+    ("wikitext-2", MosConfig(), 600),
+]
+
+
+def paper(corpus: str, layer: OutputLayerConfig) -> TrialConfig:
+    return awd_lstm(CorpusConfig(name=corpus, sha256="0" * 64), layer)
+
+
+@pytest.mark.parametrize(("corpus", "layer", "seconds"), TABLE_2)
+def test_the_published_models_take_the_published_times(corpus: str, layer: OutputLayerConfig, seconds: float) -> None:
+    config = paper(corpus, layer)
+    hours = estimate(config, identity(corpus, data_dir=None)).gpu_hours
+    assert hours == pytest.approx(seconds * config.training.epochs / 3600)
+
+
+@pytest.mark.parametrize(
+    ("dearer", "cheaper"),
+    [
+        (MosConfig(mixtures=20), MosConfig(mixtures=10)),
+        (MosPlifConfig(), MosConfig()),
+        (MosConfig(), MocConfig()),
+        (MonotoneNnConfig(units=32), MonotoneNnConfig(units=4)),
+        (LmsPlifConfig(), SoftmaxConfig()),
+    ],
+)
+def test_more_work_takes_more_time(dearer: OutputLayerConfig, cheaper: OutputLayerConfig) -> None:
+    one, other = (estimate(paper("ptb", layer), identity("ptb", data_dir=None)) for layer in (dearer, cheaper))
+    assert one.gpu_hours > other.gpu_hours
+    assert one.core_hours > other.core_hours
+
+
+def test_a_frozen_layer_takes_as_long_as_a_trained_one() -> None:
+    frozen, trained = (
+        estimate(paper("ptb", x), identity("ptb", data_dir=None)) for x in (LmsPlifFrozenConfig(), LmsPlifConfig())
+    )
+    assert frozen.gpu_hours == pytest.approx(trained.gpu_hours)
+
+
+@pytest.mark.parametrize("layer", [SoftmaxConfig(), MosConfig(), MosPlifConfig()], ids=lambda layer: layer.name)
+@pytest.mark.parametrize("corpus", ["ptb", "wikitext-2"])
+def test_memory_holds_the_model_and_never_all_logits(corpus: str, layer: OutputLayerConfig) -> None:
+    known, config = identity(corpus, data_dir=None), paper(corpus, layer)
+    found = estimate(config, known)
+    weights_gb = 4 * 5 * 20e6 / 1e9
+    # What MoS needs on WikiText-2 where its N x K x V probabilities are held, once: 110 x 15 x 15 x 33,278 x 4 bytes.
+    plain_gb = 4 * 110 * config.training.batch_size * 15 * known.vocabulary_size / 1e9
+    assert found.gpu_memory_gb > weights_gb
+    assert found.memory_gb > 8 * known.vocabulary_size**2 / 1e9, "the Gram matrix"
+    if corpus == "wikitext-2":
+        assert found.gpu_memory_gb < plain_gb

@@ -1,0 +1,106 @@
+"""Times of trials to run, from those that are done: by layer, by size of the model, and for trials not named yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.plan.estimates import core_seconds
+from orchestrator.plan.pace import configs_left, measured_pace, remaining
+from orchestrator.plan.study_plan import Plan, make_plan
+from orchestrator.store.interface import Store
+from orchestrator.store.opening import open_store
+from orchestrator.store.records import PlannedTrial, RunRecord
+from search_spaces.catalog import load_study
+from search_spaces.scales import SCALES
+from trainables.trial_folder.outcome import TrialOutcome
+
+RUN = RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(f"sqlite:///{tmp_path}/results.db") as opened:
+        yield opened
+
+
+def plan_of(study: str) -> Plan:
+    return make_plan(load_study(study), SCALES["quick"], "pydocs", None, {})
+
+
+def end(store: Store, plan: Plan, seconds: dict[str, float], *, device: str = "cpu") -> None:
+    """Record the trials of these names as done in so many seconds."""
+    store.register(plan.key, [trial.planned() for trial in plan.trials])
+    run_id = store.begin_run(RUN)
+    for trial in plan.trials:
+        if trial.name in seconds:
+            outcome = TrialOutcome(
+                trial_id=trial.trial_id,
+                state="done",
+                measurements={"cost@1": {"wall_seconds": seconds[trial.name]}},
+                environment={"device": device},
+            )
+            store.record(outcome, run_id=run_id, spectrum=None)
+
+
+def test_many_mixtures_take_longer_than_few_though_the_layer_is_the_same(store: Store) -> None:
+    plan = plan_of("mos_k")
+    configs = {trial.name: trial.config for trial in plan.trials}
+    twice = {name: 2 * core_seconds(configs[name], plan.corpus) for name in ("mos K=1", "mos K=3")}
+    end(store, plan, twice)
+    pace = measured_pace(plan, store, gpu=False)
+    assert pace.trials == 2
+    for name in ("mos K=5", "mos K=20"):
+        assert pace.seconds(configs[name]) == pytest.approx(2 * core_seconds(configs[name], plan.corpus))
+    [sentence] = remaining([plan], store, gpu=False)
+    assert sentence.startswith("Scale quick, corpus pydocs: 2 of 6 trials are done; by the times of 2 measured")
+
+
+def test_a_layer_without_a_done_trial_is_off_as_the_others_are(store: Store) -> None:
+    plan = plan_of("plif_lm")
+    configs = {trial.config.family: trial for trial in plan.trials}
+    softmax = configs["softmax"]
+    end(store, plan, {softmax.name: 3 * core_seconds(softmax.config, plan.corpus)})
+    mos = configs["mos"].config
+    assert measured_pace(plan, store, gpu=False).seconds(mos) == pytest.approx(3 * core_seconds(mos, plan.corpus))
+
+
+def test_without_a_done_trial_on_such_a_device_the_estimates_stand_alone(store: Store) -> None:
+    plan = plan_of("mos_k")
+    end(store, plan, {"mos K=1": 1000.0}, device="cuda")
+    pace = measured_pace(plan, store, gpu=False)
+    assert (pace.trials, pace.basis) == (0, "from the number of operations")
+    assert pace.seconds(plan.trials[1].config) == core_seconds(plan.trials[1].config, plan.corpus)
+    assert remaining([plan], store, gpu=False) == []
+
+
+def test_trials_that_a_tuning_has_yet_to_name_count(store: Store) -> None:
+    plan = plan_of("fair_capacity")
+    assert len(configs_left(plan, store)) == plan.total == 72
+    done = [trial for trial in plan.trials if trial.name.startswith("mos_dagger")][:3]
+    end(store, plan, {trial.name: 10.0 for trial in done})
+    left = configs_left(plan, store)
+    assert len(left) == 69
+    layers = [config.family for config in left.values()]
+    assert (layers.count("mos"), layers.count("softmax")) == (21, 48)
+
+
+def test_configs_of_an_older_version_and_a_study_that_is_done_are_no_trouble(store: Store) -> None:
+    plan = plan_of("mos_k")
+    end(store, plan, {trial.name: 10.0 for trial in plan.trials})
+    old = PlannedTrial(trial_id="0" * 64, name="old", config={"kind": "language_model", "schema_version": 1})
+    store.register(replace(plan.key, study="older"), [old])
+    outcome = TrialOutcome(trial_id=old.trial_id, state="done", measurements={"cost@1": {"wall_seconds": 1.0}})
+    store.record(outcome, run_id=store.begin_run(RUN), spectrum=None)
+    assert measured_pace(plan, store, gpu=False).trials == 6
+    assert remaining([plan], store, gpu=False) == ["Scale quick, corpus pydocs: 6 of 6 trials are done."]
+
+
+def test_a_trial_of_two_studies_counts_once(store: Store) -> None:
+    plans = [plan_of("seeds"), plan_of("rank_metrics")]
+    end(store, plans[0], {plans[0].trials[0].name: 10.0})
+    [sentence] = remaining(plans, store, gpu=False)
+    assert "1 of 55 trials are done" in sentence

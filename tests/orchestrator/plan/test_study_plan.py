@@ -1,0 +1,217 @@
+"""The plan: the published grids, scales, overrides, identities."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from orchestrator.plan.overrides import apply_overrides, parse_overrides
+from orchestrator.plan.study_plan import make_plan, scale_named
+from search_spaces.awd_lstm import awd_lstm
+from search_spaces.catalog import load_study
+from search_spaces.study import Study
+from tests.support.command import ROOT, sweep
+from trainables.config import CorpusConfig, EtAsgdConfig, GssConfig, NtAsgdConfig, SoftmaxConfig, TrialConfig
+from trainables.config.kinds import output_layer_of
+from trainables.config.parameters import in_millions
+from trainables.errors import UserError
+
+BENT = GssConfig(c=0.0, k=2.0)
+
+
+def plan_of(corpus: str, scale: str = "paper", overrides: dict[str, object] | None = None):  # type: ignore[no-untyped-def]
+    return make_plan(load_study("gss_grid"), scale_named(scale), corpus, None, overrides or {})
+
+
+@pytest.mark.parametrize(
+    ("corpus", "cs", "ks", "millions", "epochs_hours"),
+    [
+        ("ptb", [x / 2 for x in range(-4, 5)], [x / 4 for x in range(5, 13)], "24.22", 72 * 58 * 1000 / 3600),
+        ("wikitext-2", [x / 2 for x in range(-4, 5)], [1.5, 2.0, 2.5, 3.0], "33.55", 36 * 87 * 1000 / 3600),
+    ],
+)
+def test_paper_scale_is_the_published_grid(
+    corpus: str, cs: list[float], ks: list[float], millions: str, epochs_hours: float
+) -> None:
+    trials = plan_of(corpus).trials
+    layers = [trial.config.output_layer for trial in trials]
+    assert [(x.c, x.k) for x in layers if isinstance(x, GssConfig)] == [(c, k) for c in cs for k in ks]
+    assert {in_millions(trial.parameters) for trial in trials} == {millions}
+    assert sum(trial.estimate.gpu_hours for trial in trials) == pytest.approx(epochs_hours)
+
+
+def test_paper_scale_has_the_hyperparameters_of_sm_table_6() -> None:
+    """Typed in here from the table, not read from the code."""
+    ptb, wikitext = plan_of("ptb").trials[0].config, plan_of("wikitext-2").trials[0].config
+    assert (ptb.seed, wikitext.seed) == (141, 1881)
+    assert (ptb.training.batch_size, wikitext.training.batch_size) == (20, 80)
+    assert (ptb.training.learning_rate, wikitext.training.learning_rate) == (20.0, 30.0)
+    assert (ptb.model.dropout_embedding, wikitext.model.dropout_embedding) == (0.4, 0.65)
+    assert (ptb.model.dropout_hidden, wikitext.model.dropout_hidden) == (0.3, 0.2)
+    assert (ptb.evaluation.rank_contexts, wikitext.evaluation.rank_contexts) == (None, 33_320)
+    for config in (ptb, wikitext):
+        model, training = config.model, config.training
+        assert (model.embedding_width, model.hidden_width, model.context_width) == (400, 1150, 400)
+        assert (model.dropout_output, model.dropout_embedding_matrix, model.dropconnect) == (0.4, 0.1, 0.5)
+        assert (training.weight_decay, training.gradient_clip_norm, training.bptt) == (1.2e-6, 0.25, 70)
+        assert (training.activation_regularisation, training.temporal_activation_regularisation) == (2.0, 1.0)
+        assert (training.averaging, training.epochs) == (EtAsgdConfig(switch_epoch=200), 1000)
+
+
+def test_every_scale_plans_the_whole_study_but_smoke_which_plans_the_corners() -> None:
+    for scale in ("quick", "small", "paper"):
+        assert len(plan_of("ptb", scale).trials) == 72
+    corners = [trial.config.output_layer for trial in plan_of("ptb", "smoke").trials]
+    assert {(x.c, x.k) for x in corners if isinstance(x, GssConfig)} == {(-2, 1.25), (-2, 3), (2, 1.25), (2, 3)}
+
+
+def test_trials_of_different_scales_and_corpora_never_share_an_identity() -> None:
+    variants = itertools.product(("ptb", "wikitext-2"), ("smoke", "quick", "small", "paper"))
+    ids = [trial.trial_id for corpus, scale in variants for trial in plan_of(corpus, scale).trials]
+    assert len(ids) == len(set(ids))
+
+
+def test_a_default_written_out_with_set_is_the_same_trial() -> None:
+    plain, spelled = plan_of("ptb"), plan_of("ptb", overrides={"training.bptt": 70})
+    assert [t.trial_id for t in plain.trials] == [t.trial_id for t in spelled.trials]
+    assert plain.key != spelled.key
+    assert plan_of("ptb", overrides={"training.bptt": 35}).trials[0].config.training.bptt == 35
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("training.epoch=3", "did you mean training.epochs"),
+        ("training.epochs=-3", "training.epochs the value -3"),
+        ("training.epochs=many", "'many'"),
+        ("training.epochs", "key=value"),
+        ("model.dropout_hidden=1.5", "model.dropout_hidden"),
+        ("model.embedding_width=30", "must equal model.embedding_width"),
+        ("corpus.vocabulary_limit=2", "corpus.vocabulary_limit the value 2"),
+        ("corpus.name=wikitext-2", "cannot change 'corpus.name'"),
+        ("output_layer.name=softmax", "replace the whole"),
+        ("output_layer.mixtures=3", "knows no key"),
+        ("training.averaging.switch_epoch=0", "training.averaging.switch_epoch the value 0"),
+    ],
+)
+def test_an_override_that_makes_no_sense_is_named(setting: str, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        plan_of("ptb", overrides=parse_overrides([setting]))
+
+
+def test_an_override_that_only_some_trials_could_take_is_refused_whatever_their_order() -> None:
+    plain, bent = (awd_lstm(CorpusConfig(name="ptb", sha256="0" * 64), layer) for layer in (SoftmaxConfig(), BENT))
+    for configs in ([plain, bent], [bent, plain]):
+        with pytest.raises(UserError, match=r"1 of 2 trials, such as one of output layer softmax, have no 'output_lay"):
+            apply_overrides(configs, {"output_layer.c": 3})
+    whole = apply_overrides([plain, bent], {"output_layer": {"name": "softmax"}})
+    assert [output_layer_of(config) for config in whole] == [SoftmaxConfig()] * 2
+
+
+def test_overrides_are_json_or_text() -> None:
+    settings = ["a=1", "b=0.5", "c=null", "d=word", 'e="1"']
+    assert parse_overrides(settings) == {"a": 1, "b": 0.5, "c": None, "d": "word", "e": "1"}
+    config = plan_of("ptb").trials[0].config
+    [changed] = apply_overrides([config], {"training.averaging": {"name": "nt_asgd"}, "corpus.vocabulary_limit": 50})
+    assert isinstance(changed, TrialConfig)
+    assert changed.training.averaging == NtAsgdConfig(nonmonotone_interval=5)
+    assert changed.corpus.vocabulary_limit == 50
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ("raise RuntimeError('boom')", "RuntimeError: boom"),
+        ("STUDY = 3", "must define STUDY"),
+        ("x = 1", "must define STUDY"),
+        ("def broken(:", "SyntaxError"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [])", "at least one trial"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [1])", "yields a int"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: 1 / 0)", "ZeroDivisionError"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)] * 2)", "'softmax seed=1' twice"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)], label=lambda config: 3)", "gives 3"),
+        ("STUDY = Study(name='mine', trials=[1])", "trials of a study is a function"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [], analyses=Correlation())", "analyses of a study is"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [], corpora='ptb')", "corpora of a study is"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [], measurements=None)", "measurements of a study is"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)], label=lambda config: 1 / 0)", "label"),
+        ("STUDY = Study(name='mine')", "at least one trial"),
+        (
+            "STUDY = Study(name='gss_grid', trials=lambda corpus: [trial(corpus)])",
+            "is a built-in name: rename it",
+        ),
+        ("STUDY = Study(name='../mine', trials=lambda corpus: [trial(corpus)])", "letters, digits"),
+        ("raise SystemExit(0)", "SystemExit"),
+        ("STUDY = over(GridMap(row='seed', column='output_layer.nme'))", "did you mean output_layer.name"),
+        ("STUDY = over(GridMap(row='training.averaging', column='seed'))", "no trial has that key"),
+        ("STUDY = over(Curves(x='training.epoch', metrics=('test_perplexity',), caption=''))", "training.epochs"),
+        ("STUDY = tuned(key='sede')", "sede"),
+        ("STUDY = tuned(key='model.dropout_hidden')", "less than 1"),
+        ("STUDY = tuned(side='two words')", "single words"),
+        ("STUDY = tuned(base=lambda corpus: [].pop())", "mend its tuning"),
+        ("STUDY = tuned(base=lambda corpus: next(iter([])))", "StopIteration"),
+    ],
+)
+def test_a_broken_study_file_gets_one_clear_sentence(tmp_path: Path, body: str, sentence: str) -> None:
+    head = """from search_spaces.study import Correlation, Curves, GridMap, Study
+from trainables.config import SoftmaxConfig, TrialConfig
+from search_spaces.tuning import Dimension, Tuning
+def trial(corpus):
+    return TrialConfig(seed=1, corpus=corpus, output_layer=SoftmaxConfig())
+def tuned(key="seed", side="a", base=trial):
+    space = (Dimension(key=key, short="x", values=(1, 2)),)
+    return Study(name="mine", tuning=Tuning(sides={side: base}, stage1=space, stage2=space, seeds=(3,)))
+def over(request):
+    return Study(name="mine", trials=lambda corpus: [trial(corpus)], analyses=(request,))
+"""
+    file = tmp_path / "mine.py"
+    file.write_text(head + body)
+    answer = sweep(file, "--dry-run")
+    assert (answer.returncode, answer.stdout) == (2, "")
+    assert answer.stderr.startswith("error: ")
+    assert sentence in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_a_users_own_study_is_planned() -> None:
+    def trials(corpus: CorpusConfig) -> list[TrialConfig]:
+        return [TrialConfig(seed=s, corpus=corpus, output_layer=GssConfig(c=0, k=2)) for s in (1, 2, 3)]
+
+    plan = make_plan(Study(name="mine", trials=trials), scale_named("quick"), "pydocs", None, {})
+    assert [trial.name for trial in plan.trials] == ["gss c=0 k=2 seed=1", "gss c=0 k=2 seed=2", "gss c=0 k=2 seed=3"]
+
+
+def test_dry_run_prints_an_object_a_trial_and_imports_neither_torch_nor_ray() -> None:
+    script = """
+import sys
+from orchestrator.command.app import main
+status = main(["gss_grid", "--scale", "paper", "--dry-run", "--format", "json"])
+heavy = [name for name in ("torch", "ray", "numpy", "pandas", "sqlalchemy", "matplotlib") if name in sys.modules]
+print(heavy, file=sys.stderr)
+sys.exit(status)
+"""
+    answer = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert answer.stderr.strip() == "[]"
+    trials = json.loads(answer.stdout)
+    assert [t["corpus"] for t in trials] == ["ptb"] * 72 + ["wikitext-2"] * 36
+    for trial in trials:
+        assert TrialConfig.model_validate(trial["config"]).trial_id == trial["trial_id"]
+        assert trial["estimated_gpu_hours"] > 10
+        assert "V100" in trial["estimate_basis"]
+
+
+def test_what_the_papers_full_set_costs_is_what_the_documentation_says() -> None:
+    said = (ROOT / "docs" / "cluster.md").read_text(encoding="utf-8")
+    answer = sweep("all", "--scale", "paper", "--dry-run")
+    found = re.search(r"All together: ([\d,]+) different trials, estimated ([\d,]+) GPU-hours", answer.stdout)
+    assert found is not None, answer.stdout
+    trials, hours = found.groups()
+    assert f"{trials} different trials and estimates {hours} GPU-hours" in said
+    for gpus, days in re.findall(r"^\| (\d+) \| [^|]+ \| ([\d.]+) \|$", said, re.MULTILINE):
+        assert float(days) == pytest.approx(int(hours.replace(",", "")) / int(gpus) / 24, abs=0.06)

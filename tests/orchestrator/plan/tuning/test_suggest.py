@@ -1,0 +1,86 @@
+"""Suggestions are a pure function of the history, never repeat a cell, and learn from what they are told."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import subprocess
+import sys
+
+import pytest
+
+from orchestrator.plan.tuning.suggest import Ending, Method, Tried, suggest
+from search_spaces.tuning import Cell, Dimension, Space, cell_count
+from tests.support.command import ROOT
+
+SMALL: Space = tuple(Dimension(key=key, short=key, values=(0.1, 0.2, 0.3)) for key in "ab")
+LARGE: Space = tuple(Dimension(key=key, short=key, values=tuple(n / 10 for n in range(7))) for key in "abcd")
+ENDINGS: tuple[Ending, ...] = ("done", "pruned", "diverged", "failed", "open")
+
+
+def asked(space: Space, method: Method, asks: int, *, seed: int = 0, mixed: bool = False) -> list[Tried]:
+    """A search on a bowl whose bottom is at index 1 of every dimension; `mixed` lets its trials end in every way."""
+    dice = random.Random(seed)
+    history: list[Tried] = []
+    for _ in range(asks):
+        cell = suggest(space, method=method, seed=seed, history=history)
+        if cell is None:
+            break
+        loss = loss_of(cell)
+        ending = dice.choice(ENDINGS) if mixed else "done"
+        history.append(Tried(cell=cell, ending=ending, losses={1: loss + 1, 2: loss}))
+    return history
+
+
+def loss_of(cell: Cell) -> float:
+    return float(sum((index - 1) ** 2 for index in cell))
+
+
+@pytest.mark.parametrize("method", ["tpe", "random"])
+def test_no_cell_comes_twice_and_after_the_last_one_there_is_none(method: Method) -> None:
+    history = asked(SMALL, method, 100, mixed=True)
+    assert len(history) == len({tried.cell for tried in history}) == cell_count(SMALL)
+    assert suggest(SMALL, method=method, seed=0, history=history) is None
+
+
+@pytest.mark.parametrize("method", ["tpe", "random"])
+def test_another_process_suggests_the_same(method: Method) -> None:
+    """Whatever its string hashes are."""
+    expected = [tried.cell for tried in asked(LARGE, method, 25, mixed=True)]
+    script = (
+        "from tests.orchestrator.plan.tuning.test_suggest import *;"
+        f"print([tried.cell for tried in asked(LARGE, {method!r}, 25, mixed=True)])"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+        env={"PYTHONHASHSEED": "7"},
+    )
+    assert answer.stdout.strip() == str(expected)
+
+
+def test_seeds_and_histories_make_a_difference() -> None:
+    history = asked(LARGE, "tpe", 20)
+    cells = {suggest(LARGE, method="tpe", seed=seed, history=history[:asks]) for seed in (0, 1) for asks in (0, 19, 20)}
+    assert len(cells) > 4
+
+
+def test_tpe_finds_lower_losses_than_chance_on_a_bowl() -> None:
+    best = {
+        method: statistics.mean(min(loss_of(t.cell) for t in asked(LARGE, method, 40, seed=seed)) for seed in range(5))
+        for method in ("tpe", "random")
+    }
+    assert best["tpe"] < best["random"]
+
+
+def test_running_trials_keep_several_askers_apart() -> None:
+    """The constant liar: with the same finished trials, what runs already is not asked for again."""
+    history = asked(LARGE, "tpe", 20)
+    for _ in range(5):
+        cell = suggest(LARGE, method="tpe", seed=0, history=history)
+        assert cell is not None
+        assert cell not in {tried.cell for tried in history}
+        history.append(Tried(cell=cell, ending="open", losses={}))

@@ -1,0 +1,357 @@
+"""A whole tuning over a real store, its workers played by the test: nothing lost, repeated or left running."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from orchestrator.plan.tuning.plan import TuningPlan
+from orchestrator.plan.tuning.tuner import Tuner
+from orchestrator.schedule.dispatcher import Dispatcher
+from orchestrator.schedule.packs import Pack
+from orchestrator.schedule.recording import recover
+from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.store.interface import Store
+from orchestrator.store.opening import open_store
+from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey, TrialRow
+from orchestrator.store.sql_store import SqlStore
+from orchestrator.watch.listener import Silent
+from orchestrator.worker.messages import TrialEvent
+from search_spaces.tuning import stage_of
+from tests.support.scripted_tuning import KEY, ending, epochs_of, known, losses, plan
+from trainables.config import TrialConfig
+from trainables.runtime import Runtime, trial_directory
+from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+
+RUN = RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(f"sqlite:///{tmp_path}/results.db") as opened:
+        yield opened
+
+
+@dataclass
+class Played:
+    """One run of the command with workers that take turns at random; `dies_after` so many turns."""
+
+    store: Store
+    storage: Path
+    tuning: TuningPlan
+    workers: int
+    dice: random.Random
+    checkpoints: dict[str, int] = field(default_factory=dict)
+    """Epochs by trial, on the disk: they outlive a run."""
+    ended: Counter[str] = field(default_factory=Counter)
+
+    def run(self, dies_after: int | None = None) -> bool:
+        """Returns whether the run came to its end."""
+        for owner in self.store.owners():
+            self.store.expire(owner)
+        tuner = Tuner(self.tuning, KEY, known(self.tuning), self.store)
+        trials = tuner.start()
+        states = self.store.states([trial.trial_id for trial in trials])
+        options = ScheduleOptions(
+            storage=self.storage,
+            runtime=Runtime(),
+            measurements=(),
+            seconds_per_trial=1.0,
+            max_concurrent=self.workers,
+        )
+        dispatcher = Dispatcher(
+            [trial for trial in trials if states[trial.trial_id] in ("planned", "running")],
+            store=self.store,
+            run_id=self.store.begin_run(RUN),
+            owner=f"driver {self.dice.random()}",
+            options=options,
+            listener=Silent(),
+            slots=self.workers,
+            source=tuner,
+        )
+        flights: dict[str, Pack] = {}
+        turn = 0
+        while not (dispatcher.finished and not flights):
+            turn += 1
+            if turn == dies_after:
+                return False  # and nobody closes anything: a SIGKILL
+            pack = dispatcher.next_pack(f"pack {turn}")
+            if pack is not None:
+                flights[f"pack {turn}"] = pack
+            elif flights:
+                key = self.dice.choice(list(flights))
+                if self._one_epoch(dispatcher, key, flights[key]):
+                    dispatcher.ended(key, None, process_died=False)
+                    del flights[key]
+        dispatcher.close()
+        return True
+
+    def _one_epoch(self, dispatcher: Dispatcher, key: str, pack: Pack) -> bool:
+        """One epoch of the pack's first trial that has not ended; returns whether that was the pack's last."""
+        waiting = [trial for trial in pack.trials if trial.trial_id in dispatcher._flights[key].waiting]
+        config = TrialConfig.model_validate(waiting[0].config)
+        epoch = self.checkpoints.get(config.trial_id, 0)
+        if epoch == 0 or config.trial_id not in self.checkpoints:
+            dispatcher.events(key, [TrialEvent(trial_id=config.trial_id)])
+        rule = pack.stop_above or {}
+        stops = epoch > 0 and losses(config)[epoch - 1] > rule.get(epoch, float("inf"))
+        if not stops and epoch < len(losses(config)):
+            self.checkpoints[config.trial_id] = epoch + 1
+            dispatcher.events(key, [TrialEvent(trial_id=config.trial_id, epoch=epochs_of(config)[epoch])])
+            return False
+        outcome = ending(config, epoch)
+        self.ended[config.trial_id] += 1
+        dispatcher.events(key, [TrialEvent(trial_id=config.trial_id, outcome=outcome)])
+        return len(waiting) == 1
+
+
+def played(
+    store: Store, storage: Path, *, workers: int = 1, seed: int = 0, search: str | None = None, budget: int = 5
+) -> Played:
+    return Played(store, storage, plan(search, budget), workers, random.Random(seed))
+
+
+def table(store: Store) -> list[tuple[str, str, str, list[float]]]:
+    """What may not depend on kills."""
+    return [
+        (row.name, row.trial_id, row.state, [epoch.valid_loss for epoch in store.epochs(row.trial_id)])
+        for row in store.trials(KEY)
+    ]
+
+
+def by_stage(rows: list[TrialRow]) -> Counter[tuple[str, str]]:
+    places = [stage_of(row.name) for row in rows]
+    return Counter((place.side, place.stage) for place in places if place is not None)
+
+
+@pytest.mark.parametrize("search", ["tpe", "random"])
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_stages_follow_each_other_with_the_same_budget_for_each_side(
+    store: Store, tmp_path: Path, search: str, workers: int
+) -> None:
+    game = played(store, tmp_path, workers=workers, search=search)
+    assert game.run()
+    rows = store.trials(KEY)
+    assert by_stage(rows) == {
+        (side, stage): count
+        for side in ("narrow", "wide")
+        for stage, count in (("stage1", 2), ("stage2", 5), ("final", 2))
+    }
+    assert {row.state for row in rows} == {"done", "pruned"}
+    assert all(" stage2 " in row.name for row in rows if row.state == "pruned")
+    assert [row.name.split()[1] for row in rows] == ["stage1"] * 4 + ["stage2"] * 10 + ["final"] * 4
+    assert set(game.ended.values()) == {1}
+
+
+def test_the_final_trials_have_the_best_config_of_their_side_and_the_final_seeds(store: Store, tmp_path: Path) -> None:
+    assert played(store, tmp_path).run()
+    for side in ("narrow", "wide"):
+        rows = [row for row in store.trials(KEY) if row.name.startswith(side)]
+        tuned = [row for row in rows if " final " not in row.name and row.state == "done"]
+        best = min(tuned, key=lambda row: min(losses(TrialConfig.model_validate(row.config))))
+        finals = [row.config for row in rows if " final " in row.name]
+        assert finals == [{**best.config, "seed": seed} for seed in (11, 12)]
+
+
+def test_killed_at_any_moments_one_worker_ends_with_the_same_trials(store: Store, tmp_path: Path) -> None:
+    assert played(store, tmp_path).run()
+    undisturbed = table(store)
+    for seed in range(4):
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        with open_store(f"sqlite:///{folder}/results.db") as other:
+            game = played(other, folder, seed=seed)
+            for _ in range(10):
+                game.run(dies_after=game.dice.randint(1, 25))
+            assert game.run()
+            assert table(other) == undisturbed
+            assert set(game.ended.values()) == {1}
+
+
+@pytest.mark.parametrize("workers", [2, 4])
+def test_killed_at_any_moments_several_workers_lose_and_repeat_nothing(
+    store: Store, tmp_path: Path, workers: int
+) -> None:
+    game = played(store, tmp_path, workers=workers, seed=workers)
+    for _ in range(10):
+        game.run(dies_after=game.dice.randint(1, 40))
+    assert game.run()
+    rows = store.trials(KEY)
+    assert {row.state for row in rows} == {"done", "pruned"}
+    assert set(game.ended) == {row.trial_id for row in rows}
+    assert set(game.ended.values()) == {1}
+    assert by_stage(rows)["narrow", "stage2"] == by_stage(rows)["wide", "stage2"] == 5
+
+
+def test_a_larger_budget_goes_on_from_what_is_there(store: Store, tmp_path: Path) -> None:
+    assert played(store, tmp_path, budget=3).run()
+    first = table(store)
+    assert played(store, tmp_path, budget=6).run()
+    more = table(store)
+    assert [row for row in more if row in first and " stage2 " in row[0]] == [r for r in first if " stage2 " in r[0]]
+    assert played(store, tmp_path, budget=3).run()
+    assert table(store) == first
+    with open_store(f"sqlite:///{tmp_path}/other.db") as other:
+        assert played(other, tmp_path, budget=6).run()
+        assert table(other) == more
+
+
+def test_a_search_of_every_cell_ends(store: Store, tmp_path: Path) -> None:
+    assert played(store, tmp_path, budget=20).run()
+    assert by_stage(store.trials(KEY))["wide", "stage2"] == 20
+
+
+def test_the_grid_is_known_from_the_start_and_none_of_it_is_stopped_early(store: Store, tmp_path: Path) -> None:
+    tuning = plan("grid", budget=None)
+    assert len(list(tuning.known())) == 2 * (2 + 20)
+    game = Played(store, tmp_path, tuning, 3, random.Random(0))
+    assert game.run()
+    rows = store.trials(KEY)
+    assert len(rows) == tuning.total == 2 * (2 + 20 + 2)
+    assert {row.state for row in rows} == {"done"}
+
+
+def test_what_another_study_has_run_costs_no_training_and_a_pruned_trial_is_finished_where_it_is_wanted_whole(
+    store: Store, tmp_path: Path
+) -> None:
+    """The grid over a searched store: of the trials that the search pruned, only the rest of the epochs is run."""
+    search = played(store, tmp_path)
+    assert search.run()
+    pruned = {row.trial_id for row in store.trials(KEY) if row.state == "pruned"}
+    done = {row.trial_id for row in store.trials(KEY) if row.state == "done" and " final " not in row.name}
+    assert pruned
+    assert done
+    grid = Played(store, tmp_path, plan("grid", budget=None), 1, random.Random(0), checkpoints=search.checkpoints)
+    assert grid.run()
+    assert not done & set(grid.ended)
+    assert pruned <= set(grid.ended)
+    assert {row.state for row in store.trials(KEY)} == {"done"}
+
+
+def test_a_pruned_result_that_a_driver_left_counts_only_for_a_search(store: Store, tmp_path: Path) -> None:
+    tuning = plan()
+    tuner = Tuner(tuning, KEY, known(tuning), store)
+    trial = tuning.searched("wide", 1, (0, 0))
+    store.register(KEY, [trial])
+    folder = trial_directory(tmp_path, trial.trial_id)
+    folder.mkdir(parents=True)
+    outcome = TrialOutcome(trial_id=trial.trial_id, state="pruned", cause="not good enough")
+    (folder / "result.json").write_text(outcome.model_dump_json())
+    run_id = store.begin_run(RUN)
+    assert recover(store, tmp_path, [trial], run_id, note=print) == 0
+    assert store.states([trial.trial_id]) == {trial.trial_id: "planned"}
+    assert recover(store, tmp_path, [trial], run_id, note=print, may_be_pruned=tuner.is_searched) == 1
+    assert store.states([trial.trial_id]) == {trial.trial_id: "pruned"}
+
+
+def test_failed_trials_count_as_asked_for_and_a_side_without_a_result_has_no_final_ones(store: Store) -> None:
+    tuning = plan(budget=2)
+    tuner = Tuner(tuning, KEY, known(tuning), store)
+    tuner.start()
+    run_id = store.begin_run(RUN)
+    while more := tuner.more(busy=()):
+        for trial in more:
+            if trial.name.startswith("narrow"):
+                store.fail(trial.trial_id, cause="a cause", run_id=run_id)
+            else:
+                config = TrialConfig.model_validate(trial.config)
+                store.record(ending(config, 4), run_id=run_id, spectrum=None)
+    assert more is None
+    assert tuner.over
+    assert by_stage(store.trials(KEY)) == {
+        ("narrow", "stage1"): 2, ("narrow", "stage2"): 2, ("wide", "stage1"): 2, ("wide", "stage2"): 2,
+        ("wide", "final"): 2,
+    }  # fmt: skip
+
+
+def test_a_searched_trial_that_is_retried_may_be_stopped_as_before_and_nothing_new_is_asked_for(
+    store: Store, tmp_path: Path
+) -> None:
+    game = played(store, tmp_path)
+    assert game.run()
+    before = table(store)
+    pruned = next(row for row in store.trials(KEY) if row.state == "pruned")
+    trial = PlannedTrial(trial_id=pruned.trial_id, name=pruned.name, config=pruned.config)
+    store.fail(trial.trial_id, cause="a cause", run_id=1)
+    store.reset([trial.trial_id])
+    retry = Tuner(game.tuning, KEY, known(game.tuning), store, asks=False)
+    assert (retry.more(busy=()), retry.over, retry.is_searched(trial)) == (None, True, True)
+    above = retry.stop_above(trial)
+    reached = next(row for row in before if row[1] == trial.trial_id)[3]
+    assert reached[-1] > above[len(reached)]
+
+
+@pytest.mark.parametrize("cell", [(0, 0), (4, 3)])
+def test_what_another_driver_plans_between_a_look_and_a_write_is_kept(
+    store: Store, monkeypatch: pytest.MonkeyPatch, cell: tuple[int, int]
+) -> None:
+    """It knew of other results then, so its choice may be another: here at least one of these two is."""
+    tuning = plan(budget=3)
+    tuner = Tuner(tuning, KEY, known(tuning), store)
+    run_id = store.begin_run(RUN)
+    for trial in tuner.start():
+        store.record(ending(TrialConfig.model_validate(trial.config), 4), run_id=run_id, spectrum=None)
+    read, theirs = SqlStore.trials, tuning.searched("narrow", 1, cell)
+
+    def read_while_another_driver_plans(self: SqlStore, key: StudyKey) -> list[TrialRow]:
+        rows = read(self, key)
+        if len(rows) == 4:
+            self.register(key, [*(row.planned() for row in rows), theirs])
+        return rows
+
+    monkeypatch.setattr(SqlStore, "trials", read_while_another_driver_plans)
+    assert tuner.more(busy=()) == [theirs]
+    assert [row.planned() for row in store.trials(KEY)][4:] == [theirs]
+
+
+def test_a_smaller_budget_in_another_driver_drops_what_is_beyond_it_and_breaks_nothing(store: Store) -> None:
+    tuning = plan(budget=3)
+    one = Tuner(tuning, KEY, known(tuning), store)
+    run_id = store.begin_run(RUN)
+    for trial in one.start():
+        store.record(ending(TrialConfig.model_validate(trial.config), 4), run_id=run_id, spectrum=None)
+    asked: list[PlannedTrial] = []
+    for _ in range(4):
+        [trial] = one.more(busy={trial.trial_id for trial in asked}) or []
+        asked.append(trial)
+    other = plan(budget=1)
+    left = Tuner(other, KEY, known(other), store).start()
+    assert [trial.trial_id in {each.trial_id for each in left} for trial in asked] == [True, True, False, False]
+    assert one.stop_above(asked[3]) == {}
+
+
+def test_a_retried_trial_that_becomes_the_best_one_brings_new_final_trials(store: Store) -> None:
+    tuning = plan(budget=1)
+    tuner = Tuner(tuning, KEY, known(tuning), store)
+    trials = tuner.start()
+    run_id = store.begin_run(RUN)
+    late = next(trial for trial in trials if trial.name.startswith("wide"))
+    store.fail(late.trial_id, cause="a cause", run_id=run_id)
+    while more := tuner.more(busy=()):
+        for trial in more:
+            store.record(ending(TrialConfig.model_validate(trial.config), 4), run_id=run_id, spectrum=None)
+    assert tuner.over
+    old = {row.trial_id for row in store.trials(KEY) if " final " in row.name}
+    store.reset([late.trial_id])
+    best = [EpochMetrics(epoch=1, tokens=1, train_loss=1.0, valid_loss=1.0, averaging=False, seconds=1.0)]
+    store.record(TrialOutcome(trial_id=late.trial_id, state="done", epochs=tuple(best)), run_id=run_id, spectrum=None)
+    again = Tuner(tuning, KEY, known(tuning), store)
+    finals = [trial for trial in again.start() if " final " in trial.name]
+    assert not again.over
+    assert [trial.config for trial in finals if trial.name.startswith("wide")] == [
+        {**late.config, "seed": seed} for seed in (11, 12)
+    ]
+    assert {trial.trial_id for trial in finals if trial.name.startswith("narrow")} < old
+
+
+def test_another_study_key_is_another_search(store: Store, tmp_path: Path) -> None:
+    assert played(store, tmp_path).run()
+    key = StudyKey(study="tuned", scale="paper", corpus="none", overrides='{"search":"random"}')
+    tuning = plan("random")
+    trials = Tuner(tuning, key, known(tuning), store).start()
+    assert [trial.name.split()[1] for trial in trials] == ["stage1"] * 4

@@ -1,0 +1,157 @@
+"""Clusters whose machines are not alike: real Ray machines, whose GPUs and memory Ray only counts."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import ray
+from ray.cluster_utils import Cluster
+
+from orchestrator.cluster.connection import SETTINGS
+from orchestrator.cluster.machines import Checked, check_machines
+from orchestrator.plan.estimates import estimate
+from orchestrator.schedule import trials_run as schedule
+from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.store.lease import this_owner
+from orchestrator.store.opening import open_store
+from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
+from tests.support.notes import Notes
+from tests.support.scripted_trials import LONG, log_lines, run_where
+from trainables.config import CorpusConfig, MosConfig, SoftmaxConfig, TrialConfig
+from trainables.config.output_layer import OutputLayerConfig
+from trainables.corpora import CorpusIdentity
+from trainables.runtime import Runtime
+
+CORPUS = CorpusIdentity(
+    name="none", sha256="0" * 64, train_tokens=10**6, valid_tokens=10**5, test_tokens=10**5, vocabulary_size=10_000
+)
+KEY = StudyKey(study="placed", scale="smoke", corpus="none")
+
+
+def configs(layer: OutputLayerConfig, seeds: Sequence[int]) -> list[TrialConfig]:
+    corpus = CorpusConfig(name="none", sha256="0" * 64)
+    return [TrialConfig(seed=seed, corpus=corpus, output_layer=layer) for seed in seeds]
+
+
+@contextmanager
+def cluster(**head: Any) -> Iterator[Any]:
+    """A cluster that this process is connected to, with a head that has so much."""
+    os.environ.update(SETTINGS)
+    made: Any = Cluster(initialize_head=True, head_node_args={**head, "include_dashboard": False})
+    try:
+        ray.init(address=made.address, log_to_driver=False)
+        yield made
+    finally:
+        ray.shutdown()
+        made.shutdown()
+
+
+def run(plan: Sequence[TrialConfig], folder: Path, **changes: Any) -> tuple[list[tuple[str, str]], list[str]]:
+    """Run the trials to their ends; the output layer and machine of each start, and what was said."""
+    trials = [PlannedTrial(trial_id=each.trial_id, name="-", config=each.model_dump(mode="json")) for each in plan]
+    options = ScheduleOptions(
+        storage=folder, runtime=Runtime(), measurements=(), seconds_per_trial=60, corpus=CORPUS, **changes
+    )
+    heard = Notes()
+    with open_store(f"sqlite:///{folder}/results.db") as store:
+        store.register(KEY, trials)
+        record = RunRecord(code_version="-", packages={}, host="-", device="-", corpus_sha256="0" * 64)
+        schedule.run_trials(
+            trials,
+            store=store,
+            run_id=store.begin_run(record),
+            owner=this_owner(),
+            options=options,
+            listener=heard,
+            run_trial=run_where,
+        )
+        assert {(row.state, row.cause) for row in store.trials(KEY)} == {("done", None)}
+    layers_and_places = [line.split() for line in log_lines(folder)]
+    return [(layer, place) for layer, place in layers_and_places], heard.notes
+
+
+@contextmanager
+def once_it_runs(folder: Path, action: Callable[[], object]) -> Iterator[None]:
+    """Do something when the first trial has started."""
+
+    def wait_and_act() -> None:
+        deadline_s = time.monotonic() + 60
+        while not log_lines(folder) and time.monotonic() < deadline_s:
+            time.sleep(0.1)
+        action()
+
+    thread = threading.Thread(target=wait_and_act)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def test_large_trials_run_on_the_large_gpu_alone_and_the_others_wherever_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    large_trials, small_trials = configs(MosConfig(), range(4)), configs(SoftmaxConfig(), range(4))
+    much, little = (estimate(each[0], CORPUS).gpu_memory_gb for each in (large_trials, small_trials))
+    assert much > little
+    with cluster(num_cpus=2, num_gpus=1) as machines:
+        large, small = machines.head_node.node_id, machines.add_node(num_cpus=2, num_gpus=1).node_id
+        sizes = {large: much, small: little}
+
+        def sees_gpus(*arguments: Any) -> Checked:
+            """What it finds on CPUs, and the GPUs that are not there."""
+            found = check_machines(replace(arguments[0], gpus_per_trial=0), *arguments[1:])
+            return replace(found, gpu_gb=sizes, slots=2)
+
+        monkeypatch.setattr(schedule, "check_machines", sees_gpus)
+        places, _ = run([*large_trials, *small_trials], tmp_path, gpus_per_trial=1)
+    assert places.count(("MosConfig", large)) == 4
+    assert places.count(("MosConfig", small)) == 0
+    assert places.count(("SoftmaxConfig", small)) >= 1
+
+
+def test_trials_that_wait_for_a_machine_that_leaves_run_on_a_smaller_one(tmp_path: Path) -> None:
+    plan = configs(MosConfig(), range(LONG, LONG + 3))
+    assert estimate(plan[0], CORPUS).memory_gb > 1
+    with cluster(num_cpus=1, memory=10**9) as machines:
+        small, large = machines.head_node.node_id, machines.add_node(num_cpus=1, memory=10**10)
+        large_id = large.node_id
+        with once_it_runs(tmp_path, lambda: machines.remove_node(large, allow_graceful=False)):
+            places, notes = run(plan, tmp_path)
+    assert places[0] == ("MosConfig", large_id)
+    assert [place for _, place in places[1:]] == [small] * 3
+    assert "Machines came or went: at a time, 1 trials fit now, 2 before." in notes
+
+
+def test_a_machine_that_joins_with_another_torch_gets_nothing_and_stops_nothing(tmp_path: Path) -> None:
+    fake = tmp_path / "packages" / "torch-0.0.1.dist-info"
+    fake.mkdir(parents=True)
+    (fake / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 0.0.1\n")
+    path = f"{fake.parent}:{os.environ.get('PYTHONPATH', '')}"
+    with cluster(num_cpus=1) as machines:
+        head = machines.head_node.node_id
+        joins = [sys.executable, "-m", "ray.scripts.scripts", "start", f"--address={machines.address}", "--num-cpus=3"]
+        late: list[subprocess.Popen[bytes]] = []
+
+        def join() -> None:
+            late.append(subprocess.Popen([*joins, "--block"], env=os.environ | {"PYTHONPATH": path}))
+
+        try:
+            with once_it_runs(tmp_path, join):
+                places, notes = run(configs(SoftmaxConfig(), range(LONG, LONG + 8)), tmp_path, address="auto")
+        finally:
+            late[0].terminate()
+            late[0].wait()
+    assert places == [("SoftmaxConfig", head)] * 8
+    (refusal,) = (note for note in notes if "torch 0.0.1" in note)
+    assert "where the driver has torch" in refusal

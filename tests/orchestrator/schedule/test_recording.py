@@ -1,0 +1,120 @@
+"""Results that a dead driver left as files reach the store; files that are no results do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orchestrator.schedule.recording import record_later, record_outcome, recover
+from orchestrator.store.interface import Store
+from orchestrator.store.opening import open_store
+from orchestrator.store.records import RunRecord, StudyKey
+from tests.support.scripted_trials import planned
+from trainables.runtime import trial_directory
+from trainables.trial_folder.measurement_files import write_later
+from trainables.trial_folder.outcome import TrialOutcome
+
+PLAN = planned(range(4))
+VALUES = np.array([3.0, 2.0, 0.5])
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(f"sqlite:///{tmp_path}/results.db") as opened:
+        opened.register(StudyKey(study="found", scale="smoke", corpus="none"), PLAN)
+        yield opened
+
+
+@pytest.fixture
+def run_id(store: Store) -> int:
+    return store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
+
+
+def done(trial_id: str) -> TrialOutcome:
+    return TrialOutcome(trial_id=trial_id, state="done", measurements={"spectrum@1": {"press_rank": 3}})
+
+
+def leave(storage: Path, number: int, text: str, spectrum: np.ndarray | None = VALUES) -> Path:
+    """Write what a worker leaves in the folder of the trial with this number."""
+    folder = trial_directory(storage, PLAN[number].trial_id)
+    folder.mkdir(parents=True)
+    if spectrum is not None:
+        np.save(folder / "spectrum.npy", spectrum)
+    (folder / "result.json").write_text(text)
+    return folder
+
+
+def test_complete_results_are_recorded_with_their_spectrum_and_only_once(
+    store: Store, run_id: int, tmp_path: Path
+) -> None:
+    leave(tmp_path, 0, done(PLAN[0].trial_id).model_dump_json())
+    leave(tmp_path, 2, TrialOutcome(trial_id=PLAN[2].trial_id, state="diverged", cause="NaN.").model_dump_json())
+    notes: list[str] = []
+    assert recover(store, tmp_path, PLAN, run_id, note=notes.append) == 2
+    assert recover(store, tmp_path, PLAN, run_id, note=notes.append) == 0
+    states = store.states([trial.trial_id for trial in PLAN])
+    assert [states[trial.trial_id] for trial in PLAN] == ["done", "planned", "diverged", "planned"]
+    np.testing.assert_array_equal(store.spectrum(PLAN[0].trial_id), VALUES)
+    assert notes == []
+
+
+@pytest.mark.parametrize(("name", "kept"), [("spectrum@1", True), ("layer_jacobian@2", True), ("layer_task@2", False)])
+def test_the_measurements_that_leave_a_spectrum_are_known_by_name(
+    name: str, kept: bool, store: Store, run_id: int, tmp_path: Path
+) -> None:
+    outcome = TrialOutcome(trial_id=PLAN[0].trial_id, state="done", measurements={name: {"metric": 1}})
+    leave(tmp_path, 0, outcome.model_dump_json())
+    assert recover(store, tmp_path, PLAN, run_id, note=print) == 1
+    assert (store.spectrum(outcome.trial_id) is not None) == kept
+
+
+@pytest.mark.parametrize("damage", ["truncated", "foreign", "no spectrum", "pickled spectrum", "cut spectrum"])
+def test_a_damaged_result_is_set_aside_with_a_note_and_the_trial_runs_again(
+    store: Store, run_id: int, tmp_path: Path, damage: str
+) -> None:
+    text = done(PLAN[1].trial_id).model_dump_json()
+    if damage == "truncated":
+        folder = leave(tmp_path, 1, text[: len(text) // 2])
+    elif damage == "foreign":
+        folder = leave(tmp_path, 1, done(PLAN[0].trial_id).model_dump_json())
+    elif damage == "no spectrum":
+        folder = leave(tmp_path, 1, text, spectrum=None)
+    elif damage == "pickled spectrum":
+        folder = leave(tmp_path, 1, text, spectrum=np.array([{"a": 1}], dtype=object))
+    else:
+        folder = leave(tmp_path, 1, text)
+        (folder / "spectrum.npy").write_bytes((folder / "spectrum.npy").read_bytes()[:-5])
+    notes: list[str] = []
+    assert recover(store, tmp_path, PLAN, run_id, note=notes.append) == 0
+    assert store.states([PLAN[1].trial_id]) == {PLAN[1].trial_id: "planned"}
+    assert not (folder / "result.json").exists()
+    assert len(notes) == 1
+    assert "seed=1 runs again" in notes[0]
+
+
+def test_a_reported_result_without_its_spectrum_is_a_failure_that_names_the_file(
+    store: Store, run_id: int, tmp_path: Path
+) -> None:
+    leave(tmp_path, 3, done(PLAN[3].trial_id).model_dump_json(), spectrum=None)
+    recorded = record_outcome(store, tmp_path, done(PLAN[3].trial_id), run_id=run_id)
+    assert recorded.state == "failed"
+    assert "spectrum.npy is missing" in str(recorded.cause)
+    assert store.states([PLAN[3].trial_id]) == {PLAN[3].trial_id: "failed"}
+
+
+def test_later_measurements_are_recorded_with_their_spectrum_once(store: Store, run_id: int, tmp_path: Path) -> None:
+    bare = TrialOutcome(trial_id=PLAN[0].trial_id, state="done")
+    store.record(bare, run_id=run_id, spectrum=None)
+    folder = trial_directory(tmp_path, bare.trial_id)
+    assert record_later(store, tmp_path, bare.trial_id, ["spectrum@1"], run_id=run_id) == 0
+    folder.mkdir(parents=True)
+    write_later(folder, bare.trial_id, "spectrum@1", ({"press_rank": 3}, VALUES))
+    write_later(folder, bare.trial_id, "top_k@1", ({"top_k even 1": "{}"}, None))
+    (folder / "measurement-other@1.json").write_text("{")
+    names = ["spectrum@1", "top_k@1", "other@1"]
+    assert record_later(store, tmp_path, bare.trial_id, names, run_id=run_id) == 2
+    assert record_later(store, tmp_path, bare.trial_id, names, run_id=run_id) == 0
+    np.testing.assert_array_equal(store.spectrum(bare.trial_id), VALUES)

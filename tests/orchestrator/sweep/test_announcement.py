@@ -1,0 +1,48 @@
+"""The commands that a run tells its reader to type."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import replace
+
+from orchestrator.store.masking import masked
+from orchestrator.store.records import StudyKey
+from orchestrator.sweep.announcement import paper_command, retry_command
+from search_spaces.study import Study
+
+
+def test_retry_repeats_what_was_typed_but_no_password() -> None:
+    typed = ("my study.py", "--scale", "quick", "--store", "postgresql+psycopg://me:s3cret@host/db", "--set", "seed=1")
+    command = retry_command(typed)
+    assert shlex.split(command)[:4] == ["python", "sweep.py", "retry", "my study.py"]
+    assert shlex.split(command)[-2:] == ["--set", "seed=1"]
+    assert "me:***@host/db" in command
+    for secret in (f"--store=postgresql+psycopg://{place}" for place in ("u:s3cret@h/d", "h/d?user=u&password=s3cret")):
+        assert "s3cret" not in retry_command(("gss_grid", secret))
+
+
+def test_a_port_is_no_password() -> None:
+    for word in ("mlflow=http://127.0.0.1:5000", "--address=10.0.0.1:6379", "http://head:8265/?a=b", "s3://bucket/a:b"):
+        assert masked(word) == word
+    assert masked("mlflow=http://me:s3cret@host:5000/x?password=t0o") == "mlflow=http://me:***@host:5000/x?password=***"
+
+
+def test_an_address_without_a_password_is_left_alone() -> None:
+    typed = ("gss_grid", "--store", "postgresql+psycopg://me@host:5432/db", "--address", "10.0.0.1:6379")
+    assert shlex.split(retry_command(typed))[3:] == list(typed)
+
+
+def test_the_papers_command_names_the_study_as_it_was_typed() -> None:
+    study = Study(name="mine", trials=lambda _: (), corpora=("ptb", "wikitext-2"))
+    key = StudyKey(study="mine", scale="quick", corpus="pydocs", overrides="{}")
+    typed = ("./my study.py", "--storage", "here", "--scale", "quick", "--store=postgresql://me:s3cret@host/db")
+    command = paper_command("./my study.py", study, key, typed)
+    assert command == (
+        "python sweep.py './my study.py' --scale paper --corpus ptb --corpus wikitext-2 --storage here "
+        "'--store=postgresql://me:***@host/db'"
+    )
+    own = replace(study, corpora=())
+    assert paper_command("mine", own, key, ()) == "python sweep.py mine --scale paper --corpus ptb"
+    text = replace(key, corpus="text")
+    assert paper_command("mine", own, text, ()) == "python sweep.py mine --scale paper --corpus text"
+    assert paper_command("mine", own, replace(key, scale="paper"), ()) is None

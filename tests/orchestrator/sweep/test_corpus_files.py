@@ -1,0 +1,36 @@
+"""A study of published numbers goes on without the files that cannot be had: the trials that need them wait."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from orchestrator.plan.study_plan import make_plan, scale_named
+from orchestrator.sweep import corpus_files as texts
+from search_spaces.catalog import load_study
+from trainables.errors import UserError
+
+
+@pytest.mark.parametrize(
+    ("absent", "waiting"),
+    [((), []), (("ptb",), ["word pairs ptb"]), (("word-similarity",), ["word pairs ptb", "word pairs wikitext-2"])],
+)
+def test_what_is_missing_is_said_and_just_the_trials_that_need_it_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, absent: tuple[str, ...], waiting: list[str]
+) -> None:
+    def bring(name: str, data_dir: Path, **_: object) -> None:
+        assert data_dir == tmp_path
+        if name in absent:
+            raise UserError(f"{name} cannot be had")
+
+    monkeypatch.setattr(texts, "ensure", bring)
+    monkeypatch.setattr(texts, "ensure_benchmarks", lambda folder, **_: bring("word-similarity", folder))
+    plan = make_plan(load_study("published"), scale_named("quick"), "none", tmp_path, {})
+    shown = io.StringIO()
+    withheld = texts.ensure_texts(plan, Console(file=shown, width=200))
+    assert [trial.name for trial in plan.trials if trial.trial_id in withheld] == waiting
+    said = shown.getvalue().splitlines()
+    assert said == [f"{name} cannot be had; the study goes on without it." for name in absent]

@@ -1,0 +1,165 @@
+"""Trials in MLflow and TensorBoard, read back with their own packages."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.store.interface import Store
+from orchestrator.store.opening import open_store
+from orchestrator.store.records import RunRecord, StudyKey
+from orchestrator.watch.log_targets import open_sinks
+from orchestrator.watch.sink import Sink
+from orchestrator.watch.trial_logs import TrialLogs
+from tests.support.command import sweep
+from tests.support.scripted_trials import SOUND, planned
+from trainables.errors import UserError
+from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+
+KEY = StudyKey(study="logged", scale="smoke", corpus="none")
+PLAN = planned([SOUND, SOUND + 1])
+TRIAL = PLAN[0]
+FINAL = {"spectrum@1": {"press_rank": 402, "rank_method": "gram"}, "perplexity@1": {"test_perplexity": 56.5}}
+
+
+def epoch(number: int) -> EpochMetrics:
+    loss = 5.0 / number
+    return EpochMetrics(epoch=number, tokens=number, train_loss=loss, valid_loss=loss, averaging=False, seconds=0.5)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with open_store(f"sqlite:///{tmp_path}/results.db") as opened:
+        opened.register(KEY, PLAN)
+        yield opened
+
+
+def run_of(store: Store) -> int:
+    return store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
+
+
+def interrupted_and_resumed(sinks: list[list[Sink]], store: Store) -> list[str]:
+    """A trial is interrupted after its second epoch, repeats that and ends; of another one only the store knows."""
+    notes: list[str] = []
+    first = TrialLogs(sinks[0], store, KEY, notes.append)
+    first.started(TRIAL.trial_id, TRIAL.name)
+    for number in (1, 2):
+        first.epoch(TRIAL.trial_id, epoch(number))
+        store.record_epoch(TRIAL.trial_id, epoch(number))
+    first.close()
+    second = TrialLogs(sinks[1], store, KEY, notes.append)
+    second.started(TRIAL.trial_id, TRIAL.name)
+    for number in (2, 3, 4):
+        second.epoch(TRIAL.trial_id, epoch(number))
+    epochs = tuple(map(epoch, (1, 2, 3, 4)))
+    outcome = TrialOutcome(trial_id=TRIAL.trial_id, state="done", epochs=epochs, measurements=FINAL)
+    run_id = run_of(store)
+    store.record(outcome, run_id=run_id, spectrum=None)
+    second.finished(TRIAL.trial_id, outcome)
+    other = TrialOutcome(
+        trial_id=PLAN[1].trial_id, state="diverged", cause="The loss is not finite.", epochs=epochs[:2]
+    )
+    store.record(other, run_id=run_id, spectrum=None)
+    second.complete()
+    second.close()
+    return notes
+
+
+def test_tensorboard_has_each_epoch_once_and_the_hyper_parameters(store: Store, tmp_path: Path) -> None:
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    sinks = [open_sinks(["tensorboard"], KEY, tmp_path) for _ in range(2)]
+    assert interrupted_and_resumed(sinks, store) == []
+    folder = tmp_path / "tensorboard" / "logged-smoke-none"
+    read = accumulator.EventAccumulator(str(folder / TRIAL.name)).Reload()
+    curve = read.Scalars("perplexity/validation")
+    assert [point.step for point in curve] == [1, 2, 3, 4]
+    assert [point.value for point in curve] == pytest.approx([math.exp(5.0 / n) for n in (1, 2, 3, 4)])
+    assert [point.value for point in read.Scalars("press_rank")] == [402.0]
+    assert "_hparams_/session_start_info" in read.summary_metadata
+    other = accumulator.EventAccumulator(str(folder / PLAN[1].name)).Reload()
+    assert [point.step for point in other.Scalars("loss/train")] == [1, 2]
+
+
+def test_a_complete_tensorboard_folder_is_left_as_it_is(store: Store, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboardX")
+    interrupted_and_resumed([open_sinks(["tensorboard"], KEY, tmp_path) for _ in range(2)], store)
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "tensorboard").rglob("events*")}
+    again = TrialLogs(open_sinks(["tensorboard"], KEY, tmp_path), store, KEY, pytest.fail)
+    again.complete()
+    again.close()
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "tensorboard").rglob("events*")} == before
+    assert before
+
+
+def test_mlflow_has_one_run_a_trial_however_often_it_is_resumed(store: Store, tmp_path: Path) -> None:
+    tracking = pytest.importorskip("mlflow.tracking", reason="MLflow is not installed")
+    wanted = [f"mlflow=sqlite:///{tmp_path}/mlflow.db"]
+    assert interrupted_and_resumed([open_sinks(wanted, KEY, tmp_path) for _ in range(2)], store) == []
+    again = TrialLogs(open_sinks(wanted, KEY, tmp_path), store, KEY, pytest.fail)
+    again.complete()
+    again.close()
+    client = tracking.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
+    experiment = client.get_experiment_by_name("logged-smoke-none")
+    runs = {run.data.tags["trial_id"]: run for run in client.search_runs([experiment.experiment_id])}
+    assert len(client.search_runs([experiment.experiment_id])) == 2
+    run = runs[TRIAL.trial_id]
+    assert (run.info.run_name, run.info.status, run.data.tags["state"]) == (TRIAL.name, "FINISHED", "done")
+    assert run.data.params["output_layer.name"] == "softmax"
+    assert run.data.metrics["press_rank"] == 402.0
+    curve = client.get_metric_history(run.info.run_id, "perplexity/validation")
+    assert sorted(point.step for point in curve) == [1, 2, 3, 4]
+    other = runs[PLAN[1].trial_id]
+    assert (other.info.status, other.data.tags["cause"]) == ("FAILED", "The loss is not finite.")
+
+
+class Broken:
+    """A log whose server went away."""
+
+    name, place = "Broken", "somewhere"
+
+    def __getattr__(self, method: str) -> None:
+        raise ConnectionError("the server is gone")
+
+
+def test_a_trial_that_another_command_took_out_of_the_study_is_not_logged(store: Store, tmp_path: Path) -> None:
+    notes: list[str] = []
+    with contextlib.closing(TrialLogs(open_sinks(["tensorboard"], KEY, tmp_path), store, KEY, notes.append)) as logs:
+        logs.started("f" * 64, "seed=9")
+        logs.epoch("f" * 64, epoch(1))
+        logs.finished("f" * 64, TrialOutcome(trial_id="f" * 64, state="done"))
+    assert notes == []
+
+
+def test_a_log_that_fails_is_one_note_and_the_others_go_on(store: Store, tmp_path: Path) -> None:
+    pytest.importorskip("tensorboardX")
+    sinks: list[list[Sink]] = [[Broken(), *open_sinks(["tensorboard"], KEY, tmp_path)] for _ in range(2)]  # type: ignore[list-item]
+    notes = interrupted_and_resumed(sinks, store)
+    assert [note.partition(" (")[0] for note in notes] == ["Broken at somewhere takes nothing more"] * 2
+    assert len(list((tmp_path / "tensorboard").rglob("*.done-2"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sentence"),
+    [
+        ("wandb", "takes mlflow, mlflow=URI or tensorboard, not wandb"),
+        ("tensorboard=here", "TensorBoard's files go to"),
+        ("mlflow=http://me:secret@host:5000", "no address with a password"),
+        ("mlflow=postgresql://me@host/db?password=secret", "no address with a password"),
+    ],
+)
+def test_bad_input_is_one_sentence_and_shows_no_password(tmp_path: Path, wanted: str, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence) as refused:
+        open_sinks([wanted], KEY, tmp_path)
+    assert "secret" not in str(refused.value)
+
+
+def test_an_mlflow_server_that_is_not_there_ends_the_command_before_any_trial(tmp_path: Path) -> None:
+    pytest.importorskip("mlflow.tracking", reason="MLflow is not installed")
+    answer = sweep("gss_grid", "--scale", "smoke", "--storage", tmp_path, "--log-to", "mlflow=http://127.0.0.1:1")
+    assert answer.returncode == 2, answer.stdout + answer.stderr
+    assert answer.stderr.strip().splitlines()[-1].startswith("error: --log-to mlflow cannot use http://127.0.0.1:1 (")
+    assert not (tmp_path / "results.db").exists()

@@ -1,0 +1,44 @@
+"""A driver to be killed by tests while it measures: `python -m tests.support.measuring_program FOLDER TRIALS`.
+
+Measures slow scripted trials that are done in FOLDER/results.db and prints the summary as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from orchestrator.schedule.measure_tasks import run_later
+from orchestrator.schedule.recording import record_later
+from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.store.opening import open_store
+from orchestrator.watch.listener import Silent
+from tests.support.scripted_measurements import KEY, NAMES, measure_scripted, store_done
+from tests.support.scripted_trials import SLOW, planned
+from trainables.runtime import Runtime
+
+
+def main(folder: Path, trials: int) -> None:
+    """One run of the command, as the command line does it."""
+    plan = planned(range(SLOW, SLOW + trials))
+    with open_store(f"sqlite:///{folder}/results.db") as store:
+        run_id = store_done(store, plan, folder)
+        recovered = sum(
+            record_later(store, folder, trial_id, names, run_id=run_id)
+            for trial_id, names in store.lacking(KEY, NAMES).items()
+        )
+        summary = run_later(
+            store.lacking(KEY, NAMES),
+            plan,
+            store=store,
+            run_id=run_id,
+            options=ScheduleOptions(storage=folder, runtime=Runtime(), measurements=NAMES, seconds_per_trial=1.0),
+            listener=Silent(),
+            measure=measure_scripted,
+        )
+        print(json.dumps({"interrupted": summary.interrupted, "recovered": recovered}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,0 +1,99 @@
+"""A real S3-compatible server in a process of its own, and what the command needs to know of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import boto3
+
+ROOT = Path(__file__).parents[2]
+POLICY = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}'
+UNCHECKED = 3
+"""So many requests the server takes without credentials: those that make a user with a key."""
+
+
+class ObjectStore:
+    """The server, a user who may do everything, and a bucket."""
+
+    bucket = "sweeps-of-a-test"
+
+    def __init__(self, process: subprocess.Popen[str], cache: Path) -> None:
+        self._process = process
+        self.endpoint = f"http://127.0.0.1:{self._answer()}"
+        self.environment: dict[str, str] = {
+            "AWS_ENDPOINT_URL": self.endpoint,
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+            "XDG_CACHE_HOME": str(cache),
+        }
+        self._make_user()
+        self.client = boto3.client("s3", **self._client_options())
+        self.client.create_bucket(Bucket=self.bucket)
+
+    @property
+    def secret(self) -> str:
+        return self.environment["AWS_SECRET_ACCESS_KEY"]
+
+    def off(self) -> None:
+        """Close the port; what the buckets hold stays."""
+        self._ask("off")
+
+    def on(self) -> None:
+        """Open it again."""
+        self._ask("on")
+
+    def keys(self, prefix: str) -> dict[str, str]:
+        """The objects below a prefix of the bucket, and their ETags."""
+        pages = self.client.get_paginator("list_objects_v2").paginate(Bucket=self.bucket, Prefix=prefix)
+        return {entry["Key"]: entry["ETag"] for page in pages for entry in page.get("Contents", [])}
+
+    def _make_user(self) -> None:
+        self.environment |= {"AWS_ACCESS_KEY_ID": "nobody", "AWS_SECRET_ACCESS_KEY": "nothing"}
+        iam = boto3.client("iam", **self._client_options())
+        iam.create_user(UserName="user")
+        key = iam.create_access_key(UserName="user")["AccessKey"]
+        iam.put_user_policy(UserName="user", PolicyName="everything", PolicyDocument=POLICY)
+        self.environment["AWS_ACCESS_KEY_ID"] = key["AccessKeyId"]
+        self.environment["AWS_SECRET_ACCESS_KEY"] = key["SecretAccessKey"]
+
+    def _client_options(self) -> Mapping[str, str]:
+        return {
+            "endpoint_url": self.endpoint,
+            "region_name": "us-east-1",
+            "aws_access_key_id": self.environment["AWS_ACCESS_KEY_ID"],
+            "aws_secret_access_key": self.environment["AWS_SECRET_ACCESS_KEY"],
+        }
+
+    def _ask(self, word: str) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.write(f"{word}\n")
+        self._process.stdin.flush()
+        assert self._answer() == word
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+
+@contextmanager
+def object_store(folder: Path) -> Iterator[ObjectStore]:
+    """A server for as long as this lasts; `folder` takes this machine's copies."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tests.support.s3_program"],
+        cwd=ROOT,
+        env={**os.environ, "INITIAL_NO_AUTH_ACTION_COUNT": str(UNCHECKED)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        yield ObjectStore(process, folder / "cache")
+    finally:
+        process.kill()
+        process.wait()

@@ -1,0 +1,84 @@
+"""Later measurements for the tests of their scheduling: nothing is computed, but files, exceptions and deaths are real.
+
+The hundreds of a trial's seed say what happens, as in `scripted_trials`, and the log is the same.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from orchestrator.store.interface import Store
+from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
+from tests.support.scripted_trials import BAD_INPUT, EXITS, KILLED_ONCE, RAISES, SLOW, log, log_lines
+from trainables.config import TrialConfig
+from trainables.errors import UserError
+from trainables.runtime import Runtime, trial_directory
+from trainables.trial_folder.files import locked
+from trainables.trial_folder.measurement_files import read_later, write_later
+from trainables.trial_folder.outcome import TrialOutcome
+
+KEY = StudyKey(study="measured later", scale="smoke", corpus="none")
+FULL_DISK, IN_COMPANY = 700, 800
+SLOW_S = 0.5
+COMPANY_S = 60.0
+"""How long a measurement waits for another one; starting a worker takes seconds on a busy machine."""
+NAMES = ("first@1", "second@1")
+
+
+def store_done(store: Store, plan: Sequence[PlannedTrial], storage: Path) -> int:
+    """Register the trials as done without measurements, with their folders; returns the id of a new run."""
+    store.register(KEY, plan)
+    run_id = store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
+    for trial in plan:
+        trial_directory(storage, trial.trial_id).mkdir(parents=True, exist_ok=True)
+        store.record(TrialOutcome(trial_id=trial.trial_id, state="done"), run_id=run_id, spectrum=None)
+    return run_id
+
+
+def measure_scripted(config: TrialConfig, *, directory: Path, runtime: Runtime, names: Sequence[str]) -> None:
+    """Write a file for each measurement that is not there, and do what the seed asks after the first one."""
+    del runtime
+    behaviour = config.seed - config.seed % 100
+    with locked(directory):
+        for name in names:
+            if read_later(directory, config.trial_id, name) is not None:
+                continue
+            log(directory, f"start {config.seed} {name}")
+            if behaviour == SLOW:
+                time.sleep(SLOW_S)
+            if behaviour == IN_COMPANY:
+                _wait_for_another(directory)
+            if name == NAMES[1]:
+                _misbehave(behaviour, directory)
+            metric = name.partition("@")[0]
+            write_later(directory, config.trial_id, name, ({metric: config.seed}, None))
+            log(directory, f"end {config.seed} {name}")
+
+
+def _wait_for_another(directory: Path) -> None:
+    """Return once a measurement of another trial is under way or was; raise where none comes."""
+    deadline = time.monotonic() + COMPANY_S
+    while len({line.split()[1] for line in log_lines(directory.parents[2])}) < 2:
+        if time.monotonic() > deadline:
+            raise RuntimeError(f"no other trial was measured within {COMPANY_S:.0f} s")
+        time.sleep(0.05)
+
+
+def _misbehave(behaviour: int, directory: Path) -> None:
+    marker = directory / "killed"
+    if behaviour == RAISES:
+        raise RuntimeError("the weights are on strike\nand this line is for the log")
+    if behaviour == BAD_INPUT:
+        raise UserError("The weights are missing: put them back.")
+    if behaviour == FULL_DISK:
+        raise OSError(errno.ENOSPC, "No space left on device")
+    if behaviour == EXITS:
+        os._exit(9)
+    if behaviour == KILLED_ONCE and not marker.exists():
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)

@@ -1,0 +1,131 @@
+"""Trials for the tests of scheduling: no training, but real files, real exceptions and real deaths.
+
+The hundreds of a trial's seed say what it does. Each one writes its start and its end to one append-only file, so that
+a test can count them whatever happened to the processes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import ray
+
+from orchestrator.store.records import PlannedTrial
+from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
+from trainables.errors import UserError
+from trainables.runtime import Runtime
+from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+
+SOUND, RAISES, DIVERGES, EXITS, KILLED_ONCE, BAD_INPUT, SLOW, LONG = range(0, 800, 100)
+STEPS = 4
+SLOW_STEP_S, LONG_STEP_S = 0.3, 2.0
+PAUSES = {SLOW: SLOW_STEP_S, LONG: LONG_STEP_S}
+
+
+def planned(seeds: Sequence[int]) -> list[PlannedTrial]:
+    """One trial a seed."""
+    corpus = CorpusConfig(name="none", sha256="0" * 64)
+    configs = [TrialConfig(seed=seed, corpus=corpus, output_layer=SoftmaxConfig()) for seed in seeds]
+    return [
+        PlannedTrial(trial_id=config.trial_id, name=f"seed={config.seed}", config=config.model_dump(mode="json"))
+        for config in configs
+    ]
+
+
+def log_lines(storage: Path) -> list[str]:
+    """What all trials below `storage` wrote, in order."""
+    path = storage / "log.txt"
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def run_scripted(
+    config: TrialConfig,
+    *,
+    directory: Path,
+    runtime: Runtime,
+    measurements: Sequence[str],
+    on_epoch: Callable[[EpochMetrics], None],
+    stop_above: Mapping[int, float] | None = None,
+) -> TrialOutcome:
+    """Count to STEPS, with the count on disk as a checkpoint, and do what the seed asks on the way."""
+    del runtime, measurements, stop_above
+    behaviour = config.seed - config.seed % 100
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        result = directory / "result.json"
+        if result.exists():
+            return TrialOutcome.model_validate_json(result.read_bytes())
+        checkpoint = directory / "step.txt"
+        first = int(checkpoint.read_text()) if checkpoint.exists() else 0
+        log(directory, f"start {config.seed} {first}")
+        for step in range(first, STEPS):
+            if step == 2:
+                _misbehave(behaviour, attempt_goes_on=first > 0)
+            if behaviour in PAUSES:
+                time.sleep(PAUSES[behaviour])
+            _write(checkpoint, str(step + 1))
+            on_epoch(_epoch(step + 1))
+        outcome = _outcome(config, behaviour)
+        _write(result, outcome.model_dump_json())
+        log(directory, f"end {config.seed}")
+        return outcome
+
+
+def run_where(
+    config: TrialConfig,
+    *,
+    directory: Path,
+    runtime: Runtime,
+    measurements: Sequence[str],
+    on_epoch: Callable[[EpochMetrics], None],
+    stop_above: Mapping[int, float] | None = None,
+) -> TrialOutcome:
+    """Log the output layer's kind and Ray's id of the machine, and take a while."""
+    del runtime, measurements, on_epoch, stop_above
+    log(directory, f"{type(config.output_layer).__name__} {ray.get_runtime_context().get_node_id()}")
+    time.sleep(PAUSES.get(config.seed - config.seed % 100, SLOW_STEP_S))
+    return _outcome(config, SOUND)
+
+
+def _misbehave(behaviour: int, *, attempt_goes_on: bool) -> None:
+    if behaviour == RAISES:
+        raise RuntimeError("the weights are on strike\nand this line is for the log")
+    if behaviour == BAD_INPUT:
+        raise UserError("The folder has no train.txt: put one there.")
+    if behaviour == EXITS:
+        os._exit(9)
+    if behaviour == KILLED_ONCE and not attempt_goes_on:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _outcome(config: TrialConfig, behaviour: int) -> TrialOutcome:
+    epochs = tuple(_epoch(number) for number in range(1, STEPS + 1))
+    if behaviour == DIVERGES:
+        return TrialOutcome(trial_id=config.trial_id, state="diverged", cause="The loss is not finite.", epochs=epochs)
+    metrics = {"count@1": {"count": STEPS}}
+    return TrialOutcome(trial_id=config.trial_id, state="done", measurements=metrics, epochs=epochs)
+
+
+def _epoch(number: int) -> EpochMetrics:
+    loss = 5.0 / number
+    return EpochMetrics(
+        epoch=number, tokens=number, train_loss=loss, valid_loss=loss, averaging=False, seconds=SLOW_STEP_S
+    )
+
+
+def _write(path: Path, text: str) -> None:
+    part = path.with_suffix(".part")
+    part.write_text(text)
+    os.replace(part, path)
+
+
+def log(directory: Path, line: str) -> None:
+    """Append a line to the log of all trials, whose folder is two above a trial's."""
+    descriptor = os.open(directory.parents[2] / "log.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(descriptor, f"{line}\n".encode())
+    os.close(descriptor)

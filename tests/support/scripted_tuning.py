@@ -1,0 +1,132 @@
+"""A small tuning whose trials train nothing: their losses are a formula of their configs.
+
+Two sides; stage 1 has 2 cells, stage 2 has 20, two final seeds. Each trial's start and end go to one append-only file,
+so that a test can count them whatever happened to the processes.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from orchestrator.plan.tuning.plan import TuningPlan, plan_tuning
+from orchestrator.store.records import PlannedTrial, StudyKey
+from search_spaces.tuning import Dimension, Tuning
+from trainables.config import CorpusConfig, SoftmaxConfig, TrainingConfig, TrialConfig
+from trainables.runtime import Runtime
+from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+
+EPOCHS = 4
+STEP_S = 0.05
+CORPUS = CorpusConfig(name="none", sha256="0" * 64)
+KEY = StudyKey(study="tuned", scale="paper", corpus="none")
+
+
+def side(batch_size: int) -> Callable[[CorpusConfig], TrialConfig]:
+    training = TrainingConfig(batch_size=batch_size, epochs=EPOCHS)
+    return lambda corpus: TrialConfig(seed=1, corpus=corpus, output_layer=SoftmaxConfig(), training=training)
+
+
+TUNING = Tuning(
+    sides={"narrow": side(10), "wide": side(20)},
+    stage1=(Dimension(key="model.dropout_hidden", short="dh", values=(0.1, 0.2)),),
+    stage2=(
+        Dimension(key="model.dropout_embedding", short="de", values=(0.0, 0.1, 0.2, 0.3, 0.5)),
+        Dimension(key="model.dropout_output", short="do", values=(0.0, 0.1, 0.2, 0.3)),
+    ),
+    seeds=(11, 12),
+)
+
+
+def plan(search: str | None = None, budget: int | None = 5) -> TuningPlan:
+    """Without any scale or override."""
+    return plan_tuning(TUNING, CORPUS, "paper", lambda config: config, search=search, budget=budget)
+
+
+def known(tuning: TuningPlan) -> list[PlannedTrial]:
+    """What the study's plan would hold."""
+    return [
+        PlannedTrial(trial_id=config.trial_id, name=name, config=config.model_dump(mode="json"))
+        for name, config in tuning.known()
+    ]
+
+
+def losses(config: TrialConfig) -> list[float]:
+    """By epoch: falling towards a value that is least at middling dropouts."""
+    model = config.model
+    least = 3 + (model.dropout_embedding - 0.3) ** 2 + (model.dropout_output - 0.1) ** 2 + model.dropout_hidden
+    chance = int(config.trial_id[:6], 16) / 16**6
+    return [least + chance / 20 + (1 + chance) / epoch for epoch in range(1, EPOCHS + 1)]
+
+
+def epochs_of(config: TrialConfig) -> list[EpochMetrics]:
+    """The epochs with these losses."""
+    return [
+        EpochMetrics(epoch=epoch, tokens=epoch, train_loss=loss, valid_loss=loss, averaging=False, seconds=STEP_S)
+        for epoch, loss in enumerate(losses(config), start=1)
+    ]
+
+
+def run_scripted_tuning(
+    config: TrialConfig,
+    *,
+    directory: Path,
+    runtime: Runtime,
+    measurements: Sequence[str],
+    on_epoch: Callable[[EpochMetrics], None],
+    stop_above: Mapping[int, float] | None,
+) -> TrialOutcome:
+    """Count the epochs, with the count on disk as a checkpoint, and obey the search's thresholds."""
+    del runtime, measurements
+    with (directory / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        result = directory / "result.json"
+        if result.exists():
+            outcome = TrialOutcome.model_validate_json(result.read_bytes())
+            if outcome.state != "pruned":
+                return outcome
+        checkpoint = directory / "epoch.txt"
+        first = int(checkpoint.read_text()) if checkpoint.exists() else 0
+        _log(directory, f"start {config.trial_id} {first}")
+        rows = epochs_of(config)
+        for row in rows[first:]:
+            time.sleep(STEP_S)
+            _write(checkpoint, str(row.epoch))
+            on_epoch(row)
+            if _stops(row, stop_above):
+                break
+        reached = int(checkpoint.read_text())
+        outcome = ending(config, reached if _stops(rows[reached - 1], stop_above) else EPOCHS)
+        _write(result, outcome.model_dump_json())
+        if reached > first:  # not where a driver died and its worker had pruned the trial all the same
+            _log(directory, f"{outcome.state} {config.trial_id}")
+        return outcome
+
+
+def ending(config: TrialConfig, epochs: int) -> TrialOutcome:
+    """Done after all epochs, pruned after fewer."""
+    rows = tuple(epochs_of(config)[:epochs])
+    if epochs < EPOCHS:
+        return TrialOutcome(trial_id=config.trial_id, state="pruned", cause="not good enough", epochs=rows)
+    best = {"best@1": {"valid_perplexity": math.exp(rows[-1].valid_loss)}}
+    return TrialOutcome(trial_id=config.trial_id, state="done", epochs=rows, measurements=best)
+
+
+def _stops(row: EpochMetrics, stop_above: Mapping[int, float] | None) -> bool:
+    return row.valid_loss > (stop_above or {}).get(row.epoch, math.inf)
+
+
+def _write(path: Path, text: str) -> None:
+    part = path.with_suffix(".part")
+    part.write_text(text)
+    os.replace(part, path)
+
+
+def _log(directory: Path, line: str) -> None:
+    descriptor = os.open(directory.parents[2] / "log.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(descriptor, f"{line}\n".encode())
+    os.close(descriptor)

@@ -1,0 +1,62 @@
+"""Small trials, outcomes and keys for the store's tests."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+import numpy as np
+
+from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
+from trainables.trial_folder.outcome import EpochMetrics, FinalState, TrialOutcome
+
+KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs")
+RUN = RunRecord(
+    code_version="0.1.0",
+    packages={"torch": "2.13.0", "numpy": "2.4.6"},
+    host="a host",
+    device="cpu",
+    corpus_sha256="0" * 64,
+)
+SPECTRUM = np.array([3.5e4, 1.0, np.pi, 1e-300, 0.0])
+
+
+def planned(number: int, *, group: str = "", name: str | None = None) -> PlannedTrial:
+    """A trial whose id is the SHA-256 of its config, as a real one's is."""
+    config: dict[str, Any] = {"seed": number, "group": group, "output_layer": {"name": "gss", "c": -1.5, "k": 1e-7}}
+    identity = hashlib.sha256(json.dumps(config, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return PlannedTrial(trial_id=identity, name=name or f"trial {number}", config=config)
+
+
+def plan(length: int, *, group: str = "") -> list[PlannedTrial]:
+    """`length` different trials; those of two groups differ too."""
+    return [planned(number, group=group) for number in range(length)]
+
+
+def ids(trials: list[PlannedTrial]) -> list[str]:
+    """The trials' ids in order."""
+    return [trial.trial_id for trial in trials]
+
+
+def epoch(number: int, *, valid_loss: float = 5.25) -> EpochMetrics:
+    """An epoch whose numbers have no short decimal form."""
+    return EpochMetrics(
+        epoch=number, tokens=3_000_000_000, train_loss=1 / 3, valid_loss=valid_loss, averaging=number > 1, seconds=0.1
+    )
+
+
+def outcome(trial_id: str, *, state: FinalState = "done", epochs: int = 3, **changes: Any) -> TrialOutcome:
+    """A complete outcome; `changes` replace its fields."""
+    fields: dict[str, Any] = {
+        "trial_id": trial_id,
+        "state": state,
+        "cause": None if state == "done" else "the loss is not finite",
+        "epochs": tuple(epoch(number) for number in range(1, epochs + 1)),
+        "measurements": {
+            "perplexity@1": {"test_perplexity": 123.456789012345678, "kept_epoch": 3},
+            "spectrum@1": {"press_rank": 402, "method": "gram", "full": True},
+        },
+        "environment": {"device": "cpu", "torch": "2.13.0"},
+    }
+    return TrialOutcome(**{**fields, **changes})

@@ -1,0 +1,115 @@
+"""Made-up results of a grid of trials, shaped like the real ones. For tests only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orchestrator.store.records import StudyKey
+from search_spaces.study import Correlation, GridMap, PublishedCorrelation, Study, describe
+from trainables.config import CorpusConfig, GssConfig, TrialConfig
+from trainables.config.kinds import output_layer_of
+
+KEY = StudyKey(study="made_up", scale="quick", corpus="pydocs")
+C_VALUES = [-2 + 0.5 * i for i in range(9)]
+K_VALUES = [1.25 + 0.25 * i for i in range(8)]
+
+
+def done_trial(group: str, seed: int, **metrics: float) -> dict[str, Any]:
+    """A trial as the store gives it, whose group is told by its name."""
+    name = f"{group} seed={seed}"
+    kept = {"trial_id": name, "name": name, "state": "done", "attempt": 1, "cause": None}
+    return {**kept, "config": {"seed": seed}, "metrics": metrics}
+
+
+def grid_trials(corpus: CorpusConfig) -> Iterable[TrialConfig]:
+    """72 trials, as in Fig. 2."""
+    for c in C_VALUES:
+        for k in K_VALUES:
+            yield TrialConfig(seed=1111, corpus=corpus, output_layer=GssConfig(c=c, k=k))
+
+
+STUDY = Study(
+    name="made_up",
+    title="Made-up rank and perplexity",
+    question="Is the rank of log P correlated with test perplexity?",
+    source="Fig. 2",
+    trials=grid_trials,
+    label=lambda config: describe(config).removesuffix(" seed=1111"),
+    corpora=("ptb", "wikitext-2"),
+    analyses=(
+        Correlation(
+            windows={"ptb": (56.6, 57.6), "wikitext-2": (64.0, 65.0)},
+            published={
+                "ptb": PublishedCorrelation(all_cells=0.48, windowed=0.24, cells=72),
+                "wikitext-2": PublishedCorrelation(all_cells=0.53, windowed=0.21, cells=36),
+            },
+        ),
+        GridMap(row="output_layer.c", column="output_layer.k"),
+    ),
+    deviations=("The text is made up.",),
+)
+
+
+def make_results(
+    study: Study = STUDY, *, columns: int = 2000, rng_seed: int = 0
+) -> tuple[list[dict[str, Any]], dict[str, NDArray[np.float64]]]:
+    """Rows as `Store.results` gives them, all done, and their spectra."""
+    rng = np.random.default_rng(rng_seed)
+    corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
+    rows, spectra = [], {}
+    for config in study.trials(corpus):
+        layer = output_layer_of(config)
+        assert isinstance(layer, GssConfig)
+        c, k = layer.c, layer.k
+        knee = 26 + 12 * (k - 1) * (2.5 - abs(c)) + rng.uniform(0, 4)
+        index = np.arange(1, columns + 1)
+        values = 900 * index**-1.3 / (1 + (index / knee) ** 4) + 1e-7
+        tolerance = 0.5 * np.sqrt(columns + 8001) * values[0] * np.finfo(np.float32).eps
+        perplexity = float(200 + 5 * abs(c - 0.3) * k + rng.normal(0, 4))
+        spectra[config.trial_id] = values
+        rows.append(
+            {
+                "trial_id": config.trial_id,
+                "name": study.label(config),
+                "state": "done",
+                "attempt": 1,
+                "cause": None,
+                "config": config.model_dump(mode="json"),
+                "metrics": _metrics(values, tolerance=float(tolerance), perplexity=perplexity),
+            }
+        )
+    return rows, spectra
+
+
+def _metrics(values: NDArray[np.float64], *, tolerance: float, perplexity: float) -> dict[str, Any]:
+    energy = np.cumsum(values**2) / np.sum(values**2)
+    return {
+        "train_perplexity": perplexity * 0.7,
+        "valid_perplexity": perplexity * 1.05,
+        "test_perplexity": perplexity,
+        "kept_epoch": 8,
+        "epochs": 8,
+        "parameters": 61_234,
+        "seconds": 15.25,
+        "seconds_per_epoch": 1.7,
+        "peak_memory_mib": 310.0,
+        "press_rank": int((values > tolerance).sum()),
+        "press_tolerance": tolerance,
+        "press_eps": float(np.finfo(np.float32).eps),
+        **{f"effective_rank_{e}": int(np.searchsorted(energy, 1 - float(e)) + 1) for e in ("1e-3", "1e-4", "1e-5")},
+        "entropy_rank": 12.5,
+        "stable_rank": float(np.sum(values**2) / values[0] ** 2),
+        "sigma_max": float(values[0]),
+        "rank_rows": 8000,
+        "rank_columns": len(values),
+        "rank_method": "gram",
+    }
+
+
+def fail(row: dict[str, Any], *, state: str, cause: str) -> dict[str, Any]:
+    """The same trial without a result."""
+    return row | {"state": state, "cause": cause, "metrics": {}}

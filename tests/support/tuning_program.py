@@ -1,0 +1,47 @@
+"""A driver of a tuning, to be killed by tests: `python -m tests.support.tuning_program FOLDER WORKERS`.
+
+Does what the command does, with scripted trials and FOLDER/results.db as their store.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from orchestrator.plan.tuning.tuner import Tuner
+from orchestrator.schedule.recording import recover
+from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.schedule.trials_run import run_trials
+from orchestrator.store.lease import this_owner
+from orchestrator.store.opening import open_store
+from orchestrator.store.records import RunRecord
+from orchestrator.watch.listener import Silent
+from tests.support.scripted_tuning import KEY, known, plan, run_scripted_tuning
+from trainables.runtime import Runtime
+
+
+def main(folder: Path, workers: int) -> None:
+    """One run of the command."""
+    tuning = plan(budget=4)
+    with open_store(f"sqlite:///{folder}/results.db") as store:
+        tuner = Tuner(tuning, KEY, known(tuning), store)
+        trials = tuner.start()
+        run = store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
+        recover(store, folder, trials, run, note=print, may_be_pruned=tuner.is_searched)
+        states = store.states([trial.trial_id for trial in trials])
+        run_trials(
+            [trial for trial in trials if states[trial.trial_id] in ("planned", "running")],
+            store=store,
+            run_id=run,
+            owner=this_owner(),
+            options=ScheduleOptions(
+                storage=folder, runtime=Runtime(), measurements=(), seconds_per_trial=0.2, max_concurrent=workers
+            ),
+            listener=Silent(),
+            run_trial=run_scripted_tuning,
+            source=tuner,
+        )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))

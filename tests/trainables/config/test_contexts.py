@@ -1,0 +1,108 @@
+"""The contexts at which the likeliest words are asked for."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.support.faulty_server import REAL_DATA
+from trainables.config.contexts import (
+    PTB,
+    ContextsFile,
+    even_contexts,
+    published_contexts,
+    read_contexts,
+    require_in_text,
+)
+from trainables.corpora.source import test_words as words_of_test
+from trainables.errors import UserError
+
+WORDS = ("the", "cat", "sat", "<eos>")
+
+
+def contexts_file(tmp_path: Path, content: object) -> Path:
+    path = tmp_path / "mine.json"
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+@pytest.mark.skipif(not REAL_DATA.is_dir(), reason="the real corpora are not beside this repository")
+def test_the_published_contexts_are_followed_by_their_words_in_the_test_text() -> None:
+    words = (REAL_DATA / "ptb" / "test.txt").read_text().replace("\n", " <eos> ").split()
+    found = {(each.group, each.number): words[each.last_token_index + 1] for each in published_contexts()}
+    assert found == {(each.group, each.number): each.next_token for each in published_contexts()}
+    assert set(found) == {(group, number) for group in ("yang", "authors", "random") for number in range(1, 7)}
+    assert words_of_test("ptb", data_dir=REAL_DATA) == tuple(words)
+
+
+def test_the_project_holds_no_text_of_the_corpus() -> None:
+    assert all(
+        set(each) == {"group", "number", "last_token_index", "next_token"} for each in json.loads(PTB.read_text())
+    )
+
+
+@pytest.mark.parametrize("tokens", [19, 20, 400, 2_000, 82_430])
+def test_even_contexts_cut_the_text_into_equal_parts(tokens: int) -> None:
+    indices = [each.last_token_index for each in even_contexts(tokens)]
+    assert len(indices) == 18
+    assert indices[-1] == tokens - 2, "the last one is followed by the last token"
+    gaps = {after - before for before, after in zip([-1, *indices], indices, strict=False)}
+    assert max(gaps) - min(gaps) <= 1
+    assert even_contexts(tokens) == even_contexts(tokens)
+    assert [(each.group, each.number) for each in even_contexts(tokens)] == [("even", n) for n in range(1, 19)]
+
+
+def test_a_tiny_text_has_fewer_even_contexts() -> None:
+    assert [each.last_token_index for each in even_contexts(4)] == [0, 1, 2]
+
+
+def test_a_file_may_name_no_more_than_places(tmp_path: Path) -> None:
+    path = contexts_file(
+        tmp_path, [{"last_token_index": 1}, {"last_token_index": 0, "group": "a", "next_token": "cat"}]
+    )
+    file = read_contexts(path)
+    assert [(each.group, each.number, each.next_token) for each in file.contexts] == [("own", 1, None), ("a", 2, "cat")]
+    assert file.tag == hashlib.sha256(path.read_bytes()).hexdigest()[:8]
+    assert file.measurement == f"top_k-{file.tag}@1"
+    require_in_text(file, WORDS, "tiny")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ("{", "not one"),
+        ({"last_token_index": 1}, "not one"),
+        ([{"index": 1}], r"not one \(0.last_token_index: Field required\)"),
+        ([{"last_token_index": -1}], "greater than or equal to 0"),
+        ([{"last_token_index": 1, "group": "a b"}], "group"),
+        ([], "empty list"),
+        ([{"last_token_index": 1, "number": 2}, {"last_token_index": 2}], "own 2 twice"),
+    ],
+)
+def test_a_file_that_is_no_list_of_contexts_gets_one_sentence(tmp_path: Path, content: object, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence) as error:
+        read_contexts(contexts_file(tmp_path, content))
+    assert "mine.json" in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_file_that_cannot_be_read_gets_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="cannot be read"):
+        read_contexts(tmp_path / "missing.json")
+    (tmp_path / "latin.json").write_bytes(b'"\xe4"')
+    with pytest.raises(UserError, match="UTF-8"):
+        read_contexts(tmp_path / "latin.json")
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        ([{"last_token_index": 3}], "at most 2; mine.json has 3"),
+        ([{"last_token_index": 0, "next_token": "dog"}], "says that 'dog' follows token 0 .* in tiny 'cat' does"),
+    ],
+)
+def test_contexts_of_another_text_are_refused(content: object, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        require_in_text(ContextsFile(name="mine.json", text=json.dumps(content)), WORDS, "tiny")

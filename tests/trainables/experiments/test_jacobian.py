@@ -1,0 +1,149 @@
+"""The closed-form Jacobian against finite differences and the framework's own; what its singular values say."""
+
+from __future__ import annotations
+
+import math
+import zlib
+
+import numpy as np
+import pytest
+import torch
+
+from trainables.config.experiments import DenseLayerConfig, ExpertsLayerConfig, LayerJacobianConfig
+from trainables.draws import stream
+from trainables.experiments.jacobian import gaussian_like, jacobian, spectrum_metrics
+from trainables.experiments.layer_jacobian import measure
+from trainables.experiments.mixture_of_experts import Activation, MixtureOfExperts, softmax_over_experts
+from trainables.runtime import Runtime
+
+LAYERS = [
+    (1, None, False, False),
+    (4, None, False, False),
+    (4, softmax_over_experts, False, False),
+    (4, softmax_over_experts, True, False),
+    (3, softmax_over_experts, False, True),
+    (3, softmax_over_experts, True, True),
+]
+
+
+@pytest.mark.parametrize(("experts", "gates", "each", "bias"), LAYERS)
+def test_the_closed_form_is_the_derivative(experts: int, gates: Activation | None, each: bool, bias: bool) -> None:
+    generator = torch.Generator().manual_seed(3)
+    layer = MixtureOfExperts(
+        6, 5, experts, gate_activation=gates, gate_each_output=each, expert_bias=bias, gate_bias=bias
+    ).double()
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.normal_(generator=generator)
+    inputs_NI = torch.randn(20, 6, generator=generator, dtype=torch.float64)
+    found_NOI = jacobian(layer, inputs_NI)
+    exact_NOI = torch.func.vmap(torch.func.jacrev(lambda x: layer(x[None])[0]))(inputs_NI)
+    torch.testing.assert_close(found_NOI, exact_NOI, rtol=1e-12, atol=1e-12)
+    step = 1e-6
+    # Away from the kink of every relu, so that both sides of a difference are on the same piece.
+    kinks_N = layer.expert_scores(inputs_NI).abs().flatten(1).min(dim=1).values
+    away_N = kinks_N > 100 * step
+    assert int(away_N.sum()) > 15
+    with torch.no_grad():
+        columns = [
+            (layer(inputs_NI + step * unit_I) - layer(inputs_NI - step * unit_I)) / (2 * step)
+            for unit_I in torch.eye(6, dtype=torch.float64)
+        ]
+    differences_NOI = torch.stack(columns, dim=2)
+    torch.testing.assert_close(found_NOI[away_N], differences_NOI[away_N], rtol=0, atol=1e-7)
+
+
+def test_other_activations_are_refused() -> None:
+    layer = MixtureOfExperts(3, 3, 2, expert_activation=torch.tanh)
+    with pytest.raises(ValueError, match="relu experts and softmax or constant gates"):
+        jacobian(layer, torch.zeros(1, 3))
+
+
+def test_metrics_of_spectra_worked_by_hand() -> None:
+    sigma_NR = np.array([[8.0, 4.0, 2.0, 0.5], [8.0, 4.0, 1.0, 1e-17]])
+    gaussian_NR = np.array([[3.0, 2.0, 1.0, 0.3], [4.0, 2.0, 2.0, 1e-17]])
+    metrics = spectrum_metrics(sigma_NR, np.array([0, 1]), gaussian_NR)
+    assert metrics["zero_share"] == 1 / 8
+    assert metrics["singular_share"] == 0.5
+    assert metrics["vanishing_1e-1"] == 2 / 8
+    assert metrics["vanishing_1e-3"] == metrics["vanishing_1e-6"] == 1 / 8, "the rounding counts as zero"
+    assert metrics["mean_vanishing_1e-3"] == 0
+    assert metrics["log10_condition_nonzero"] == pytest.approx((math.log10(16) + math.log10(8)) / 2)
+    gaussian = (math.log10(10) + math.log10(2)) / 2
+    assert metrics["log10_condition_excess"] == pytest.approx((math.log10(16) + math.log10(8)) / 2 - gaussian)
+    assert "log10_condition" not in metrics, "the median over inputs is infinite"
+    assert (metrics["sigma_max"], metrics["sigma_middle"], metrics["sigma_min"]) == (8.0, 4.0, 0.25)
+    assert metrics["stable_rank"] == pytest.approx((8**2 + 4**2 + 1.5**2 + 0.25**2) / 8**2)
+    assert metrics["first_half_r2"] == pytest.approx(1)
+    assert metrics["input_spread"] == 0
+    assert all(math.isfinite(float(value)) for value in metrics.values())
+    finite = spectrum_metrics(sigma_NR[[0, 0, 1]], np.array([0, 0, 1]), gaussian_NR[[0, 0, 1]])
+    assert finite["log10_condition"] == pytest.approx(math.log10(16)), "of three, one infinite one"
+
+
+def test_a_jacobian_of_zeros_leaves_out_what_it_has_not() -> None:
+    metrics = spectrum_metrics(np.zeros((1, 4)), np.array([4]), np.zeros((1, 4)))
+    assert (metrics["zero_share"], metrics["entropy_rank"]) == (1.0, 0.0)
+    conditions = {"log10_condition", "log10_condition_nonzero", "log10_condition_excess"}
+    assert not {*conditions, "first_half_r2", "input_spread"} & set(metrics)
+    assert all(math.isfinite(float(value)) for value in metrics.values())
+
+
+@pytest.mark.parametrize("gates", ["softmax", "constant"])
+@pytest.mark.parametrize("experts", [2, 3])
+def test_a_row_is_zero_where_all_experts_are_off(gates: str, experts: int) -> None:
+    """2^-K of the rows, and as many singular values: the truth that needs no decomposition."""
+    layer = ExpertsLayerConfig.model_validate({"name": "experts", "experts": experts, "gates": gates})
+    config = LayerJacobianConfig(seed=1, layer=layer, width=64, inputs=100)
+    [found] = measure(config, Runtime()).values()
+    assert found.singular_values is not None and found.singular_values.shape == (64,)
+    assert (np.diff(found.singular_values) <= 0).all()
+    # 64 units of one layer: a standard error of about sqrt(p (1 - p) / 64), and inputs that are not independent of it.
+    p = 2.0**-experts
+    assert abs(float(found.metrics["zero_share"]) - p) < 3 * math.sqrt(p * (1 - p) / 64)
+    assert float(found.metrics["vanishing_1e-6"]) >= float(found.metrics["zero_share"])
+
+
+def test_a_trial_is_the_mean_over_its_own_inputs_of_the_layer_drawn_from_its_seed() -> None:
+    config = LayerJacobianConfig(seed=7, layer=DenseLayerConfig(), width=16, inputs=150, input_distribution="uniform")
+    [found] = measure(config, Runtime()).values()
+    generator = stream(7, zlib.crc32(b'{"name":"dense"}'))
+    limit = math.sqrt(6 / 32)
+    weights_OI = torch.empty(16, 16, dtype=torch.float64).uniform_(-limit, limit, generator=generator)
+    inputs_NI = torch.rand(150, 16, generator=generator, dtype=torch.float64)
+    spectra = [np.linalg.svd((weights_OI * (weights_OI @ x > 0)[:, None]).numpy())[1] for x in inputs_NI]
+    assert found.singular_values is not None
+    np.testing.assert_allclose(found.singular_values, np.mean(spectra, axis=0), atol=1e-12)
+    again = measure(config, Runtime())
+    assert again["layer_jacobian@2"].metrics == found.metrics
+    other = measure(config.model_copy(update={"seed": 8}), Runtime())
+    assert other["layer_jacobian@2"].metrics != found.metrics
+
+
+def test_layers_of_one_seed_share_no_weights() -> None:
+    """Nested weights would make ten seeds of nine layers fewer than ninety draws."""
+    layers = [DenseLayerConfig(), *(ExpertsLayerConfig(experts=2, gates=gates) for gates in ("softmax", "constant"))]
+    shares = []
+    for layer in layers:
+        config = LayerJacobianConfig(seed=1, layer=layer, width=64, inputs=40)
+        [found] = measure(config, Runtime()).values()
+        shares.append(float(found.metrics["zero_share"]))
+    # With shared experts and inputs, the two mixtures' zeros are the same ones.
+    assert shares[1] != shares[2]
+
+
+def test_the_gaussian_beside_a_jacobian_has_its_rows_of_zeros() -> None:
+    jacobian_NOI = torch.ones(2, 3, 4, dtype=torch.float64)
+    jacobian_NOI[0, 1] = 0.0
+    drawn_NOI = gaussian_like(jacobian_NOI, torch.Generator().manual_seed(1))
+    assert torch.equal((drawn_NOI == 0).all(dim=2), torch.tensor([[False, True, False], [False, False, False]]))
+    assert len(set(drawn_NOI[drawn_NOI != 0].tolist())) == 20
+
+
+@pytest.mark.parametrize("width", [32, 64])
+def test_a_dense_layer_has_the_condition_number_of_a_gaussian_with_as_many_rows(width: int) -> None:
+    """Half of its rows are zero, the others as good as independent: what its condition number says is their number."""
+    config = LayerJacobianConfig(seed=1, layer=DenseLayerConfig(), width=width, inputs=200)
+    [found] = measure(config, Runtime()).values()
+    assert abs(float(found.metrics["log10_condition_excess"])) < 0.05
+    assert float(found.metrics["log10_condition_nonzero"]) > 0.6

@@ -1,0 +1,184 @@
+"""The benchmark of hidden layers: equal parameter counts, known functions, the same data for every layer."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+
+from search_spaces.layer_gates import LAYERS, STUDY, TASKS
+from trainables.config import CorpusConfig
+from trainables.config.experiments import DenseLayerConfig, ExpertsLayerConfig, LayerTaskConfig
+from trainables.draws import stream
+from trainables.experiments import layer_task
+from trainables.experiments.layer_task import make_network, measure
+from trainables.experiments.task_functions import BATCHES, REGIONS, TASK, WEIGHTS, make_function, make_task
+from trainables.runtime import Runtime
+from trainables.training.loop import DivergedError
+
+SMALL = {"train_examples": 400, "valid_examples": 200, "test_examples": 200, "steps": 60}
+
+
+def config_of(layer: str, task: str, **changes: object) -> LayerTaskConfig:
+    width, hidden = LAYERS[layer]
+    base = LayerTaskConfig(seed=1, task="deep", layer=hidden, width=width, **SMALL)
+    return base.model_copy(update={"task": task, **changes})
+
+
+def test_all_networks_of_the_study_have_exactly_as_many_parameters() -> None:
+    counts = set()
+    for config in STUDY.trials(CorpusConfig(name="none", sha256="0" * 64)):
+        assert isinstance(config, LayerTaskConfig)
+        if config.seed == 1:
+            network = make_network(config, torch.Generator())
+            counts.add(sum(parameter.numel() for parameter in network.parameters()))
+            assert config.parameters in counts
+    assert counts == {3172}
+
+
+@pytest.mark.parametrize("each", ["expert", "unit"])
+def test_a_config_knows_its_parameters(each: str) -> None:
+    layer = ExpertsLayerConfig.model_validate({"name": "experts", "experts": 3, "gate_for": each})
+    config = LayerTaskConfig(seed=1, task="wide", layer=layer, width=7, input_width=5, outputs=2)
+    assert config.parameters == sum(p.numel() for p in make_network(config, torch.Generator()).parameters())
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_layers_get_the_same_task_at_a_seed_and_another_at_another(task: str) -> None:
+    dense, gated = (make_task(config_of(layer, task)) for layer in ("dense", "softmax gates"))
+    for a, b in ((dense.train, gated.train), (dense.valid, gated.valid), (dense.test, gated.test)):
+        assert torch.equal(a.inputs_NI, b.inputs_NI) and torch.equal(a.targets_NO, b.targets_NO)
+    assert not torch.equal(dense.train.inputs_NI[:200], dense.test.inputs_NI)
+    other = make_task(config_of("dense", task, seed=2))
+    assert not torch.equal(other.train.targets_NO, dense.train.targets_NO)
+    assert torch.allclose(dense.train.targets_NO.var(dim=0), torch.ones(4), atol=0.35), "outputs have variance 1"
+
+
+def test_regions_apply_one_of_eight_linear_maps() -> None:
+    config = config_of("dense", "regions")
+    function = make_function(config, torch.Generator().manual_seed(4))
+    inputs_NI = torch.randn(4_000, config.input_width, generator=torch.Generator().manual_seed(5))
+    generator = torch.Generator().manual_seed(4)
+    scores_RI = torch.randn(REGIONS, config.input_width, generator=generator) / config.input_width**0.5
+    chosen_N = torch.stack([(scores_RI @ x).argmax() for x in inputs_NI])
+    assert len(set(chosen_N.tolist())) == REGIONS
+    for region in range(REGIONS):
+        inside_NI = inputs_NI[chosen_N == region]
+        # Least squares on one region leaves nothing: the function is linear there.
+        left = torch.linalg.lstsq(inside_NI, function(inside_NI)).solution
+        torch.testing.assert_close(inside_NI @ left, function(inside_NI), rtol=0, atol=1e-3)
+
+
+def test_the_function_itself_has_error_0_and_its_mean_error_1() -> None:
+    task = make_task(config_of("dense", "wide"))
+
+    class Constant(torch.nn.Module):
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+            return task.test.targets_NO.mean(dim=0).expand(len(inputs), -1)
+
+    class Known(torch.nn.Module):
+        def forward(self, inputs: torch.Tensor) -> torch.Tensor:  # noqa: ARG002  (it has learned by heart)
+            return task.test.targets_NO
+
+    assert layer_task._error(Known(), task.test) == 0
+    assert layer_task._error(Constant(), task.test) == pytest.approx(1, rel=1e-5)
+
+
+def test_a_layer_that_can_be_the_function_learns_it() -> None:
+    """The task wide is a dense layer of 64 units: 88 find it, closer than a straight line ever comes."""
+    config = config_of("dense", "wide", train_examples=5_000, steps=600, learning_rates=(1e-2,))
+    [found] = measure(config, Runtime()).values()
+    task = make_task(config)
+    line = torch.linalg.lstsq(task.train.inputs_NI, task.train.targets_NO).solution
+    straight = float((task.test.inputs_NI @ line - task.test.targets_NO).square().mean() / task.test.targets_NO.var())
+    assert float(found.metrics["test_error_percent"]) < 50 * straight
+    assert found.metrics["parameters"] == 3172
+
+
+def test_the_learning_rate_of_the_lowest_validation_error_counts() -> None:
+    config = config_of("softmax gates", "deep", learning_rates=(1e-5, 1e-2))
+    [both] = measure(config, Runtime()).values()
+    alone = [measure(config.model_copy(update={"learning_rates": (rate,)}), Runtime()) for rate in (1e-5, 1e-2)]
+    slow, fast = (found["layer_task@2"].metrics for found in alone)
+    assert float(slow["validation_error_percent"]) > float(fast["validation_error_percent"])
+    assert both.metrics == fast, "the same bits as when it was the only one"
+
+
+def test_errors_that_are_not_finite_are_a_diverged_trial() -> None:
+    config = LayerTaskConfig(
+        seed=1,
+        task="deep",
+        layer=DenseLayerConfig(),
+        width=8,
+        learning_rates=(1e30,),
+        **SMALL,
+    )
+    with pytest.raises(DivergedError, match="not finite"):
+        measure(config, Runtime())
+
+
+def test_task_weights_and_batches_are_independent_streams_of_a_seed() -> None:
+    """torch's generator takes seed and seed + 2^32 for the same: its low 32 bits are all that it looks at."""
+    seeds = (1, 2, 1 + 2**32, 7 * 2**32 + 1)
+    drawn = [torch.randn(4_000, generator=stream(seed, part)) for seed in seeds for part in (TASK, WEIGHTS, BATCHES)]
+    for a, b in itertools.combinations(drawn, 2):
+        # Of independent values the correlation has a standard deviation of 1 / sqrt(4000) = 0.016.
+        assert abs(float(np.corrcoef(a, b)[0, 1])) < 0.07
+    assert torch.equal(drawn[0], torch.randn(4_000, generator=stream(1, TASK)))
+
+
+def test_the_weights_at_the_start_know_nothing_of_the_function_that_made_the_targets(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The student's generator is not the teacher's: drawn from alike, the two would give the same numbers."""
+    used: dict[str, torch.Tensor] = {}
+
+    def spy(name: str, original: object) -> object:
+        def called(config: LayerTaskConfig, generator: torch.Generator) -> object:
+            used[name] = generator.get_state()
+            return original(config, generator)  # type: ignore[operator]
+
+        return called
+
+    monkeypatch.setattr("trainables.experiments.task_functions.make_function", spy("task", make_function))
+    monkeypatch.setattr(layer_task, "make_network", spy("weights", make_network))
+    measure(config_of("dense", "wide", steps=1, learning_rates=(1e-3,)), Runtime())
+    first = {}
+    for name, state in used.items():
+        generator = torch.Generator()
+        generator.set_state(state)
+        first[name] = torch.rand(1_000, generator=generator)
+    assert abs(float(np.corrcoef(first["task"], first["weights"])[0, 1])) < 0.15
+
+
+@pytest.mark.parametrize("name", ["train_examples", "valid_examples", "test_examples"])
+def test_one_example_has_no_variance_to_measure_errors_by(name: str) -> None:
+    with pytest.raises(ValidationError, match="greater than or equal to 2"):
+        config_of("dense", "wide", **{name: 1})
+    assert getattr(config_of("dense", "wide", **{name: 2}), name) == 2
+
+
+@pytest.mark.parametrize("which", ["train", "valid", "test"])
+def test_each_of_the_three_errors_must_be_finite(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = config_of("dense", "wide", steps=1, learning_rates=(1e-3,))
+    task = make_task(config)
+    spoilt, real = getattr(task, which), layer_task._error
+
+    def error(network: torch.nn.Module, examples: object) -> float:
+        same = torch.equal(examples.targets_NO, spoilt.targets_NO)  # type: ignore[attr-defined]
+        return float("inf") if same else real(network, examples)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(layer_task, "_error", error)
+    with pytest.raises(DivergedError, match="not finite"):
+        measure(config, Runtime())
+
+
+def test_trials_of_the_version_whose_streams_were_one_are_other_trials() -> None:
+    """Their results stay theirs: the schema version is part of a trial's identity, the measurement's of its name."""
+    config = config_of("dense", "wide")
+    assert config.model_dump()["schema_version"] == 2 and STUDY.measurements == ("layer_task@2",)
+    with pytest.raises(ValidationError, match="schema_version"):
+        config.model_copy(update={"schema_version": 1})

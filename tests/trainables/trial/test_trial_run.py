@@ -1,0 +1,172 @@
+"""One trial from config to result, without Ray; and the command that runs one."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orchestrator.plan.study_plan import make_plan, scale_named
+from search_spaces.catalog import load_study
+from trainables.config import SoftmaxConfig, TrialConfig
+from trainables.runtime import Runtime
+from trainables.trial.trial_run import run_trial
+from trainables.trial_folder.checkpoint import load_tensors
+
+ROOT = Path(__file__).parents[3]
+CLOCKS = ("seconds", "seconds_per_epoch", "tokens_per_second", "wall_seconds", "peak_memory_mib")
+
+
+def smoke_trial() -> TrialConfig:
+    config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", None, {}).trials[0].config
+    assert isinstance(config, TrialConfig)
+    return config
+
+
+def run_alone(config: TrialConfig, folder: Path) -> subprocess.CompletedProcess[str]:
+    file = folder / "config.json"
+    file.write_text(config.canonical_json())
+    command = [sys.executable, "-m", "trainables", str(file), "--directory", str(folder / "trial")]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+
+def without_clocks(outcome: dict[str, object]) -> dict[str, object]:
+    measurements: dict[str, dict[str, object]] = outcome["measurements"]  # type: ignore[assignment]
+    for metrics in measurements.values():
+        for name in CLOCKS:
+            metrics.pop(name, None)
+    epochs: list[dict[str, object]] = outcome["epochs"]  # type: ignore[assignment]
+    for epoch in epochs:
+        del epoch["seconds"]
+    return outcome
+
+
+def test_a_trial_leaves_its_result_spectrum_and_weights_and_no_checkpoints(tmp_path: Path) -> None:
+    outcome = run_trial(smoke_trial(), directory=tmp_path, runtime=Runtime(checkpoint_every_s=0.0))
+    assert outcome.state == "done"
+    assert {path.name for path in tmp_path.iterdir()} == {"lock", "result.json", "spectrum.npy", "kept.safetensors"}
+    assert json.loads((tmp_path / "result.json").read_text())["trial_id"] == smoke_trial().trial_id
+    metrics = {name: value for measured in outcome.measurements.values() for name, value in measured.items()}
+    values = np.load(tmp_path / "spectrum.npy", allow_pickle=False)
+    assert (values > metrics["press_tolerance"]).sum() == metrics["press_rank"]
+    weights, _ = load_tensors(tmp_path / "kept.safetensors")
+    assert sum(tensor.numel() for tensor in weights.values()) == metrics["parameters"]
+
+
+def test_a_finished_trial_is_not_trained_again(tmp_path: Path) -> None:
+    first = run_trial(smoke_trial(), directory=tmp_path, runtime=Runtime())
+    epochs: list[object] = []
+    second = run_trial(smoke_trial(), directory=tmp_path, runtime=Runtime(), on_epoch=epochs.append)
+    assert (second, epochs) == (first, [])
+
+
+def test_two_processes_never_train_in_one_folder_at_the_same_time(tmp_path: Path) -> None:
+    """The second waits for the first one's lock and finds its result."""
+    file = tmp_path / "config.json"
+    file.write_text(smoke_trial().canonical_json())
+    command = [sys.executable, "-m", "trainables", str(file), "--directory", str(tmp_path / "trial")]
+    processes = [
+        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)
+    ]
+    outputs = [process.communicate() for process in processes]
+    assert [process.returncode for process in processes] == [0, 0]
+    assert outputs[0][0] == outputs[1][0]
+    assert sorted(err.count("epoch") for _, err in outputs) == [0, 2]
+
+
+def test_killed_and_started_again_alone_it_gives_the_same_outcome(tmp_path: Path) -> None:
+    undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
+    undisturbed.mkdir()
+    disturbed.mkdir()
+    config = smoke_trial()
+    expected = run_alone(config, undisturbed)
+    assert expected.returncode == 0, expected.stderr
+    script = (
+        "from pathlib import Path; from trainables.config import TrialConfig; from trainables.runtime import Runtime;"
+        "from trainables.trial.trial_run import run_trial; import sys;"
+        "run_trial(TrialConfig.model_validate_json(Path(sys.argv[1]).read_text()), directory=Path(sys.argv[2]),"
+        " runtime=Runtime(checkpoint_every_s=0.0))"
+    )
+    file = disturbed / "config.json"
+    file.write_text(config.canonical_json())
+    process = subprocess.Popen([sys.executable, "-c", script, str(file), str(disturbed / "trial")], cwd=ROOT)
+    while process.poll() is None and len(list((disturbed / "trial").glob("checkpoint-*"))) < 2:
+        time.sleep(0.005)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert not (disturbed / "trial" / "result.json").exists()
+    found = run_alone(config, disturbed)
+    assert found.returncode == 0, found.stderr
+    assert without_clocks(json.loads(found.stdout)) == without_clocks(json.loads(expected.stdout))
+
+
+def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(tmp_path: Path) -> None:
+    """Stopped after the second of five epochs, with the averaging switch still to come."""
+    overrides = {"training.epochs": 5, "training.averaging.switch_epoch": 3}
+    config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", None, overrides).trials[0].config
+    straight = run_trial(config, directory=tmp_path / "straight", runtime=Runtime())
+    folder = tmp_path / "stopped"
+    second_loss = straight.epochs[1].valid_loss
+    for _ in range(2):  # asked again by a search, it stops again, without a step
+        pruned = run_trial(config, directory=folder, runtime=Runtime(), stop_above={1: 100.0, 2: second_loss - 1e-9})
+        assert pruned.state == "pruned"
+        assert f"stopped after epoch 2: its validation loss of {second_loss:.5f}" in str(pruned.cause)
+        assert [epoch.valid_loss for epoch in pruned.epochs] == [epoch.valid_loss for epoch in straight.epochs[:2]]
+        assert {path.name.partition("-")[0] for path in folder.iterdir()} == {"lock", "result.json", "checkpoint"}
+    heard: list[int] = []
+    whole = run_trial(config, directory=folder, runtime=Runtime(), on_epoch=lambda epoch: heard.append(epoch.epoch))
+    assert heard == [3, 4, 5]
+    assert without_clocks(whole.model_dump(mode="json")) == without_clocks(straight.model_dump(mode="json"))
+    for name in ("kept.safetensors", "spectrum.npy"):
+        assert (folder / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
+    assert {path.name for path in folder.iterdir()} == {"lock", "result.json", "spectrum.npy", "kept.safetensors"}
+
+
+def test_a_loss_equal_to_the_threshold_passes(tmp_path: Path) -> None:
+    first = run_trial(smoke_trial(), directory=tmp_path / "first", runtime=Runtime())
+    above = {1: first.epochs[0].valid_loss}
+    assert run_trial(smoke_trial(), directory=tmp_path / "again", runtime=Runtime(), stop_above=above).state == "done"
+
+
+def test_a_rule_holds_also_for_an_epoch_that_ended_before_the_process_died(tmp_path: Path) -> None:
+    """The checkpoint is of the epoch's end, and no result was written: as a kill between the two leaves it."""
+    config = smoke_trial()
+    assert run_trial(config, directory=tmp_path, runtime=Runtime(), stop_above={1: 0.5}).state == "pruned"
+    (tmp_path / "result.json").unlink()
+    heard: list[object] = []
+    again = run_trial(config, directory=tmp_path, runtime=Runtime(), on_epoch=heard.append, stop_above={1: 0.5})
+    assert (again.state, heard) == ("pruned", [])
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [("{", "not a trial's config"), ('{"seed": -1}', "not a trial's config"), (None, "cannot read")],
+)
+def test_a_file_that_is_no_config_gets_one_sentence(tmp_path: Path, content: str | None, sentence: str) -> None:
+    file = tmp_path / "config.json"
+    if content is not None:
+        file.write_text(content)
+    command = [sys.executable, "-m", "trainables", str(file)]
+    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert answer.returncode == 2
+    assert answer.stderr.startswith("error: ")
+    assert sentence in answer.stderr
+    assert "Traceback" not in answer.stderr
+
+
+def test_a_softmax_model_of_scale_quick_reaches_its_rank_bound(tmp_path: Path) -> None:
+    """d + 2 = 26, while a cell of the grid goes far beyond it: what the quick scale has to show."""
+    grid_cell = make_plan(load_study("gss_grid"), scale_named("quick"), "pydocs", None, {}).trials[0].config
+    assert isinstance(grid_cell, TrialConfig)
+    softmax = grid_cell.model_copy(update={"output_layer": SoftmaxConfig()})
+    assert softmax.model.embedding_width == 24
+    outcome = run_trial(softmax, directory=tmp_path, runtime=Runtime())
+    assert outcome.measurements["spectrum@1"]["press_rank"] == 26
+    assert float(outcome.measurements["perplexity@1"]["test_perplexity"]) < 150

@@ -1,0 +1,45 @@
+"""Every kind of trial, told apart by `kind`."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, get_args
+
+from pydantic import Field, TypeAdapter
+
+from trainables.config.experiments import (
+    DirichletConfig,
+    LayerJacobianConfig,
+    LayerTaskConfig,
+    PressNoiseConfig,
+    TrueRankConfig,
+    WordPairsConfig,
+)
+from trainables.config.language_model import TrialConfig
+from trainables.config.output_layer import OutputLayerConfig
+
+_Kind = (
+    TrialConfig
+    | DirichletConfig
+    | LayerJacobianConfig
+    | LayerTaskConfig
+    | PressNoiseConfig
+    | TrueRankConfig
+    | WordPairsConfig
+)
+AnyConfig = Annotated[_Kind, Field(discriminator="kind")]
+KINDS: tuple[type[_Kind], ...] = get_args(_Kind)
+"""The classes of `AnyConfig`, for `isinstance`."""
+_CONFIG: TypeAdapter[AnyConfig] = TypeAdapter(AnyConfig)
+
+
+def read_config(content: Any) -> AnyConfig:
+    """The config in its JSON data; data without a kind are a language model's. Raises pydantic's ValidationError."""
+    if isinstance(content, dict) and "kind" not in content:
+        content = {**content, "kind": "language_model"}
+    return _CONFIG.validate_python(content)
+
+
+def output_layer_of(config: AnyConfig) -> OutputLayerConfig | None:
+    """The output layer of a trial that has one."""
+    layer: OutputLayerConfig | None = getattr(config, "output_layer", None)
+    return layer

@@ -1,0 +1,179 @@
+"""The output layers by name, with their settings: from logits or context vectors to log P (see `output_layers`)."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import inspect
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, PositiveFloat, PositiveInt
+
+from trainables.config.frozen import Frozen, Rate
+from trainables.errors import UserError
+
+
+class SoftmaxConfig(Frozen):
+    """log_softmax(x)."""
+
+    name: Literal["softmax"] = "softmax"
+
+
+class SigSoftmaxConfig(Frozen):
+    """log_softmax(2x - ln(1 + e^x)) (Kanai et al. 2018)."""
+
+    name: Literal["sigsoftmax"] = "sigsoftmax"
+
+
+class GssConfig(Frozen):
+    """Generalized SigSoftmax: log_softmax(k(x - c) + c - (k - 1) softplus(x - c)) (AAAI 2021, eqs. 3 and 5)."""
+
+    name: Literal["gss"] = "gss"
+    c: float
+    k: PositiveFloat
+
+
+class PlifConfig(Frozen):
+    """A piecewise linear increasing function on equal intervals of [-limit, limit] (Ganea et al. 2019)."""
+
+    knots: Annotated[int, Field(ge=2)] = 100_000
+    """How many intervals there are, each with a slope of its own."""
+    limit: PositiveFloat = 20.0
+    """T; logits beyond continue the first or the last piece."""
+
+
+class LmsPlifConfig(PlifConfig):
+    """log_softmax(f(x)) with a learned piecewise linear f (Ganea et al. 2019)."""
+
+    name: Literal["lms_plif"] = "lms_plif"
+    learning_rate: PositiveFloat = 0.02
+    """Of the slopes, in place of the model's."""
+
+
+class LmsPlifFrozenConfig(PlifConfig):
+    """LMS-PLIF whose random slopes are never trained (AAAI 2021, Table 3)."""
+
+    name: Literal["lms_plif_frozen"] = "lms_plif_frozen"
+
+
+class MixtureConfig(Frozen):
+    """K context vectors tanh(U_k h3 + b_k) in R^d, weighted by softmax(W_pi h3)."""
+
+    mixtures: PositiveInt = 15
+    """K."""
+    latent_dropout: Rate = 0.29
+    """Locked dropout on the K context vectors."""
+
+
+class MosConfig(MixtureConfig):
+    """Mixture of Softmaxes (Yang et al. 2018)."""
+
+    name: Literal["mos"] = "mos"
+
+
+class MocConfig(MixtureConfig):
+    """Mixture of Contexts: mixed before one softmax, so that the rank stays at most d + 2 (Yang et al. 2018)."""
+
+    name: Literal["moc"] = "moc"
+
+
+class MosPlifConfig(MixtureConfig, PlifConfig):
+    """Mixture of Softmaxes with one piecewise linear function on all logits (Ganea et al. 2019)."""
+
+    name: Literal["mos_plif"] = "mos_plif"
+    knots: Annotated[int, Field(ge=2)] = 1_000_000
+    learning_rate: PositiveFloat = 0.02
+    """Of the slopes, in place of the model's."""
+
+
+class MonotoneNnConfig(Frozen):
+    """f(x) = sum_i v_i sigmoid(u_i x + b_i) + b with u, v >= 0: any increasing function, with enough units."""
+
+    name: Literal["monotone_nn"] = "monotone_nn"
+    units: PositiveInt = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerFile:
+    """The text of a file that defines output layers, as a worker on another machine needs it."""
+
+    name: str
+    text: str
+
+
+_defined: dict[tuple[str, str], type] = {}
+_files: dict[str, LayerFile] = {}
+
+
+class CustomConfig(Frozen):
+    """An output layer of the user's own: a class in a file, known by the file's content."""
+
+    name: Literal["custom"] = "custom"
+    layer: str
+    """Name of the class, a `trainables.output_layers.OutputLayer`, called with a `LayerShape` and `settings`."""
+    sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+    """Of the file that defines it: another text is another trial."""
+    settings: dict[str, float | int | str | bool | None] = {}
+
+    @classmethod
+    def of(cls, layer: type, /, **settings: float | str | bool | None) -> Self:
+        """The config of a class and its settings; remembers the class, and its file for `layer_files`.
+
+        Raises UserError for a class that no worker could find by its name in its file, and for a file that imports
+        one lying beside it: that one would not travel, and its changes would not show in the trial's identity.
+        """
+        if getattr(sys.modules.get(layer.__module__), layer.__name__, None) is not layer:
+            raise UserError(
+                f"an output layer is a class at the top of its file, and {layer.__qualname__} is not: move it there"
+            )
+        path = Path(inspect.getfile(layer))
+        text = path.read_text(encoding="utf-8")
+        _refuse_neighbours(path, text)
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        _defined[digest, layer.__name__] = layer
+        _files[digest] = LayerFile(name=path.name, text=text)
+        return cls(layer=layer.__name__, sha256=digest, settings=settings)
+
+
+def _refuse_neighbours(path: Path, text: str) -> None:
+    for node in ast.walk(ast.parse(text)):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or "."] if not node.level else ["." + (node.module or "")]
+        for name in (name.partition(".")[0] for name in names):
+            beside = path.parent / name
+            if not name or beside.with_suffix(".py").is_file() or (beside / "__init__.py").is_file():
+                raise UserError(
+                    f"{path.name} imports {name or 'relatively'}, which lies beside it and would not travel with it: "
+                    "put both into one file, or install what it needs as a package"
+                )
+
+
+def defined_here(config: CustomConfig) -> type | None:
+    """The class that `CustomConfig.of` made this config from, if it was in this process."""
+    return _defined.get((config.sha256, config.layer))
+
+
+def layer_files(configs: Iterable[Frozen]) -> tuple[LayerFile, ...]:
+    """The files that `CustomConfig.of` met in this process and that the layer configs among these need."""
+    needed = {config.sha256: None for config in configs if isinstance(config, CustomConfig)}
+    return tuple(_files[digest] for digest in needed if digest in _files)
+
+
+OutputLayerConfig = Annotated[
+    SoftmaxConfig
+    | SigSoftmaxConfig
+    | GssConfig
+    | LmsPlifConfig
+    | LmsPlifFrozenConfig
+    | MosConfig
+    | MocConfig
+    | MosPlifConfig
+    | MonotoneNnConfig
+    | CustomConfig,
+    Field(discriminator="name"),
+]

@@ -1,0 +1,92 @@
+"""Measuring a trained trial again, on the weights that it kept: nothing is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from trainables.config import TrialConfig
+from trainables.config.kinds import AnyConfig
+from trainables.corpora import load
+from trainables.errors import UserError
+from trainables.language_model.awd_lstm import AwdLstm
+from trainables.measurements.registry import measure
+from trainables.runtime import Runtime
+from trainables.trial.trial_run import KEPT_WEIGHTS, prepare
+from trainables.trial_folder.checkpoint import load_tensors
+from trainables.trial_folder.files import locked
+from trainables.trial_folder.measurement_files import Later, read_later, write_later
+from trainables.trial_folder.outcome import Metric
+
+
+def measure_kept(
+    config: AnyConfig, *, directory: Path, runtime: Runtime, names: Sequence[str]
+) -> tuple[dict[str, dict[str, Metric]], NDArray[np.float64] | None]:
+    """Take the named measurements ("top_k@1") of a done trial; on a CPU, bit for bit those of its end.
+
+    Returns what `trainables.measurements.registry.measure` returns. Each measurement is a file in the trial's folder
+    before the next one starts, and one that is there already is not taken again. Only one process at a time works in
+    a folder: a second one waits. Raises UserError where the kept weights are missing or damaged, and as `measure` does.
+    """
+    if not isinstance(config, TrialConfig):
+        raise UserError(
+            f"{', '.join(names)} cannot be taken later of a trial of kind {config.kind}, which keeps no weights: run "
+            "the study anew with another --storage (and --store)"
+        )
+    weights = directory / KEPT_WEIGHTS
+    if not weights.is_file():
+        raise UserError(
+            f"a later measurement needs the weights that the trial kept, and {weights} is missing: put the trial's "
+            "folder back, or train the study anew with another --storage (and --store)"
+        )
+    with locked(directory):
+        found = {name: read_later(directory, config.trial_id, name) for name in names}
+        missing = [name for name, later in found.items() if later is None]
+        if missing:
+            found |= _take(config, missing, directory, runtime)
+    taken = {name: later for name, later in found.items() if later is not None}
+    spectra = [singular_values for _, singular_values in taken.values() if singular_values is not None]
+    return {name: metrics for name, (metrics, _) in taken.items()}, spectra[-1] if spectra else None
+
+
+def _take(config: TrialConfig, names: Sequence[str], directory: Path, runtime: Runtime) -> dict[str, Later]:
+    prepare(runtime)
+    corpus = load(config.corpus, data_dir=runtime.data_dir)
+    model = _kept_model(config, len(corpus.vocabulary), directory / KEPT_WEIGHTS, runtime.device)
+    taken = {}
+    for name in names:
+        metrics, singular_values = measure([name], model, corpus, config, runtime)
+        taken[name] = metrics[name], singular_values
+        write_later(directory, config.trial_id, name, taken[name])
+    return taken
+
+
+def _kept_model(config: TrialConfig, vocabulary_size: int, path: Path, device: str) -> AwdLstm:
+    weights = _read_weights(path, config.trial_id, device)
+    # As in training, should a user's own layer draw more than parameters.
+    torch.manual_seed(config.seed)
+    model = AwdLstm(config.model, config.output_layer, vocabulary_size)
+    model.initialise(torch.Generator().manual_seed(config.seed))
+    model.to(device)
+    torch.backends.cudnn.allow_tf32 = False
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(weights[name])
+    return model.eval()
+
+
+def _read_weights(path: Path, trial_id: str, device: str) -> dict[str, Tensor]:
+    try:
+        tensors, state = load_tensors(path, device)
+    except ValueError as error:
+        raise UserError(f"{error}: put the file back as it was, or train the study anew elsewhere") from error
+    if state.get("trial_id") != trial_id:
+        raise UserError(
+            f"{path} holds the weights of another trial, {str(state.get('trial_id'))[:12]}: put this trial's own back"
+        )
+    return tensors

@@ -1,0 +1,159 @@
+"""One trial from start to end: train, measure, and leave the result as a file before anyone is told.
+
+A trial has a folder of its own. While it runs, the folder holds a lock and the last two checkpoints; afterwards
+`result.json`, `spectrum.npy` and `kept.safetensors` (the weights of the best validation loss, for later measurements).
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import torch
+
+from trainables.config import TrialConfig
+from trainables.config.kinds import AnyConfig
+from trainables.corpora import load
+from trainables.experiments import run_experiment
+from trainables.measurements.memory import PeakMemory
+from trainables.measurements.registry import measure
+from trainables.output_layers.custom import load_layers
+from trainables.runtime import Runtime
+from trainables.training.loop import DivergedError, PrunedError, Trainer
+from trainables.trial_folder.checkpoint import Checkpoints, save_tensors
+from trainables.trial_folder.environment import describe
+from trainables.trial_folder.fence import Fence
+from trainables.trial_folder.files import locked
+from trainables.trial_folder.measurement_files import forget_later
+from trainables.trial_folder.outcome import EpochMetrics, Metric, TrialOutcome
+from trainables.trial_folder.result_files import read_outcome, write_outcome
+
+KEPT_WEIGHTS = "kept.safetensors"
+DEFAULT_MEASUREMENTS = ("perplexity@1", "spectrum@1")
+
+
+def run_trial(
+    config: AnyConfig,
+    *,
+    directory: Path,
+    runtime: Runtime,
+    measurements: Sequence[str] = DEFAULT_MEASUREMENTS,
+    on_epoch: Callable[[EpochMetrics], None] | None = None,
+    stop_above: Mapping[int, float] | None = None,
+) -> TrialOutcome:
+    """Train and measure one trial, or return the result that its folder already holds.
+
+    A trial that trains no language model takes its own measurements in one go. Any other goes on from a checkpoint
+    where there is one. The outcome is `done` or `diverged`, or `pruned` by `stop_above` (see `Trainer.train`), and is
+    on disk before it is returned; any other trouble is an exception,
+    SupersededError where another worker took the trial over. A pruned trial keeps its checkpoint and goes on
+    from it the next time. Only one process at a time works in a folder: a second one waits.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    with locked(directory):
+        earlier = read_outcome(directory, config.trial_id)
+        if earlier is not None:
+            return earlier
+        (directory / "result.json").unlink(missing_ok=True)  # of a trial that was pruned then and goes on now
+        fence = Fence(directory)
+        prepare(runtime)
+        if isinstance(config, TrialConfig):
+            follow = on_epoch or _ignore
+            outcome = _run_language_model(config, directory, runtime, measurements, follow, stop_above, fence)
+        else:
+            outcome = run_experiment(config, directory=directory, runtime=runtime, fence=fence)
+        fence.leave()
+        return outcome
+
+
+def _run_language_model(
+    config: TrialConfig,
+    directory: Path,
+    runtime: Runtime,
+    measurements: Sequence[str],
+    on_epoch: Callable[[EpochMetrics], None],
+    stop_above: Mapping[int, float] | None,
+    fence: Fence,
+) -> TrialOutcome:
+    memory = PeakMemory(runtime.device)
+    corpus = load(config.corpus, data_dir=runtime.data_dir)
+    trainer = Trainer(config, corpus, runtime)
+    checkpoints = Checkpoints(directory, config.trial_id, fence)
+    found = checkpoints.latest(runtime.device)
+    if found is not None:
+        trainer.restore(*found)
+    environment = describe(runtime.device, runtime.threads)
+    try:
+        trainer.train(checkpoints, on_epoch, stop_above)
+        trainer.take_kept_weights()
+        trained_at = time.monotonic()
+        metrics, singular_values = measure(measurements, trainer.model, corpus, config, runtime)
+    except (DivergedError, PrunedError) as error:
+        pruned = isinstance(error, PrunedError)
+        if pruned:
+            checkpoints.save(trainer.progress.step, *trainer.snapshot())
+        outcome = TrialOutcome(
+            trial_id=config.trial_id,
+            state="pruned" if pruned else "diverged",
+            cause=str(error),
+            epochs=tuple(trainer.progress.epochs),
+            environment=environment,
+        )
+        fence.check()
+        write_outcome(directory, outcome, None)
+        return outcome
+    outcome = TrialOutcome(
+        trial_id=config.trial_id,
+        state="done",
+        epochs=tuple(trainer.progress.epochs),
+        measurements={"training@1": _training_metrics(trainer, memory, time.monotonic() - trained_at), **metrics},
+        environment=environment,
+    )
+    fence.check()
+    forget_later(directory)
+    save_tensors(directory / KEPT_WEIGHTS, trainer.kept, {"trial_id": config.trial_id})
+    write_outcome(directory, outcome, singular_values)
+    checkpoints.clear()
+    return outcome
+
+
+def prepare(runtime: Runtime) -> None:
+    """Set this process up as the runtime says: threads, determinism, output layers of the user's own."""
+    torch.set_num_threads(runtime.threads)
+    _ask_for_determinism(runtime.deterministic)
+    for file in runtime.layer_files:
+        load_layers(file)
+
+
+def _ask_for_determinism(wanted: bool) -> None:
+    """Have every GPU kernel repeat its bits; where one cannot, the framework warns."""
+    if wanted:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS is first used
+    torch.use_deterministic_algorithms(wanted, warn_only=True)
+    # The module gets this attribute by a property, which the type checker does not see.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+
+
+def _ignore(metrics: EpochMetrics) -> None:
+    """For a caller that does not follow the epochs."""
+
+
+def _training_metrics(trainer: Trainer, memory: PeakMemory, measured_s: float) -> dict[str, Metric]:
+    progress = trainer.progress
+    kept = next(epoch for epoch in progress.epochs if epoch.epoch == progress.kept_epoch)
+    seconds = sum(epoch.seconds for epoch in progress.epochs)
+    return {
+        "train_perplexity": math.exp(kept.train_loss),
+        "valid_perplexity": math.exp(kept.valid_loss),
+        "kept_epoch": kept.epoch,
+        "epochs": len(progress.epochs),
+        "parameters": sum(p.numel() for p in trainer.model.parameters() if p.requires_grad),
+        "seconds": seconds,
+        "seconds_per_epoch": seconds / len(progress.epochs),
+        "tokens_per_second": progress.tokens / seconds,
+        "wall_seconds": progress.wall_seconds + measured_s,
+        "peak_memory_mib": memory.peak_mib(),
+    }

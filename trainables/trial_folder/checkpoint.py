@@ -1,0 +1,77 @@
+"""Checkpoints: one file holds everything that the next step depends on, written whole or not at all.
+
+Format: safetensors (numbers only, nothing is unpickled), with the non-tensor state as JSON in its header. The last
+two are kept, so that a machine that dies while writing, or a disk that fills up, still leaves a good one.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from trainables.trial_folder.fence import Fence
+from trainables.trial_folder.files import write_file
+
+KEPT = 2
+
+
+def save_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+    """Write tensors and JSON state as one safetensors file, atomically."""
+    contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    write_file(path, save(contiguous, metadata={"state": json.dumps(state, allow_nan=False)}))
+
+
+def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Read what `save_tensors` wrote. Raises ValueError where the file is not whole or not one of ours."""
+    try:
+        with safe_open(path, framework="pt", device=device) as file:
+            metadata = file.metadata() or {}
+            state = json.loads(metadata["state"])
+            # Cloned: memory mapped at odd addresses can change the last bit of a vectorised sum.
+            return {name: file.get_tensor(name).clone() for name in file.keys()}, state  # noqa: SIM118
+    except (SafetensorError, KeyError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is not a checkpoint of this program: {error}") from error
+
+
+class Checkpoints:
+    """The checkpoints of one trial in its folder."""
+
+    def __init__(self, directory: Path, trial_id: str, fence: Fence | None = None) -> None:
+        """With a `fence`, nothing is written or removed once another worker has taken the trial over."""
+        self.directory = directory
+        self.trial_id = trial_id
+        self._fence = fence
+
+    def save(self, step: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
+        """Write the checkpoint of this step and drop all but the last two."""
+        if self._fence is not None:
+            self._fence.check()
+        path = self.directory / f"checkpoint-{step:012d}.safetensors"
+        save_tensors(path, tensors, {**state, "trial_id": self.trial_id})
+        for old in self._files()[:-KEPT]:
+            old.unlink()
+
+    def latest(self, device: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
+        """The newest checkpoint that can be read, or None; one that is damaged is passed over."""
+        for path in reversed(self._files()):
+            try:
+                tensors, state = load_tensors(path, device)
+            except ValueError:
+                continue
+            if state.get("trial_id") == self.trial_id:
+                return tensors, state
+        return None
+
+    def clear(self) -> None:
+        """Remove them all, once the trial has its result, with what a killed process left half written."""
+        for path in [*self._files(), *self.directory.glob(".checkpoint-*.tmp")]:
+            path.unlink()
+
+    def _files(self) -> list[Path]:
+        return sorted(self.directory.glob("checkpoint-*.safetensors"))

@@ -1,0 +1,75 @@
+"""What a result was computed with: versions, host, device."""
+
+from __future__ import annotations
+
+import os
+import platform
+import socket
+import subprocess
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+PACKAGES = ("torch", "numpy", "scipy", "pydantic", "safetensors", "ray")
+
+
+@cache
+def code_version() -> str:
+    """The commit of the checkout that this code runs from, with `+changes` where it differs.
+
+    Outside a checkout it is what the environment variable SWEEPS_CODE_VERSION says (an image sets it), else `unknown`.
+    """
+    here = Path(__file__).resolve().parents[1]
+    try:
+        answer = subprocess.run(
+            ["git", "describe", "--always", "--dirty=+changes", "--abbrev=12"],
+            cwd=here,
+            capture_output=True,
+            text=True,
+            timeout=10,
+            check=True,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return os.environ.get("SWEEPS_CODE_VERSION") or "unknown"
+    return answer.stdout.strip()
+
+
+@cache
+def package_versions() -> dict[str, str]:
+    """Installed versions of the packages that numbers depend on."""
+    found = {}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+@cache
+def processor_name() -> str:
+    """The processor's model name as the kernel gives it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
+
+
+def describe(device: str, threads: int) -> dict[str, str]:
+    """Versions, host and device as one flat table, for the results."""
+    hardware = processor_name()
+    if device == "cuda":
+        import torch
+
+        hardware = torch.cuda.get_device_name()
+    return {
+        "code": code_version(),
+        "python": platform.python_version(),
+        "host": socket.gethostname(),
+        "device": device,
+        "hardware": hardware,
+        "threads": str(threads),
+        **package_versions(),
+    }
