@@ -28,9 +28,9 @@ from trainables.config import (
     OutputLayerConfig,
     SoftmaxConfig,
 )
+from trainables.config.chunks import chunk_rows
 from trainables.language_model.awd_lstm import AwdLstm
 from trainables.output_layers import LayerShape, OutputLayer, build_output_layer
-from trainables.output_layers.chunks import chunk_rows
 from trainables.output_layers.mixtures import MixtureOfSoftmaxes
 
 LAYERS: dict[str, OutputLayerConfig] = {

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from search_spaces.awd_lstm import awd_lstm
 from trainables.config import TrialConfig
+from trainables.config.chunks import chunk_rows
 from trainables.config.kinds import AnyConfig
 from trainables.config.output_layer import (
     GssConfig,
@@ -22,7 +23,6 @@ from trainables.config.output_layer import (
 )
 from trainables.config.parameters import parameter_count
 from trainables.corpora import CorpusIdentity
-from trainables.output_layers.chunks import chunk_rows
 
 V100_SECONDS_PER_EPOCH = {
     "ptb": {"softmax": 55.0, "sigsoftmax": 57.0, "gss": 58.0, "lms_plif": 59.0, "mos": 100.0},

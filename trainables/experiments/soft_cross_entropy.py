@@ -20,8 +20,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from trainables.config.chunks import chunk_rows
 from trainables.output_layers import OutputLayer, PointwiseSoftmax
-from trainables.output_layers.chunks import chunk_rows
 from trainables.output_layers.mixtures import MixtureOfSoftmaxes
 from trainables.output_layers.pointwise import Pointwise
 
