@@ -11,7 +11,7 @@ from rich.console import Console
 from orchestrator.command.listing import print_records
 from orchestrator.plan.estimates import CORE_BASIS, MEMORY_BASIS, V100_BASIS
 from orchestrator.plan.tuning.outlook import outlook
-from orchestrator.watch.terminal import counted, duration, on_corpus
+from orchestrator.words import counted, duration, on_corpus
 from trainables.config.experiments import WordPairsConfig
 from trainables.config.parameters import in_millions
 

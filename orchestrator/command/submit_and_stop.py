@@ -113,7 +113,7 @@ def stop(
     """Ask whoever runs it to stop a study (without one, all that run) or a trial; it goes on when run again."""
     from orchestrator.command.listing import Wanted
     from orchestrator.store.opening import open_store
-    from orchestrator.watch.terminal import on_corpus
+    from orchestrator.words import on_corpus
 
     with open_store(store_url(store, storage), create=False) as opened:
         trial = _trial(opened, what) if what is not None and TRIAL_ID.fullmatch(what) else None

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from orchestrator.plan.estimates import core_seconds, gpu_seconds
-from orchestrator.watch.terminal import duration, on_corpus
+from orchestrator.words import duration, on_corpus
 from search_spaces.tuning import stage_of
 from trainables.config.kinds import AnyConfig, read_config
 from trainables.corpora import CorpusIdentity

@@ -23,7 +23,7 @@ from orchestrator.report.page import Part, compose, render
 from orchestrator.report.sections import Section, sections
 from orchestrator.report.spectra import Spectrum, draw_spectra
 from orchestrator.store.records import StudyKey
-from orchestrator.watch.terminal import counted
+from orchestrator.words import counted
 from search_spaces.study import GridMap, GroupSpectra, Study
 from trainables.errors import UserError
 from trainables.trial_folder.files import write_file

@@ -9,7 +9,7 @@ from orchestrator.analysis.environments import Environment
 from orchestrator.analysis.summary import Extremes, StudySummaryNumbers
 from orchestrator.plan.paper_scale import is_paper_scale
 from orchestrator.report import formats
-from orchestrator.watch.terminal import counted
+from orchestrator.words import counted
 from search_spaces.study import Study
 
 DECISIVE = {"code": "code version", "torch": "torch", "hardware": "hardware"}

@@ -15,7 +15,7 @@ from orchestrator.storage.data_folder import DataFolder
 from orchestrator.storage.mirror import Mirror
 from orchestrator.store.masking import masked
 from orchestrator.store.records import StudyKey, TrialState
-from orchestrator.watch.terminal import counted, duration, on_corpus
+from orchestrator.words import counted, duration, on_corpus
 from search_spaces.study import Study
 from trainables.config.built_in_corpora import is_generated
 

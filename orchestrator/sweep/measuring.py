@@ -13,7 +13,8 @@ from orchestrator.schedule.recording import record_later, recover
 from orchestrator.schedule.schedule_options import LaterSummary, ScheduleOptions
 from orchestrator.storage.mirror import Mirror
 from orchestrator.store.records import PlannedTrial, TrialRow
-from orchestrator.watch.terminal import counted, watching
+from orchestrator.watch.terminal import watching
+from orchestrator.words import counted
 from trainables.trial_folder.measurement_files import later_names
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from orchestrator.store.records import PlannedTrial, StudyKey, TrialState
 from orchestrator.sweep.announcement import RunOptions, interrupted, paper_command, retry_command, run_command
 from orchestrator.sweep.measuring import print_not_measured
 from orchestrator.sweep.remaining_work import Missing
-from orchestrator.watch.terminal import on_corpus
 from orchestrator.watch.trial_logs import TrialLogs
+from orchestrator.words import on_corpus
 from search_spaces.tuning import stage_of
 from trainables.errors import UserError
 from trainables.runtime import trial_directory

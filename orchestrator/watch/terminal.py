@@ -16,31 +16,11 @@ from rich.text import Text
 from typing_extensions import override
 
 from orchestrator.watch.listener import Listener
-from trainables.corpora import NO_TEXT
+from orchestrator.words import counted, duration
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 SHOWN_RUNNING = 12
 SHOWN_FAILURES = 5
-
-
-def duration(seconds: float) -> str:
-    """About so long, in words for a person: "40 s", "12 min", "3.5 h", "1,160 h"."""
-    if seconds < 100:
-        return f"{seconds:.0f} s"
-    if seconds < 100 * 60:
-        return f"{seconds / 60:.0f} min"
-    hours = seconds / 3600
-    return f"{hours:.1f} h" if hours < 10 else f"{hours:,.0f} h"
-
-
-def on_corpus(corpus: str) -> str:
-    """ ", corpus ptb" to stand behind a scale; nothing for studies that read no text."""
-    return "" if corpus == NO_TEXT.name else f", corpus {corpus}"
-
-
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """ "1 trial", "72 trials"; `plural` where an s is not enough."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 @dataclass

@@ -29,7 +29,7 @@ from orchestrator.report.figures import STYLE
 from orchestrator.report.sections.section import Drawing, Section
 from orchestrator.report.spectra import GROUP_COLOURS, GROUP_LINES
 from orchestrator.report.tables import Cell, TextTable
-from orchestrator.watch.terminal import counted
+from orchestrator.words import counted
 
 PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 4.2, 3.4
 FLOOR = 1e-6

@@ -16,7 +16,7 @@ from orchestrator.report import formats
 from orchestrator.report.figures import STYLE
 from orchestrator.report.sections.section import Drawing, Section
 from orchestrator.report.tables import Cell, TextTable
-from orchestrator.watch.terminal import counted
+from orchestrator.words import counted, listed
 
 PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 2.7, 2.4
 COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
@@ -74,12 +74,12 @@ def _reach_sentence(found: Sequence[Reached], numbers: LineNumbers) -> str:
     far = max((p.x for line in numbers.lines if line.metric == reach.metric for p in line.points), default=0.0)
     ordered = sorted((each for each in found if each.x is not None), key=lambda each: each.x or 0.0)
     parts = [
-        f"first at {x_title} {x:g} by {_listed([formats.setting(each.by) for each in same])}"
+        f"first at {x_title} {x:g} by {listed([formats.setting(each.by) for each in same])}"
         for x, same in groupby(ordered, key=lambda each: each.x)
     ]
     never = [formats.setting(each.by) for each in found if each.x is None]
     if never:
-        parts.append(f"nowhere up to {far:g} by {_listed(never)}")
+        parts.append(f"nowhere up to {far:g} by {listed(never)}")
     metric = formats.capital(formats.title(reach.metric))
     bound = "at most" if reach.at_most else "at least"
     where = _where(found[0].panel, numbers)
@@ -121,10 +121,6 @@ def _verdict(checked: Sequence[ClaimChecked]) -> str:
 def _where(panel: Any, numbers: LineNumbers) -> str:
     request = numbers.request
     return f" at {formats.title(request.panel)} = {formats.setting(panel)}" if request.panel else ""
-
-
-def _listed(names: Sequence[str]) -> str:
-    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
 
 
 def _places(numbers: LineNumbers) -> list[float]:

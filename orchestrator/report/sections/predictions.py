@@ -12,7 +12,7 @@ from orchestrator.analysis.predictions import Prediction, PredictionNumbers
 from orchestrator.report.figures import STYLE, new_figure
 from orchestrator.report.sections.section import Drawing, Section
 from orchestrator.report.tables import Cell, TextTable
-from orchestrator.watch.terminal import counted
+from orchestrator.words import counted
 
 MISSED, FOUND, NOT_ASKED = "0.15", "#7fc8a9", "0.85"
 

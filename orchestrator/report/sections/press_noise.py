@@ -17,7 +17,7 @@ from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, STYLE, new_figure
 from orchestrator.report.sections.section import Drawing, Section
 from orchestrator.report.tables import Cell, TextTable
-from orchestrator.watch.terminal import counted
+from orchestrator.words import counted
 from trainables.measurements.quarter_circle import rank_with_noise
 
 METHOD = (

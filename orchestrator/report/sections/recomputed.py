@@ -9,7 +9,7 @@ from orchestrator.analysis.audit.account import FATES, AccountLine
 from orchestrator.analysis.audit.check import Check, Verdict
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable
-from orchestrator.watch.terminal import counted
+from orchestrator.words import counted
 
 ORDER: tuple[Verdict, ...] = ("differs", "open", "explained", "agrees", "compatible")
 SHOWN = {

@@ -14,7 +14,7 @@ from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, STYLE, new_figure
 from orchestrator.report.sections.section import Drawing, Section
 from orchestrator.report.tables import Cell, TextTable
-from orchestrator.watch.terminal import counted
+from orchestrator.words import counted
 
 METHOD = (
     "Spearman's rho between people's scores and the cosines of embedding rows, over the pairs whose two lower-cased "

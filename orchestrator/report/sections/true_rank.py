@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import matplotlib as mpl
@@ -14,6 +14,7 @@ from orchestrator.report.figures import STYLE
 from orchestrator.report.sections.section import Drawing, Section
 from orchestrator.report.spectra import GROUP_COLOURS
 from orchestrator.report.tables import Cell, TextTable
+from orchestrator.words import listed
 
 VARIANTS = {
     "float64": "the exact matrix (float64)",
@@ -75,8 +76,8 @@ def _found_sentence(line: MatrixRanks, numbers: TrueRankNumbers) -> str:
     right = [formats.title(name) for name, rank in line.ranks.items() if numbers.found(rank)]
     wrong = [_shown(name, rank) for name, rank in line.ranks.items() if not numbers.found(rank)]
     of = f"Of {VARIANTS[line.variant]}, "
-    found = f"{_listed(right)} {'find' if len(right) > 1 else 'finds'}" if right else "no metric finds"
-    missed = f"; {'the others give' if right else 'they give'} {_listed(wrong)}" if wrong else ""
+    found = f"{listed(right)} {'find' if len(right) > 1 else 'finds'}" if right else "no metric finds"
+    missed = f"; {'the others give' if right else 'they give'} {listed(wrong)}" if wrong else ""
     return f"{of}{found} the true rank, {numbers.true_rank}{missed}."
 
 
@@ -92,7 +93,7 @@ def _learned_sentences(numbers: TrueRankNumbers) -> Iterator[str]:
             by_value.setdefault(formats.spread(metric, known[name], None), []).append(name)
         shown = ", ".join(f"{' = '.join(names)} {value}" for value, names in by_value.items())
         right = [name for name, value in known.items() if numbers.found(value)]
-        verdict = f"it is the true rank, {numbers.true_rank}, in {_listed(right)}" if right else _side(known, numbers)
+        verdict = f"it is the true rank, {numbers.true_rank}, in {listed(right)}" if right else _side(known, numbers)
         yield f"{formats.capital(formats.title(metric))} of what was learned: {shown}; {verdict}."
 
 
@@ -188,10 +189,6 @@ def _shown(name: str, rank: float | None) -> str:
 
 def _percent(ratio: float) -> str:
     return f"{100 * (ratio - 1):+.1f}%".replace("-", formats.MINUS)
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
 def _draw(numbers: TrueRankNumbers) -> Figure:
