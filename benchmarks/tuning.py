@@ -93,8 +93,8 @@ def best_by_budget(
         above = thresholds(len(losses), [tried.losses for tried in history]) if halving else {}
         stop = next((epoch for epoch in losses if losses[epoch] > above.get(epoch, float("inf"))), None)
         seen = {epoch: loss for epoch, loss in losses.items() if stop is None or epoch <= stop}
-        history.append(Tried(cell=cell, ending="done" if stop is None else "pruned", losses=seen))
-        done = [min(tried.losses.values()) for tried in history if tried.ending == "done"]
+        history.append(Tried(cell=cell, state="done" if stop is None else "pruned", losses=seen))
+        done = [min(tried.losses.values()) for tried in history if tried.state == "done"]
         best.append((min(done), sum(len(tried.losses) for tried in history)))
     return best
 

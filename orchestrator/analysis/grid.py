@@ -6,10 +6,13 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.store.records import LOST, TrialState
+
 if TYPE_CHECKING:
     import pandas as pd
 
-BAD_STATES = ("failed", "diverged", "pruned", "running", "planned")
+BAD_STATES: tuple[TrialState, ...] = (*LOST, "pruned", "running", "planned")
+"""What a cell of several trials is, the worst first."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -29,7 +29,7 @@ from orchestrator.analysis.press_noise import PressNoiseNumbers, press_noise_num
 from orchestrator.analysis.similarity import SimilarityNumbers, similarity_numbers
 from orchestrator.analysis.true_rank import TrueRankNumbers, true_rank_numbers
 from orchestrator.analysis.tuned import TunedNumbers, tuned_numbers
-from orchestrator.store.records import StudyKey, TrialState
+from orchestrator.store.records import LOST, StudyKey, TrialState
 from search_spaces.requests import (
     Analysis,
     Comparison,
@@ -169,7 +169,7 @@ def summarise(
         trouble=tuple(
             Trouble(name=record["name"], state=record["state"], cause=record["cause"] or "no cause recorded")
             for record in results.records
-            if record["state"] in ("failed", "diverged")
+            if record["state"] in LOST
         ),
     )
 

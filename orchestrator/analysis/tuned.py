@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.store.records import ENDED
 from search_spaces.tuning import stage_of
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def tuned_numbers(frame: pd.DataFrame) -> TunedNumbers:
 
 
 def _side(name: str, trials: list[dict[str, Any]]) -> TunedSide:
-    ended = [row for row in trials if row["state"] in ("done", "pruned", "diverged", "failed")]
+    ended = [row for row in trials if row["state"] in ENDED]
     candidates = [
         row
         for row in trials

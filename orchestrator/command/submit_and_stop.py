@@ -136,11 +136,13 @@ def stop(
 
 def _trial(store: Store, start: str) -> tuple[str, str] | None:
     """Id and name of the running or planned trial whose id starts so; raises UserError where several do."""
+    from orchestrator.store.records import OPEN
+
     found = {
         row.trial_id: row.name
         for summary in store.studies()
         for row in store.trials(summary.key)
-        if row.trial_id.startswith(start) and row.state in ("planned", "running")
+        if row.trial_id.startswith(start) and row.state in OPEN
     }
     if len(found) > 1:
         raise UserError(f"{len(found)} trials have an id that starts with {start}: give more of its digits.")

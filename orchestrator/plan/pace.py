@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from orchestrator.plan.estimates import core_seconds, gpu_seconds
+from orchestrator.store.records import COMPLETE
 from orchestrator.words import duration, on_corpus
 from search_spaces.tuning import stage_of
 from trainables.config.kinds import AnyConfig, read_config
@@ -75,7 +76,7 @@ def configs_left(plan: Plan, store: Store) -> dict[str, AnyConfig]:
     if plan.tuning is None:
         states = store.states([trial.trial_id for trial in plan.trials])
         return {trial.trial_id: trial.config for trial in plan.trials if states.get(trial.trial_id) != "done"}
-    places = [stage_of(row.name) for row in store.trials(plan.key) if row.state in ("done", "pruned")]
+    places = [stage_of(row.name) for row in store.trials(plan.key) if row.state in COMPLETE]
     each = plan.total // len(plan.tuning.bases)
     left: dict[str, AnyConfig] = {}
     for side, base in plan.tuning.bases.items():

@@ -11,6 +11,7 @@ from orchestrator.analysis.frames import METRICS, FlatResults
 from orchestrator.analysis.grid import Grid, GridCell
 from orchestrator.analysis.summary import StudySummaryNumbers
 from orchestrator.report import formats
+from orchestrator.store.records import LOST
 from search_spaces.study import GroupTable, Study
 
 TRIAL_METRICS = (
@@ -34,7 +35,6 @@ TRIAL_METRICS = (
 MOST_SETTINGS = 6
 SHORT = {"press_rank": "rank", "test_perplexity": "ppl"}
 """Metrics in the caption of a grid that has several in a cell."""
-BAD = ("failed", "diverged")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ def grid_table(grids: Sequence[Grid]) -> TextTable:
 def _grid_cell(grids: Sequence[Grid], cells: Sequence[GridCell]) -> Cell:
     if all(cell.value is None for cell in cells):
         state = cells[0].state
-        return Cell(text="" if state == "none" else state, kind="bad" if state in BAD else "waiting")
+        return Cell(text="" if state == "none" else state, kind="bad" if state in LOST else "waiting")
     text = " / ".join(formats.cell(grid.metric, cell.value) for grid, cell in zip(grids, cells, strict=True))
     return Cell(text=text, number=cells[0].value)
 
@@ -102,7 +102,7 @@ def trials_table(results: FlatResults, own: Sequence[str] = ()) -> TextTable:
     head = ["trial", "state", *varying, *metrics, *(["cause"] if with_cause else [])]
     body = []
     for record in results.records:
-        state = Cell(text=record["state"], kind="bad" if record["state"] in BAD else "short")
+        state = Cell(text=record["state"], kind="bad" if record["state"] in LOST else "short")
         cause = [Cell(text=record["cause"] or "", kind="cause")] if with_cause else []
         settings = [_sortable(record[name], formats.setting(record[name])) for name in varying]
         values = [_sortable(record[name], formats.cell(name, record[name])) for name in metrics]

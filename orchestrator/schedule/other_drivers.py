@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence, Set
 
 from orchestrator.store.interface import Store
 from orchestrator.store.lease import LEASE_S, give_back_of_dead
-from orchestrator.store.records import PlannedTrial
+from orchestrator.store.records import OPEN, PlannedTrial
 from trainables.trial_folder.outcome import TrialOutcome
 
 POLL_S = 2.0
@@ -52,6 +52,6 @@ class ForeignTrials:
 
     def _drop_ended(self) -> None:
         for trial_id, state in self._store.states(list(self._trials)).items():
-            if state not in ("planned", "running"):
+            if state not in OPEN:
                 cause = None if state == "done" else f"{state} in another driver's run"
                 self._tell(self._trials.pop(trial_id), TrialOutcome(trial_id=trial_id, state=state, cause=cause))

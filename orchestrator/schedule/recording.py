@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from orchestrator.storage.bucket import patiently
 from orchestrator.storage.mirror import Mirror
 from orchestrator.store.interface import Store
-from orchestrator.store.records import PlannedTrial
+from orchestrator.store.records import OPEN, PlannedTrial
 from trainables.config.measurement_names import WITH_SPECTRUM
 from trainables.errors import UserError
 from trainables.runtime import trial_directory
@@ -45,7 +45,7 @@ def recover(
     a note: such a trial simply runs again. With a `mirror`, `storage` is its folder.
     """
     states = store.states([trial.trial_id for trial in trials])
-    missing = [trial for trial in trials if states.get(trial.trial_id) in ("planned", "running")]
+    missing = [trial for trial in trials if states.get(trial.trial_id) in OPEN]
     if mirror is not None:
         mirror.fetch([trial.trial_id for trial in missing])
     found = 0

@@ -7,7 +7,16 @@ from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-from orchestrator.store.records import PlannedTrial, Requests, RunRecord, StudyKey, StudySummary, TrialRow, TrialState
+from orchestrator.store.records import (
+    LOST,
+    PlannedTrial,
+    Requests,
+    RunRecord,
+    StudyKey,
+    StudySummary,
+    TrialRow,
+    TrialState,
+)
 from trainables.trial_folder.outcome import EpochMetrics, Metric, TrialOutcome
 
 if TYPE_CHECKING:
@@ -145,7 +154,7 @@ class Store(ABC):
         """Mark a trial failed for a cause (one sentence); returns False, having written nothing, for a done trial."""
 
     @abstractmethod
-    def reset(self, trial_ids: Collection[str], states: Sequence[TrialState] = ("failed", "diverged")) -> list[str]:
+    def reset(self, trial_ids: Collection[str], states: Sequence[TrialState] = LOST) -> list[str]:
         """Make those of these trials that are in `states` planned again; returns which, in the given order.
 
         Their cause and measurements go; their epochs stay until the next attempt replaces them. Raises ValueError for

@@ -9,6 +9,12 @@ from typing import Any, Literal
 
 TrialState = Literal["planned", "running", "done", "diverged", "failed", "pruned"]
 STATES: tuple[TrialState, ...] = ("planned", "running", "done", "diverged", "failed", "pruned")
+OPEN: tuple[TrialState, ...] = ("planned", "running")
+LOST: tuple[TrialState, ...] = ("failed", "diverged")
+"""Ended without a result that its study can use; a trial that diverged would diverge again."""
+COMPLETE: tuple[TrialState, ...] = ("done", "pruned")
+"""Ended as a study wants it: with its measurements, or stopped early."""
+ENDED: tuple[TrialState, ...] = (*COMPLETE, *LOST)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.store import claims, membership, outcomes, requests
 from orchestrator.store.database import Database
 from orchestrator.store.interface import Store
-from orchestrator.store.records import PlannedTrial, Requests, RunRecord, StudyKey, StudySummary, TrialRow, TrialState
+from orchestrator.store.records import (
+    LOST,
+    PlannedTrial,
+    Requests,
+    RunRecord,
+    StudyKey,
+    StudySummary,
+    TrialRow,
+    TrialState,
+)
 from trainables.trial_folder.outcome import EpochMetrics, Metric, TrialOutcome
 
 if TYPE_CHECKING:
@@ -108,7 +117,7 @@ class SqlStore(Store):
         with self._database.write() as connection:
             return outcomes.fail(connection, trial_id, cause=cause, run_id=run_id)
 
-    def reset(self, trial_ids: Collection[str], states: Sequence[TrialState] = ("failed", "diverged")) -> list[str]:
+    def reset(self, trial_ids: Collection[str], states: Sequence[TrialState] = LOST) -> list[str]:
         with self._database.write() as connection:
             return claims.reset(connection, trial_ids, states)
 

@@ -14,7 +14,7 @@ from orchestrator.plan.tuning.outlook import outlook
 from orchestrator.storage.data_folder import DataFolder
 from orchestrator.storage.mirror import Mirror
 from orchestrator.store.masking import masked
-from orchestrator.store.records import StudyKey, TrialState
+from orchestrator.store.records import COMPLETE, StudyKey, TrialState
 from orchestrator.words import counted, duration, on_corpus
 from search_spaces.study import Study
 from trainables.config.built_in_corpora import is_generated
@@ -65,7 +65,7 @@ def opening(
     """What will run and for how long. `missing` counts trials that are not chosen yet, too; `seconds_each` is the time
     of a trial and where that is known from; `lacking` has the measurements that done trials have not got, by trial id.
     """
-    done, stopped = (sum(state == wanted for state in states.values()) for wanted in ("done", "pruned"))
+    done, stopped = (sum(state == wanted for state in states.values()) for wanted in COMPLETE)
     others = plan.total - done - stopped - missing
     troubled = f", {stopped} stopped early" if stopped else ""
     troubled += f", {others} not run (without a result so far)" if others else ""

@@ -13,7 +13,7 @@ from orchestrator.plan.study_plan import Plan
 from orchestrator.schedule.schedule_options import LaterSummary, ScheduleOptions
 from orchestrator.schedule.steering import Followed
 from orchestrator.store.lease import this_owner
-from orchestrator.store.records import PlannedTrial, RunRecord, TrialState
+from orchestrator.store.records import OPEN, PlannedTrial, RunRecord, TrialState
 from orchestrator.sweep.announcement import RunOptions, opening
 from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.measuring import measure_later, recover_all
@@ -27,8 +27,6 @@ from trainables.trial_folder.environment import code_version, describe, package_
 if TYPE_CHECKING:
     from orchestrator.plan.tuning.tuner import Tuner
     from orchestrator.store.interface import Store
-
-OPEN: tuple[TrialState, ...] = ("planned", "running")
 
 
 @dataclass(frozen=True, kw_only=True)

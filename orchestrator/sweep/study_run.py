@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from orchestrator.plan.study_plan import Plan
-from orchestrator.store.records import PlannedTrial, StudyKey, TrialState
+from orchestrator.store.records import COMPLETE, LOST, PlannedTrial, StudyKey
 from orchestrator.sweep.announcement import RunOptions, interrupted, paper_command, retry_command, run_command
 from orchestrator.sweep.measuring import print_not_measured
 from orchestrator.sweep.remaining_work import Missing
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from orchestrator.watch.sink import Sink
     from search_spaces.study import Study
 
-LOST: tuple[TrialState, ...] = ("failed", "diverged")
 INTERRUPTED = 130
 
 
@@ -190,7 +189,7 @@ def report_and_status(store: Store, plan: Plan, options: RunOptions, console: Co
         console.print(f"{row.state}: {row.name}: {row.cause}", soft_wrap=True)
     if lost:
         console.print(f"Run just these again with: {retry_command(options.typed)}", soft_wrap=True)
-    return 0 if all(row.state in ("done", "pruned") for row in rows) else 1
+    return 0 if all(row.state in COMPLETE for row in rows) else 1
 
 
 def write_all(page: Path, mirror: Mirror | None, console: Console) -> Path:

@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 from typing_extensions import override
 
+from orchestrator.store.records import COMPLETE
 from orchestrator.watch.listener import Listener
 from orchestrator.words import counted, duration
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
@@ -101,7 +102,7 @@ class _Watching:
         if self.finished_trials <= self._first_wave:
             self._first_wave_over_s = time.monotonic()
         line = f"{name}: {_result(outcome)}"
-        if outcome.state not in ("done", "pruned"):
+        if outcome.state not in COMPLETE:
             self.failures.append(line)
         return line
 

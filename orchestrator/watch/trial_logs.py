@@ -9,12 +9,10 @@ from typing import Any
 from typing_extensions import override
 
 from orchestrator.store.interface import Store
-from orchestrator.store.records import PlannedTrial, StudyKey
+from orchestrator.store.records import OPEN, PlannedTrial, StudyKey
 from orchestrator.watch.listener import Silent
 from orchestrator.watch.sink import Sink, numbers, reason
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
-
-OPEN = ("planned", "running")
 
 
 class TrialLogs(Silent):

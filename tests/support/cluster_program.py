@@ -15,7 +15,7 @@ from orchestrator.schedule.steering import Followed
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
-from orchestrator.store.records import RunRecord, StudyKey
+from orchestrator.store.records import OPEN, RunRecord, StudyKey
 from orchestrator.watch.listener import Silent
 from tests.support.scripted_trials import planned, run_scripted
 from trainables.runtime import Runtime
@@ -47,7 +47,7 @@ def main(storage: Path, store_url: str, address: str, seeds: Sequence[int]) -> N
         run = store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
         states = store.states([trial.trial_id for trial in plan])
         summary = run_trials(
-            [trial for trial in plan if states[trial.trial_id] in ("planned", "running")],
+            [trial for trial in plan if states[trial.trial_id] in OPEN],
             store=store,
             run_id=run,
             owner=this_owner(),

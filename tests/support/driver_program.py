@@ -14,7 +14,7 @@ from orchestrator.schedule.schedule_options import ScheduleOptions
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
-from orchestrator.store.records import RunRecord, StudyKey
+from orchestrator.store.records import OPEN, RunRecord, StudyKey
 from orchestrator.watch.listener import Silent
 from tests.support.scripted_trials import SLOW, planned, run_scripted
 from trainables.runtime import Runtime
@@ -31,7 +31,7 @@ def main(folder: Path, trials: int) -> None:
         recovered = recover(store, folder, plan, run, note=lambda text: print(text, file=sys.stderr))
         states = store.states([trial.trial_id for trial in plan])
         summary = run_trials(
-            [trial for trial in plan if states[trial.trial_id] in ("planned", "running")],
+            [trial for trial in plan if states[trial.trial_id] in OPEN],
             store=store,
             run_id=run,
             owner=this_owner(),

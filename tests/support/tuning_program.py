@@ -14,7 +14,7 @@ from orchestrator.schedule.schedule_options import ScheduleOptions
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
-from orchestrator.store.records import RunRecord
+from orchestrator.store.records import OPEN, RunRecord
 from orchestrator.watch.listener import Silent
 from tests.support.scripted_tuning import KEY, known, plan, run_scripted_tuning
 from trainables.runtime import Runtime
@@ -30,7 +30,7 @@ def main(folder: Path, workers: int) -> None:
         recover(store, folder, trials, run, note=print, may_be_pruned=tuner.is_searched)
         states = store.states([trial.trial_id for trial in trials])
         run_trials(
-            [trial for trial in trials if states[trial.trial_id] in ("planned", "running")],
+            [trial for trial in trials if states[trial.trial_id] in OPEN],
             store=store,
             run_id=run,
             owner=this_owner(),

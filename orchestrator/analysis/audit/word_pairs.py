@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis.audit.check import CORPORA, Check, Printed, look
+from orchestrator.store.records import LOST
 from search_spaces.published import rows
 
 if TYPE_CHECKING:
@@ -59,6 +60,6 @@ def _missing(trial: Mapping[Any, Any] | None, text: str) -> str:
     """Why there is no count."""
     if trial is None:
         return f"no trial of this run counts {text}"
-    if trial["state"] in ("failed", "diverged"):
+    if trial["state"] in LOST:
         return str(trial["cause"])
     return f"the trial that counts {text} has not run: it needs that corpus and the 13 benchmarks (--data-dir)"

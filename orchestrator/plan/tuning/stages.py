@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from orchestrator.plan.tuning.halving import thresholds
 from orchestrator.plan.tuning.plan import TuningPlan
-from orchestrator.plan.tuning.suggest import Ending, Tried, suggest
-from orchestrator.store.records import PlannedTrial, TrialState
+from orchestrator.plan.tuning.suggest import Tried, suggest
+from orchestrator.store.records import OPEN, PlannedTrial, TrialState
 from search_spaces.tuning import Cell, Place, cell_count, stage_of
 
 JUDGED_BY = ("done", "pruned", "diverged", "running")
@@ -33,7 +33,7 @@ class Member:
     @property
     def is_open(self) -> bool:
         """Whether it has still to run, or runs."""
-        return self.state in ("planned", "running")
+        return self.state in OPEN
 
     @property
     def best_loss(self) -> float:
@@ -120,11 +120,7 @@ def _asked(members: Sequence[Member], side: str) -> int:
 def _tried(members: Sequence[Member], side: str) -> list[Tried]:
     """The side's trials that are cells of stage 2 (one of stage 1 may be, too)."""
     return [
-        Tried(cell=member.cell, ending=_ending(member.state), losses=member.losses)
+        Tried(cell=member.cell, state=member.state, losses=member.losses)
         for member in _tuned(members, side)
         if member.cell is not None
     ]
-
-
-def _ending(state: TrialState) -> Ending:
-    return "open" if state == "planned" or state == "running" else state

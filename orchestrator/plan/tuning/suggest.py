@@ -12,13 +12,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
+from orchestrator.store.records import TrialState
 from search_spaces.tuning import Cell, Space, cell_count, cells
 
 if TYPE_CHECKING:
     import optuna
 
 Method = Literal["tpe", "random"]
-Ending = Literal["done", "pruned", "diverged", "failed", "open"]
 
 RANDOM_FIRST = 10
 """So many trials are drawn at random before TPE begins to model: Optuna's default."""
@@ -31,7 +31,7 @@ class Tried:
     """A cell that was asked for, and what is known of its trial."""
 
     cell: Cell
-    ending: Ending
+    state: TrialState
     losses: Mapping[int, float]
     """Validation loss in nats per token after each epoch."""
 
@@ -75,20 +75,14 @@ def _draw_by_tpe(space: Space, seed: int, history: Sequence[Tried]) -> Cell:
 def _frozen(space: Space, tried: Tried) -> optuna.trial.FrozenTrial:
     """A trial as Optuna knows them: diverged ones are pruned without any value, which makes them the worst of all."""
     import optuna
-    from optuna.trial import TrialState
+    from optuna.trial import TrialState as State
 
-    state = {
-        "done": TrialState.COMPLETE,
-        "pruned": TrialState.PRUNED,
-        "diverged": TrialState.PRUNED,
-        "failed": TrialState.FAIL,
-        "open": TrialState.RUNNING,
-    }[tried.ending]
-    known: dict[str, Any] = {} if tried.ending == "diverged" else {"intermediate_values": dict(tried.losses)}
-    if tried.ending == "done":
+    ended = {"done": State.COMPLETE, "pruned": State.PRUNED, "diverged": State.PRUNED, "failed": State.FAIL}
+    known: dict[str, Any] = {} if tried.state == "diverged" else {"intermediate_values": dict(tried.losses)}
+    if tried.state == "done":
         known["value"] = min(tried.losses.values())
     return optuna.create_trial(
-        state=state,
+        state=ended.get(tried.state, State.RUNNING),
         params={dimension.key: index for dimension, index in zip(space, tried.cell, strict=True)},
         distributions={
             dimension.key: optuna.distributions.IntDistribution(0, len(dimension.values) - 1) for dimension in space

@@ -9,13 +9,14 @@ import sys
 
 import pytest
 
-from orchestrator.plan.tuning.suggest import Ending, Method, Tried, suggest
+from orchestrator.plan.tuning.suggest import Method, Tried, suggest
+from orchestrator.store.records import TrialState
 from search_spaces.tuning import Cell, Dimension, Space, cell_count
 from tests.support.command import ROOT
 
 SMALL: Space = tuple(Dimension(key=key, short=key, values=(0.1, 0.2, 0.3)) for key in "ab")
 LARGE: Space = tuple(Dimension(key=key, short=key, values=tuple(n / 10 for n in range(7))) for key in "abcd")
-ENDINGS: tuple[Ending, ...] = ("done", "pruned", "diverged", "failed", "open")
+STATES: tuple[TrialState, ...] = ("done", "pruned", "diverged", "failed", "running")
 
 
 def asked(space: Space, method: Method, asks: int, *, seed: int = 0, mixed: bool = False) -> list[Tried]:
@@ -27,8 +28,8 @@ def asked(space: Space, method: Method, asks: int, *, seed: int = 0, mixed: bool
         if cell is None:
             break
         loss = loss_of(cell)
-        ending = dice.choice(ENDINGS) if mixed else "done"
-        history.append(Tried(cell=cell, ending=ending, losses={1: loss + 1, 2: loss}))
+        state: TrialState = dice.choice(STATES) if mixed else "done"
+        history.append(Tried(cell=cell, state=state, losses={1: loss + 1, 2: loss}))
     return history
 
 
@@ -83,4 +84,4 @@ def test_running_trials_keep_several_askers_apart() -> None:
         cell = suggest(LARGE, method="tpe", seed=0, history=history)
         assert cell is not None
         assert cell not in {tried.cell for tried in history}
-        history.append(Tried(cell=cell, ending="open", losses={}))
+        history.append(Tried(cell=cell, state="running", losses={}))

@@ -18,7 +18,7 @@ from orchestrator.schedule.recording import recover
 from orchestrator.schedule.schedule_options import ScheduleOptions
 from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
-from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey, TrialRow
+from orchestrator.store.records import OPEN, PlannedTrial, RunRecord, StudyKey, TrialRow
 from orchestrator.store.sql_store import SqlStore
 from orchestrator.watch.listener import Silent
 from orchestrator.worker.messages import TrialEvent
@@ -65,7 +65,7 @@ class Played:
             max_concurrent=self.workers,
         )
         dispatcher = Dispatcher(
-            [trial for trial in trials if states[trial.trial_id] in ("planned", "running")],
+            [trial for trial in trials if states[trial.trial_id] in OPEN],
             store=self.store,
             run_id=self.store.begin_run(RUN),
             owner=f"driver {self.dice.random()}",
