@@ -12,54 +12,33 @@ LEAST_FREE_BYTES = 10**9
 
 
 def faults(
-    asked: Question,
-    machines: Mapping[str, Findings | str],
-    gpus_known_to_ray: Mapping[str, float],
-    gpu_memory_gb: float | None,
+    question: Question, machines: Mapping[str, Findings | str], gpus_known_to_ray: Mapping[str, float]
 ) -> list[str]:
-    """One sentence for each thing that is amiss; `machines` has by address what each answered, or why it did not.
-
-    `gpu_memory_gb` is what a trial needs of a whole GPU; None where that is not asked.
-    """
-    found = []
+    """One sentence for each thing that is amiss; `machines` has by address what each answered, or why it did not."""
+    sentences = []
     for address, answer in machines.items():
         if isinstance(answer, str):
-            found.append(
+            sentences.append(
                 f"The machine {address} cannot run this project ({answer}): install it there as it is here, and start "
                 "Ray with that Python."
             )
             continue
         name = f"The machine {answer.host} ({address})"
-        found += _version_faults(name, answer.versions, asked.versions)
-        found += _storage_faults(name, answer)
-        found += _text_faults(name, answer, asked)
-        found += _gpu_faults(name, answer.gpu_gb, gpus_known_to_ray.get(address, 0.0), gpu_memory_gb)
-    return found or _size_faults(smallest_gpus(machines, gpus_known_to_ray), gpu_memory_gb)
-
-
-def smallest_gpus(machines: Mapping[str, Findings | str], gpus_known_to_ray: Mapping[str, float]) -> dict[str, float]:
-    """By address of each machine with GPUs for Ray, the memory of the smallest of them in GB, where it told that."""
-    told = {address: each.gpu_gb for address, each in machines.items() if isinstance(each, Findings)}
-    return {address: min(sizes) for address, sizes in told.items() if sizes and gpus_known_to_ray.get(address, 0.0)}
-
-
-def _size_faults(smallest: Mapping[str, float], needed_gb: float | None) -> list[str]:
-    if needed_gb is None or not smallest or max(smallest.values()) >= needed_gb:
-        return []
-    address = max(smallest, key=smallest.__getitem__)
-    return [
-        f"No machine has GPUs that are large enough: a trial is estimated to need {needed_gb:.1f} GB of a whole one, "
-        f"and the largest, of {address}, has {smallest[address]:.1f} GB: ask for a larger share with --gpus-per-trial, "
-        "or for machines with larger ones."
-    ]
+        sentences += _version_faults(name, answer.versions, question.versions)
+        sentences += _storage_faults(name, answer)
+        sentences += _text_faults(name, answer, question)
+        if question.gpus:
+            sentences += _gpu_faults(name, answer.gpus, gpus_known_to_ray.get(address, 0.0))
+    return sentences
 
 
 def _version_faults(name: str, there: Mapping[str, str], here: Mapping[str, str]) -> list[str]:
-    different = [what for what in here if there.get(what) != here[what]]
+    different = [package for package in here if there.get(package) != here[package]]
     if not different:
         return []
     list_there, list_here = (
-        ", ".join(f"{what} {which.get(what, 'missing')}" for what in different) for which in (there, here)
+        ", ".join(f"{package} {versions.get(package, 'missing')}" for package in different)
+        for versions in (there, here)
     )
     return [f"{name} has {list_there}, where the driver has {list_here}: install the same on every machine."]
 
@@ -75,25 +54,23 @@ def _storage_faults(name: str, answer: Findings) -> list[str]:
     ]
 
 
-def _text_faults(name: str, answer: Findings, asked: Question) -> list[str]:
+def _text_faults(name: str, answer: Findings, question: Question) -> list[str]:
     if answer.text_problem is not None:
         return [f"{name} has not got what trials read: {answer.text_problem}"]
-    if asked.corpus is None or answer.corpus_sha256 == asked.corpus_sha256:
+    if question.corpus is None or answer.corpus_sha256 == question.corpus_sha256:
         return []
     return [
-        f"{name} has another text as the corpus {asked.corpus} than the driver: copy its folder from here to there."
+        f"{name} has another text as the corpus {question.corpus} than the driver: copy its folder from here to there."
     ]
 
 
-def _gpu_faults(name: str, gpu_gb: Sequence[float], counted: float, needed_gb: float | None) -> list[str]:
-    if needed_gb is None or counted == 0:
+def _gpu_faults(name: str, usable: int, gpus_known_to_ray: float) -> list[str]:
+    if usable >= gpus_known_to_ray:
         return []
-    if len(gpu_gb) < counted:
-        return [
-            f"{name} has {counted:g} GPUs for Ray and {len(gpu_gb)} that torch can use: see what nvidia-smi lists "
-            "there and that torch was built for CUDA, or start Ray there with --num-gpus 0."
-        ]
-    return []
+    return [
+        f"{name} has {gpus_known_to_ray:g} GPUs for Ray and {usable} that torch can use: see what nvidia-smi lists "
+        "there and that torch was built for CUDA, or start Ray there with --num-gpus 0."
+    ]
 
 
 def check(problems: Sequence[str]) -> None:

@@ -13,13 +13,11 @@ import ray
 from pydantic import ValidationError
 from ray.exceptions import GetTimeoutError, RayError
 
-from orchestrator.cluster.faults import check, faults, smallest_gpus
+from orchestrator.cluster.faults import check, faults
 from orchestrator.cluster.preflight import Findings, Question, look, question
 from orchestrator.cluster.resources import per_pack, slots_of
-from orchestrator.schedule.placement import whole_gpu_gb
 from orchestrator.schedule.schedule_options import ScheduleOptions
 from orchestrator.storage.bucket import BucketError
-from orchestrator.worker.pack_run import cuda_problem
 from trainables.config.kinds import AnyConfig
 from trainables.errors import UserError
 
@@ -70,42 +68,26 @@ class Checked:
     """What they were asked."""
     resources: Mapping[str, Mapping[str, float]]
     """See `resources`."""
-    gpu_gb: Mapping[str, float]
-    """By id of each that told, the memory of its smallest GPU in GB."""
 
 
 def check_machines(
-    options: ScheduleOptions,
-    marker: str,
-    configs: Sequence[AnyConfig],
-    given_up: Callable[[], bool],
-    *,
-    trains: bool = True,
+    options: ScheduleOptions, marker: str, configs: Sequence[AnyConfig], given_up: Callable[[], bool]
 ) -> Checked:
     """The machines of the cluster, after a look at them; `marker` lies in their storage, see `marked`.
 
     Raises UserError, a sentence for each fault, where one could not run the trials, and where they ask for more than
-    there is. Of a Ray that this program started on this machine, only its resources and GPUs are in question. Whether
-    a GPU is large enough is asked only of what trains. Waiting for an answer ends early where `given_up` says so.
+    there is. Of a Ray that this program started on this machine, only its resources and GPUs are in question. Waiting
+    for an answer ends early where `given_up` says so.
     """
     machines = nodes()
     slots = slots_of([machine["Resources"] for machine in machines], options)
     asked = question(options, marker, configs)
-    gpu_gb = whole_gpu_gb(configs, options) if trains else None
-    answers: Mapping[str, Findings | str] = {}
-    gpus = {address_of(node): float(node["Resources"].get("GPU", 0.0)) for node in machines}
     if options.address is not None:
-        answers = _ask(asked, machines, given_up)
-        check(faults(asked, answers, gpus, gpu_gb))
+        gpus = {address_of(node): float(node["Resources"].get("GPU", 0.0)) for node in machines}
+        check(faults(asked, _ask(asked, machines, given_up), gpus))
     if options.gpus_per_trial:
         check_cuda(options, given_up)
-    sizes = smallest_gpus(answers, gpus)
-    return Checked(
-        slots=slots,
-        question=asked,
-        resources=resources(machines),
-        gpu_gb={node["NodeID"]: sizes[address_of(node)] for node in machines if address_of(node) in sizes},
-    )
+    return Checked(slots=slots, question=asked, resources=resources(machines))
 
 
 def _ask(
@@ -154,6 +136,20 @@ def check_cuda(options: ScheduleOptions, given_up: Callable[[], bool]) -> None:
         problem = f"its worker cannot use torch ({lines[-1]}): install torch on every machine of the cluster"
     if problem is not None:
         raise UserError(f"A trial asks for a GPU, and {problem}; or train on CPUs with --gpus-per-trial 0.")
+
+
+def cuda_problem() -> str | None:
+    """Why torch could not train on this process' GPU, and what to do; None where it could."""
+    import torch
+
+    if torch.cuda.is_available():
+        return None
+    if torch.version.cuda is None:
+        return f"the installed torch {torch.__version__} has no CUDA support: install a build of torch for CUDA"
+    return (
+        f"torch {torch.__version__} finds none that it can use: see that nvidia-smi lists it and that the driver is "
+        f"new enough for CUDA {torch.version.cuda}"
+    )
 
 
 def address_of(node: dict[str, Any]) -> str:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import platform
 import shutil
@@ -34,11 +33,7 @@ from trainables.trial_folder.environment import package_versions
 
 SAME_EVERYWHERE = ("torch", "numpy", "ray", "pydantic", "safetensors")
 """Packages that numbers, or what travels between machines, depend on."""
-GPU_PROBE = """
-import json, torch
-count = torch.cuda.device_count()
-print(json.dumps([torch.cuda.get_device_properties(i).total_memory / 1e9 for i in range(count)]))
-"""
+GPU_PROBE = "import torch; print(torch.cuda.device_count())"
 
 
 class Question(Frozen):
@@ -77,8 +72,8 @@ class Findings(Frozen):
     corpus_sha256: str | None
     text_problem: str | None
     """Why something that trials read is not there."""
-    gpu_gb: tuple[float, ...]
-    """The memory of each GPU that torch can use there, in GB."""
+    gpus: int
+    """How many GPUs torch can use there; 0 where that was not asked."""
 
 
 @cache
@@ -132,7 +127,7 @@ def look(asked: str) -> str:
         free_bytes=free,
         corpus_sha256=digest,
         text_problem=problem,
-        gpu_gb=_gpu_gb() if about.gpus else (),
+        gpus=_usable_gpus() if about.gpus else 0,
     ).model_dump_json()
 
 
@@ -199,10 +194,10 @@ def _no_progress(file: str, done: int, total: int) -> None:
     del file, done, total
 
 
-def _gpu_gb() -> tuple[float, ...]:
+def _usable_gpus() -> int:
     """Asked of another process: Ray hides the GPUs from a task that takes none of them."""
     environment = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     answer = subprocess.run(
         [sys.executable, "-c", GPU_PROBE], env=environment, capture_output=True, text=True, check=False
     )
-    return tuple(json.loads(answer.stdout)) if answer.returncode == 0 else ()
+    return int(answer.stdout) if answer.returncode == 0 else 0

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 from orchestrator.schedule.attempts import Attempts
 from orchestrator.schedule.other_drivers import POLL_S, ForeignTrials
-from orchestrator.schedule.pack_queue import Queue, Waiting
 from orchestrator.schedule.packs import Pack, pack
 from orchestrator.schedule.recording import UnusableResultError, read_result, record_outcome
 from orchestrator.schedule.schedule_options import MACHINE_LEFT, ScheduleOptions
@@ -51,8 +51,6 @@ class _Flight:
     """A pack on its way: the trials without an outcome, in the order in which the worker takes them up."""
 
     waiting: dict[str, PlannedTrial]
-    barred: int = 0
-    """As `Waiting.barred`."""
     started: bool = False
     ended: int = 0
     running: str | None = None
@@ -76,16 +74,14 @@ class Dispatcher:
         listener: Listener,
         slots: int,
         source: Source | None = None,
-        barred: Callable[[Pack], int] | None = None,
     ) -> None:
-        """`slots` packs fit on the machines at first; `barred` says of how many of these places a pack is barred."""
+        """`slots` packs fit on the machines at first."""
         self._store, self._run_id, self._owner = store, run_id, owner
         self._options, self._listener = options, listener
         self.resize(slots)
         self._source = source
         self._asks_again_s = 0.0
-        self._queue = Queue(barred)
-        self._queue.append(self._pack(trials))
+        self._queue = deque(self._pack(trials))
         self._flights: dict[str, _Flight] = {}
         self._held: dict[str, PlannedTrial] = {}
         self._foreign = ForeignTrials(store, owner, self._tell)
@@ -107,7 +103,7 @@ class Dispatcher:
         new = [trial for trial in trials if trial.trial_id not in self._known]
         if new:
             self._known |= {trial.trial_id for trial in new}
-            self._queue.append(self._pack(new))
+            self._queue.extend(self._pack(new))
             self._listener.added(len(new))
 
     def stop(self, trial_ids: Collection[str]) -> None:
@@ -148,20 +144,16 @@ class Dispatcher:
         if not self._queue:
             taken_over = self._foreign.taken_over()
             self._held.update({trial.trial_id: trial for trial in taken_over})
-            self._queue.append(self._pack(taken_over), claimed=True)
+            self._put_back(taken_over)
         if not self._queue:
             self._ask()
-        while (
-            waiting := self._queue.first(self.slots, [flight.barred for flight in self._flights.values()])
-        ) is not None:
-            searched = self._is_searched(waiting.pack)
+        while self._queue:
+            searched = self._is_searched(self._queue[0])
             if searched and len(self._flights) >= self._workers:
                 return None
-            self._queue.remove(waiting)
-            trials = self._mine(waiting)
+            trials = self._mine(self._queue.popleft())
             if trials:
-                of_it = {trial.trial_id: trial for trial in trials}
-                self._flights[key] = _Flight(of_it, waiting.barred, may_be_pruned=searched)
+                self._flights[key] = _Flight({trial.trial_id: trial for trial in trials}, may_be_pruned=searched)
                 rule = self._source.stop_above(trials[0]) if self._source and searched else None
                 return Pack(tuple(trials), stop_above=rule)
         return None
@@ -219,7 +211,7 @@ class Dispatcher:
             return
         cause = cause or "its worker ended without reporting it"
         if flight.given_up:
-            self._queue.put_back(self._pack(left))
+            self._put_back(left)
             return
         if flight.started and (process_died or not flight.ended):
             self._retry_or_fail(left.pop(0), cause, machine)
@@ -231,7 +223,7 @@ class Dispatcher:
                     "every machine has this project, its packages and the same Ray token (or RAY_AUTH_MODE=disabled), "
                     "then run the same command again."
                 )
-        self._queue.put_back(self._pack(left))
+        self._put_back(left)
 
     def close(self) -> None:
         """Record results that are durable already, and give back every other trial that is still ours."""
@@ -254,7 +246,7 @@ class Dispatcher:
             return
         # Without anything new, what it says changes when a trial ends, here or in another driver.
         self._asks_again_s = 0.0 if more else time.monotonic() + POLL_S
-        self._queue.append(self._pack(more))
+        self._queue.extend(self._pack(more))
 
     def _is_searched(self, pack: Pack) -> bool:
         return self._source is not None and any(map(self._source.is_searched, pack.trials))
@@ -264,6 +256,10 @@ class Dispatcher:
         alone = [Pack((trial,)) for trial in trials if self._source and self._source.is_searched(trial)]
         others = [trial for trial in trials if not (self._source and self._source.is_searched(trial))]
         return pack(others, slots=self.slots, seconds_per_trial=self._options.seconds_per_trial) + alone
+
+    def _put_back(self, trials: Sequence[PlannedTrial]) -> None:
+        """Trials that are claimed already go before all others."""
+        self._queue.extendleft(replace(pack, claimed=True) for pack in reversed(self._pack(trials)))
 
     def _claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Claim trials; those that another driver runs are kept in mind, of those that ended meanwhile it is told."""
@@ -293,23 +289,23 @@ class Dispatcher:
                 self._store.record(result[0], run_id=self._run_id, spectrum=result[1])
                 self._end(flight, result[0])
 
-    def _mine(self, waiting: Waiting) -> list[PlannedTrial]:
+    def _mine(self, pack: Pack) -> list[PlannedTrial]:
         """The pack's trials that are to run here: claimed, and not among those that somebody asked to stop."""
-        stopped = [trial for trial in waiting.pack.trials if trial.trial_id in self._stopped]
+        stopped = [trial for trial in pack.trials if trial.trial_id in self._stopped]
         ours = [trial.trial_id for trial in stopped if trial.trial_id in self._held]
         if ours:
             self._store.release(ours, owner=self._owner)
         for trial in stopped:
             self._held.pop(trial.trial_id, None)
             self._listener.stopped(trial.trial_id, trial.name)
-        others = [trial for trial in waiting.pack.trials if trial.trial_id not in self._stopped]
-        return others if waiting.claimed or not others else self._claim(others)
+        others = [trial for trial in pack.trials if trial.trial_id not in self._stopped]
+        return others if pack.claimed or not others else self._claim(others)
 
     def _retry_or_fail(self, trial: PlannedTrial, cause: str, machine: str | None) -> None:
         failure = self._attempts.failure(trial.trial_id, cause, machine)
         if failure is None:
             self._listener.note(f"{trial.name}: {cause}; it goes on from its last checkpoint.")
-            self._queue.append([Pack((trial,))])
+            self._queue.append(Pack((trial,)))
             return
         outcome = TrialOutcome(trial_id=trial.trial_id, state="failed", cause=failure)
         self._store.fail(trial.trial_id, cause=failure, run_id=self._run_id)

@@ -86,7 +86,7 @@ def run_later(
     with Interrupt() as interrupt:
         try:
             with connected(options, listener.note), marked(options) as marker:
-                checked = check_machines(options, marker, configs_of(wanted), lambda: interrupt.requested, trains=False)
+                checked = check_machines(options, marker, configs_of(wanted), lambda: interrupt.requested)
                 tasks.run(checked.slots, interrupt)
         finally:
             tasks.leave()
@@ -113,7 +113,7 @@ class _Tasks:
         self._options, self._listener, self._measure = options, listener, measure
         need = per_pack(options)
         # Another attempt is the driver's to make: it counts them.
-        self._placement = Placement(options, {}, {})
+        self._placement = Placement(options, {})
         self._task = ray.remote(num_cpus=need["cpu"], num_gpus=need.get("gpu", 0), max_retries=0)(_measure_one)
         self._asks_again_s = 0.0
         self.causes: dict[str, str] = {}

@@ -42,6 +42,8 @@ class Pack:
     stop_above: Mapping[int, float] | None = None
     """Of a trial that a search may stop early, alone in its pack: after which epochs, above which validation loss in
     nats per token. None for trials that run in full."""
+    claimed: bool = False
+    """True for trials of a dead pack that were never started: they are ours already, and made no attempt."""
 
 
 def pack(trials: Sequence[PlannedTrial], *, slots: int, seconds_per_trial: float) -> list[Pack]:

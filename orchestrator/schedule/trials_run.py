@@ -56,7 +56,7 @@ def run_trials(
         marked(options) as marker,
     ):
         checked = check_machines(options, marker, configs_of(trials), lambda: interrupt.requested)
-        placement = Placement(options, checked.resources, checked.gpu_gb)
+        placement = Placement(options, checked.resources)
         told, watch = _with_metrics(listener, options, store)
         dispatcher = Dispatcher(
             trials,
@@ -67,7 +67,6 @@ def run_trials(
             listener=told,
             slots=checked.slots,
             source=source,
-            barred=placement.barred,
         )
         steering = Steering(
             dispatcher,

@@ -27,7 +27,7 @@ from orchestrator.cluster.resources import per_pack
 from orchestrator.schedule.schedule_options import LOW_MEMORY, MACHINE_LEFT, PROCESS_DIED, ScheduleOptions
 from orchestrator.schedule.tune_link import Bridge, Parcel
 from orchestrator.worker.messages import EVENTS
-from orchestrator.worker.pack_run import Job, StrangeMachineError, make_trainable
+from orchestrator.worker.pack_run import Job, UnfitMachineError, make_trainable
 
 FINISHED: Any = Searcher.FINISHED
 """A string, though `Searcher.suggest` is declared to return a dictionary."""
@@ -202,8 +202,8 @@ class _Reports(TrialProgressCallback):
     def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """A pack's worker died or raised."""
         error = _error_of(trial)
-        if isinstance(error, StrangeMachineError):
-            self._bridge.guard(lambda: self._bridge.refused(trial.trial_id, error.why, error.machine, error.gpu_gb))
+        if isinstance(error, UnfitMachineError):
+            self._bridge.guard(lambda: self._bridge.refused(trial.trial_id, error.why, error.machine))
             return
         self._bridge.guard(lambda: self._bridge.ended(trial.trial_id, **_cause(error)))
 

@@ -112,9 +112,9 @@ class Bridge:
         self._parcels[key] = Parcel(pack, self._placement)
         return self._parcels[key]
 
-    def refused(self, key: str, why: str, machine: str, gpu_gb: float | None) -> None:
+    def refused(self, key: str, why: str, machine: str) -> None:
         """Tune's trial `key` is over: its pack must not run on that machine, see `Placement.keep_off`."""
-        self._placement.keep_off(machine, gpu_gb)
+        self._placement.keep_off(machine)
         self._parcels.pop(key).empty()
         self.dispatcher.refused(key, why)
 

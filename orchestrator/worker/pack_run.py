@@ -85,37 +85,23 @@ class BrokenProcessError(Exception):
     """This process can run no further trial; the driver hands the rest of the pack to another one."""
 
 
-class StrangeMachineError(Exception):
-    """The pack must not run on this machine: Ray's id of it, why, and the memory of its GPU in GB where that is why."""
+class UnfitMachineError(Exception):
+    """No pack must run on this machine: Ray's id of it, and why."""
 
-    def __init__(self, machine: str, why: str, gpu_gb: float | None = None) -> None:
-        super().__init__(machine, why, gpu_gb)
-        self.machine, self.why, self.gpu_gb = machine, why, gpu_gb
+    def __init__(self, machine: str, why: str) -> None:
+        super().__init__(machine, why)
+        self.machine, self.why = machine, why
 
 
 class _DiskError(Exception):
     """A write failed for the disk's sake; the text is one of `DISK_TROUBLES`."""
 
 
-def cuda_problem() -> str | None:
-    """Why torch could not train on this process' GPU, and what to do; None where it could."""
-    import torch
-
-    if torch.cuda.is_available():
-        return None
-    if torch.version.cuda is None:
-        return f"the installed torch {torch.__version__} has no CUDA support: install a build of torch for CUDA"
-    return (
-        f"torch {torch.__version__} finds none that it can use: see that nvidia-smi lists it and that the driver is "
-        f"new enough for CUDA {torch.version.cuda}"
-    )
-
-
 def make_trainable(job: Job) -> Callable[[dict[str, Any]], None]:
     """The function that Ray Tune runs: its config holds a `Parcel` under "pack"."""
 
     def run(config: dict[str, Any]) -> None:
-        _refuse_strange_machine(job, config["pack"].place.gpu_gb)
+        _refuse_unfit_machine(job)
         run_pack(config["pack"].open(), job, lambda text: tune.report({"events": text}), _call_this_process)
 
     run.__name__ = job.title
@@ -127,31 +113,20 @@ def _call_this_process(name: str) -> None:
     setproctitle(f"ray::{name}")
 
 
-def _refuse_strange_machine(job: Job, gpu_gb: float | None) -> None:
-    """Raise StrangeMachineError on a machine that joined later and could not run the pack, which needs such a GPU."""
+def _refuse_unfit_machine(job: Job) -> None:
+    """Raise UnfitMachineError on a machine that joined later and could not run the trials."""
     machine = ray.get_runtime_context().get_node_id()
     if job.question is None or machine in job.asked:
         return
     address = str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]  # Ray has no type for it
-    problems = faults(job.question, {address: _of_this_machine(job.question.model_dump_json())}, {}, None)
+    problems = faults(job.question, {address: _of_this_machine(job.question.model_dump_json())}, {})
     if problems:
-        raise StrangeMachineError(machine, " ".join(problems))
-    memory_gb = _this_gpu_gb() if gpu_gb is not None else None
-    if gpu_gb is not None and memory_gb is not None and memory_gb < gpu_gb:
-        why = f"The machine {address} has a GPU of {memory_gb:.1f} GB: trials that need more run elsewhere."
-        raise StrangeMachineError(machine, why, memory_gb)
+        raise UnfitMachineError(machine, " ".join(problems))
 
 
 @cache
 def _of_this_machine(question: str) -> Findings:
     return Findings.model_validate_json(look(question))
-
-
-def _this_gpu_gb() -> float | None:
-    """The memory of the GPU that Ray gave this process, in GB."""
-    import torch
-
-    return torch.cuda.get_device_properties(0).total_memory / 1e9 if torch.cuda.is_available() else None
 
 
 def run_pack(

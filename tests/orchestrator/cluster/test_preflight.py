@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from orchestrator.cluster.faults import faults, smallest_gpus
+from orchestrator.cluster.faults import faults
 from orchestrator.cluster.preflight import Findings, Question, look, question, versions
 from orchestrator.plan.estimates import estimate
-from orchestrator.schedule.packs import Pack
-from orchestrator.schedule.placement import STEP_BYTES, Placement, configs_of, whole_gpu_gb
+from orchestrator.schedule.placement import STEP_BYTES, Placement
 from orchestrator.schedule.schedule_options import ScheduleOptions
-from orchestrator.store.records import PlannedTrial
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.scales import SCALES, apply_scale
 from tests.support.small_disk import change, small_disk
 from trainables.config import CorpusConfig, MosConfig, SoftmaxConfig
 from trainables.config.experiments import WordPairsConfig
-from trainables.config.kinds import AnyConfig
 from trainables.corpora import CorpusIdentity
 from trainables.runtime import Runtime
 
@@ -58,22 +54,18 @@ def answer(**changes: Any) -> Findings:
         free_bytes=10**11,
         corpus_sha256=PTB.sha256,
         text_problem=None,
-        gpu_gb=(16.0, 80.0),
+        gpus=2,
     )
     return sound.model_copy(update=changes)
 
 
-def plan_of(config: AnyConfig) -> PlannedTrial:
-    return PlannedTrial(trial_id=config.trial_id, name="", config=config.model_dump(mode="json"))
-
-
-def said(machine: Findings | str, gpu_gb: float | None = 10.0) -> list[str]:
-    return faults(ASKED, {"10.0.0.2": machine}, {"10.0.0.2": 2.0}, gpu_gb)
+def said(machine: Findings | str, *, gpus: bool = True) -> list[str]:
+    return faults(ASKED.model_copy(update={"gpus": gpus}), {"10.0.0.2": machine}, {"10.0.0.2": 2.0})
 
 
 def test_a_machine_in_order_has_no_fault() -> None:
     assert said(answer()) == []
-    assert said(answer(gpu_gb=()), gpu_gb=None) == []
+    assert said(answer(gpus=0), gpus=False) == []
 
 
 @pytest.mark.parametrize(
@@ -89,8 +81,7 @@ def test_a_machine_in_order_has_no_fault() -> None:
         (answer(free_bytes=5 * 10**8), "has 0.5 GB free in /shared"),
         (answer(text_problem="there is no network."), "has not got what trials read: there is no network."),
         (answer(corpus_sha256="2" * 64), "has another text as the corpus ptb"),
-        (answer(gpu_gb=(80.0,)), "has 2 GPUs for Ray and 1 that torch can use"),
-        (answer(gpu_gb=(6.0, 80.0)), "need 10.0 GB of a whole one, and the largest, of 10.0.0.2, has 6.0 GB"),
+        (answer(gpus=1), "has 2 GPUs for Ray and 1 that torch can use"),
     ],
 )
 def test_each_fault_is_one_sentence_with_the_machine_and_the_cure(machine: Findings | str, sentence: str) -> None:
@@ -101,45 +92,11 @@ def test_each_fault_is_one_sentence_with_the_machine_and_the_cure(machine: Findi
     assert fault.endswith(".")
 
 
-def test_gpus_of_several_sizes_are_no_fault_as_long_as_one_machine_has_large_ones() -> None:
-    machines = {
-        "10.0.0.2": answer(gpu_gb=(6.0, 80.0)),
-        "10.0.0.3": answer(gpu_gb=(16.0,)),
-        "10.0.0.4": answer(gpu_gb=()),
-    }
-    counted = {"10.0.0.2": 2.0, "10.0.0.3": 1.0}
-    assert faults(ASKED, machines, counted, 16.0) == []
-    assert len(faults(ASKED, machines, counted, 16.1)) == 1
-    assert smallest_gpus(machines, counted) == {"10.0.0.2": 6.0, "10.0.0.3": 16.0}
-
-
-def test_a_trial_is_kept_off_gpus_that_are_too_small_and_else_tried_on_the_largest(tmp_path: Path) -> None:
-    options = ScheduleOptions(
-        storage=tmp_path, runtime=Runtime(), measurements=(), seconds_per_trial=1, corpus=PTB, gpus_per_trial=0.5
-    )
-    quick = apply_scale(SCALES["quick"], SOFTMAX)
-    little, much = (2 * estimate(config, PTB).gpu_memory_gb for config in (quick, MOS))
-    sizes = {"small": little, "middle": (little + much) / 2, "large": much}
-    machines = {
-        "small": {"CPU": 8.0, "GPU": 1.0},
-        "middle": {"CPU": 8.0, "GPU": 2.0},
-        "large": {"CPU": 8.0, "GPU": 1.0},
-    }
-    placement = Placement(options, machines, sizes)
-    assert placement.place([quick]).not_on == ()
-    assert placement.place([quick, MOS]).not_on == ("middle", "small")
-    packs = [Pack((planned,)) for planned in map(plan_of, (quick, MOS))]
-    assert [placement.barred(pack) for pack in packs] == [0, 6]
-    placement.update({name: machines[name] for name in ("small", "middle")})
-    assert placement.place([MOS]).not_on == ("small",)
-    assert Placement(options, machines, {"large": 1.0}).place([MOS]).not_on == ()
-
-
 def test_what_no_machine_can_take_any_more_is_known_and_asks_for_less_next_time(tmp_path: Path) -> None:
     options = ScheduleOptions(storage=tmp_path, runtime=Runtime(), measurements=(), seconds_per_trial=1, corpus=PTB)
     large, small = {"CPU": 8.0, "memory": 1e12}, {"CPU": 8.0, "memory": 1e6}
     without_cores = {"CPU": 0.0, "memory": 1e13}
-    placement = Placement(options, {"a": large, "b": small, "head": without_cores}, {})
+    placement = Placement(options, {"a": large, "b": small, "head": without_cores})
     assert (placement.slots, placement.place([MOS]).memory_bytes > 10**6) == (16, True)
     place = placement.place([MOS])
     assert placement.has(place)
@@ -151,23 +108,11 @@ def test_what_no_machine_can_take_any_more_is_known_and_asks_for_less_next_time(
     placement.update({"head": without_cores})
     assert placement.slots is None
     assert placement.has(place), "it may come back"
-
-
-def test_a_strange_machine_gets_nothing_and_one_with_a_small_gpu_only_what_fits(tmp_path: Path) -> None:
-    options = ScheduleOptions(
-        storage=tmp_path, runtime=Runtime(), measurements=(), seconds_per_trial=1, corpus=PTB, gpus_per_trial=1
-    )
-    machines = {name: {"CPU": 8.0, "GPU": 1.0, "memory": 1e12} for name in "abc"}
-    placement = Placement(options, machines, {"a": 80.0})
-    placement.keep_off("b", None)
-    placement.keep_off("c", 0.001)
-    placement.update(machines)
-    assert placement.slots == 2
-    place = placement.place([MOS])
-    assert (place.not_on, place.gpu_gb) == (("b", "c"), estimate(MOS, PTB).gpu_memory_gb)
-    placement.update({"c": machines["c"]})
-    last = placement.place([MOS])
-    assert (last.not_on, last.gpu_gb) == (("b",), 0.001), "where nothing larger is left, it is tried there"
+    placement.update({"a": large, "b": small})
+    placement.keep_off("a")
+    placement.update({"a": large, "b": small})
+    assert placement.slots == 8
+    assert (placement.place([MOS]).not_on, placement.place([MOS]).memory_bytes) == (("a",), 10**6)
 
 
 def test_this_machine_looks_at_itself(tmp_path: Path) -> None:
@@ -220,19 +165,9 @@ def test_a_pack_asks_for_the_memory_of_its_largest_trial_and_never_for_more_than
         storage=tmp_path, runtime=Runtime(), measurements=(), seconds_per_trial=1, corpus=PTB, gpus_per_trial=0.25
     )
     quick = apply_scale(SCALES["quick"], SOFTMAX)
-    large = Placement(options, {name: {"CPU": 1.0, "GPU": 1.0, "memory": size} for name, size in MEMORY.items()}, {})
+    large = Placement(options, {name: {"CPU": 1.0, "GPU": 1.0, "memory": size} for name, size in MEMORY.items()})
     quick_bytes, mos_bytes, both = (large.place(configs).memory_bytes for configs in ([quick], [MOS], [quick, MOS]))
     assert STEP_BYTES < quick_bytes < mos_bytes == both
     assert 0 <= mos_bytes - estimate(MOS, PTB).memory_gb * 1e9 < STEP_BYTES
-    little = Placement(options, {"a": {"CPU": 1.0, "GPU": 1.0, "memory": 1e6}}, {})
+    little = Placement(options, {"a": {"CPU": 1.0, "GPU": 1.0, "memory": 1e6}})
     assert little.place([MOS]).memory_bytes == 10**6
-
-
-def test_a_share_of_a_gpu_is_all_that_a_trial_gets(tmp_path: Path) -> None:
-    options = ScheduleOptions(
-        storage=tmp_path, runtime=Runtime(), measurements=(), seconds_per_trial=1, corpus=PTB, gpus_per_trial=0.25
-    )
-    trials = list(map(plan_of, (SOFTMAX, MOS)))
-    softmax, mos = (estimate(config, PTB).gpu_memory_gb for config in (SOFTMAX, MOS))
-    assert whole_gpu_gb(configs_of(trials), options) == pytest.approx(4 * max(softmax, mos))
-    assert whole_gpu_gb(configs_of(trials), replace(options, gpus_per_trial=0)) is None

@@ -274,32 +274,6 @@ def test_the_number_of_packs_follows_the_machines(store: Store, tmp_path: Path) 
     assert names(sweep.next_pack("c")) == ["4", "5"]
 
 
-def test_packs_that_wait_for_a_large_machine_keep_no_others_off_the_small_ones(store: Store, tmp_path: Path) -> None:
-    """Four places, three of them too small for the first five trials: one of these runs and one waits, others go."""
-    large = {trial.trial_id for trial in PLAN[:5]}
-    options = ScheduleOptions(storage=tmp_path, runtime=Runtime(), measurements=(), seconds_per_trial=100)
-    run = store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
-    plan = [*PLAN, *planned(range(6, 9))]
-    store.register(KEY, plan)
-    sweep = Dispatcher(
-        plan,
-        store=store,
-        run_id=run,
-        owner="me",
-        options=options,
-        listener=Silent(),
-        slots=4,
-        barred=lambda pack: 3 if pack.trials[0].trial_id in large else 0,
-    )
-    assert [names(sweep.next_pack(key)) for key in "abcdef"] == [["0"], ["1"], ["5"], ["6"], ["7"], []]
-    sweep.events("a", [started(0), done(0)])
-    sweep.ended("a", None, process_died=False)
-    assert names(sweep.next_pack("g")) == ["2"]
-    sweep.events("c", [started(5), done(5)])
-    sweep.ended("c", None, process_died=False)
-    assert names(sweep.next_pack("h")) == ["8"]
-
-
 def test_a_trial_that_brings_machines_down_fails_however_its_deaths_are_seen(store: Store, tmp_path: Path) -> None:
     """The death of the process first, that of the machine a moment later."""
     sweep = dispatcher(store, tmp_path, PLAN[:1])

@@ -1,4 +1,4 @@
-"""Clusters whose machines are not alike: real Ray machines, whose GPUs and memory Ray only counts."""
+"""Clusters whose machines are not alike: real Ray machines, whose memory Ray only counts."""
 
 from __future__ import annotations
 
@@ -9,19 +9,16 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 import ray
 from ray.cluster_utils import Cluster
 
 from orchestrator.cluster.connection import SETTINGS
-from orchestrator.cluster.machines import Checked, check_machines
 from orchestrator.plan.estimates import estimate
-from orchestrator.schedule import trials_run as schedule
 from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
@@ -66,7 +63,7 @@ def run(plan: Sequence[TrialConfig], folder: Path, **changes: Any) -> tuple[list
     with open_store(f"sqlite:///{folder}/results.db") as store:
         store.register(KEY, trials)
         record = RunRecord(code_version="-", packages={}, host="-", device="-", corpus_sha256="0" * 64)
-        schedule.run_trials(
+        run_trials(
             trials,
             store=store,
             run_id=store.begin_run(record),
@@ -96,28 +93,6 @@ def once_it_runs(folder: Path, action: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         thread.join()
-
-
-def test_large_trials_run_on_the_large_gpu_alone_and_the_others_wherever_there_is_room(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    large_trials, small_trials = configs(MosConfig(), range(4)), configs(SoftmaxConfig(), range(4))
-    much, little = (estimate(each[0], CORPUS).gpu_memory_gb for each in (large_trials, small_trials))
-    assert much > little
-    with cluster(num_cpus=2, num_gpus=1) as machines:
-        large, small = machines.head_node.node_id, machines.add_node(num_cpus=2, num_gpus=1).node_id
-        sizes = {large: much, small: little}
-
-        def sees_gpus(*arguments: Any) -> Checked:
-            """What it finds on CPUs, and the GPUs that are not there."""
-            found = check_machines(replace(arguments[0], gpus_per_trial=0), *arguments[1:])
-            return replace(found, gpu_gb=sizes, slots=2)
-
-        monkeypatch.setattr(schedule, "check_machines", sees_gpus)
-        places, _ = run([*large_trials, *small_trials], tmp_path, gpus_per_trial=1)
-    assert places.count(("MosConfig", large)) == 4
-    assert places.count(("MosConfig", small)) == 0
-    assert places.count(("SoftmaxConfig", small)) >= 1
 
 
 def test_trials_that_wait_for_a_machine_that_leaves_run_on_a_smaller_one(tmp_path: Path) -> None:
