@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 import importlib.util
 import sys
@@ -10,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 
 from search_spaces.study import Study
-from trainables.errors import UserError
+from trainables.errors import UserError, did_you_mean
 
 NAMES = (
     "gss_grid",
@@ -57,8 +56,7 @@ def load_study(name: str) -> Study:
             )
         return study
     if name not in NAMES:
-        near = difflib.get_close_matches(name, (*NAMES, ALL, *COMMANDS), n=2, cutoff=0.6)
-        hint = f"did you mean {' or '.join(near)}? " if near else ""
+        hint = did_you_mean(name, (*NAMES, ALL, *COMMANDS))
         raise UserError(
             f"unknown study {name!r}: {hint}Choose from {', '.join((*NAMES, ALL))}, "
             "or give a Python file that defines STUDY"

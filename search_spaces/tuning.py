@@ -10,9 +10,10 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from trainables.config import CorpusConfig, TrialConfig
+from trainables.config.dotted_keys import with_values
 from trainables.errors import UserError
 
 
@@ -112,18 +113,5 @@ def cell_count(space: Space) -> int:
 
 def at(config: TrialConfig, space: Space, cell: Cell) -> TrialConfig:
     """The config with the cell's choices in place of its own."""
-    content = config.model_dump(mode="json")
-    for dimension, index in zip(space, cell, strict=True):
-        *parents, last = dimension.key.split(".")
-        place = content
-        for parent in parents:
-            place = place[parent]
-        place[last] = dimension.values[index]
-    return TrialConfig.model_validate(content)
-
-
-def value_at(content: Mapping[str, Any], key: str) -> Any:
-    """The value of a dotted key in a config's JSON data."""
-    for part in key.split("."):
-        content = content[part]
-    return content
+    choices = {dimension.key: dimension.values[index] for dimension, index in zip(space, cell, strict=True)}
+    return TrialConfig.model_validate(with_values(config.model_dump(mode="json"), choices))

@@ -1,5 +1,31 @@
-"""The error whose text is written for the person at the keyboard."""
+"""The error whose text is written for the person at the keyboard, and how the texts of others are cut for one."""
+
+import difflib
+from collections.abc import Iterable
 
 
 class UserError(Exception):
     """Bad input: one sentence with the rule, the value received and what to do next. The command exits with 2."""
+
+
+def first_line(error: BaseException | str) -> str:
+    """The first line of what an error says, without the dot or colon at its end: to stand inside a sentence.
+
+    An error without a text gives the name of its type, an empty text "".
+    """
+    return _lines(error)[0].rstrip(".:")
+
+
+def last_line(error: BaseException | str) -> str:
+    """The last line: of an error that another process has passed on, what went wrong there."""
+    return _lines(error)[-1]
+
+
+def _lines(error: BaseException | str) -> list[str]:
+    return str(error).strip().splitlines() or ["" if isinstance(error, str) else type(error).__name__]
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """ "did you mean grid? ", to stand before the list of choices; nothing where none of them is near."""
+    near = difflib.get_close_matches(word, sorted(choices), n=2, cutoff=0.5)
+    return f"did you mean {' or '.join(near)}? " if near else ""

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from trainables.config.dotted_keys import flat_values
+
 if TYPE_CHECKING:
     import pandas as pd
 
@@ -37,7 +39,6 @@ METRICS = (
     "peak_memory_mib",
 )
 """The well-known metrics in reading order. A measurement that is not among them gets a column behind."""
-CONFIG_NOT_SHOWN = ("schema_version", "kind")
 
 SEED = re.compile(r" seed=\d+$")
 
@@ -83,7 +84,7 @@ def group_of(name: str) -> str:
 
 def flatten(rows: Sequence[Row]) -> FlatResults:
     """The trials of `Store.results`, one flat record each, in their order."""
-    configs = [flatten_config(row["config"]) for row in rows]
+    configs = [flat_values(row["config"]) for row in rows]
     metrics = [_with_derived(row["metrics"]) for row in rows]
     config_columns = tuple(dict.fromkeys(key for config in configs for key in config))
     present = {key for each in metrics for key in each}
@@ -104,14 +105,3 @@ def _with_derived(metrics: Mapping[str, Any]) -> dict[str, Any]:
     if "test_perplexity" not in metrics or "train_perplexity" not in metrics:
         return dict(metrics)
     return {**metrics, "generalisation_gap": metrics["test_perplexity"] - metrics["train_perplexity"]}
-
-
-def flatten_config(config: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """The single values of a config that are columns of a frame, by their dotted paths."""
-    flat: dict[str, Any] = {}
-    for key, value in config.items():
-        if isinstance(value, Mapping):
-            flat |= flatten_config(value, f"{prefix}{key}.")
-        elif prefix or key not in CONFIG_NOT_SHOWN:
-            flat[prefix + key] = value
-    return flat

@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from trainables.errors import UserError
+from trainables.errors import UserError, last_line
 
 CONNECT_S = 5.0
 JOIN_S = 14.0
@@ -57,7 +57,7 @@ def check_address(address: str) -> None:
     else:
         if joined.returncode == 0:
             return
-        reason = next(iter(joined.stderr.strip().splitlines()[-1:]), "no reason given").partition(". ")[0]
+        reason = (last_line(joined.stderr) or "no reason given").partition(". ")[0]
     raise UserError(
         f"No Ray cluster that this program can join answers at --address {address} ({reason}): see that `ray start "
         "--head` runs there with the same Ray version and token, or leave --address out to run on this machine."

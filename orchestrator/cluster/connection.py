@@ -24,7 +24,7 @@ from orchestrator.cluster.interrupt import SIGNALS
 from orchestrator.cluster.shared import entered
 from orchestrator.schedule.schedule_options import ScheduleOptions
 from orchestrator.store.masking import masked
-from trainables.errors import UserError
+from trainables.errors import UserError, first_line
 
 SETTINGS = {
     "RAY_USAGE_STATS_ENABLED": "0",
@@ -174,7 +174,7 @@ def _start(folder: Path) -> Any:
         )
     except Exception as error:  # Ray raises bare ones too
         raise UserError(
-            f"Ray cannot be started on this machine ({_reason(error)}): see that {folder.parent} and this machine's "
+            f"Ray cannot be started on this machine ({first_line(error)}): see that {folder.parent} and this machine's "
             "memory have room, then type the same command again, or name a running cluster with --address."
         ) from error
     finally:
@@ -194,11 +194,6 @@ def _connect(address: str) -> Any:
         )
     except (OSError, RuntimeError, ValueError) as error:
         raise UserError(
-            f"The Ray cluster at --address {address} cannot be joined from here ({_reason(error)}): run the command on "
-            "a machine of the cluster with --address auto."
+            f"The Ray cluster at --address {address} cannot be joined from here ({first_line(error)}): run the command "
+            "on a machine of the cluster with --address auto."
         ) from error
-
-
-def _reason(error: Exception) -> str:
-    """An error's first line; Ray's go on with advice about its own functions."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".:")

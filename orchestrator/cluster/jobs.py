@@ -11,7 +11,7 @@ from ray.exceptions import RayError
 from ray.job_submission import JobSubmissionClient
 from requests import RequestException
 
-from trainables.errors import UserError
+from trainables.errors import UserError, first_line
 
 
 def submit(arguments: Sequence[str], dashboard: str, name: str) -> str:
@@ -25,8 +25,8 @@ def submit(arguments: Sequence[str], dashboard: str, name: str) -> str:
         client = JobSubmissionClient(dashboard)
         return str(client.submit_job(entrypoint=shlex.join(["python", "-m", "sweep", *arguments]), submission_id=job))
     except (RayError, RequestException, RuntimeError, ConnectionError, ValueError, KeyError) as error:
-        reason = next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".:")
         raise UserError(
-            f"No Ray job interface that takes a job from here answers at --address {dashboard} ({reason}): give the "
-            "dashboard's address, http://HOST:8265, and see that this machine has the cluster's token."
+            f"No Ray job interface that takes a job from here answers at --address {dashboard} "
+            f"({first_line(error)}): give the dashboard's address, http://HOST:8265, and see that "
+            "this machine has the cluster's token."
         ) from error

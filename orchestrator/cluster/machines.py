@@ -19,7 +19,7 @@ from orchestrator.cluster.resources import per_pack, slots_of
 from orchestrator.schedule.schedule_options import ScheduleOptions
 from orchestrator.storage.bucket import BucketError
 from trainables.config.kinds import AnyConfig
-from trainables.errors import UserError
+from trainables.errors import UserError, last_line
 
 ANSWER_S = 300.0
 """A machine that has to fetch a corpus may take minutes to answer."""
@@ -114,7 +114,7 @@ def _answer(reference: Any) -> Findings | str:
     except GetTimeoutError:
         return f"no answer within {ANSWER_S:g} s"
     except RayError as error:
-        return next(iter(str(error).strip().splitlines()[-1:]), type(error).__name__)
+        return last_line(error)
     except ValidationError:
         return "another version of it answered"
 
@@ -132,8 +132,7 @@ def check_cuda(options: ScheduleOptions, given_up: Callable[[], bool]) -> None:
     try:
         problem = ray.get(answer)
     except RayError as error:
-        lines = str(error).strip().splitlines() or [type(error).__name__]
-        problem = f"its worker cannot use torch ({lines[-1]}): install torch on every machine of the cluster"
+        problem = f"its worker cannot use torch ({last_line(error)}): install torch on every machine of the cluster"
     if problem is not None:
         raise UserError(f"A trial asks for a GPU, and {problem}; or train on CPUs with --gpus-per-trial 0.")
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
+from trainables.config.dotted_keys import dotted_keys, with_values
 from trainables.config.kinds import AnyConfig, read_config
-from trainables.errors import UserError
+from trainables.errors import UserError, did_you_mean
 
 FIXED_KEYS = ("schema_version", "kind", "corpus.name", "corpus.sha256")
 """What `--set` may not touch: with another value, the config would lie about the text or the program."""
@@ -45,7 +45,7 @@ def apply_overrides(configs: Sequence[AnyConfig], overrides: Mapping[str, Any]) 
     if not overrides:
         return list(configs)
     contents = [config.model_dump(mode="json") for config in configs]
-    keys = [_dotted(content) for content in contents]
+    keys = [dotted_keys(content) for content in contents]
     _require_keys(overrides, keys, contents)
     return [
         _replaced(content, {key: value for key, value in overrides.items() if key in own})
@@ -64,8 +64,7 @@ def _require_keys(overrides: Mapping[str, Any], keys: Sequence[list[str]], conte
             )
         kinds = {content["kind"] for content, own in zip(contents, keys, strict=True) if key in own}
         if not kinds:
-            near = difflib.get_close_matches(key, sorted({each for own in keys for each in own}), n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(near)}? " if near else ""
+            hint = did_you_mean(key, {key for content_keys in keys for key in content_keys})
             raise UserError(f"--set knows no key {key!r}: {hint}Keys are those of the config, as --dry-run prints it")
         of_them = [(content, own) for content, own in zip(contents, keys, strict=True) if content["kind"] in kinds]
         without = [content for content, own in of_them if key not in own]
@@ -86,12 +85,7 @@ def _what(content: Mapping[str, Any], key: str) -> str:
 
 
 def _replaced(content: dict[str, Any], overrides: Mapping[str, Any]) -> AnyConfig:
-    for key, value in overrides.items():
-        *parents, last = key.split(".")
-        place = content
-        for parent in parents:
-            place = place[parent]
-        place[last] = value
+    content = with_values(content, overrides)
     try:
         return read_config(content)
     except ValidationError as error:
@@ -101,16 +95,6 @@ def _replaced(content: dict[str, Any], overrides: Mapping[str, Any]) -> AnyConfi
         if not place_named:
             raise UserError(f"--set makes a config that cannot be: {rule}") from error
         raise UserError(f"--set cannot give {place_named} the value {first['input']!r}: {rule}") from error
-
-
-def _dotted(content: Mapping[str, Any], prefix: str = "") -> list[str]:
-    """Every key, also those of whole parts such as `training.averaging`, which can be set as JSON objects."""
-    keys = []
-    for key, value in content.items():
-        keys.append(prefix + key)
-        if isinstance(value, dict):
-            keys += _dotted(value, f"{prefix}{key}.")
-    return keys
 
 
 def _known_part(location: Sequence[int | str], content: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -11,7 +10,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from orchestrator.analysis.frames import flatten_config
 from orchestrator.plan.estimates import Estimate, estimate
 from orchestrator.plan.overrides import apply_overrides, overrides_json
 from orchestrator.plan.tuning.plan import DEFAULT_SEARCH, TuningPlan, plan_tuning, refuse_tuned
@@ -20,11 +18,12 @@ from orchestrator.store.records import PlannedTrial, StudyKey
 from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
 from search_spaces.study import Curves, GridMap, Study
 from trainables.config import MIN_STREAM, CorpusConfig, TrialConfig
+from trainables.config.dotted_keys import flat_values
 from trainables.config.kinds import KINDS, AnyConfig, read_config
 from trainables.config.parameters import parameter_count
 from trainables.corpora import NO_TEXT, CorpusIdentity, identity, resolve_argument
 from trainables.corpora.folders import DEFAULT_DATA_DIR
-from trainables.errors import UserError
+from trainables.errors import UserError, did_you_mean, first_line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,9 +71,7 @@ class Plan:
 def scale_named(name: str) -> Scale:
     """The scale of that name. Raises UserError with the valid ones."""
     if name not in SCALES:
-        near = difflib.get_close_matches(name, SCALES, n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]}? " if near else ""
-        raise UserError(f"unknown scale {name!r}: {hint}Choose from {', '.join(SCALES)}")
+        raise UserError(f"unknown scale {name!r}: {did_you_mean(name, SCALES)}Choose from {', '.join(SCALES)}")
     return SCALES[name]
 
 
@@ -223,9 +220,9 @@ def _blaming(study: Study, part: str) -> Iterator[None]:
     except UserError:
         raise  # says already what is wrong and what to do
     except Exception as error:
-        first = _first(error) if isinstance(error, ValidationError) else next(iter(str(error).splitlines()), "")
+        finding = _first(error) if isinstance(error, ValidationError) else first_line(str(error))
         raise UserError(
-            f"the study {study.name} cannot make its trials: {type(error).__name__}: {first}; mend {part}"
+            f"the study {study.name} cannot make its trials: {type(error).__name__}: {finding}; mend {part}"
         ) from error
 
 
@@ -294,16 +291,13 @@ def _refuse_unknown_keys(study: Study, trials: Sequence[TrialPlan]) -> None:
     wanted = [key for request in maps for key in (request.row, request.column)]
     # Without a dot it may be a metric, which nobody knows before.
     wanted += [request.x for request in study.analyses if isinstance(request, Curves) and "." in request.x]
-    known = (
-        {key for trial in trials for key in flatten_config(trial.config.model_dump(mode="json"))} if wanted else set()
-    )
+    known = {key for trial in trials for key in flat_values(trial.config.model_dump(mode="json"))} if wanted else set()
     for key in wanted:
         if key not in known:
-            near = difflib.get_close_matches(key, sorted(known), n=3, cutoff=0.5)
-            hint = f"did you mean {' or '.join(near)}? " if near else ""
             raise UserError(
-                f"an analysis of {study.name} is over {key!r}, and no trial has that key: {hint}Keys are those of the "
-                "config, as --dry-run --format json prints it; mend its analyses"
+                f"an analysis of {study.name} is over {key!r}, and no trial has that key: "
+                f"{did_you_mean(key, known)}Keys are those of the config, as --dry-run --format json "
+                "prints it; mend its analyses"
             )
 
 

@@ -36,7 +36,7 @@ from orchestrator.watch.listener import Listener
 from orchestrator.worker.messages import DISK_TROUBLES
 from orchestrator.worker.pack_run import Job
 from trainables.config.kinds import AnyConfig, read_config
-from trainables.errors import UserError
+from trainables.errors import UserError, last_line
 from trainables.runtime import Runtime
 from trainables.trial_folder.failures import cause_of
 from trainables.trial_folder.measurement_files import later_names
@@ -248,4 +248,4 @@ def _why(error: RayError) -> str:
         return LOW_MEMORY
     if isinstance(error, WorkerCrashedError):
         return PROCESS_DIED
-    return (str(error).strip().splitlines() or [type(error).__name__])[-1]
+    return last_line(error)

@@ -28,6 +28,7 @@ from orchestrator.schedule.schedule_options import LOW_MEMORY, MACHINE_LEFT, PRO
 from orchestrator.schedule.tune_link import Bridge, Parcel
 from orchestrator.worker.messages import EVENTS
 from orchestrator.worker.pack_run import Job, UnfitMachineError, make_trainable
+from trainables.errors import last_line
 
 FINISHED: Any = Searcher.FINISHED
 """A string, though `Searcher.suggest` is declared to return a dictionary."""
@@ -222,7 +223,7 @@ def _cause(error: Exception | None) -> dict[str, Any]:
         return {"cause": "its worker could not start", "process_died": False}
     text = str(error)
     if not isinstance(error, RayActorError):
-        return {"cause": (text.strip().splitlines() or [type(error).__name__])[-1], "process_died": False}
+        return {"cause": last_line(error), "process_died": False}
     if "low on memory" in text:
         cause = LOW_MEMORY
     elif "node" in text and "has died" in text and "worker process has died" not in text:

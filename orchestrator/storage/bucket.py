@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from orchestrator.worker.messages import DISK_TROUBLES
-from trainables.errors import UserError
+from trainables.errors import UserError, first_line
 
 SCHEME = "s3://"
 URL = re.compile(r"s3://[a-z0-9][a-z0-9.-]+[a-z0-9](/[A-Za-z0-9!_.'()=+/-]*)?")
@@ -190,9 +190,8 @@ class Bucket:
         from botocore.exceptions import NoCredentialsError, PartialCredentialsError, ProfileNotFound
 
         what, keys = f"{self.url} cannot be {doing}", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws"
-        first = next(iter(str(error).strip().splitlines()), type(error).__name__).rstrip(".")
         # Of an address only the server and the object: no user, and no query that nobody typed.
-        said = re.sub(r"\?[^\s\"]*", "", re.sub(r"://[^/@\s]*@", "://", first))
+        said = re.sub(r"\?[^\s\"]*", "", re.sub(r"://[^/@\s]*@", "://", first_line(error)))
         if isinstance(error, FileNotFoundError):
             return BucketError(f"{what}: there is no bucket {self._name}: create it, or name another one")
         if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound):

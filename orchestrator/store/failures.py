@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError
 
-from trainables.errors import UserError
+from trainables.errors import UserError, first_line
 
 # By SQLite's own error names; a name stands for all that begin with it (SQLITE_READONLY_DIRECTORY and the like).
 _SQLITE = {
@@ -60,5 +60,5 @@ def _problem(error: BaseException | None) -> str | None:
     if not isinstance(error, psycopg.OperationalError):
         return None
     # Without a state the client library itself speaks: no server, a refused connection, a lost one.
-    detail = next(iter(str(error).strip().splitlines()), "no answer").rstrip(".")
-    return f"{detail}: check that the server runs and that host, port, user, password and database are right"
+    problem = first_line(str(error)) or "no answer"
+    return f"{problem}: check that the server runs and that host, port, user, password and database are right"

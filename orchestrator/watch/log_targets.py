@@ -8,8 +8,8 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from orchestrator.store.records import StudyKey
-from orchestrator.watch.sink import Sink, reason
-from trainables.errors import UserError
+from orchestrator.watch.sink import Sink
+from trainables.errors import UserError, first_line
 
 FORMS = "mlflow, mlflow=URI or tensorboard"
 
@@ -55,8 +55,8 @@ def _mlflow(uri: str, key: StudyKey) -> Sink:
         return MLflow(key, uri)
     except Exception as error:  # MLflow's stores raise their own kinds: databases', HTTP's, MLflow's
         raise UserError(
-            f"--log-to mlflow cannot use {uri} ({reason(error)}): see that it is the address of an MLflow tracking "
-            "server that runs and lets you in, or name another one with --log-to mlflow=URI."
+            f"--log-to mlflow cannot use {uri} ({first_line(error)[:300]}): see that it is the address of an MLflow "
+            "tracking server that runs and lets you in, or name another one with --log-to mlflow=URI."
         ) from error
 
 

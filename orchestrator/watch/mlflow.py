@@ -21,9 +21,9 @@ for _name, _value in SETTINGS.items():
 from mlflow.entities import Metric, Param, Run  # noqa: E402
 from mlflow.tracking import MlflowClient  # noqa: E402
 
-from orchestrator.analysis.frames import flatten_config  # noqa: E402
 from orchestrator.store.records import PlannedTrial, StudyKey, TrialState  # noqa: E402
 from orchestrator.watch.sink import scalars  # noqa: E402
+from trainables.config.dotted_keys import flat_values  # noqa: E402
 from trainables.trial_folder.outcome import EpochMetrics  # noqa: E402
 
 STATUS: dict[TrialState, str] = {"done": "FINISHED", "pruned": "KILLED", "diverged": "FAILED", "failed": "FAILED"}
@@ -113,7 +113,7 @@ class MLflow:
     def _make_run(self, trial: PlannedTrial) -> Run:
         tags = {**self._tags, "trial_id": trial.trial_id}
         run = self._client.create_run(self._experiment, tags=tags, run_name=trial.name)
-        params = [Param(_named(key), str(value)[:LONGEST_PARAM]) for key, value in flatten_config(trial.config).items()]
+        params = [Param(_named(key), str(value)[:LONGEST_PARAM]) for key, value in flat_values(trial.config).items()]
         for start in range(0, len(params), MOST_PARAMS):
             self._client.log_batch(run.info.run_id, params=params[start : start + MOST_PARAMS])
         self._runs[trial.trial_id] = run

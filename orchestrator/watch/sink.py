@@ -44,11 +44,6 @@ def scalars(epoch: EpochMetrics) -> dict[str, float]:
     }
 
 
-def reason(error: Exception) -> str:
-    """The first line of what a log's package raised."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)[:300].rstrip(".:")
-
-
 def numbers(metrics: Mapping[str, Metric]) -> dict[str, float]:
     """Of final metrics those that are numbers: words and JSON texts are for the store."""
     return {

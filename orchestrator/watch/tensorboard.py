@@ -9,9 +9,9 @@ from typing import Any
 from tensorboardX import SummaryWriter
 from tensorboardX.summary import hparams
 
-from orchestrator.analysis.frames import flatten_config
 from orchestrator.store.records import PlannedTrial, StudyKey, TrialState
 from orchestrator.watch.sink import scalars
+from trainables.config.dotted_keys import flat_values
 from trainables.trial_folder.outcome import EpochMetrics
 
 FLUSH_S = 5
@@ -88,5 +88,5 @@ def _suffix(trial_id: str, state: TrialState, metrics: Mapping[str, float]) -> s
 
 
 def _parameters(config: Mapping[str, Any]) -> dict[str, Any]:
-    flat = flatten_config(config)
+    flat = flat_values(config)
     return {key: value if isinstance(value, bool | int | float | str) else str(value) for key, value in flat.items()}

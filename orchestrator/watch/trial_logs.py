@@ -11,7 +11,8 @@ from typing_extensions import override
 from orchestrator.store.interface import Store
 from orchestrator.store.records import OPEN, PlannedTrial, StudyKey
 from orchestrator.watch.listener import Silent
-from orchestrator.watch.sink import Sink, numbers, reason
+from orchestrator.watch.sink import Sink, numbers
+from trainables.errors import first_line
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 
@@ -78,6 +79,6 @@ class TrialLogs(Silent):
             except Exception as error:  # a log's server, disk or package: no trial's trouble, and no reason to stop
                 self._sinks.remove(sink)
                 self._note(
-                    f"{sink.name} at {sink.place} takes nothing more ({reason(error)}): the sweep goes on, and the "
-                    "same command, typed again, writes there what is missing."
+                    f"{sink.name} at {sink.place} takes nothing more ({first_line(error)[:300]}): the sweep goes on, "
+                    "and the same command, typed again, writes there what is missing."
                 )

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import shlex
 from pathlib import Path
 
 from trainables.config.built_in_corpora import MARKOV, PYDOCS, is_built_in, one_name
 from trainables.corpora.known import KNOWN
 from trainables.corpora.text import SPLITS
-from trainables.errors import UserError
+from trainables.errors import UserError, did_you_mean
 
 DEFAULT_DATA_DIR = Path("data")
 FILES = tuple(f"{split}.txt" for split in SPLITS)
@@ -84,9 +83,7 @@ def _is_folder(path: Path) -> bool:
 def _unknown(name: str, data: Path) -> str:
     choices = [PYDOCS, MARKOV, *KNOWN]
     choices += sorted(entry for entry in names_in(data) - set(choices) if FILES[0] in names_in(data / entry))
-    nearest = difflib.get_close_matches(name, choices, n=2, cutoff=0.5)
-    hint = f"did you mean {' or '.join(nearest)}? " if nearest else ""
     return (
-        f"unknown corpus {name!r}: {hint}Choose from {', '.join(choices)}, or give the path of a folder with "
-        f"{', '.join(FILES)}, for example ./{name.rsplit('/', 1)[-1] or 'mycorpus'}"
+        f"unknown corpus {name!r}: {did_you_mean(name, choices)}Choose from {', '.join(choices)}, or give the path "
+        f"of a folder with {', '.join(FILES)}, for example ./{name.rsplit('/', 1)[-1] or 'mycorpus'}"
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from trainables.config.output_layer import LayerFile
+from trainables.errors import first_line
 
 
 def cause_of(error: BaseException, directory: Path, layer_files: Iterable[LayerFile]) -> str:
@@ -18,8 +19,7 @@ def cause_of(error: BaseException, directory: Path, layer_files: Iterable[LayerF
     # Where the log cannot be written, the cause still reaches who asked.
     with contextlib.suppress(OSError):
         (directory / "error.log").write_text(traceback.format_exc())
-    first_line = next(iter(str(error).splitlines()), "")
-    cause = f"{type(error).__name__}: {first_line}" if first_line else type(error).__name__
+    cause = ": ".join(filter(None, (type(error).__name__, first_line(str(error)))))
     names = tuple(file.name for file in layer_files)
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if names and Path(frame.filename).name.startswith(names):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,10 +19,10 @@ from search_spaces.tuning import (
     final_name,
     stage1_name,
     stage2_name,
-    value_at,
 )
 from trainables.config import CorpusConfig, TrialConfig
-from trainables.errors import UserError
+from trainables.config.dotted_keys import value_at
+from trainables.errors import UserError, did_you_mean
 
 Search = Literal["tpe", "random", "grid"]
 DEFAULT_SEARCH: Search = "tpe"
@@ -141,9 +140,9 @@ def _method(search: str | None) -> Search:
     for method in methods:
         if search in (method, None):
             return method if search else DEFAULT_SEARCH
-    near = difflib.get_close_matches(str(search), methods, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]}? " if near else ""
-    raise UserError(f"unknown --search {search!r}: {hint}Choose from {', '.join(methods)}")
+    raise UserError(
+        f"unknown --search {search!r}: {did_you_mean(str(search), methods)}Choose from {', '.join(methods)}"
+    )
 
 
 def _refuse_fixed_dimensions(plan: TuningPlan) -> None:

@@ -1,0 +1,21 @@
+import pytest
+
+from trainables.config.dotted_keys import dotted_keys, flat_values, value_at, with_values
+
+CONTENT = {"kind": "x", "seed": 1, "training": {"epochs": 3, "averaging": {"kind": "nt"}}, "settings": {}}
+
+
+def test_every_key_is_named_with_its_part_before_it_and_only_single_settings_are_values() -> None:
+    assert dotted_keys(CONTENT) == [
+        *("kind", "seed", "training", "training.epochs", "training.averaging", "training.averaging.kind", "settings")
+    ]
+    assert flat_values(CONTENT) == {"seed": 1, "training.epochs": 3, "training.averaging.kind": "nt"}
+    assert value_at(CONTENT, "training.averaging.kind") == "nt"
+    with pytest.raises(KeyError):
+        value_at(CONTENT, "training.epoch")
+
+
+def test_values_are_replaced_in_a_copy() -> None:
+    replaced = with_values(CONTENT, {"training.averaging": None, "training.epochs": 4, "seed": 2})
+    assert replaced == {**CONTENT, "seed": 2, "training": {"epochs": 4, "averaging": None}}
+    assert CONTENT["training"] == {"epochs": 3, "averaging": {"kind": "nt"}}

@@ -1,0 +1,50 @@
+"""Dotted keys of a config's JSON data: "training.epochs" is the key "epochs" of its part "training"."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+NO_SETTINGS = ("schema_version", "kind")
+"""Keys that say what the content is, and are no settings of it."""
+
+
+def dotted_keys(content: Mapping[str, Any]) -> list[str]:
+    """Every key, those of whole parts such as `training.averaging` as well, each before the keys inside it."""
+    keys = []
+    for key, value in content.items():
+        keys.append(key)
+        if isinstance(value, Mapping):
+            keys += [f"{key}.{inner}" for inner in dotted_keys(value)]
+    return keys
+
+
+def flat_values(content: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The single settings of a config by their dotted keys: whole parts are left out."""
+    flat: dict[str, Any] = {}
+    for key, value in content.items():
+        if isinstance(value, Mapping):
+            flat |= flat_values(value, f"{prefix}{key}.")
+        elif prefix or key not in NO_SETTINGS:
+            flat[prefix + key] = value
+    return flat
+
+
+def value_at(content: Mapping[str, Any], key: str) -> Any:
+    """The value of a dotted key. Raises KeyError where the content has no such key."""
+    for part in key.split("."):
+        content = content[part]
+    return content
+
+
+def with_values(content: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """A copy of the content with other values at these dotted keys, whose parts it has."""
+    replaced = dict(content)
+    for key, value in values.items():
+        *parts, last = key.split(".")
+        place = replaced
+        for part in parts:
+            place[part] = dict(place[part])
+            place = place[part]
+        place[last] = value
+    return replaced
