@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -14,16 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import ray
-from ray._private import ray_constants
-from ray._private import utils as ray_utils
-from ray._private import worker as ray_worker
-from ray._private.authentication.authentication_token_setup import maybe_enable_token_auth_if_token_available
 
+from orchestrator.cluster import ray_patches
 from orchestrator.cluster.address import check_address, make_token_private, token_path
 from orchestrator.cluster.interrupt import SIGNALS
 from orchestrator.cluster.shared import entered
 from orchestrator.schedule.schedule_options import ScheduleOptions
-from orchestrator.store.masking import masked
 from trainables.errors import UserError, first_line
 
 SETTINGS = {
@@ -64,12 +59,9 @@ def connected(options: ScheduleOptions, note: Callable[[str], None]) -> Iterator
 
 @contextmanager
 def _connected(options: ScheduleOptions, note: Callable[[str], None]) -> Iterator[None]:
-    # While it starts, Ray would end the process at SIGTERM.
-    ray_utils.set_sigterm_handler = _leave_as_it_is
-    # Ray prints a page for every process that dies; the dispatcher says it in a sentence.
-    ray_worker.print_to_stdstream = _print_nothing
-    # The dashboard shows the command as it was typed.
-    ray_utils.get_entrypoint_name = _command
+    ray_patches.leave_sigterm_alone()
+    ray_patches.print_no_deaths()
+    ray_patches.show_typed_command()
     for name in ("ray", "ray.tune"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     with scratch_folder("sweep-ray-") as folder:
@@ -83,7 +75,8 @@ def _connected(options: ScheduleOptions, note: Callable[[str], None]) -> Iterato
                 )
             yield
         finally:
-            _stop()
+            ray_patches.before_ray_ends_its_processes(_take_signals_again)
+            ray.shutdown()
 
 
 def check_cluster(address: str | None) -> None:
@@ -94,8 +87,7 @@ def check_cluster(address: str | None) -> None:
     if address is None or ray.is_initialized():
         return
     os.environ.update(SETTINGS)
-    # Ray shows its token by itself only to a cluster it starts or finds with "auto".
-    maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
+    ray_patches.show_token()
     check_address(address)
 
 
@@ -116,21 +108,6 @@ def scratch_folder(prefix: str) -> Iterator[Path]:
         yield Path(folder.name)
 
 
-def _stop() -> None:
-    """End or leave the cluster."""
-    node = ray_worker._global_node
-    if node is not None:
-        # Ray first lets SIGTERM kill this process, for the 2 ms to here, then takes a second to end its own ones.
-        end_processes = node.kill_all_processes
-
-        def guarded(*arguments: Any, **options: Any) -> None:
-            _take_signals_again()
-            end_processes(*arguments, **options)
-
-        node.kill_all_processes = guarded
-    ray.shutdown()
-
-
 def _take_signals_again() -> None:
     """Install Python's handlers of signals once more: Ray's own code has put others below them."""
     if threading.current_thread() is threading.main_thread():
@@ -140,45 +117,30 @@ def _take_signals_again() -> None:
                 signal.signal(number, handler)
 
 
-def _leave_as_it_is(handler: object) -> None:
-    """In place of Ray's taking of SIGTERM."""
-
-
-def _print_nothing(data: dict[str, Any], ignore_prefix: bool) -> None:
-    """In place of Ray's printing."""
-
-
-def _command() -> str:
-    """The command line, passwords masked."""
-    return " ".join(map(masked, ["python", *sys.argv]))
-
-
 def _start(folder: Path) -> Any:
     """Start Ray on this machine, every port of it on loopback."""
     make_token_private()
-    # Without this Ray replaces 127.0.0.1 by the machine's outward address and listens on all of them.
-    ray_constants.ENABLE_RAY_CLUSTER = False
     before = os.environ.get("TMPDIR")
     if before is not None and len(os.fsencode(before)) > LONGEST_BASE:
         # Ray's dashboard opens sockets there too, and would never come up.
         os.environ["TMPDIR"] = str(folder)
     try:
-        return ray.init(
-            address="local",
-            include_dashboard=True,
-            dashboard_host="127.0.0.1",
-            object_store_memory=OBJECT_STORE_BYTES,
-            log_to_driver=False,
-            logging_level=logging.CRITICAL,
-            _temp_dir=str(folder),
-        )
+        with ray_patches.on_loopback():
+            return ray.init(
+                address="local",
+                include_dashboard=True,
+                dashboard_host="127.0.0.1",
+                object_store_memory=OBJECT_STORE_BYTES,
+                log_to_driver=False,
+                logging_level=logging.CRITICAL,
+                _temp_dir=str(folder),
+            )
     except Exception as error:  # Ray raises bare ones too
         raise UserError(
             f"Ray cannot be started on this machine ({first_line(error)}): see that {folder.parent} and this machine's "
             "memory have room, then type the same command again, or name a running cluster with --address."
         ) from error
     finally:
-        ray_constants.ENABLE_RAY_CLUSTER = True
         if before is not None:
             os.environ["TMPDIR"] = before
 

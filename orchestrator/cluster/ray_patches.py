@@ -1,0 +1,101 @@
+"""Every private part of Ray that this project replaces or uses: one function a part, with the reason.
+
+`PRIVATE` lists them all; a test sees that the installed Ray still has each.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from orchestrator.store.masking import masked
+
+PRIVATE = (
+    "ray._private.utils:set_sigterm_handler",
+    "ray._private.worker:print_to_stdstream",
+    "ray._private.utils:get_entrypoint_name",
+    "ray._private.ray_constants:ENABLE_RAY_CLUSTER",
+    "ray._private.worker:_global_node",
+    "ray._private.node:Node.kill_all_processes",
+    "ray._private.authentication.authentication_token_setup:maybe_enable_token_auth_if_token_available",
+    "ray.air._internal.usage:tag_callbacks",
+    "ray._raylet:setproctitle",
+)
+
+
+def leave_sigterm_alone() -> None:
+    """While it starts, Ray would have SIGTERM end the process at once, without its own processes."""
+    from ray._private import utils
+
+    def leave_as_it_is(sigterm_handler: object) -> None:
+        """In place of Ray's taking of SIGTERM."""
+
+    utils.set_sigterm_handler = leave_as_it_is
+
+
+def print_no_deaths() -> None:
+    """Ray prints a page for every process that dies; the dispatcher says it in a sentence."""
+    from ray._private import worker
+
+    def print_nothing(data: dict[str, Any], ignore_prefix: bool) -> None:
+        """In place of Ray's printing."""
+
+    worker.print_to_stdstream = print_nothing
+
+
+def show_typed_command() -> None:
+    """The dashboard shows the command as it was typed, passwords masked."""
+    from ray._private import utils
+
+    utils.get_entrypoint_name = lambda: " ".join(map(masked, ["python", *sys.argv]))
+
+
+def count_no_callbacks() -> None:
+    """For its usage statistics, which are off, Tune would import MLflow and others wherever they are installed."""
+    from ray.air._internal import usage
+
+    usage.tag_callbacks = lambda callbacks: False  # noqa: ARG005  (the signature of what it replaces)
+
+
+@contextmanager
+def on_loopback() -> Iterator[None]:
+    """Without this Ray replaces 127.0.0.1 by the machine's outward address and listens on all of them."""
+    from ray._private import ray_constants
+
+    ray_constants.ENABLE_RAY_CLUSTER = False
+    try:
+        yield
+    finally:
+        ray_constants.ENABLE_RAY_CLUSTER = True
+
+
+def before_ray_ends_its_processes(action: Callable[[], None]) -> None:
+    """At its shutdown Ray lets SIGTERM kill this process, and then takes a second to end its own: do this between."""
+    from ray._private import worker
+
+    node = worker._global_node
+    if node is None:
+        return
+    end_processes = node.kill_all_processes
+
+    def guarded(*arguments: Any, **options: Any) -> None:
+        action()
+        end_processes(*arguments, **options)
+
+    node.kill_all_processes = guarded
+
+
+def show_token() -> None:
+    """Ray shows its token by itself only to a cluster that it starts or finds with "auto"."""
+    from ray._private.authentication import authentication_token_setup
+
+    authentication_token_setup.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
+
+
+def name_process(name: str) -> None:
+    """The dashboard and ps show a worker by this name; with every report Ray calls it by Tune's function again."""
+    from ray._raylet import setproctitle  # type: ignore[attr-defined]  # Ray's extension module has no types
+
+    setproctitle(f"ray::{name}")
