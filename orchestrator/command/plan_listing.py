@@ -13,7 +13,7 @@ from orchestrator.plan.estimates import CORE_BASIS, MEMORY_BASIS, V100_BASIS
 from orchestrator.plan.tuning.outlook import outlook
 from orchestrator.words import counted, duration, on_corpus
 from trainables.config.experiments import WordPairsConfig
-from trainables.config.parameters import in_millions
+from trainables.parameters import in_millions
 
 if TYPE_CHECKING:
     from orchestrator.plan.estimates import Estimate

@@ -21,8 +21,8 @@ from trainables.config.output_layer import (
     SigSoftmaxConfig,
     SoftmaxConfig,
 )
-from trainables.config.parameters import parameter_count
 from trainables.corpora import CorpusIdentity
+from trainables.parameters import parameter_count
 
 V100_SECONDS_PER_EPOCH = {
     "ptb": {"softmax": 55.0, "sigsoftmax": 57.0, "gss": 58.0, "lms_plif": 59.0, "mos": 100.0},

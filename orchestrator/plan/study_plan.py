@@ -20,10 +20,10 @@ from search_spaces.study import Curves, GridMap, Study
 from trainables.config import MIN_STREAM, CorpusConfig, TrialConfig
 from trainables.config.dotted_keys import flat_values
 from trainables.config.kinds import KINDS, AnyConfig, read_config
-from trainables.config.parameters import parameter_count
 from trainables.corpora import NO_TEXT, CorpusIdentity, identity, resolve_argument
 from trainables.corpora.folders import DEFAULT_DATA_DIR
 from trainables.errors import UserError, did_you_mean, first_line
+from trainables.parameters import parameter_count
 
 
 @dataclass(frozen=True, kw_only=True)

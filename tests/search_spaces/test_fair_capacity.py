@@ -12,7 +12,7 @@ from search_spaces.fair_capacity import TUNING
 from search_spaces.tuning import Place, at, cell_count, cells, final_name, stage1_name, stage2_name, stage_of
 from tests.support.command import sweep
 from trainables.config import CorpusConfig, TrialConfig
-from trainables.config.parameters import in_millions
+from trainables.parameters import in_millions
 
 SIDES = ("mos_dagger", "softmax_dagger", "softmax_double_dagger")
 

@@ -9,7 +9,7 @@ from orchestrator.plan.study_plan import Plan, make_plan, scale_named
 from search_spaces.catalog import NAMES, load_study
 from search_spaces.published import by_group, p_values, rows
 from search_spaces.requests import Comparison, Curves, Differences, GroupTable, Similarity
-from trainables.config.parameters import in_millions
+from trainables.parameters import in_millions
 
 PAPER_SCALE = {
     "gss_grid": {"ptb": 72, "wikitext-2": 36},

@@ -20,13 +20,13 @@ from trainables.errors import UserError
 from trainables.language_model.awd_lstm import AwdLstm
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
 from trainables.measurements.measured import Measured
-from trainables.measurements.perplexity import mean_loss
 from trainables.measurements.ranks import rank_report
 from trainables.measurements.spectrum import log_p_spectrum
 from trainables.measurements.top_k import default_contexts, top_k_metrics
 from trainables.measurements.word_similarity import similarity_metrics
 from trainables.runtime import Runtime
 from trainables.training.loop import MAX_LOSS, DivergedError
+from trainables.training.mean_loss import mean_loss
 from trainables.trial_folder.outcome import Metric
 
 Measure = Callable[[AwdLstm, Corpus, TrialConfig], Measured]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
-from trainables.language_model.dropout import locked_dropout
+from trainables.dropout import locked_dropout
 from trainables.output_layers.base import BentLogSoftmax, LayerShape, OutputLayer, OwnRate, own_rates_of
 from trainables.output_layers.cross_entropy import linear_cross_entropy
 from trainables.output_layers.pointwise import Identity, Pointwise

@@ -19,10 +19,10 @@ from torch.nn.utils import clip_grad_norm_
 from trainables.config import TrialConfig
 from trainables.corpora import Corpus
 from trainables.language_model.awd_lstm import AwdLstm, LstmState
-from trainables.measurements.perplexity import mean_loss
 from trainables.runtime import Runtime
 from trainables.training.averaging import WeightAverage, should_switch, weights_swapped
 from trainables.training.batches import draw_window, parallel_streams
+from trainables.training.mean_loss import mean_loss
 from trainables.trial_folder.checkpoint import Checkpoints
 from trainables.trial_folder.outcome import EpochMetrics
 

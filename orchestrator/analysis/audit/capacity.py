@@ -11,8 +11,8 @@ from search_spaces.models import trial
 from search_spaces.published import rows
 from trainables.config import CorpusConfig, TrialConfig
 from trainables.config.output_layer import MosConfig
-from trainables.config.parameters import in_millions, parameter_count
 from trainables.corpora.known import KNOWN
+from trainables.parameters import in_millions, parameter_count
 
 DIGITS = "to the two decimals of a million printed, cut off, not rounded"
 CUT_OFF = f"arithmetic on the configuration of SM Table 6: {DIGITS}"

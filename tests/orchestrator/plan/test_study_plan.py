@@ -19,8 +19,8 @@ from search_spaces.study import Study
 from tests.support.command import ROOT, sweep
 from trainables.config import CorpusConfig, EtAsgdConfig, GssConfig, NtAsgdConfig, SoftmaxConfig, TrialConfig
 from trainables.config.kinds import output_layer_of
-from trainables.config.parameters import in_millions
 from trainables.errors import UserError
+from trainables.parameters import in_millions
 
 BENT = GssConfig(c=0.0, k=2.0)
 

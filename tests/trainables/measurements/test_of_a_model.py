@@ -21,11 +21,11 @@ from trainables.config import (
 )
 from trainables.language_model.awd_lstm import AwdLstm
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
-from trainables.measurements.perplexity import mean_loss
 from trainables.measurements.ranks import FLOAT32_EPS, press_rank
 from trainables.measurements.registry import measure
 from trainables.measurements.spectrum import FLOAT64_EPS, GramSpectrum, QrSpectrum
 from trainables.runtime import Runtime
+from trainables.training.mean_loss import mean_loss
 
 D = 8
 

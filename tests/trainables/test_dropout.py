@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from trainables.config import LanguageModelConfig, SoftmaxConfig
+from trainables.dropout import drop_connect, gaussian_noise, locked_dropout, word_dropout
 from trainables.language_model.awd_lstm import AwdLstm
-from trainables.language_model.dropout import drop_connect, gaussian_noise, locked_dropout, word_dropout
 
 NO_DROPOUT = {
     "dropout_embedding_matrix": 0.0,

@@ -21,8 +21,8 @@ from trainables.config import (
     SoftmaxConfig,
     TrialConfig,
 )
-from trainables.config.parameters import in_millions, parameter_count
 from trainables.language_model.awd_lstm import AwdLstm
+from trainables.parameters import in_millions, parameter_count
 
 GSS = GssConfig(c=-1.5, k=2.5)
 PUBLISHED: list[tuple[str, OutputLayerConfig, str]] = [
