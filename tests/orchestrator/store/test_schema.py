@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
-from contextlib import closing
-from pathlib import Path
-
-import numpy as np
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -14,13 +9,9 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import CheckConstraint, create_engine, inspect
 from sqlalchemy.exc import IntegrityError
 
-from orchestrator.store.integrity import check
-from orchestrator.store.opening import alembic_config, open_store, upgrade
-from orchestrator.store.records import TrialState
+from orchestrator.store.opening import alembic_config, open_store
 from orchestrator.store.schema import REVISIONS, metadata, study_trial, trial
-from tests.support.store_rows import KEY, SPECTRUM, epoch, ids, outcome, plan
-
-ASSETS = Path(__file__).parents[2] / "assets"
+from tests.support.store_rows import KEY, plan
 
 
 def test_the_migrations_make_exactly_the_tables_of_the_schema(url: str) -> None:
@@ -72,23 +63,3 @@ def test_the_database_itself_refuses_a_member_that_is_no_trial(url: str) -> None
             connection.exec_driver_sql("PRAGMA foreign_keys = ON")
         connection.execute(study_trial.update().values(trial_id="f" * 64))
     engine.dispose()
-
-
-def test_a_store_that_version_1_wrote_opens_upgrades_and_reads_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "results.db"
-    with closing(sqlite3.connect(path)) as connection:
-        connection.executescript((ASSETS / "store_v1.sql").read_text())
-    upgrade(str(path))
-    expected: list[TrialState] = ["done", "diverged", "failed", "running", "planned"]
-    with open_store(str(path)) as store:
-        assert [row.state for row in store.trials(KEY)] == expected
-        done, diverged, *_ = ids(plan(5))
-        assert store.trials(KEY)[1].cause == "the loss is not finite"
-        assert store.trials(KEY)[3].owner == "a driver"
-        measured = outcome(done).measurements
-        assert store.results(KEY)[0]["metrics"] == measured["perplexity@1"] | measured["spectrum@1"]
-        np.testing.assert_array_equal(store.spectrum(done), SPECTRUM)
-        assert store.epochs(done) == [epoch(1), epoch(2), epoch(3)]
-        assert store.environment(done) == outcome(done).environment
-        assert store.spectrum(diverged) is None
-    assert check(str(path)) == []

@@ -1,0 +1,106 @@
+"""Stores that earlier versions of this program wrote: they are upgraded, read as they were, and gone on with."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orchestrator.plan.study_plan import Plan, make_plan, scale_named
+from orchestrator.plan.tuning.tuner import Tuner
+from orchestrator.store.integrity import check
+from orchestrator.store.interface import Store
+from orchestrator.store.opening import open_store, upgrade
+from orchestrator.store.records import TrialState
+from search_spaces.catalog import load_study
+from tests.support.store_rows import KEY, SPECTRUM, epoch, ids, outcome, plan
+from trainables.errors import UserError
+
+ASSETS = Path(__file__).parents[2] / "assets"
+
+
+def old_store(version: int, folder: Path) -> str:
+    """A store as that schema version's program left it."""
+    path = folder / "results.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((ASSETS / f"store_v{version}.sql").read_text())
+    return str(path)
+
+
+def smoke_plan(study: str, *, budget: int | None = None) -> Plan:
+    return make_plan(load_study(study), scale_named("smoke"), "pydocs", None, {}, budget=budget)
+
+
+def tuner(plan: Plan, store: Store) -> Tuner:
+    assert plan.tuning is not None
+    return Tuner(plan.tuning, plan.key, [trial.planned() for trial in plan.trials], store)
+
+
+@pytest.fixture
+def upgraded(tmp_path: Path) -> str:
+    """A smoke run of `gss_grid` and `fair_capacity` at schema version 2, upgraded."""
+    path = old_store(2, tmp_path)
+    upgrade(path)
+    return path
+
+
+def test_a_store_that_version_1_wrote_opens_upgrades_and_reads_as_it_was(tmp_path: Path) -> None:
+    path = old_store(1, tmp_path)
+    upgrade(path)
+    expected: list[TrialState] = ["done", "diverged", "failed", "running", "planned"]
+    with open_store(path) as store:
+        assert [row.state for row in store.trials(KEY)] == expected
+        done, diverged, *_ = ids(plan(5))
+        assert store.trials(KEY)[1].cause == "the loss is not finite"
+        assert store.trials(KEY)[3].owner == "a driver"
+        measured = outcome(done).measurements
+        assert store.results(KEY)[0]["metrics"] == measured["perplexity@1"] | measured["spectrum@1"]
+        np.testing.assert_array_equal(store.spectrum(done), SPECTRUM)
+        assert store.epochs(done) == [epoch(1), epoch(2), epoch(3)]
+        assert store.environment(done) == outcome(done).environment
+        assert store.spectrum(diverged) is None
+    assert check(path) == []
+
+
+@pytest.mark.parametrize("version", [1])
+def test_a_store_of_an_older_version_is_refused_with_what_to_do(tmp_path: Path, version: int) -> None:
+    path = old_store(version, tmp_path)
+    with pytest.raises(UserError, match=rf"schema version 000{version}.*run `python sweep.py store upgrade` on it"):
+        open_store(path)
+
+
+def test_nothing_that_version_2_recorded_is_run_again(upgraded: str) -> None:
+    with open_store(upgraded) as store:
+        grid = smoke_plan("gss_grid")
+        assert store.states([trial.trial_id for trial in grid.trials]) == {t.trial_id: "done" for t in grid.trials}
+        assert store.lacking(grid.key, grid.measurements) == {}
+        assert len(store.spectra(grid.key)) == len(grid.trials)
+        tuning = smoke_plan("fair_capacity")
+        assert tuner(tuning, store).over
+        assert len(store.trials(tuning.key)) == tuning.total
+    assert check(upgraded) == []
+
+
+def test_a_tuning_of_version_2_asks_for_the_trials_that_the_old_program_asked_for(upgraded: str) -> None:
+    """Of a study cut back to what was known after the second trials of stage 2, the rest is planned as it was."""
+    plan = smoke_plan("fair_capacity")
+    with open_store(upgraded) as store:
+        before = store.trials(plan.key)
+        early = [row.planned() for row in before if any(part in row.name for part in (" stage1 ", " #1 ", " #2 "))]
+        assert len(early) == 12
+        store.register(plan.key, early)
+        search = tuner(plan, store)
+        search.start()
+        assert search.more(()) is None, "all that it asks for is done"
+        assert store.trials(plan.key) == before
+
+
+def test_a_tuning_of_version_2_goes_on_with_a_larger_budget(upgraded: str) -> None:
+    plan = smoke_plan("fair_capacity", budget=4)
+    with open_store(upgraded) as store:
+        search = tuner(plan, store)
+        search.start()
+        assert [trial.name.split()[:3] for trial in search.more(()) or []] == [["mos_dagger", "stage2", "#4"]]
