@@ -15,7 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.scheduling import do_nothing, peak_mib, planned
-from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.cluster.run_options import RunOptions
+from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
@@ -76,13 +77,8 @@ def drive(storage: Path, store_url: str, address: str, trials: int, *, idle: boo
             store=store,
             run_id=store.begin_run(record),
             owner=this_owner(),
-            options=ScheduleOptions(
-                storage=storage,
-                runtime=Runtime(),
-                measurements=(),
-                seconds_per_trial=0.001 if idle else 1.0,
-                address=address,
-            ),
+            options=RunOptions(storage=storage, address=address),
+            work=StudyWork(seconds_per_trial=0.001 if idle else 1.0),
             listener=Memory(trials) if idle else Silent(),
             run_trial=do_nothing if idle else wait_a_second,
         )

@@ -15,7 +15,8 @@ from pathlib import Path
 
 import ray
 
-from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.cluster.run_options import RunOptions
+from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
@@ -63,7 +64,8 @@ def main(trials: int) -> None:
     with tempfile.TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/results.db") as store:
         store.register(StudyKey(study="nothing", scale="smoke", corpus="none"), plan)
         run = RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64)
-        options = ScheduleOptions(storage=Path(folder), runtime=Runtime(), measurements=(), seconds_per_trial=0.001)
+        options = RunOptions(storage=Path(folder))
+        work = StudyWork(seconds_per_trial=0.001)
         start_s = time.perf_counter()
         warm = plan[: min(8, trials // 2)]
         run_trials(
@@ -72,6 +74,7 @@ def main(trials: int) -> None:
             run_id=store.begin_run(run),
             owner=this_owner(),
             options=options,
+            work=work,
             listener=Silent(),
             run_trial=do_nothing,
         )
@@ -84,6 +87,7 @@ def main(trials: int) -> None:
             run_id=store.begin_run(run),
             owner=this_owner(),
             options=options,
+            work=work,
             listener=Silent(),
             run_trial=do_nothing,
         )

@@ -17,8 +17,8 @@ import ray
 from orchestrator.cluster import ray_patches
 from orchestrator.cluster.address import check_address, make_token_private, token_path
 from orchestrator.cluster.interrupt import SIGNALS
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.cluster.shared import entered
-from orchestrator.schedule.schedule_options import ScheduleOptions
 from trainables.errors import UserError, first_line
 
 SETTINGS = {
@@ -43,7 +43,7 @@ LONGEST_BASE = 24
 
 
 @contextmanager
-def connected(options: ScheduleOptions, note: Callable[[str], None]) -> Iterator[None]:
+def connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[None]:
     """Connect to the cluster at `options.address`, or start one on this machine, for as long as the context lasts.
 
     Within a process that is connected already, that connection is used and left; so it is within
@@ -58,7 +58,7 @@ def connected(options: ScheduleOptions, note: Callable[[str], None]) -> Iterator
 
 
 @contextmanager
-def _connected(options: ScheduleOptions, note: Callable[[str], None]) -> Iterator[None]:
+def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[None]:
     ray_patches.leave_sigterm_alone()
     ray_patches.print_no_deaths()
     ray_patches.show_typed_command()

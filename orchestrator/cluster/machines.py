@@ -16,9 +16,10 @@ from ray.exceptions import GetTimeoutError, RayError
 from orchestrator.cluster.faults import check, faults
 from orchestrator.cluster.preflight import Findings, Question, look, question
 from orchestrator.cluster.resources import per_pack, slots_of
-from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.bucket import BucketError
 from trainables.config.kinds import AnyConfig
+from trainables.corpora import CorpusIdentity
 from trainables.errors import UserError, last_line
 
 ANSWER_S = 300.0
@@ -37,7 +38,7 @@ def resources(machines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]
 
 
 @contextmanager
-def marked(options: ScheduleOptions) -> Iterator[str]:
+def marked(options: RunOptions) -> Iterator[str]:
     """The name of something that lies in the storage for so long, by which machines know it; "" where none is asked."""
     if options.address is None:
         yield ""
@@ -71,7 +72,13 @@ class Checked:
 
 
 def check_machines(
-    options: ScheduleOptions, marker: str, configs: Sequence[AnyConfig], given_up: Callable[[], bool]
+    options: RunOptions,
+    marker: str,
+    configs: Sequence[AnyConfig],
+    given_up: Callable[[], bool],
+    *,
+    corpus: CorpusIdentity | None = None,
+    measurements: Sequence[str] = (),
 ) -> Checked:
     """The machines of the cluster, after a look at them; `marker` lies in their storage, see `marked`.
 
@@ -81,7 +88,7 @@ def check_machines(
     """
     machines = nodes()
     slots = slots_of([machine["Resources"] for machine in machines], options)
-    asked = question(options, marker, configs)
+    asked = question(options, marker, configs, corpus=corpus, measurements=measurements)
     if options.address is not None:
         gpus = {address_of(node): float(node["Resources"].get("GPU", 0.0)) for node in machines}
         check(faults(asked, _ask(asked, machines, given_up), gpus))
@@ -119,7 +126,7 @@ def _answer(reference: Any) -> Findings | str:
         return "another version of it answered"
 
 
-def check_cuda(options: ScheduleOptions, given_up: Callable[[], bool]) -> None:
+def check_cuda(options: RunOptions, given_up: Callable[[], bool]) -> None:
     """Raise UserError where a trial that asks for a GPU would find that torch cannot use it.
 
     A worker is asked, which may be on another machine; waiting for it ends early where `given_up` says so.

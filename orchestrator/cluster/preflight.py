@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.bucket import Bucket, is_url
 from orchestrator.storage.cache import cache_folder
 from orchestrator.storage.data_folder import DataFolder
@@ -25,7 +25,7 @@ from trainables.config.experiments import WordPairsConfig
 from trainables.config.frozen import Frozen
 from trainables.config.kinds import AnyConfig
 from trainables.config.measurement_names import WORD_SIMILARITY
-from trainables.corpora import NO_TEXT, ensure, identity
+from trainables.corpora import NO_TEXT, CorpusIdentity, ensure, identity
 from trainables.corpora.benchmarks import ensure_benchmarks
 from trainables.corpora.known import WORD_SIMILARITY as BENCHMARKS
 from trainables.errors import UserError
@@ -87,9 +87,19 @@ def versions() -> dict[str, str]:
     return {"Python": platform.python_version(), **found, "this project's code": digest.hexdigest()[:12]}
 
 
-def question(options: ScheduleOptions, marker: str, configs: Sequence[AnyConfig]) -> Question:
-    """What to ask about the machines of a sweep of these trials, in whose storage `marker` lies."""
-    corpus = options.corpus
+def question(
+    options: RunOptions,
+    marker: str,
+    configs: Sequence[AnyConfig],
+    *,
+    corpus: CorpusIdentity | None = None,
+    measurements: Sequence[str] = (),
+) -> Question:
+    """What to ask about the machines of a sweep of these trials, in whose storage `marker` lies.
+
+    `corpus` is what its language models read; None where it trains none.
+    """
+    trains_models = corpus is not None
     if corpus is not None and (corpus.name == NO_TEXT.name or is_built_in(corpus.name)):
         corpus = None
     texts = {config.text for config in configs if isinstance(config, WordPairsConfig)}
@@ -101,13 +111,13 @@ def question(options: ScheduleOptions, marker: str, configs: Sequence[AnyConfig]
         corpus_sha256=corpus and corpus.sha256,
         data_dir=_as_typed(options.runtime.data_dir, options),
         texts=tuple(sorted(texts)),
-        benchmarks=bool(texts) or WORD_SIMILARITY in options.measurements,
+        benchmarks=bool(texts) or WORD_SIMILARITY in measurements,
         benchmarks_dir=_as_typed(options.runtime.benchmarks_dir, options),
-        gpus=options.gpus_per_trial > 0 and options.corpus is not None,
+        gpus=options.gpus_per_trial > 0 and trains_models,
     )
 
 
-def _as_typed(folder: Path | None, options: ScheduleOptions) -> str | None:
+def _as_typed(folder: Path | None, options: RunOptions) -> str | None:
     """A data folder, or the URL of the object store behind it."""
     if options.data is not None and folder == options.data.driver:
         return options.data.bucket.url

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import floor, isfinite
 
-from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.cluster.run_options import RunOptions
 from trainables.errors import UserError
 
 
-def check_options(options: ScheduleOptions) -> None:
+def check_options(options: RunOptions) -> None:
     """Raise UserError for numbers that no machine could serve."""
     check_gpus(options.gpus_per_trial)
     if options.runtime.threads < 1:
@@ -29,13 +29,13 @@ def check_gpus(gpus: float) -> None:
         )
 
 
-def per_pack(options: ScheduleOptions) -> dict[str, float]:
+def per_pack(options: RunOptions) -> dict[str, float]:
     """Ray's resources for one pack. With a GPU cores are asked for too: Ray would give none."""
     cores: dict[str, float] = {"cpu": options.runtime.threads}
     return {**cores, "gpu": options.gpus_per_trial} if options.gpus_per_trial > 0 else cores
 
 
-def slots_of(nodes: Sequence[Mapping[str, float]], options: ScheduleOptions) -> int:
+def slots_of(nodes: Sequence[Mapping[str, float]], options: RunOptions) -> int:
     """How many packs fit at the same time on machines with these resources ("CPU", "GPU").
 
     Raises UserError, with both numbers, where not even one fits.
@@ -58,7 +58,7 @@ def slots_of(nodes: Sequence[Mapping[str, float]], options: ScheduleOptions) -> 
     )
 
 
-def fit_on(node: Mapping[str, float], options: ScheduleOptions) -> int:
+def fit_on(node: Mapping[str, float], options: RunOptions) -> int:
     """How many packs fit at the same time on a machine with these resources."""
     need = per_pack(options)
     slots = floor(node.get("CPU", 0.0) / need["cpu"])

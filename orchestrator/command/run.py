@@ -37,10 +37,11 @@ from orchestrator.command.options import (
 from orchestrator.storage.data_folder import data_folder
 from search_spaces import catalog
 from trainables.errors import UserError
+from trainables.runtime import Runtime
 
 if TYPE_CHECKING:
+    from orchestrator.cluster.run_options import RunOptions
     from orchestrator.plan.study_plan import Plan
-    from orchestrator.sweep.announcement import RunOptions
 
 BAD_INPUT = 2
 
@@ -98,9 +99,8 @@ def run(
         storage,
         data=data,
         address=address,
-        cores_per_trial=cores_per_trial,
+        runtime=Runtime(threads=cores_per_trial, deterministic=deterministic),
         max_concurrent=max_concurrent,
-        deterministic=deterministic,
         log_to=tuple(log_to or ()),
     )
     _run_all(plans, options, gpus, again=False)
@@ -184,7 +184,7 @@ def _gpus(asked: float | None, plan: Plan) -> float:
 
 def _options(context: typer.Context, store: str | None, storage: str, **resources: Any) -> RunOptions:
     """`resources`: the other fields of RunOptions, as given."""
-    from orchestrator.sweep.announcement import RunOptions
+    from orchestrator.cluster.run_options import RunOptions
 
     url = store_url(store, storage)
     folder, mirror = placed(storage)
@@ -202,8 +202,7 @@ def _run_all(plans: Sequence[Plan], options: RunOptions, gpus: Sequence[float], 
     with shared():
         for plan, gpus_of_trial in zip(plans, gpus, strict=True):
             try:
-                resources = replace(options, gpus_per_trial=gpus_of_trial)
-                statuses.append(run_study(plan, resources, console(), again=again))
+                statuses.append(run_study(plan, _for_study(options, plan, gpus_of_trial), console(), again=again))
             except UserError as error:
                 if len(plans) == 1:
                     raise
@@ -213,6 +212,23 @@ def _run_all(plans: Sequence[Plan], options: RunOptions, gpus: Sequence[float], 
             if statuses[-1] == INTERRUPTED:
                 break
     raise typer.Exit(max(statuses))
+
+
+def _for_study(options: RunOptions, plan: Plan, gpus_per_trial: float) -> RunOptions:
+    """The options with what the study decides."""
+    from trainables.config.kinds import output_layer_of
+    from trainables.config.output_layer import layer_files
+
+    runtime = replace(
+        options.runtime,
+        data_dir=plan.data_dir,
+        device="cuda" if gpus_per_trial > 0 else "cpu",
+        layer_files=layer_files(filter(None, (output_layer_of(trial.config) for trial in plan.trials))),
+        benchmarks_dir=plan.benchmarks_dir,
+        contexts=plan.own.contexts,
+        benchmarks=plan.own.benchmarks,
+    )
+    return replace(options, gpus_per_trial=gpus_per_trial, runtime=runtime)
 
 
 def _as_ctrl_c(number: int, frame: object) -> None:  # noqa: ARG001  (the signature of a signal handler)
@@ -258,9 +274,8 @@ def retry(
         storage,
         data=data,
         address=address,
-        cores_per_trial=cores_per_trial,
+        runtime=Runtime(threads=cores_per_trial, deterministic=deterministic),
         max_concurrent=max_concurrent,
-        deterministic=deterministic,
         log_to=tuple(log_to or ()),
     )
     _run_all(plans, options, [_gpus(gpus_per_trial, plan) for plan in plans], again=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from orchestrator.schedule.schedule_options import MACHINE_LEFT
+from orchestrator.schedule.study_work import MACHINE_LEFT
 
 MOST_MACHINES_LOST = 5
 """A trial whose machine leaves the cluster goes on elsewhere, and it counts as no attempt; a trial that loses so many

@@ -13,11 +13,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.attempts import Attempts
 from orchestrator.schedule.other_drivers import POLL_S, ForeignTrials
 from orchestrator.schedule.packs import Pack, pack
 from orchestrator.schedule.recording import UnusableResultError, read_result, record_outcome
-from orchestrator.schedule.schedule_options import MACHINE_LEFT, ScheduleOptions
+from orchestrator.schedule.study_work import MACHINE_LEFT
 from orchestrator.storage.bucket import BucketError, patiently
 from orchestrator.store.interface import Store
 from orchestrator.store.lease import LEASE_S
@@ -70,14 +71,16 @@ class Dispatcher:
         store: Store,
         run_id: int,
         owner: str,
-        options: ScheduleOptions,
+        options: RunOptions,
+        seconds_per_trial: float,
         listener: Listener,
         slots: int,
         source: Source | None = None,
     ) -> None:
-        """`slots` packs fit on the machines at first."""
+        """`slots` packs fit on the machines at first; `seconds_per_trial` is an estimate, for the size of packs."""
         self._store, self._run_id, self._owner = store, run_id, owner
         self._options, self._listener = options, listener
+        self._seconds_per_trial = seconds_per_trial
         self.resize(slots)
         self._source = source
         self._asks_again_s = 0.0
@@ -255,7 +258,7 @@ class Dispatcher:
         """Packs of trials; searched ones each in their own, since each one's thresholds need those before it."""
         alone = [Pack((trial,)) for trial in trials if self._source and self._source.is_searched(trial)]
         others = [trial for trial in trials if not (self._source and self._source.is_searched(trial))]
-        return pack(others, slots=self.slots, seconds_per_trial=self._options.seconds_per_trial) + alone
+        return pack(others, slots=self.slots, seconds_per_trial=self._seconds_per_trial) + alone
 
     def _put_back(self, trials: Sequence[PlannedTrial]) -> None:
         """Trials that are claimed already go before all others."""

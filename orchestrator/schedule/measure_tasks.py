@@ -23,11 +23,12 @@ from orchestrator.cluster.connection import check_cluster, connected
 from orchestrator.cluster.interrupt import Interrupt
 from orchestrator.cluster.machines import check_machines, marked, nodes, resources
 from orchestrator.cluster.resources import check_options, per_pack
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.other_drivers import POLL_S
 from orchestrator.schedule.placement import Placement, configs_of
 from orchestrator.schedule.recording import record_later
-from orchestrator.schedule.schedule_options import LOW_MEMORY, PROCESS_DIED, LaterSummary, ScheduleOptions
 from orchestrator.schedule.steering import obey
+from orchestrator.schedule.study_work import LOW_MEMORY, PROCESS_DIED, LaterSummary, StudyWork
 from orchestrator.storage.bucket import BucketError, patiently
 from orchestrator.storage.data_folder import on_this_machine
 from orchestrator.store.interface import Store
@@ -69,7 +70,8 @@ def run_later(
     *,
     store: Store,
     run_id: int,
-    options: ScheduleOptions,
+    options: RunOptions,
+    work: StudyWork,
     listener: Listener,
     measure: MeasureKept | None = None,
 ) -> LaterSummary:
@@ -82,11 +84,18 @@ def run_later(
     wanted = [trial for trial in trials if trial.trial_id in lacking]
     check_options(options)
     check_cluster(options.address)
-    tasks = _Tasks(wanted, lacking, store, run_id, options, listener, measure)
+    tasks = _Tasks(wanted, lacking, store, run_id, options, work, listener, measure)
     with Interrupt() as interrupt:
         try:
             with connected(options, listener.note), marked(options) as marker:
-                checked = check_machines(options, marker, configs_of(wanted), lambda: interrupt.requested)
+                checked = check_machines(
+                    options,
+                    marker,
+                    configs_of(wanted),
+                    lambda: interrupt.requested,
+                    corpus=work.corpus,
+                    measurements=work.measurements,
+                )
                 tasks.run(checked.slots, interrupt)
         finally:
             tasks.leave()
@@ -102,7 +111,8 @@ class _Tasks:
         lacking: Mapping[str, Sequence[str]],
         store: Store,
         run_id: int,
-        options: ScheduleOptions,
+        options: RunOptions,
+        work: StudyWork,
         listener: Listener,
         measure: MeasureKept | None,
     ) -> None:
@@ -110,10 +120,10 @@ class _Tasks:
         self._flights: dict[Any, PlannedTrial] = {}
         self._attempts: Counter[str] = Counter()
         self._lacking, self._store, self._run_id = lacking, store, run_id
-        self._options, self._listener, self._measure = options, listener, measure
+        self._options, self._study, self._listener, self._measure = options, work.study, listener, measure
         need = per_pack(options)
         # Another attempt is the driver's to make: it counts them.
-        self._placement = Placement(options, {})
+        self._placement = Placement(options, work.corpus, {})
         self._task = ray.remote(num_cpus=need["cpu"], num_gpus=need.get("gpu", 0), max_retries=0)(_measure_one)
         self._asks_again_s = 0.0
         self.causes: dict[str, str] = {}
@@ -137,7 +147,7 @@ class _Tasks:
 
     def _obey(self, interrupt: Interrupt) -> None:
         """Stop where that was asked; the store is not asked at every look."""
-        study = self._options.study
+        study = self._study
         if study is not None and time.monotonic() >= self._asks_again_s:
             self._asks_again_s = time.monotonic() + POLL_S
             obey(self._store, study, self._run_id, interrupt, self._listener)
@@ -158,15 +168,11 @@ class _Tasks:
     def _submit(self, trial: PlannedTrial) -> None:
         names = tuple(self._lacking[trial.trial_id])
         config = read_config(trial.config)
-        options = self._options
         job = Job(
             title=trial.name,
-            storage=options.storage,
-            runtime=options.runtime,
+            options=self._options.for_workers(),
             measurements=names,
             run_trial=None,
-            mirror=options.mirror,
-            data=options.data,
         )
         memory = self._placement.anywhere([config])
         how = {"name": trial.name, **({"memory": memory} if memory else {})}
@@ -212,10 +218,10 @@ class _Tasks:
 
 def _measure_one(config_json: str, job: Job, measure: MeasureKept | None) -> _Answer:
     """What runs in a worker process. Whatever is raised is this trial's alone; it is answered, not swallowed."""
-    os.environ["OMP_NUM_THREADS"] = str(job.runtime.threads)
+    os.environ["OMP_NUM_THREADS"] = str(job.options.runtime.threads)
     config = read_config(json.loads(config_json))
     try:
-        runtime = on_this_machine(job.runtime, job.data)
+        runtime = on_this_machine(job.options.runtime, job.options.data)
         with job.working(config.trial_id, owned=False) as directory:
             return _attempt(config, directory, runtime, job, measure)
     except UserError as error:

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from math import ceil
 
 from orchestrator.cluster.resources import fit_on
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.estimates import estimate
-from orchestrator.schedule.schedule_options import ScheduleOptions
 from orchestrator.store.records import PlannedTrial
 from trainables.config.kinds import AnyConfig, read_config
+from trainables.corpora import CorpusIdentity
 
 STEP_BYTES = 250_000_000
 """Requests are rounded up to multiples of this: Ray hands a process on only to a pack that asks for just as much."""
@@ -29,9 +30,11 @@ class Place:
 class Placement:
     """The machines that there are at a time, by Ray's ids."""
 
-    def __init__(self, options: ScheduleOptions, machines: Mapping[str, Mapping[str, float]]) -> None:
-        """`machines` has Ray's resources of each."""
-        self._options = options
+    def __init__(
+        self, options: RunOptions, corpus: CorpusIdentity | None, machines: Mapping[str, Mapping[str, float]]
+    ) -> None:
+        """`machines` has Ray's resources of each; what memory trials need is known with the `corpus` they read."""
+        self._options, self._corpus = options, corpus
         self._unfit: set[str] = set()
         self.update(machines)
 
@@ -65,10 +68,9 @@ class Placement:
 
     def _estimate(self, configs: Sequence[AnyConfig]) -> int:
         """Bytes of memory; 0 where that is unknown."""
-        if self._options.corpus is None:
+        if self._corpus is None:
             return 0
-        corpus = self._options.corpus
-        largest = max((estimate(config, corpus).memory_gb for config in configs), default=0.0)
+        largest = max((estimate(config, self._corpus).memory_gb for config in configs), default=0.0)
         return ceil(largest * 1e9 / STEP_BYTES) * STEP_BYTES
 
     def _memory_bytes(self) -> list[int]:

@@ -11,13 +11,14 @@ from datetime import datetime
 from orchestrator.cluster.interrupt import Interrupt
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.other_drivers import POLL_S
-from orchestrator.schedule.schedule_options import ScheduleOptions
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial, Requests, StudyKey
 from orchestrator.watch.listener import Listener
 from trainables.config import TrialConfig
 from trainables.config.kinds import output_layer_of, read_config
 from trainables.config.output_layer import CustomConfig
+from trainables.corpora import CorpusIdentity
+from trainables.runtime import Runtime
 
 Pool = tuple[int | None, Collection[str]]
 """How many packs fit on the machines at hand, None where none does, and their addresses."""
@@ -55,12 +56,13 @@ class Steering:
         run_id: int,
         followed: Followed | None,
         pool: Callable[[], Pool],
-        options: ScheduleOptions,
+        corpus: CorpusIdentity | None,
+        runtime: Runtime,
     ) -> None:
         """`pool` says how many packs fit at a time, and on which machines."""
         self._dispatcher, self._interrupt, self._listener = dispatcher, interrupt, listener
         self._store, self._run_id, self._followed = store, run_id, followed
-        self._pool, self._options = pool, options
+        self._pool, self._corpus, self._runtime = pool, corpus, runtime
         self._waits = False
         self._planned_at: datetime | None = None
         self._next_s = 0.0
@@ -100,9 +102,9 @@ class Steering:
     def _can_run(self, trial: PlannedTrial) -> bool:
         """Whether the trial reads the text that this run has, and its output layer, if it is one of the user's own, is
         among those that came with it."""
-        config, corpus = read_config(trial.config), self._options.corpus
+        config, corpus = read_config(trial.config), self._corpus
         if isinstance(config, TrialConfig) and corpus is not None and config.corpus.sha256 != corpus.sha256:
             return False
         layer = output_layer_of(config)
-        digests = {hashlib.sha256(file.text.encode()).hexdigest() for file in self._options.runtime.layer_files}
+        digests = {hashlib.sha256(file.text.encode()).hexdigest() for file in self._runtime.layer_files}
         return not isinstance(layer, CustomConfig) or layer.sha256 in digests

@@ -9,15 +9,16 @@ from orchestrator.cluster.connection import check_cluster, connected
 from orchestrator.cluster.interrupt import Interrupt
 from orchestrator.cluster.machines import Checked, address_of, check_machines, marked, nodes, resources
 from orchestrator.cluster.resources import check_options
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.dispatcher import Dispatcher, Source
 from orchestrator.schedule.placement import Placement, configs_of
-from orchestrator.schedule.schedule_options import RunSummary, ScheduleOptions
 from orchestrator.schedule.steering import Followed, Pool, Steering
+from orchestrator.schedule.study_work import RunSummary, StudyWork
 from orchestrator.schedule.tune import fit
 from orchestrator.schedule.tune_link import Bridge, Watch
 from orchestrator.store.interface import Store
 from orchestrator.store.lease import LeaseKeeper, give_back_of_dead
-from orchestrator.store.records import PlannedTrial
+from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.watch.listener import Listener, Several
 from orchestrator.watch.ray_metrics import SweepMetrics
 from orchestrator.worker.pack_run import Job, RunTrial
@@ -29,7 +30,8 @@ def run_trials(
     store: Store,
     run_id: int,
     owner: str,
-    options: ScheduleOptions,
+    options: RunOptions,
+    work: StudyWork,
     listener: Listener,
     run_trial: RunTrial | None = None,
     source: Source | None = None,
@@ -55,15 +57,23 @@ def run_trials(
         LeaseKeeper(store, owner) as keeper,
         marked(options) as marker,
     ):
-        checked = check_machines(options, marker, configs_of(trials), lambda: interrupt.requested)
-        placement = Placement(options, checked.resources)
-        told, watch = _with_metrics(listener, options, store)
+        checked = check_machines(
+            options,
+            marker,
+            configs_of(trials),
+            lambda: interrupt.requested,
+            corpus=work.corpus,
+            measurements=work.measurements,
+        )
+        placement = Placement(options, work.corpus, checked.resources)
+        told, watch = _with_metrics(listener, work.study, store)
         dispatcher = Dispatcher(
             trials,
             store=store,
             run_id=run_id,
             owner=owner,
             options=options,
+            seconds_per_trial=work.seconds_per_trial,
             listener=told,
             slots=checked.slots,
             source=source,
@@ -76,19 +86,20 @@ def run_trials(
             run_id=run_id,
             followed=followed,
             pool=lambda: _pool(placement),
-            options=options,
+            corpus=work.corpus,
+            runtime=options.runtime,
         )
         bridge = Bridge(dispatcher, interrupt, keeper, steering, placement, watch)
         with closing(dispatcher):
-            fit(bridge, options, _job(options, run_trial, checked))
+            fit(bridge, options, _job(options, work, run_trial, checked))
     return RunSummary(interrupted=interrupt.requested)
 
 
-def _with_metrics(listener: Listener, options: ScheduleOptions, store: Store) -> tuple[Listener, Watch | None]:
+def _with_metrics(listener: Listener, study: StudyKey | None, store: Store) -> tuple[Listener, Watch | None]:
     """Who hears of the trials, and who is told at every step of the packs; Ray's metrics name the study."""
-    if options.study is None:
+    if study is None:
         return listener, None
-    metrics = SweepMetrics(options.study, store)
+    metrics = SweepMetrics(study, store)
     return Several(listener, metrics), metrics.refresh
 
 
@@ -98,15 +109,12 @@ def _pool(placement: Placement) -> Pool:
     return placement.slots, set(map(address_of, machines))
 
 
-def _job(options: ScheduleOptions, run_trial: RunTrial | None, checked: Checked) -> Job:
+def _job(options: RunOptions, work: StudyWork, run_trial: RunTrial | None, checked: Checked) -> Job:
     return Job(
-        title="trials" if options.study is None else options.study.variant,
-        storage=options.storage,
-        runtime=options.runtime,
-        measurements=options.measurements,
+        title="trials" if work.study is None else work.study.variant,
+        options=options.for_workers(),
+        measurements=work.measurements,
         run_trial=run_trial,
-        mirror=options.mirror,
-        data=options.data,
         question=None if options.address is None else checked.question,
         asked=frozenset(checked.resources),
     )

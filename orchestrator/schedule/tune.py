@@ -24,7 +24,8 @@ from typing_extensions import override
 
 from orchestrator.cluster.connection import scratch_folder
 from orchestrator.cluster.resources import per_pack
-from orchestrator.schedule.schedule_options import LOW_MEMORY, MACHINE_LEFT, PROCESS_DIED, ScheduleOptions
+from orchestrator.cluster.run_options import RunOptions
+from orchestrator.schedule.study_work import LOW_MEMORY, MACHINE_LEFT, PROCESS_DIED
 from orchestrator.schedule.tune_link import Bridge, Parcel
 from orchestrator.worker.messages import EVENTS
 from orchestrator.worker.pack_run import Job, UnfitMachineError, make_trainable
@@ -39,7 +40,7 @@ KEPT_OF_RESULTS = {"training_iteration", "done", "trial_id", "node_ip", "pid"}
 """What Tune needs of a report. It keeps the last one of every pack for ever, and statistics of every number in it."""
 
 
-def fit(bridge: Bridge, options: ScheduleOptions, job: Job) -> None:
+def fit(bridge: Bridge, options: RunOptions, job: Job) -> None:
     """Let Tune run until the bridge has nothing more; raises what the bridge met."""
     bundle = {name.upper(): amount for name, amount in per_pack(options).items()}
 

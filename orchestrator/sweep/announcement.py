@@ -5,14 +5,11 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.paper_scale import is_paper_scale, scale_summary
 from orchestrator.plan.study_plan import Plan
 from orchestrator.plan.tuning.outlook import outlook
-from orchestrator.storage.data_folder import DataFolder
-from orchestrator.storage.mirror import Mirror
 from orchestrator.store.masking import masked
 from orchestrator.store.records import COMPLETE, StudyKey, TrialState
 from orchestrator.words import counted, duration, on_corpus
@@ -24,34 +21,12 @@ START_S = 10.0
 """Ray's start and its workers' imports."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RunOptions:
-    """Where results go and what may be used to get them."""
-
-    storage: Path
-    """Absolute; with a `mirror`, this machine's copy."""
-    store_url: str
-    mirror: Mirror | None = None
-    """The object store that --storage names."""
-    data: DataFolder | None = None
-    """The object store that --data-dir names."""
-    address: str | None = None
-    gpus_per_trial: float = 0.0
-    cores_per_trial: int = 1
-    max_concurrent: int | None = None
-    deterministic: bool = False
-    log_to: tuple[str, ...] = ()
-    """See `orchestrator.watch.log_targets`."""
-    typed: tuple[str, ...] = ()
-    """The command line behind `sweep.py` and `run` or `retry`."""
-
-    @property
-    def concurrent(self) -> int:
-        """How many trials run at a time, as far as that is known before Ray has started."""
-        if self.gpus_per_trial:
-            return self.max_concurrent or 1
-        fitting = max(1, len(os.sched_getaffinity(0)) // self.cores_per_trial)
-        return min(self.max_concurrent or fitting, fitting)
+def concurrent_trials(options: RunOptions) -> int:
+    """How many trials run at a time, as far as that is known before Ray has started."""
+    if options.gpus_per_trial:
+        return options.max_concurrent or 1
+    fitting = max(1, len(os.sched_getaffinity(0)) // options.runtime.threads)
+    return min(options.max_concurrent or fitting, fitting)
 
 
 def opening(
@@ -80,9 +55,9 @@ def opening(
         f"{counted(plan.total, 'trial')}: {missing} to run, {done} already done{later}{troubled}.",
     ]
     if missing:
-        unit = "GPU" if options.gpus_per_trial else "core"
-        units = f"{options.concurrent} {unit}{'s' * (options.concurrent > 1)}"
-        whole = duration(START_S + missing * seconds_each[0] / options.concurrent)
+        unit, concurrent = "GPU" if options.gpus_per_trial else "core", concurrent_trials(options)
+        units = f"{concurrent} {unit}{'s' * (concurrent > 1)}"
+        whole = duration(START_S + missing * seconds_each[0] / concurrent)
         lines.append(
             f"Estimated time: about {whole} on {units} ({duration(seconds_each[0])} a trial and {unit}, "
             f"{seconds_each[1]}; {START_S:.0f} s to start)."

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.study_plan import Plan
 from orchestrator.schedule.recording import record_later, recover
-from orchestrator.schedule.schedule_options import LaterSummary, ScheduleOptions
+from orchestrator.schedule.study_work import LaterSummary, StudyWork
 from orchestrator.storage.mirror import Mirror
 from orchestrator.store.records import PlannedTrial, TrialRow
 from orchestrator.watch.terminal import watching
@@ -52,7 +53,9 @@ def recover_all(
     return results + later
 
 
-def measure_later(plan: Plan, schedule: ScheduleOptions, store: Store, run_id: int, console: Console) -> LaterSummary:
+def measure_later(
+    plan: Plan, options: RunOptions, work: StudyWork, store: Store, run_id: int, console: Console
+) -> LaterSummary:
     """Take the measurements that done trials of the plan lack by now, from the weights that they kept."""
     lacking = store.lacking(plan.key, plan.measurements)
     if not lacking:
@@ -62,7 +65,7 @@ def measure_later(plan: Plan, schedule: ScheduleOptions, store: Store, run_id: i
 
     trials = [row.planned() for row in store.trials(plan.key)]
     with watching(console, len(lacking), doing="measuring") as listener:
-        return run_later(lacking, trials, store=store, run_id=run_id, options=schedule, listener=listener)
+        return run_later(lacking, trials, store=store, run_id=run_id, options=options, work=work, listener=listener)
 
 
 def print_not_measured(trials: Sequence[TrialRow], summary: LaterSummary, console: Console) -> int:

@@ -8,20 +8,18 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.pace import configs_left, measured_pace
 from orchestrator.plan.study_plan import Plan
-from orchestrator.schedule.schedule_options import LaterSummary, ScheduleOptions
 from orchestrator.schedule.steering import Followed
+from orchestrator.schedule.study_work import LaterSummary, StudyWork
 from orchestrator.store.lease import this_owner
 from orchestrator.store.records import OPEN, PlannedTrial, RunRecord, TrialState
-from orchestrator.sweep.announcement import RunOptions, opening
+from orchestrator.sweep.announcement import opening
 from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.measuring import measure_later, recover_all
 from orchestrator.watch.listener import Listener, Several
 from orchestrator.watch.terminal import watching
-from trainables.config.kinds import output_layer_of
-from trainables.config.output_layer import layer_files
-from trainables.runtime import Runtime
 from trainables.trial_folder.environment import code_version, describe, package_versions
 
 if TYPE_CHECKING:
@@ -94,12 +92,17 @@ class Missing:
             work = work.without(ensure_texts(self._plan, self._console))
             if self._options.data is not None:
                 self._options.data.push()
-            schedule = _schedule_options(self._plan, self._options, seconds_each[0])
-            if work.count and self._run_trials(work, schedule, run_id):
+            study_work = StudyWork(
+                measurements=self._plan.measurements,
+                seconds_per_trial=seconds_each[0],
+                study=self._plan.key,
+                corpus=self._plan.corpus,
+            )
+            if work.count and self._run_trials(work, study_work, run_id):
                 return LaterSummary(interrupted=True)
             if self._again:
                 return LaterSummary()
-            return measure_later(self._plan, schedule, self._store, run_id, self._console)
+            return measure_later(self._plan, self._options, study_work, self._store, run_id, self._console)
         finally:
             self._store.end_run(run_id)
 
@@ -129,7 +132,7 @@ class Missing:
             mirror=self._options.mirror,
         )
 
-    def _run_trials(self, work: _Work, schedule: ScheduleOptions, run_id: int) -> bool:
+    def _run_trials(self, work: _Work, study_work: StudyWork, run_id: int) -> bool:
         """Run the trials; returns whether that was interrupted."""
         # Ray takes seconds to import; without trials to run nothing needs it.
         from orchestrator.schedule.trials_run import run_trials
@@ -140,7 +143,8 @@ class Missing:
                 store=self._store,
                 run_id=run_id,
                 owner=this_owner(),
-                options=schedule,
+                options=self._options,
+                work=study_work,
                 listener=Several(listener, self._logs),
                 source=self._tuner,
                 followed=Followed(key=self._plan.key, known=self._known_ids()),
@@ -159,31 +163,6 @@ class Missing:
         left = configs_left(self._plan, self._store)
         wanted = [left[trial.trial_id] for trial in work.trials if trial.trial_id in left] or list(left.values())
         return sum(map(pace.seconds, wanted)) / max(1, len(wanted)), pace.basis
-
-
-def _schedule_options(plan: Plan, options: RunOptions, seconds_per_trial: float) -> ScheduleOptions:
-    return ScheduleOptions(
-        storage=options.storage,
-        runtime=Runtime(
-            data_dir=plan.data_dir,
-            device="cuda" if options.gpus_per_trial > 0 else "cpu",
-            threads=options.cores_per_trial,
-            deterministic=options.deterministic,
-            layer_files=layer_files(filter(None, (output_layer_of(trial.config) for trial in plan.trials))),
-            benchmarks_dir=plan.benchmarks_dir,
-            contexts=plan.own.contexts,
-            benchmarks=plan.own.benchmarks,
-        ),
-        measurements=plan.measurements,
-        seconds_per_trial=seconds_per_trial,
-        study=plan.key,
-        corpus=plan.corpus,
-        address=options.address,
-        gpus_per_trial=options.gpus_per_trial,
-        max_concurrent=options.max_concurrent,
-        mirror=options.mirror,
-        data=options.data,
-    )
 
 
 def _run_record(plan: Plan, options: RunOptions) -> RunRecord:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.study_plan import Plan
 from orchestrator.store.records import COMPLETE, LOST, PlannedTrial, StudyKey
-from orchestrator.sweep.announcement import RunOptions, interrupted, paper_command, retry_command, run_command
+from orchestrator.sweep.announcement import interrupted, paper_command, retry_command, run_command
 from orchestrator.sweep.measuring import print_not_measured
 from orchestrator.sweep.remaining_work import Missing
 from orchestrator.watch.trial_logs import TrialLogs

@@ -18,8 +18,9 @@ from ray._raylet import setproctitle  # type: ignore[attr-defined]  # Ray's exte
 
 from orchestrator.cluster.faults import faults
 from orchestrator.cluster.preflight import Findings, Question, look
-from orchestrator.storage.data_folder import DataFolder, on_this_machine
-from orchestrator.storage.mirror import Mirror, TakenOverError
+from orchestrator.cluster.run_options import RunOptions
+from orchestrator.storage.data_folder import on_this_machine
+from orchestrator.storage.mirror import TakenOverError
 from orchestrator.worker.assignment import Assignment
 from orchestrator.worker.messages import DISK_TROUBLES, EVENTS, TrialEvent
 from trainables.config.kinds import AnyConfig
@@ -55,25 +56,22 @@ class Job:
 
     title: str
     """What the dashboard calls the workers."""
-    storage: Path
-    runtime: Runtime
+    options: RunOptions
     measurements: tuple[str, ...]
     run_trial: RunTrial | None
     """None: `trainables.trial.trial_run.run_trial`, imported in the worker so that the driver needs no torch."""
-    mirror: Mirror | None = None
-    """In place of `storage`, an object store."""
-    data: DataFolder | None = None
-    """Behind the runtime's data folder, an object store."""
 
     def working(self, trial_id: str, *, owned: bool = True) -> AbstractContextManager[Path]:
         """The folder that a trial runs in; see `Mirror.working`."""
-        if self.mirror is not None:
-            return self.mirror.working(trial_id, owned=owned)
-        return nullcontext(trial_directory(self.storage, trial_id))
+        mirror = self.options.mirror
+        if mirror is not None:
+            return mirror.working(trial_id, owned=owned)
+        return nullcontext(trial_directory(self.options.storage, trial_id))
 
     def said(self, text: str, directory: Path, trial_id: str) -> str:
         """What a trial says of its folder, with the name by which the user knows that."""
-        return text if self.mirror is None else text.replace(str(directory), self.mirror.address(trial_id))
+        mirror = self.options.mirror
+        return text if mirror is None else text.replace(str(directory), mirror.address(trial_id))
 
     question: Question | None = None
     """What the machines of a cluster were asked before any trial started; None where no machine can join."""
@@ -138,9 +136,9 @@ def run_pack(
     by its own function.
     Raises BrokenProcessError, with the rest of the pack not started, where no trial could run any more.
     """
-    os.environ["OMP_NUM_THREADS"] = str(job.runtime.threads)
+    os.environ["OMP_NUM_THREADS"] = str(job.options.runtime.threads)
     if "torch" in sys.modules:
-        sys.modules["torch"].set_num_threads(job.runtime.threads)
+        sys.modules["torch"].set_num_threads(job.options.runtime.threads)
     run_trial = job.run_trial or _default_run_trial()
     outbox = _Outbox(send, running)
     was_long = True
@@ -180,7 +178,8 @@ def _run_one(
     where another worker has taken the trial over: none of them is a trial's failure.
     """
     try:
-        job = replace(job, runtime=on_this_machine(job.runtime, job.data))
+        runtime = on_this_machine(job.options.runtime, job.options.data)
+        job = replace(job, options=replace(job.options, runtime=runtime))
         with job.working(config.trial_id) as directory:
             return _attempt(run_trial, config, directory, job, outbox, stop_above)
     except TakenOverError as error:
@@ -204,7 +203,7 @@ def _attempt(
         return run_trial(
             config,
             directory=directory,
-            runtime=job.runtime,
+            runtime=job.options.runtime,
             measurements=job.measurements,
             on_epoch=lambda metrics: outbox.add(TrialEvent(trial_id=config.trial_id, epoch=metrics)),
             stop_above=stop_above,
@@ -216,9 +215,9 @@ def _attempt(
     except OSError as error:
         if error.errno in DISK_TROUBLES:
             raise _DiskError(DISK_TROUBLES[error.errno]) from error
-        cause = cause_of(error, directory, job.runtime.layer_files)
+        cause = cause_of(error, directory, job.options.runtime.layer_files)
     except (Exception, SystemExit) as error:  # any trouble is this trial's alone; it is reported, not swallowed
-        cause = cause_of(error, directory, job.runtime.layer_files)
+        cause = cause_of(error, directory, job.options.runtime.layer_files)
     return TrialOutcome(trial_id=config.trial_id, state="failed", cause=cause)
 
 

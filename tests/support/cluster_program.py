@@ -10,15 +10,15 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.steering import Followed
+from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, RunRecord, StudyKey
 from orchestrator.watch.listener import Silent
 from tests.support.scripted_trials import planned, run_scripted
-from trainables.runtime import Runtime
 
 KEY = StudyKey(study="scripted", scale="smoke", corpus="none")
 
@@ -51,9 +51,8 @@ def main(storage: Path, store_url: str, address: str, seeds: Sequence[int]) -> N
             store=store,
             run_id=run,
             owner=this_owner(),
-            options=ScheduleOptions(
-                storage=storage, runtime=Runtime(), measurements=(), seconds_per_trial=60, address=address
-            ),
+            options=RunOptions(storage=storage, address=address),
+            work=StudyWork(seconds_per_trial=60),
             listener=listener,
             run_trial=run_scripted,
             followed=Followed(key=KEY, known=frozenset(trial.trial_id for trial in plan)),

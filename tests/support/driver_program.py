@@ -9,15 +9,15 @@ import json
 import sys
 from pathlib import Path
 
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.recording import recover
-from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, RunRecord, StudyKey
 from orchestrator.watch.listener import Silent
 from tests.support.scripted_trials import SLOW, planned, run_scripted
-from trainables.runtime import Runtime
 
 KEY = StudyKey(study="killed", scale="smoke", corpus="none")
 
@@ -35,9 +35,8 @@ def main(folder: Path, trials: int) -> None:
             store=store,
             run_id=run,
             owner=this_owner(),
-            options=ScheduleOptions(
-                storage=folder, runtime=Runtime(), measurements=(), seconds_per_trial=1.2, max_attempts=2
-            ),
+            options=RunOptions(storage=folder, max_attempts=2),
+            work=StudyWork(seconds_per_trial=1.2),
             listener=Silent(),
             run_trial=run_scripted,
         )

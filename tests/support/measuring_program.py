@@ -9,14 +9,14 @@ import json
 import sys
 from pathlib import Path
 
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.measure_tasks import run_later
 from orchestrator.schedule.recording import record_later
-from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.schedule.study_work import StudyWork
 from orchestrator.store.opening import open_store
 from orchestrator.watch.listener import Silent
 from tests.support.scripted_measurements import KEY, NAMES, measure_scripted, store_done
 from tests.support.scripted_trials import SLOW, planned
-from trainables.runtime import Runtime
 
 
 def main(folder: Path, trials: int) -> None:
@@ -33,7 +33,8 @@ def main(folder: Path, trials: int) -> None:
             plan,
             store=store,
             run_id=run_id,
-            options=ScheduleOptions(storage=folder, runtime=Runtime(), measurements=NAMES, seconds_per_trial=1.0),
+            options=RunOptions(storage=folder),
+            work=StudyWork(measurements=NAMES, seconds_per_trial=1.0),
             listener=Silent(),
             measure=measure_scripted,
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.bucket import Bucket
 from orchestrator.storage.mirror import Mirror
 from orchestrator.worker.assignment import Assignment
@@ -45,10 +46,8 @@ def show(text: str) -> None:
 if __name__ == "__main__":
     job = Job(
         title="one trial",
-        storage=Path("/nonexistent"),
-        runtime=RUNTIME,
+        options=RunOptions(storage=Path("/nonexistent"), runtime=RUNTIME, mirror=Mirror(Bucket(sys.argv[1]))),
         measurements=MEASUREMENTS,
         run_trial=None,
-        mirror=Mirror(Bucket(sys.argv[1])),
     )
     run_pack(Assignment(configs=(config(),), names=("the trial",)), job, show)

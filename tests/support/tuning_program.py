@@ -8,16 +8,16 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.tuning.tuner import Tuner
 from orchestrator.schedule.recording import recover
-from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, RunRecord
 from orchestrator.watch.listener import Silent
 from tests.support.scripted_tuning import KEY, known, plan, run_scripted_tuning
-from trainables.runtime import Runtime
 
 
 def main(folder: Path, workers: int) -> None:
@@ -34,9 +34,8 @@ def main(folder: Path, workers: int) -> None:
             store=store,
             run_id=run,
             owner=this_owner(),
-            options=ScheduleOptions(
-                storage=folder, runtime=Runtime(), measurements=(), seconds_per_trial=0.2, max_concurrent=workers
-            ),
+            options=RunOptions(storage=folder, max_concurrent=workers),
+            work=StudyWork(seconds_per_trial=0.2),
             listener=Silent(),
             run_trial=run_scripted_tuning,
             source=tuner,

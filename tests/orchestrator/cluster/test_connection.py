@@ -15,7 +15,8 @@ import torch
 
 from orchestrator.cluster.connection import LONGEST_BASE, SETTINGS, connected, scratch_folder
 from orchestrator.cluster.machines import check_cuda
-from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.cluster.run_options import RunOptions
+from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
@@ -23,13 +24,10 @@ from orchestrator.store.records import RunRecord, StudyKey
 from orchestrator.watch.listener import Silent
 from tests.support.scripted_trials import SOUND, log_lines, planned, run_scripted
 from trainables.errors import UserError
-from trainables.runtime import Runtime
 
 
-def options(storage: Path, gpus_per_trial: float = 0.0) -> ScheduleOptions:
-    return ScheduleOptions(
-        storage=storage, runtime=Runtime(), measurements=(), seconds_per_trial=0.3, gpus_per_trial=gpus_per_trial
-    )
+def options(storage: Path, gpus_per_trial: float = 0.0) -> RunOptions:
+    return RunOptions(storage=storage, gpus_per_trial=gpus_per_trial)
 
 
 @pytest.fixture
@@ -99,6 +97,7 @@ def test_a_torch_that_cannot_use_gpus_is_told_before_any_trial_starts(tmp_path: 
                 run_id=store.begin_run(run),
                 owner=this_owner(),
                 options=options(tmp_path, gpus_per_trial=0.5),
+                work=StudyWork(seconds_per_trial=0.3),
                 listener=Silent(),
                 run_trial=run_scripted,
             )

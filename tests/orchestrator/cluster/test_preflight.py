@@ -9,9 +9,9 @@ import pytest
 
 from orchestrator.cluster.faults import faults
 from orchestrator.cluster.preflight import Findings, Question, look, question, versions
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.estimates import estimate
 from orchestrator.schedule.placement import STEP_BYTES, Placement
-from orchestrator.schedule.schedule_options import ScheduleOptions
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.scales import SCALES, apply_scale
 from tests.support.small_disk import change, small_disk
@@ -93,10 +93,10 @@ def test_each_fault_is_one_sentence_with_the_machine_and_the_cure(machine: Findi
 
 
 def test_what_no_machine_can_take_any_more_is_known_and_asks_for_less_next_time(tmp_path: Path) -> None:
-    options = ScheduleOptions(storage=tmp_path, runtime=Runtime(), measurements=(), seconds_per_trial=1, corpus=PTB)
+    options = RunOptions(storage=tmp_path)
     large, small = {"CPU": 8.0, "memory": 1e12}, {"CPU": 8.0, "memory": 1e6}
     without_cores = {"CPU": 0.0, "memory": 1e13}
-    placement = Placement(options, {"a": large, "b": small, "head": without_cores})
+    placement = Placement(options, PTB, {"a": large, "b": small, "head": without_cores})
     assert (placement.slots, placement.place([MOS]).memory_bytes > 10**6) == (16, True)
     place = placement.place([MOS])
     assert placement.has(place)
@@ -116,10 +116,8 @@ def test_what_no_machine_can_take_any_more_is_known_and_asks_for_less_next_time(
 
 
 def test_this_machine_looks_at_itself(tmp_path: Path) -> None:
-    options = ScheduleOptions(
-        storage=tmp_path, runtime=Runtime(data_dir=tmp_path), measurements=(), seconds_per_trial=1, corpus=PTB
-    )
-    asked = question(options, "marker", [])
+    options = RunOptions(storage=tmp_path, runtime=Runtime(data_dir=tmp_path))
+    asked = question(options, "marker", [], corpus=PTB)
     assert (asked.corpus, asked.gpus, asked.benchmarks) == ("ptb", False, False)
     asked = asked.model_copy(update={"corpus": "no-such"})
     found = Findings.model_validate_json(look(asked.model_dump_json()))
@@ -134,7 +132,7 @@ def test_this_machine_looks_at_itself(tmp_path: Path) -> None:
 
 
 def test_a_storage_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
-    options = ScheduleOptions(storage=tmp_path / "disk", runtime=Runtime(), measurements=(), seconds_per_trial=1)
+    options = RunOptions(storage=tmp_path / "disk")
     with small_disk(tmp_path / "disk", kib=1024) as disk:
         (disk / "marker").touch()
         change(disk, "ro")
@@ -143,14 +141,9 @@ def test_a_storage_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
 
 
 def test_everything_that_trials_read_is_asked_for(tmp_path: Path) -> None:
-    options = ScheduleOptions(
-        storage=tmp_path,
-        runtime=Runtime(benchmarks_dir=tmp_path),
-        measurements=("word_similarity@1",),
-        seconds_per_trial=1,
-    )
+    options = RunOptions(storage=tmp_path, runtime=Runtime(benchmarks_dir=tmp_path))
     (tmp_path / "marker").touch()
-    asked = question(options, "marker", [WordPairsConfig(seed=0, text="ptb")])
+    asked = question(options, "marker", [WordPairsConfig(seed=0, text="ptb")], measurements=("word_similarity@1",))
     assert (asked.corpus, asked.texts, asked.benchmarks) == (None, ("ptb",), True)
     assert question(options, "marker", []).texts == ()
     of_it = asked.model_copy(update={"benchmarks_dir": str(tmp_path / "none" / "such")})
@@ -161,13 +154,11 @@ def test_everything_that_trials_read_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_pack_asks_for_the_memory_of_its_largest_trial_and_never_for_more_than_there_is(tmp_path: Path) -> None:
-    options = ScheduleOptions(
-        storage=tmp_path, runtime=Runtime(), measurements=(), seconds_per_trial=1, corpus=PTB, gpus_per_trial=0.25
-    )
+    options = RunOptions(storage=tmp_path, gpus_per_trial=0.25)
     quick = apply_scale(SCALES["quick"], SOFTMAX)
-    large = Placement(options, {name: {"CPU": 1.0, "GPU": 1.0, "memory": size} for name, size in MEMORY.items()})
+    large = Placement(options, PTB, {name: {"CPU": 1.0, "GPU": 1.0, "memory": size} for name, size in MEMORY.items()})
     quick_bytes, mos_bytes, both = (large.place(configs).memory_bytes for configs in ([quick], [MOS], [quick, MOS]))
     assert STEP_BYTES < quick_bytes < mos_bytes == both
     assert 0 <= mos_bytes - estimate(MOS, PTB).memory_gb * 1e9 < STEP_BYTES
-    little = Placement(options, {"a": {"CPU": 1.0, "GPU": 1.0, "memory": 1e6}})
+    little = Placement(options, PTB, {"a": {"CPU": 1.0, "GPU": 1.0, "memory": 1e6}})
     assert little.place([MOS]).memory_bytes == 10**6

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from orchestrator.cluster.resources import check_options, per_pack, slots_of
-from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.cluster.run_options import RunOptions
 from trainables.errors import UserError
 from trainables.runtime import Runtime
 
@@ -17,9 +17,9 @@ SMALL = {"CPU": 2.0}
 GPU_HOST = {"CPU": 16.0, "GPU": 2.0}
 
 
-def options(threads: int = 1, **changes: Any) -> ScheduleOptions:
+def options(threads: int = 1, **changes: Any) -> RunOptions:
     runtime = Runtime(threads=threads)
-    return ScheduleOptions(storage=Path(), runtime=runtime, measurements=(), seconds_per_trial=1.0, **changes)
+    return RunOptions(storage=Path(), runtime=runtime, **changes)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def options(threads: int = 1, **changes: Any) -> ScheduleOptions:
         ([GPU_HOST], options(threads=10, gpus_per_trial=1), 1),
     ],
 )
-def test_slots(nodes: list[dict[str, float]], asked: ScheduleOptions, slots: int) -> None:
+def test_slots(nodes: list[dict[str, float]], asked: RunOptions, slots: int) -> None:
     assert slots_of(nodes, asked) == slots
 
 
@@ -49,7 +49,7 @@ def test_slots(nodes: list[dict[str, float]], asked: ScheduleOptions, slots: int
     ],
 )
 def test_what_does_not_fit_is_told_with_both_numbers(
-    nodes: list[dict[str, float]], asked: ScheduleOptions, message: str
+    nodes: list[dict[str, float]], asked: RunOptions, message: str
 ) -> None:
     with pytest.raises(UserError, match=message):
         slots_of(nodes, asked)

@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule import other_drivers as foreign
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.packs import Pack
-from orchestrator.schedule.schedule_options import MACHINE_LEFT, ScheduleOptions
+from orchestrator.schedule.study_work import MACHINE_LEFT
 from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
@@ -21,7 +22,7 @@ from orchestrator.watch.listener import Listener, Silent
 from orchestrator.worker.messages import DISK_TROUBLES, TrialEvent
 from tests.support.scripted_trials import planned
 from trainables.errors import UserError
-from trainables.runtime import Runtime, trial_directory
+from trainables.runtime import trial_directory
 from trainables.trial_folder.outcome import TrialOutcome
 
 PLAN = planned(range(6))
@@ -63,10 +64,17 @@ def dispatcher(
     store: Store, storage: Path, plan: list[PlannedTrial] = PLAN, listener: Listener | None = None, **changes: Any
 ) -> Dispatcher:
     """With packs of three trials on two slots."""
-    options = ScheduleOptions(storage=storage, runtime=Runtime(), measurements=(), seconds_per_trial=1 / 3, **changes)
+    options = RunOptions(storage=storage, **changes)
     run = store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
     return Dispatcher(
-        plan, store=store, run_id=run, owner="me", options=options, listener=listener or Silent(), slots=2
+        plan,
+        store=store,
+        run_id=run,
+        owner="me",
+        options=options,
+        seconds_per_trial=1 / 3,
+        listener=listener or Silent(),
+        slots=2,
     )
 
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orchestrator.cluster.connection import connected
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.measure_tasks import run_later
-from orchestrator.schedule.schedule_options import LaterSummary, ScheduleOptions
+from orchestrator.schedule.study_work import LaterSummary, StudyWork
 from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
 from orchestrator.watch.listener import Silent
@@ -27,7 +27,7 @@ from tests.support.scripted_trials import (
     planned,
 )
 from trainables.errors import UserError
-from trainables.runtime import Runtime, trial_directory
+from trainables.runtime import trial_directory
 from trainables.trial_folder.outcome import TrialOutcome
 
 
@@ -50,9 +50,11 @@ class Heard(Silent):
         self.notes.append(text)
 
 
-def options(storage: Path, **changes: Any) -> ScheduleOptions:
-    plain = ScheduleOptions(storage=storage, runtime=Runtime(), measurements=NAMES, seconds_per_trial=0.3)
-    return replace(plain, **changes)
+WORK = StudyWork(study=KEY, measurements=NAMES, seconds_per_trial=0.3)
+
+
+def options(storage: Path, **changes: Any) -> RunOptions:
+    return RunOptions(storage=storage, **changes)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -80,6 +82,7 @@ def measured(
         store=store,
         run_id=run_id,
         options=options(folder, **changes),
+        work=WORK,
         listener=heard or Silent(),
         measure=measure_scripted,
     )
@@ -145,7 +148,7 @@ def test_a_request_to_stop_the_study_ends_its_measurements(store: Store, tmp_pat
                 store.ask_to_stop(KEY)
 
     heard, count = AsksAtTheFirst(), 20
-    summary, metrics = measured(store, tmp_path, list(range(SLOW, SLOW + count)), heard, study=KEY, max_concurrent=1)
+    summary, metrics = measured(store, tmp_path, list(range(SLOW, SLOW + count)), heard, max_concurrent=1)
     assert summary.interrupted
     assert heard.notes == ["Stopping, as `sweep.py stop` asked."]
     measured_in_full = [seed for seed, found in metrics.items() if found.keys() == {"first", "second"}]
@@ -180,6 +183,7 @@ def test_two_drivers_on_the_same_trials_take_each_measurement_once(store: Store,
             store=store,
             run_id=run_id,
             options=options(tmp_path),
+            work=WORK,
             listener=Silent(),
             measure=measure_scripted,
         )

@@ -16,8 +16,9 @@ import ray
 from ray.cluster_utils import Cluster
 
 from orchestrator.cluster.connection import SETTINGS
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.estimates import estimate
-from orchestrator.schedule.schedule_options import ScheduleOptions
+from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
@@ -27,7 +28,6 @@ from tests.support.scripted_trials import LONG, log_lines, run_where
 from trainables.config import CorpusConfig, MosConfig, SoftmaxConfig, TrialConfig
 from trainables.config.output_layer import OutputLayerConfig
 from trainables.corpora import CorpusIdentity
-from trainables.runtime import Runtime
 
 CORPUS = CorpusIdentity(
     name="none", sha256="0" * 64, train_tokens=10**6, valid_tokens=10**5, test_tokens=10**5, vocabulary_size=10_000
@@ -56,9 +56,7 @@ def cluster(**head: Any) -> Iterator[Any]:
 def run(plan: Sequence[TrialConfig], folder: Path, **changes: Any) -> tuple[list[tuple[str, str]], list[str]]:
     """Run the trials to their ends; the output layer and machine of each start, and what was said."""
     trials = [PlannedTrial(trial_id=each.trial_id, name="-", config=each.model_dump(mode="json")) for each in plan]
-    options = ScheduleOptions(
-        storage=folder, runtime=Runtime(), measurements=(), seconds_per_trial=60, corpus=CORPUS, **changes
-    )
+    options = RunOptions(storage=folder, **changes)
     heard = Notes()
     with open_store(f"sqlite:///{folder}/results.db") as store:
         store.register(KEY, trials)
@@ -69,6 +67,7 @@ def run(plan: Sequence[TrialConfig], folder: Path, **changes: Any) -> tuple[list
             run_id=store.begin_run(record),
             owner=this_owner(),
             options=options,
+            work=StudyWork(seconds_per_trial=60, corpus=CORPUS),
             listener=heard,
             run_trial=run_where,
         )

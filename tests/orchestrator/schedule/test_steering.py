@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cluster.interrupt import Interrupt
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.other_drivers import POLL_S
 from orchestrator.schedule.packs import Pack
-from orchestrator.schedule.schedule_options import ScheduleOptions
 from orchestrator.schedule.steering import Followed, Steering
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
@@ -19,7 +19,6 @@ from tests.support.notes import Notes
 from tests.support.scripted_trials import planned
 from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
 from trainables.corpora import CorpusIdentity
-from trainables.runtime import Runtime
 
 KEY = StudyKey(study="steered", scale="smoke", corpus="none")
 CORPUS = CorpusIdentity(name="none", sha256="0" * 64, train_tokens=1, valid_tokens=1, test_tokens=1, vocabulary_size=10)
@@ -36,15 +35,15 @@ def test_only_trials_that_came_later_and_that_it_can_run_are_taken_up(
     clock_s = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock_s[0])
     mine, left_to_wait, added = planned([0]), planned([1]), planned([2])
-    options = ScheduleOptions(
-        storage=tmp_path, runtime=Runtime(), measurements=(), seconds_per_trial=60, study=KEY, corpus=CORPUS
-    )
+    options = RunOptions(storage=tmp_path)
     heard, pool = Notes(), [(1, {"10.0.0.1"})]
     with open_store(f"sqlite:///{tmp_path}/results.db") as store, Interrupt() as interrupt:
         store.register(KEY, [*mine, *left_to_wait])
         record = RunRecord(code_version="-", packages={}, host="-", device="-", corpus_sha256="0" * 64)
         run_id = store.begin_run(record)
-        dispatcher = Dispatcher(mine, store=store, run_id=run_id, owner="me", options=options, listener=heard, slots=1)
+        dispatcher = Dispatcher(
+            mine, store=store, run_id=run_id, owner="me", options=options, seconds_per_trial=60, listener=heard, slots=1
+        )
         steering = Steering(
             dispatcher,
             interrupt,
@@ -53,7 +52,8 @@ def test_only_trials_that_came_later_and_that_it_can_run_are_taken_up(
             run_id=run_id,
             followed=Followed(key=KEY, known=frozenset(each.trial_id for each in [*mine, *left_to_wait])),
             pool=lambda: pool[0],
-            options=options,
+            corpus=CORPUS,
+            runtime=options.runtime,
         )
         steering.look()
         assert handed_out(dispatcher) == ["seed=0"]

@@ -8,14 +8,14 @@ import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orchestrator.cluster.connection import connected
-from orchestrator.schedule.schedule_options import RunSummary, ScheduleOptions
+from orchestrator.cluster.run_options import RunOptions
+from orchestrator.schedule.study_work import RunSummary, StudyWork
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.interface import Store
 from orchestrator.store.lease import this_owner
@@ -35,7 +35,6 @@ from tests.support.scripted_trials import (
 )
 from tests.support.small_disk import change, small_disk
 from trainables.errors import UserError
-from trainables.runtime import Runtime
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 KEY = StudyKey(study="mixed", scale="smoke", corpus="none")
@@ -67,10 +66,11 @@ class Heard(Silent):
         self.notes.append(text)
 
 
-def options(storage: Path, **changes: Any) -> ScheduleOptions:
-    return replace(
-        ScheduleOptions(storage=storage, runtime=Runtime(), measurements=(), seconds_per_trial=0.3), **changes
-    )
+WORK = StudyWork(seconds_per_trial=0.3)
+
+
+def options(storage: Path, **changes: Any) -> RunOptions:
+    return RunOptions(storage=storage, **changes)
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +95,7 @@ def run(folder: Path, plan: list[PlannedTrial], store: Store, run_id: int, **cha
         run_id=run_id,
         owner=this_owner(),
         options=options(folder, **changes),
+        work=WORK,
         listener=Silent(),
         run_trial=run_scripted,
     )
@@ -113,6 +114,7 @@ class Swept:
             run_id=run_id,
             owner=this_owner(),
             options=options(folder),
+            work=WORK,
             listener=self.heard,
             run_trial=run_scripted,
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.bucket import Bucket, BucketError, _files
 from orchestrator.storage.data_folder import data_folder, on_this_machine
 from orchestrator.storage.mirror import Mirror, TakenOverError
@@ -179,7 +180,7 @@ def test_an_older_worker_stops_at_its_next_checkpoint_and_its_pack_goes_elsewher
             write_file(directory / f"checkpoint-{number:012d}.safetensors", b"old")
             time.sleep(0.05)
 
-    job = Job(title="trials", storage=tmp_path, runtime=Runtime(), measurements=(), run_trial=cut_off, mirror=mirror)
+    job = Job(title="trials", options=RunOptions(storage=tmp_path, mirror=mirror), measurements=(), run_trial=cut_off)
     pack = Assignment(configs=(TrialConfig.model_validate(trial.config),), names=("it",))
     with pytest.raises(BrokenProcessError, match="another worker has taken over"):
         run_pack(pack, job, list[str]().append)

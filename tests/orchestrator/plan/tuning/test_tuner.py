@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.tuning.plan import TuningPlan
 from orchestrator.plan.tuning.tuner import Tuner
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.packs import Pack
 from orchestrator.schedule.recording import recover
-from orchestrator.schedule.schedule_options import ScheduleOptions
 from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, PlannedTrial, RunRecord, StudyKey, TrialRow
@@ -25,7 +25,7 @@ from orchestrator.worker.messages import TrialEvent
 from search_spaces.tuning import stage_of
 from tests.support.scripted_tuning import KEY, ending, epochs_of, known, losses, plan
 from trainables.config import TrialConfig
-from trainables.runtime import Runtime, trial_directory
+from trainables.runtime import trial_directory
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 RUN = RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64)
@@ -57,19 +57,14 @@ class Played:
         tuner = Tuner(self.tuning, KEY, known(self.tuning), self.store)
         trials = tuner.start()
         states = self.store.states([trial.trial_id for trial in trials])
-        options = ScheduleOptions(
-            storage=self.storage,
-            runtime=Runtime(),
-            measurements=(),
-            seconds_per_trial=1.0,
-            max_concurrent=self.workers,
-        )
+        options = RunOptions(storage=self.storage, max_concurrent=self.workers)
         dispatcher = Dispatcher(
             [trial for trial in trials if states[trial.trial_id] in OPEN],
             store=self.store,
             run_id=self.store.begin_run(RUN),
             owner=f"driver {self.dice.random()}",
             options=options,
+            seconds_per_trial=1.0,
             listener=Silent(),
             slots=self.workers,
             source=tuner,

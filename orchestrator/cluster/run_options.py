@@ -1,0 +1,42 @@
+"""The options of one run, from the command to the workers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from orchestrator.storage.data_folder import DataFolder
+from orchestrator.storage.mirror import Mirror
+from trainables.runtime import Runtime
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Where results go and what may be used to get them. Nothing here changes a result."""
+
+    storage: Path
+    """Root of the trial folders; absolute, and the same folder on every machine of the cluster, or with a `mirror`
+    the driver's copy."""
+    runtime: Runtime = field(default_factory=Runtime)
+    store_url: str = field(default="", repr=False)
+    """Of the results store; empty on workers, which have no use for it."""
+    mirror: Mirror | None = None
+    """The object store that --storage names."""
+    data: DataFolder | None = None
+    """The object store that --data-dir names."""
+    address: str | None = None
+    """Of a running Ray cluster, "host:port" or "auto"; None starts Ray on this machine."""
+    gpus_per_trial: float = 0.0
+    """0, a fraction of one GPU, or 1: a model trains on one GPU."""
+    max_concurrent: int | None = None
+    """At most so many packs at the same time; None: as many as fit."""
+    max_attempts: int = 2
+    """How often a trial may be started before a process death counts as its failure."""
+    log_to: tuple[str, ...] = ()
+    """See `orchestrator.watch.log_targets`."""
+    typed: tuple[str, ...] = field(default=(), repr=False)
+    """The command line behind `sweep.py` and `run` or `retry`; empty on workers."""
+
+    def for_workers(self) -> RunOptions:
+        """The same without what may hold a password."""
+        return replace(self, store_url="", typed=(), log_to=())
