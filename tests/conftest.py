@@ -1,9 +1,12 @@
-"""The order of test files: the longest first, so that no process is left alone with one at the end."""
+"""Fixtures of the whole suite, and its order: the longest files first, so that no process ends alone with one."""
 
 from __future__ import annotations
 
 import pytest
 
+from tests.support.postgres import postgres_server, postgres_store, store_url, url
+
+__all__ = ["postgres_server", "postgres_store", "store_url", "url"]
 LONG = (
     "end_to_end/test_command.py",
     "end_to_end/test_all_studies.py",

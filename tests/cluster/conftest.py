@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.namespaces import Cluster, cluster, program, why_not
+from tests.support.namespaces import Cluster, cluster, why_not
+from tests.support.postgres import server_program
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _possible() -> None:
-    reason = why_not() or (None if program("postgres") and program("initdb") else "no PostgreSQL server is installed")
+    reason = why_not() or (None if server_program("postgres") else "no PostgreSQL server is installed")
     if reason is not None:
         pytest.skip(reason)
 

@@ -72,7 +72,7 @@ def test_a_changed_layer_makes_other_trials(folder: Path) -> None:
     [
         ((), "this process was given none"),
         (("--layers", "nowhere.py"), "cannot be read"),
-        (("--layers", "tests/support/output_layer_formulas.py"), "was given formulas.py"),
+        (("--layers", "tests/support/output_layer_formulas.py"), "was given output_layer_formulas.py"),
     ],
 )
 def test_a_layer_whose_file_is_not_named_is_never_run(folder: Path, arguments: tuple[str, ...], sentence: str) -> None:

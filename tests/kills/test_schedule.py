@@ -45,7 +45,7 @@ import os, signal, sys, threading
 from pathlib import Path
 import ray
 from ray._private.node import Node
-from tests.orchestrator import driver_program
+from tests.support import driver_program
 
 def signalled(function, after_s):
     def call(*arguments, **options):

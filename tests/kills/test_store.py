@@ -22,8 +22,8 @@ REPOSITORY = Path(orchestrator.__file__).parents[1]
 
 
 def start(program: str, *arguments: str) -> subprocess.Popen[str]:
-    """Start a program of this folder, with pipes to and from it."""
-    name = f"tests.orchestrator.store.{program}"
+    """Start a program of tests/support, with pipes to and from it."""
+    name = f"tests.support.{program}"
     return subprocess.Popen(
         [sys.executable, "-m", name, *arguments],
         cwd=REPOSITORY,

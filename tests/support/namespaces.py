@@ -8,7 +8,6 @@ one. When the process that made them ends, however it ends, the kernel ends all 
 from __future__ import annotations
 
 import os
-import pwd
 import shutil
 import subprocess
 import sys
@@ -19,7 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import psycopg
+from tests.support.postgres import PostgresServer
 
 ROOT = Path(__file__).parents[2]
 NETWORK = "10.77.0"
@@ -185,7 +184,7 @@ class Cluster:
     @property
     def store_url_from_outside(self) -> str:
         """The store as a process outside the network reaches it."""
-        return f"postgresql+psycopg://sweep:{PASSWORD}@/sweeps?host={self.postgres}&port={POSTGRES_PORT}"
+        return f"postgresql+psycopg://sweep:{PASSWORD}@/sweeps?host={self.postgres}"
 
     def start_head(self, cpus: int = 1) -> None:
         """Start Ray's head."""
@@ -236,54 +235,15 @@ def cluster(folder: Path, cpus: int = 1, workers: Sequence[str] = ("second", "th
         stack.callback(network.close)
         network.add("head")
         made = Cluster(folder, Path(postgres), network)
-        start_postgres(made)
+        # On the head, reachable from all machines by password; it dies with the head.
+        server = PostgresServer(
+            made.postgres,
+            password=PASSWORD,
+            network=(made.head.address, f"{NETWORK}.0/24"),
+            inside=lambda command: made.head.inside(*command),
+        )
+        server.execute("CREATE DATABASE sweeps")
         made.start_head(cpus)
         for name in workers:
             made.join(name, cpus)
         yield made
-
-
-def start_postgres(cluster: Cluster) -> None:
-    """PostgreSQL on the head, reachable from all machines by password; it dies with the head."""
-    folder = cluster.postgres
-    password = folder / "password"
-    password.write_text(PASSWORD)
-    user = pwd.getpwnam("postgres" if "postgres" in {each.pw_name for each in pwd.getpwall()} else "nobody")
-    for path in (folder, password):
-        os.chown(path, user.pw_uid, user.pw_gid)
-    as_user = ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
-    data = folder / "data"
-    made = cluster.head.run(
-        *as_user, program("initdb"), "-D", data, "-U", "sweep", "--auth=scram-sha-256", f"--pwfile={password}", "-N"
-    )
-    assert made.returncode == 0, made.stderr
-    with (data / "pg_hba.conf").open("a") as rules:
-        rules.write(f"host all all {NETWORK}.0/24 scram-sha-256\n")
-    options = {"listen_addresses": cluster.head.address, "unix_socket_directories": folder, "fsync": "off"}
-    log = (folder / "log").open("w")
-    cluster.head.popen(
-        *as_user,
-        program("postgres"),
-        "-D",
-        data,
-        *(f"--{key}={value}" for key, value in options.items()),
-        stdout=log,
-        stderr=log,
-    )
-    deadline_s = time.monotonic() + 30
-    while True:
-        try:
-            with psycopg.connect(
-                f"host={folder} port={POSTGRES_PORT} user=sweep password={PASSWORD} dbname=postgres", autocommit=True
-            ) as connection:
-                connection.execute("CREATE DATABASE sweeps")
-                return
-        except psycopg.OperationalError:
-            assert time.monotonic() < deadline_s, (folder / "log").read_text()
-            time.sleep(0.1)
-
-
-def program(name: str) -> str:
-    """The path of one of PostgreSQL's server programs; empty where it is not installed."""
-    installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
-    return (str(installed[-1]) if installed else None) or shutil.which(name) or ""

@@ -15,7 +15,7 @@ from sqlalchemy import Engine, create_engine, event, text
 import orchestrator
 from orchestrator.store.opening import open_database, open_store, upgrade
 from orchestrator.store.schema import REVISIONS
-from tests.orchestrator.store.conftest import PASSWORD, PostgresServer
+from tests.support.postgres import PASSWORD, PostgresServer
 from tests.support.store_rows import KEY, RUN, ids, outcome, plan
 from trainables.errors import UserError
 

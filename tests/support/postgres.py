@@ -1,0 +1,154 @@
+"""A PostgreSQL server that tests start themselves, and fresh stores in it and in SQLite: the fixtures of stores."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from orchestrator.store.opening import open_store
+from orchestrator.store.schema import metadata
+
+PASSWORD = "not a secret/@"
+"""With characters that a URL has to escape."""
+_numbers = count()
+Inside = Callable[[list[str]], list[str]]
+"""Makes a command line one that runs where a server is to run."""
+
+
+class PostgresServer:
+    """A running server that asks for a password and listens on a socket in its folder."""
+
+    def __init__(
+        self, folder: Path, *, password: str = PASSWORD, network: tuple[str, str] | None = None, inside: Inside = list
+    ) -> None:
+        """`folder` has a short path, for the socket's; `network`: an address to listen on too, and whose."""
+        self.folder, self.password = folder, password
+        (folder / "password").write_text(password)
+        if os.geteuid() == 0:
+            for path in (folder, folder / "password"):
+                shutil.chown(path, _unprivileged_user())
+        data = folder / "data"
+        owner = ["-U", "sweep", "--auth=scram-sha-256", f"--pwfile={folder / 'password'}"]
+        made = self._run(inside, "initdb", "-D", str(data), *owner, "--no-sync")
+        assert made.wait(timeout=120) == 0, self._log()
+        options = {"listen_addresses": "", "unix_socket_directories": str(folder), "fsync": "off"}
+        if network is not None:
+            options["listen_addresses"], clients = network
+            with (data / "pg_hba.conf").open("a") as rules:
+                rules.write(f"host all all {clients} scram-sha-256\n")
+        self._process = self._run(
+            inside, "postgres", "-D", str(data), *(f"--{key}={value}" for key, value in options.items())
+        )
+        self._wait_until_it_answers()
+
+    def _run(self, inside: Inside, name: str, *arguments: str) -> subprocess.Popen[bytes]:
+        command = inside([*_as_unprivileged_user(), str(server_program(name)), *arguments])
+        with (self.folder / "log").open("a") as log:
+            return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+    def _log(self) -> str:
+        return (self.folder / "log").read_text()
+
+    def _wait_until_it_answers(self) -> None:
+        deadline_s = time.monotonic() + 30
+        while True:
+            try:
+                return self.execute("SELECT 1")
+            except psycopg.OperationalError:
+                assert self._process.poll() is None, f"the PostgreSQL server ended: {self._log()}"
+                assert time.monotonic() < deadline_s, f"the PostgreSQL server does not answer: {self._log()}"
+                time.sleep(0.05)
+
+    def url(self, database: str, *, user: str = "sweep", password: str | None = None) -> str:
+        escaped = (password or self.password).replace("/", "%2F").replace("@", "%40").replace(" ", "%20")
+        return f"postgresql+psycopg://{user}:{escaped}@/{database}?host={self.folder}"
+
+    def execute(self, statement: str, *, database: str = "postgres") -> None:
+        with psycopg.connect(
+            host=str(self.folder), user="sweep", password=self.password, dbname=database, autocommit=True
+        ) as connection:
+            connection.execute(statement.encode())
+
+    def create_database(self) -> str:
+        """The name of a new empty database."""
+        name = f"test_{next(_numbers)}"
+        self.execute(f"CREATE DATABASE {name}")
+        return name
+
+    def stop(self) -> None:
+        """At once, without writing anything to disk."""
+        self._process.send_signal(signal.SIGQUIT)
+        self._process.wait(timeout=30)
+
+
+def server_program(name: str) -> str | None:
+    """The path of one of PostgreSQL's server programs."""
+    installed = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"))
+    return shutil.which(name) or (str(installed[-1]) if installed else None)
+
+
+def _unprivileged_user() -> str:
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return next(name for name in ("postgres", "nobody") if name in names)
+
+
+def _as_unprivileged_user() -> list[str]:
+    """PostgreSQL refuses to run as root; anyone else runs it as themselves."""
+    if os.geteuid() != 0:
+        return []
+    user = pwd.getpwnam(_unprivileged_user())
+    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[PostgresServer]:
+    """A server for the whole session, without syncing to disk: its data dies with the session."""
+    if server_program("postgres") is None:
+        pytest.skip("no PostgreSQL server is installed (initdb and postgres, in PATH or /usr/lib/postgresql)")
+    with tempfile.TemporaryDirectory(prefix="pg", dir="/tmp") as folder:
+        server = PostgresServer(Path(folder))
+        try:
+            yield server
+        finally:
+            server.stop()
+
+
+@pytest.fixture(scope="session")
+def postgres_store(postgres_server: PostgresServer) -> str:
+    """The name of a database with a store in it, emptied before each use: that is faster than one for each test."""
+    name = postgres_server.create_database()
+    open_store(postgres_server.url(name)).close()
+    return name
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a store that does not exist yet; on the server, a schema of its own, faster than a database."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'results' / 'results.db'}"
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    schema = f"test_{next(_numbers)}"
+    server.execute(f"CREATE SCHEMA {schema}")
+    return server.url("postgres") + f"&options=-csearch_path%3D{schema}"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """The address of a store without trials, or of an empty folder where opening makes one."""
+    if request.param == "sqlite":
+        return f"sqlite:///{tmp_path / 'results.db'}"
+    server: PostgresServer = request.getfixturevalue("postgres_server")
+    name: str = request.getfixturevalue("postgres_store")
+    server.execute(f"TRUNCATE {', '.join(metadata.tables)}", database=name)
+    return server.url(name)
