@@ -71,6 +71,7 @@ __all__ = [
     "TrueRank",
     "Tuned",
     "describe",
+    "group_of",
 ]
 
 
@@ -85,6 +86,11 @@ def describe(config: AnyConfig) -> str:
         name, settings = layer.layer, layer.settings
     shown = (f"{key}={value:g}" if isinstance(value, float) else f"{key}={value}" for key, value in settings.items())
     return " ".join([name, *shown, f"seed={config.seed}"])
+
+
+def group_of(name: str) -> str:
+    """What a trial's name says apart from its seed: "mos K=15" of "mos K=15 seed=28"."""
+    return re.sub(r" seed=\d+$", "", name)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +110,8 @@ class Study:
     """Paper and figure or table that the study reproduces."""
     label: Callable[[Any], str] = describe
     """A short name for a trial, different for each of the study's trials. It gets the config as `trials` made it, so
-    that a trial has one name at every scale; what is before " seed=" names its group."""
+    that a trial has one name at every scale; what is before " seed=" names its group: trials that differ in their seed
+    alone. The plan completes the default one where trials differ in other settings than the output layer's."""
     corpora: tuple[str, ...] = ()
     """The corpora of the paper; empty where there is none."""
     reads_text: bool = True

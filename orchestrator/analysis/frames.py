@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from search_spaces.study import group_of
 from trainables.config.dotted_keys import flat_values
 
 if TYPE_CHECKING:
@@ -39,8 +39,6 @@ METRICS = (
     "peak_memory_mib",
 )
 """The well-known metrics in reading order. A measurement that is not among them gets a column behind."""
-
-SEED = re.compile(r" seed=\d+$")
 
 Row = Mapping[str, Any]
 """A trial as `Store.results` gives it: trial_id, name, state, attempt, cause, config (nested), metrics (flat)."""
@@ -75,11 +73,6 @@ class FlatResults:
         frame = pd.DataFrame(list(self.records), columns=list(self.columns))
         frame["group"] = [group_of(record["name"]) for record in self.records]
         return frame
-
-
-def group_of(name: str) -> str:
-    """What a trial's name says apart from its seed: "mos K=15" of "mos K=15 seed=28"."""
-    return SEED.sub("", name)
 
 
 def flatten(rows: Sequence[Row]) -> FlatResults:

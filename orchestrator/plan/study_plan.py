@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from orchestrator.plan.estimates import Estimate, estimate
 from orchestrator.plan.overrides import apply_overrides, overrides_json
+from orchestrator.plan.trial_names import trial_names
 from orchestrator.plan.tuning.plan import DEFAULT_SEARCH, TuningPlan, plan_tuning, refuse_tuned
 from orchestrator.plan.user_inputs import OwnInputs
 from orchestrator.store.records import PlannedTrial, StudyKey
@@ -150,23 +151,36 @@ def _corpus(study: Study, corpus: str, data_dir: Path | None) -> tuple[CorpusIde
 def _named_trials(
     study: Study, scale: Scale, corpus: CorpusConfig, overrides: Mapping[str, Any]
 ) -> list[tuple[str, AnyConfig]]:
-    configs = _written(study, scale, corpus)
+    written = _trials_of(study, corpus)
+    configs = _at_scale(study, scale, written)
     resolved = apply_overrides([apply_scale(scale, config) for config in configs], overrides)
-    return list(zip(_names(study, configs, resolved, overrides), resolved, strict=True))
+    # As the study has written them, the same at every scale; but what fits the scale's config need not fit the paper's.
+    named = _overridden(configs, overrides, resolved)
+    with _blaming(study, "its label function"):
+        names = trial_names(study, named, named if configs is written else _overridden(written, overrides, named))
+    return list(zip(names, resolved, strict=True))
+
+
+def _overridden(
+    configs: Sequence[AnyConfig], overrides: Mapping[str, Any], otherwise: Sequence[AnyConfig]
+) -> Sequence[AnyConfig]:
+    try:
+        return apply_overrides(configs, overrides)
+    except UserError:
+        return otherwise
 
 
 def trials_at(study: Study, scale: Scale, corpus: CorpusConfig) -> list[AnyConfig]:
     """The trials of a study that tunes nothing, as the scale has them. Raises UserError where it cannot make them."""
-    return [apply_scale(scale, config) for config in _written(study, scale, corpus)]
+    return [apply_scale(scale, config) for config in _at_scale(study, scale, _trials_of(study, corpus))]
 
 
-def _written(study: Study, scale: Scale, corpus: CorpusConfig) -> list[AnyConfig]:
-    """The trials that the scale runs, as the study has written them."""
-    configs = _trials_of(study, corpus)
-    if scale.name == "smoke":
-        with _blaming(study, "its corner function"):
-            configs = list((study.corner or smoke_corner)(configs))
-    return configs
+def _at_scale(study: Study, scale: Scale, written: Sequence[AnyConfig]) -> Sequence[AnyConfig]:
+    """Those of the trials that the scale runs, as the study has written them."""
+    if scale.name != "smoke":
+        return written
+    with _blaming(study, "its corner function"):
+        return list((study.corner or smoke_corner)(written))
 
 
 def _tuning_plan(
@@ -224,22 +238,6 @@ def _blaming(study: Study, part: str) -> Iterator[None]:
         raise UserError(
             f"the study {study.name} cannot make its trials: {type(error).__name__}: {finding}; mend {part}"
         ) from error
-
-
-def _names(
-    study: Study, written: Sequence[AnyConfig], resolved: Sequence[AnyConfig], overrides: Mapping[str, Any]
-) -> list[str]:
-    """The trials' names, from the configs as the study has written them: the same at every scale."""
-    try:
-        named = apply_overrides(written, overrides)
-    except UserError:  # what fits the scale's config need not fit the paper's
-        named = list(resolved)
-    with _blaming(study, "its label function"):
-        names = [study.label(config) for config in named]
-    wrong = [name for name in names if not isinstance(name, str)]
-    if wrong:
-        raise UserError(f"a trial's name is a text; the label function of {study.name} gives {wrong[0]!r}: mend it")
-    return names
 
 
 def _first(error: ValidationError) -> str:

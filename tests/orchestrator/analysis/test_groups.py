@@ -10,13 +10,14 @@ import pytest
 from scipy import stats
 
 from orchestrator.analysis.contrasts import contrast_numbers
-from orchestrator.analysis.frames import flatten, group_of
+from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.groups import curve_numbers, difference_numbers, group_numbers
 from orchestrator.analysis.predictions import prediction_numbers
 from orchestrator.analysis.similarity import similarity_numbers
 from orchestrator.analysis.tuned import tuned_numbers
 from search_spaces.published import PublishedNumber
 from search_spaces.requests import Comparison, Curves, Differences, GroupTable, Similarity
+from search_spaces.study import group_of
 
 RHO: dict[str, Any] = {"similarity X": 0.5, "similarity Y": 0.1}
 PAIRS: dict[str, Any] = {"similarity pairs X": 10, "similarity pairs Y": 4}
