@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.store.records import Place
 from search_spaces.study import group_of
 from trainables.config.dotted_keys import flat_values
 
@@ -41,7 +42,8 @@ METRICS = (
 """The well-known metrics in reading order. A measurement that is not among them gets a column behind."""
 
 Row = Mapping[str, Any]
-"""A trial as `Store.results` gives it: trial_id, name, state, attempt, cause, config (nested), metrics (flat)."""
+"""A trial as `Store.results` gives it: trial_id, name, state, attempt, cause, config (nested), metrics (flat), and its
+place in a tuning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +55,8 @@ class FlatResults:
     """Dotted paths ("output_layer.c") in the configs' own order."""
     metric_columns: tuple[str, ...]
     """In the order of `METRICS`, other ones behind by name: the same whatever order the trials finished in."""
+    places: tuple[Place | None, ...]
+    """Where in a tuning each trial stands."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -67,11 +71,17 @@ class FlatResults:
         )
 
     def frame(self) -> pd.DataFrame:
-        """The records as a data frame with their groups; a missing number is NaN in a column of floats."""
+        """The records as a data frame with their groups, and sides and stages where the study tunes.
+
+        A missing number is NaN in a column of floats.
+        """
         import pandas as pd
 
         frame = pd.DataFrame(list(self.records), columns=list(self.columns))
         frame["group"] = [group_of(record["name"]) for record in self.records]
+        if any(self.places):
+            frame["side"] = [place.side if place else None for place in self.places]
+            frame["stage"] = [place.stage if place else None for place in self.places]
         return frame
 
 
@@ -90,7 +100,8 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
         | {key: measured.get(key) for key in metric_columns}
         for row, config, measured in zip(rows, configs, metrics, strict=True)
     )
-    return FlatResults(records=records, config_columns=config_columns, metric_columns=metric_columns)
+    places = tuple(row.get("place") for row in rows)
+    return FlatResults(records=records, config_columns=config_columns, metric_columns=metric_columns, places=places)
 
 
 def _with_derived(metrics: Mapping[str, Any]) -> dict[str, Any]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.store.records import ENDED
-from search_spaces.tuning import stage_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,17 +37,14 @@ class TunedNumbers:
 
 
 def tuned_numbers(frame: pd.DataFrame) -> TunedNumbers:
-    """Read the stages from the names of the trials."""
-    trials: dict[str, list[dict[str, Any]]] = {}
-    for row in frame.to_dict("records"):
-        place = stage_of(row["name"])
-        if place is not None:
-            known = {str(key): value for key, value in row.items()}
-            trials.setdefault(place.side, []).append(known | {"stage": place.stage})
-    return TunedNumbers(sides=tuple(_side(name, found) for name, found in trials.items()))
+    """Count the stages of each side, and look for its best."""
+    if "side" not in frame.columns:  # none of the trials is one of a tuning
+        return TunedNumbers(sides=())
+    sides = frame.groupby("side", sort=False)
+    return TunedNumbers(sides=tuple(_side(str(name), trials.to_dict("records")) for name, trials in sides))
 
 
-def _side(name: str, trials: list[dict[str, Any]]) -> TunedSide:
+def _side(name: str, trials: list[dict[Hashable, Any]]) -> TunedSide:
     ended = [row for row in trials if row["state"] in ENDED]
     candidates = [
         row

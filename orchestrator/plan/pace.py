@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,6 @@ from pydantic import ValidationError
 from orchestrator.plan.estimates import core_seconds, gpu_seconds
 from orchestrator.store.records import COMPLETE
 from orchestrator.words import duration, on_corpus
-from search_spaces.tuning import stage_of
 from trainables.config.kinds import AnyConfig, read_config
 from trainables.corpora import CorpusIdentity
 
@@ -76,12 +76,12 @@ def configs_left(plan: Plan, store: Store) -> dict[str, AnyConfig]:
     if plan.tuning is None:
         states = store.states([trial.trial_id for trial in plan.trials])
         return {trial.trial_id: trial.config for trial in plan.trials if states.get(trial.trial_id) != "done"}
-    places = [stage_of(row.name) for row in store.trials(plan.key) if row.state in COMPLETE]
-    each = plan.total // len(plan.tuning.bases)
+    sides = Counter(row.place.side for row in store.trials(plan.key) if row.place and row.state in COMPLETE)
+    trials_per_side = plan.total // len(plan.tuning.bases)
     left: dict[str, AnyConfig] = {}
     for side, base in plan.tuning.bases.items():
-        ended = sum(place is not None and place.side == side for place in places)
-        left |= {f"{plan.key} {side} {number}": plan.tuning.resolve(base) for number in range(ended, each)}
+        numbers = range(sides[side], trials_per_side)
+        left |= {f"{plan.key} {side} {number}": plan.tuning.resolve(base) for number in numbers}
     return left
 
 

@@ -13,9 +13,9 @@ from pydantic import ValidationError
 from orchestrator.plan.estimates import Estimate, estimate
 from orchestrator.plan.overrides import apply_overrides, overrides_json
 from orchestrator.plan.trial_names import trial_names
-from orchestrator.plan.tuning.plan import DEFAULT_SEARCH, TuningPlan, plan_tuning, refuse_tuned
+from orchestrator.plan.tuning.tuning_plan import DEFAULT_SEARCH, TuningPlan, plan_tuning, refuse_tuned
 from orchestrator.plan.user_inputs import OwnInputs
-from orchestrator.store.records import PlannedTrial, StudyKey
+from orchestrator.store.records import Place, PlannedTrial, StudyKey
 from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
 from search_spaces.study import Curves, GridMap, Study
 from trainables.config import MIN_STREAM, CorpusConfig, TrialConfig
@@ -36,10 +36,13 @@ class TrialPlan:
     trial_id: str
     parameters: int
     estimate: Estimate
+    place: Place | None = None
+    """Of a trial of a tuning."""
 
     def planned(self) -> PlannedTrial:
         """The trial as the store takes it."""
-        return PlannedTrial(trial_id=self.trial_id, name=self.name, config=self.config.model_dump(mode="json"))
+        config = self.config.model_dump(mode="json")
+        return PlannedTrial(trial_id=self.trial_id, name=self.name, config=config, place=self.place)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +109,11 @@ def make_plan(
     known, data_dir = _corpus(study, corpus, data_dir)
     content = CorpusConfig(name=known.name, sha256=known.sha256)
     tuning = _tuning_plan(study, scale, content, overrides, search=search, budget=budget)
-    named = tuning.known() if tuning is not None else _named_trials(study, scale, content, overrides)
-    trials = tuple(_trial_plan(name, config, known) for name, config in named)
+    if tuning is not None:
+        trials = tuple(_trial_plan(name, config, known, place) for name, place, config in tuning.certain())
+    else:
+        named = _named_trials(study, scale, content, overrides)
+        trials = tuple(_trial_plan(name, config, known) for name, config in named)
     _refuse_duplicates(study, trials, overrides)
     _refuse_unknown_keys(study, trials)
     # Another way to search is another variant of the study; a larger budget is more of the same one.
@@ -246,7 +252,7 @@ def _first(error: ValidationError) -> str:
     return ": ".join([*([".".join(map(str, finding["loc"]))] if finding["loc"] else []), finding["msg"]])
 
 
-def _trial_plan(name: str, config: AnyConfig, corpus: CorpusIdentity) -> TrialPlan:
+def _trial_plan(name: str, config: AnyConfig, corpus: CorpusIdentity, place: Place | None = None) -> TrialPlan:
     if isinstance(config, TrialConfig):
         _require_text(config, corpus)
     return TrialPlan(
@@ -255,6 +261,7 @@ def _trial_plan(name: str, config: AnyConfig, corpus: CorpusIdentity) -> TrialPl
         trial_id=config.trial_id,
         parameters=_parameters(config, corpus),
         estimate=estimate(config, corpus),
+        place=place,
     )
 
 

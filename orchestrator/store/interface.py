@@ -165,8 +165,8 @@ class Store(ABC):
     def results(self, key: StudyKey) -> list[dict[str, Any]]:
         """One dict a trial in plan order, for a table.
 
-        Keys: trial_id, name, state, attempt, cause, config (nested), metrics (flat, over all measurements; of several
-        versions of one measurement, the latest has the last word).
+        Keys: trial_id, name, place, state, attempt, cause, config (nested), metrics (flat, over all measurements; of
+        several versions of one measurement, the latest has the last word).
         """
 
     @abstractmethod

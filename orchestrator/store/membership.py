@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from dataclasses import asdict
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, update
 
 from orchestrator.store.database import chunks, insert_new, now
-from orchestrator.store.records import STATES, PlannedTrial, StudyKey, StudySummary, TrialRow, TrialState
+from orchestrator.store.records import STATES, Place, PlannedTrial, StudyKey, StudySummary, TrialRow, TrialState
 from orchestrator.store.schema import study, study_trial, trial
 
 
@@ -26,11 +27,11 @@ def register(
     assert len(configs) == len(trials), f"a trial is planned twice in {key}"
     study_id = _locked_study(connection, key)
     stored = _stored_members(connection, study_id)
-    if instead_of is not None and [trial_id for _, trial_id, _ in stored] != list(instead_of):
+    if instead_of is not None and [member.trial_id for member in stored] != list(instead_of):
         return False
     connection.execute(update(study).where(study.c.id == study_id).values(planned_at=now(connection)))
     _insert_trials(connection, configs)
-    planned = [(position, each.trial_id, each.name) for position, each in enumerate(trials)]
+    planned = [_Member(position, trial.trial_id, trial.name, trial.place) for position, trial in enumerate(trials)]
     if stored != planned:  # planning a study again, the common case, writes next to nothing
         _replace_members(connection, study_id, planned)
     return True
@@ -85,7 +86,7 @@ def studies(connection: Connection) -> list[StudySummary]:
 def trials(connection: Connection, key: StudyKey) -> list[TrialRow]:
     """See `Store.trials`."""
     query = (
-        select(trial, study_trial.c.name)
+        select(trial, *(study_trial.c[name] for name in ("name", "side", "stage", "number")))
         .join_from(study, study_trial)
         .join(trial)
         .where(is_study(key))
@@ -95,6 +96,7 @@ def trials(connection: Connection, key: StudyKey) -> list[TrialRow]:
         TrialRow(
             trial_id=row.id,
             name=row.name,
+            place=_place(row),
             config=json.loads(row.config),
             state=row.state,
             attempt=row.attempt,
@@ -123,24 +125,34 @@ def _configs(connection: Connection, ids: Collection[str]) -> dict[str, str]:
     return found
 
 
-_Membership = tuple[int, str, str]
-"""Position, trial id, name."""
+class _Member(NamedTuple):
+    position: int
+    trial_id: str
+    name: str
+    place: Place | None
 
 
-def _stored_members(connection: Connection, study_id: int) -> list[_Membership]:
-    query = select(study_trial.c.position, study_trial.c.trial_id, study_trial.c.name)
-    found = connection.execute(query.where(study_trial.c.study_id == study_id).order_by(study_trial.c.position))
-    return [(row.position, row.trial_id, row.name) for row in found]
+def _stored_members(connection: Connection, study_id: int) -> list[_Member]:
+    rows = connection.execute(
+        select(study_trial).where(study_trial.c.study_id == study_id).order_by(study_trial.c.position)
+    )
+    return [_Member(row.position, row.trial_id, row.name, _place(row)) for row in rows]
 
 
-def _replace_members(connection: Connection, study_id: int, members: Sequence[_Membership]) -> None:
+def _replace_members(connection: Connection, study_id: int, members: Sequence[_Member]) -> None:
     connection.execute(delete(study_trial).where(study_trial.c.study_id == study_id))
+    nowhere = {"side": None, "stage": None, "number": None}
     rows = [
         {"study_id": study_id, "position": position, "trial_id": trial_id, "name": name}
-        for position, trial_id, name in members
+        | (nowhere if place is None else asdict(place))
+        for position, trial_id, name, place in members
     ]
     if rows:
         connection.execute(study_trial.insert(), rows)
+
+
+def _place(row: Row[Any]) -> Place | None:
+    return None if row.side is None else Place(side=row.side, stage=row.stage, number=row.number)
 
 
 def _columns(key: StudyKey) -> dict[str, str]:

@@ -143,6 +143,7 @@ def results(connection: Connection, key: StudyKey) -> list[dict[str, Any]]:
         {
             "trial_id": row.trial_id,
             "name": row.name,
+            "place": row.place,
             "state": row.state,
             "attempt": row.attempt,
             "cause": row.cause,

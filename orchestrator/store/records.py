@@ -16,6 +16,9 @@ COMPLETE: tuple[TrialState, ...] = ("done", "pruned")
 """Ended as a study wants it: with its measurements, or stopped early."""
 ENDED: tuple[TrialState, ...] = (*COMPLETE, *LOST)
 
+Stage = Literal["stage1", "stage2", "final"]
+"""Of a tuning: a grid, a search, and its best with new seeds."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class StudyKey:
@@ -38,6 +41,16 @@ class StudyKey:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Place:
+    """Where in a tuning a trial stands."""
+
+    side: str
+    stage: Stage
+    number: int | None = None
+    """Of a trial of stage 2: 1 for the side's first."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlannedTrial:
     """A trial as the plan knows it."""
 
@@ -46,6 +59,8 @@ class PlannedTrial:
     """Short and meaningful to a reader, for example "gss c=-1.5 k=2.5"."""
     config: dict[str, Any]
     """The complete resolved config as JSON data."""
+    place: Place | None = None
+    """Of a trial of a tuning."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,6 +69,7 @@ class TrialRow:
 
     trial_id: str
     name: str
+    place: Place | None
     config: dict[str, Any]
     state: TrialState
     attempt: int
@@ -64,7 +80,7 @@ class TrialRow:
 
     def planned(self) -> PlannedTrial:
         """The trial as a plan knows it."""
-        return PlannedTrial(trial_id=self.trial_id, name=self.name, config=self.config)
+        return PlannedTrial(trial_id=self.trial_id, name=self.name, config=self.config, place=self.place)
 
 
 @dataclass(frozen=True, kw_only=True)

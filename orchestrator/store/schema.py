@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from orchestrator.store.records import STATES
 
-REVISIONS: tuple[str, ...] = ("0001", "0002")
+REVISIONS: tuple[str, ...] = ("0001", "0002", "0003")
 """Every schema version from the first to the newest, the ids of the files in `migrations/versions`."""
 
 
@@ -114,7 +114,13 @@ study_trial = Table(
     Column("position", Integer, primary_key=True, autoincrement=False),
     Column("trial_id", ForeignKey("trial.id"), nullable=False),
     Column("name", Text, nullable=False),
+    Column("side", Text),
+    Column("stage", String(8)),
+    Column("number", Integer),
     UniqueConstraint("study_id", "trial_id"),
+    CheckConstraint("stage IN ('stage1', 'stage2', 'final')", name="stage"),
+    CheckConstraint("(side IS NULL) = (stage IS NULL)", name="side"),
+    CheckConstraint("(number IS NOT NULL) = (stage IS NOT NULL AND stage = 'stage2')", name="number"),
 )
 
 stop_request = Table(

@@ -18,7 +18,6 @@ from orchestrator.sweep.measuring import print_not_measured
 from orchestrator.sweep.remaining_work import Missing
 from orchestrator.watch.trial_logs import TrialLogs
 from orchestrator.words import on_corpus
-from search_spaces.tuning import stage_of
 from trainables.errors import UserError
 from trainables.runtime import trial_directory
 
@@ -120,8 +119,8 @@ def _go_on_from_here(plan: Plan, store: Store, options: RunOptions, console: Con
     """
     tuner = _tuner(plan, store, asks=True)
     assert tuner is not None and plan.tuning is not None, "only a tuning goes on from what its trials come to"
-    places = [stage_of(row.name) for row in store.trials(plan.key)]
-    if max((place.number or 0 for place in places if place is not None), default=0) <= plan.tuning.budget:
+    places = [row.place for row in store.trials(plan.key)]
+    if max((place.number or 0 for place in places if place), default=0) <= plan.tuning.budget:
         tuner.start()
     if not tuner.over:
         command = run_command(options.typed)

@@ -7,9 +7,10 @@ import json
 import pytest
 
 from orchestrator.plan.study_plan import Plan, make_plan, scale_named
+from orchestrator.store.records import Place
 from search_spaces.catalog import load_study
 from search_spaces.fair_capacity import TUNING
-from search_spaces.tuning import Place, at, cell_count, cells, final_name, stage1_name, stage2_name, stage_of
+from search_spaces.tuning import cell_count, cells, with_cell
 from tests.support.command import sweep
 from trainables.config import CorpusConfig, TrialConfig
 from trainables.parameters import in_millions
@@ -83,22 +84,26 @@ def test_a_cell_is_found_again_in_a_config_of_any_scale() -> None:
         assert plan is not None
         for cell in list(cells(TUNING.stage2))[::97]:
             config = plan.searched("mos_dagger", 1, cell).config
-            assert plan.cell_of("mos_dagger", config) == cell
-            assert plan.cell_of("softmax_dagger", config) is None
-            assert plan.cell_of("mos_dagger", {**config, "seed": 5}) is None
+            assert plan.searched_cell("mos_dagger", config) == cell
+            assert plan.searched_cell("softmax_dagger", config) is None
+            assert plan.searched_cell("mos_dagger", {**config, "seed": 5}) is None
 
 
 def test_names_tell_side_and_stage() -> None:
-    assert stage_of(stage1_name("a", TUNING.stage1, (0, 0, 0))) == Place(side="a", stage="stage1")
-    assert stage_of(stage2_name("a", 7, TUNING.stage2, (0,) * 6)) == Place(side="a", stage="stage2", number=7)
-    assert stage_of(final_name("a", 831)) == Place(side="a", stage="final")
-    assert stage1_name("a", TUNING.stage1, (0, 1, 1)) == "a stage1 de=0.2 dh=0.3 noise=0.15"
-    assert stage_of("gss c=-1.5 k=2.5") is None
+    plan = planned().tuning
+    assert plan is not None
+    first, *_ = plan.certain()
+    assert first[:2] == ("mos_dagger stage1 de=0.2 dh=0.225 noise=0.1", Place(side="mos_dagger", stage="stage1"))
+    searched = plan.searched("mos_dagger", 7, (1, 0, 0, 0, 0, 0))
+    assert searched.name == "mos_dagger stage2 #7 dem=0.1 de=0.28 dh=0.2 do=0.26 noise=0.1 wd=1.2e-06"
+    assert searched.place == Place(side="mos_dagger", stage="stage2", number=7)
+    final, *_ = plan.final("mos_dagger", searched.config)
+    assert (final.name, final.place) == ("mos_dagger final seed=1063", Place(side="mos_dagger", stage="final"))
 
 
 def test_a_cell_replaces_just_its_values() -> None:
     base = TUNING.sides["softmax_dagger"](CorpusConfig(name="ptb", sha256="0" * 64))
-    changed = at(base, TUNING.stage1, (0, 1, 1))
+    changed = with_cell(base, TUNING.stage1, (0, 1, 1))
     assert changed.model.dropout_embedding == 0.2
     assert changed.model_copy(update={"model": base.model}) == base
 

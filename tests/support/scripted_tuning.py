@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from orchestrator.plan.tuning.plan import TuningPlan, plan_tuning
+from orchestrator.plan.tuning.tuning_plan import TuningPlan, plan_tuning
 from orchestrator.store.records import PlannedTrial, StudyKey
 from search_spaces.tuning import Dimension, Tuning
 from trainables.config import CorpusConfig, SoftmaxConfig, TrainingConfig, TrialConfig
@@ -50,8 +50,8 @@ def plan(search: str | None = None, budget: int | None = 5) -> TuningPlan:
 def known(tuning: TuningPlan) -> list[PlannedTrial]:
     """What the study's plan would hold."""
     return [
-        PlannedTrial(trial_id=config.trial_id, name=name, config=config.model_dump(mode="json"))
-        for name, config in tuning.known()
+        PlannedTrial(trial_id=config.trial_id, name=name, config=config.model_dump(mode="json"), place=place)
+        for name, place, config in tuning.certain()
     ]
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from orchestrator.plan.estimates import estimate
 from orchestrator.plan.study_plan import Plan
-from orchestrator.plan.tuning.plan import TuningPlan
 from orchestrator.plan.tuning.suggest import RANDOM_FIRST
+from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from search_spaces.tuning import cell_count
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.plan.tuning.halving import thresholds
-from orchestrator.plan.tuning.plan import TuningPlan
 from orchestrator.plan.tuning.suggest import Tried, suggest
-from orchestrator.store.records import OPEN, PlannedTrial, TrialState
-from search_spaces.tuning import Cell, Place, cell_count, stage_of
+from orchestrator.plan.tuning.tuning_plan import TuningPlan
+from orchestrator.store.records import OPEN, Place, PlannedTrial, TrialState
+from search_spaces.tuning import Cell, cell_count
 
 JUDGED_BY = ("done", "pruned", "diverged", "running")
 """Earlier trials in these states set the thresholds. How far the losses of others are recorded is chance: a process
@@ -76,9 +76,8 @@ def in_order(plan: TuningPlan, trials: Sequence[PlannedTrial]) -> list[PlannedTr
     sides, stages = list(plan.bases), ["stage1", "stage2", "final"]
 
     def position(trial: PlannedTrial) -> tuple[int, int, int]:
-        place = stage_of(trial.name)
-        assert place is not None, f"{trial.name} is no name of a tuned trial"
-        return stages.index(place.stage), place.number or 0, sides.index(place.side)
+        assert trial.place is not None, f"{trial.name} is no trial of a tuning"
+        return stages.index(trial.place.stage), trial.place.number or 0, sides.index(trial.place.side)
 
     return sorted(trials, key=position)  # a stable sort: equals keep the order in which they were planned
 

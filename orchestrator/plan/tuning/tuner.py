@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from orchestrator.plan.tuning.plan import TuningPlan
 from orchestrator.plan.tuning.stages import Member, finals, in_order, next_trials, stop_above
+from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial, StudyKey, TrialRow, TrialState
-from search_spaces.tuning import Cell, stage_of
+from search_spaces.tuning import Cell
 
 FINAL_STATES: tuple[TrialState, ...] = ("done", "pruned", "diverged")
 """Their epochs change no more while this driver runs, but where another study takes a pruned trial up again."""
@@ -46,7 +46,7 @@ class Tuner:
     def _asked_within_budget(self, rows: Sequence[TrialRow]) -> list[PlannedTrial]:
         asked: dict[str, list[PlannedTrial]] = {side: [] for side in self._plan.bases}
         for row in rows:
-            place = stage_of(row.name)
+            place = row.place
             if place is None or place.side not in asked or not self.is_searched(row.planned()):
                 continue
             if self._cell_of(place.side, row) is not None:
@@ -79,8 +79,7 @@ class Tuner:
 
     def is_searched(self, trial: PlannedTrial) -> bool:
         """Whether the trial may be stopped early, by `stop_above`."""
-        place = stage_of(trial.name)
-        return place is not None and place.stage == "stage2" and trial.trial_id not in self._known
+        return trial.place is not None and trial.place.stage == "stage2" and trial.trial_id not in self._known
 
     def stop_above(self, trial: PlannedTrial) -> dict[int, float]:
         """For a searched trial that starts now: the validation losses above which it is stopped, by epoch.
@@ -114,14 +113,13 @@ class Tuner:
         return [self._member(row) for row in self._store.trials(self._key)]
 
     def _member(self, row: TrialRow) -> Member:
-        place = stage_of(row.name)
-        assert place is not None, f"{row.name} is no name of a tuned trial"
-        cell = None if place.stage == "final" else self._cell_of(place.side, row)
-        return Member(trial=row.planned(), place=place, cell=cell, state=row.state, losses=self._losses_of(row))
+        assert row.place is not None, f"{row.name} is no trial of a tuning"
+        cell = None if row.place.stage == "final" else self._cell_of(row.place.side, row)
+        return Member(trial=row.planned(), place=row.place, cell=cell, state=row.state, losses=self._losses_of(row))
 
     def _cell_of(self, side: str, row: TrialRow) -> Cell | None:
         if row.trial_id not in self._cells:
-            self._cells[row.trial_id] = self._plan.cell_of(side, row.config)
+            self._cells[row.trial_id] = self._plan.searched_cell(side, row.config)
         return self._cells[row.trial_id]
 
     def _losses_of(self, row: TrialRow) -> dict[int, float]:

@@ -15,6 +15,7 @@ from orchestrator.analysis.groups import curve_numbers, difference_numbers, grou
 from orchestrator.analysis.predictions import prediction_numbers
 from orchestrator.analysis.similarity import similarity_numbers
 from orchestrator.analysis.tuned import tuned_numbers
+from orchestrator.store.records import Place
 from search_spaces.published import PublishedNumber
 from search_spaces.requests import Comparison, Curves, Differences, GroupTable, Similarity
 from search_spaces.study import group_of
@@ -159,14 +160,19 @@ def test_wins_count_the_benchmarks_with_the_greater_rho() -> None:
     assert numbers.published["ptb"].wins() == ((0, 0), (1, 0)), "nor is a tie"
 
 
+def tuned_row(side: str, stage: Any, number: int | None = None, state: Any = "done", **metrics: Any) -> dict[str, Any]:
+    place = Place(side=side, stage=stage, number=number)
+    return {**row(f"{side} {stage} {number}", state, **metrics), "place": place}
+
+
 def test_the_best_of_a_side_is_the_done_trial_of_a_tuning_stage_with_the_least_validation_perplexity() -> None:
     rows = [
-        row("a stage1 x=1", valid_perplexity=9.0),
-        row("a stage2 #1 x=2", valid_perplexity=7.0),
-        row("a stage2 #2 x=3", "pruned"),
-        row("a final seed=1", valid_perplexity=6.0),
-        row("b stage1 x=1", "planned"),
+        tuned_row("a", "stage1", valid_perplexity=9.0),
+        tuned_row("a", "stage2", 1, valid_perplexity=7.0),
+        tuned_row("a", "stage2", 2, state="pruned"),
+        tuned_row("a", "final", valid_perplexity=6.0),
+        tuned_row("b", "stage1", state="planned"),
     ]
     a, b = tuned_numbers(flatten(rows).frame()).sides
-    assert (a.side, a.stage1, a.stage2, a.pruned, a.best, a.valid_perplexity) == ("a", 1, 2, 1, "a stage2 #1 x=2", 7.0)
+    assert (a.side, a.stage1, a.stage2, a.pruned, a.best, a.valid_perplexity) == ("a", 1, 2, 1, "a stage2 1", 7.0)
     assert (b.stage1, b.best, b.valid_perplexity) == (0, None, None)

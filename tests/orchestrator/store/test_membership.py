@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from orchestrator.store.interface import Store
-from orchestrator.store.records import STATES
+from orchestrator.store.records import STATES, Place
 from tests.support.store_rows import KEY, RUN, ids, outcome, plan, planned
 
 
@@ -22,11 +22,10 @@ def test_a_new_store_is_empty(store: Store) -> None:
 
 def test_registered_trials_come_back_in_plan_order(store: Store) -> None:
     trials = plan(20)[::-1]
+    trials[3] = replace(trials[3], place=Place(side="a", stage="stage2", number=7))
     store.register(KEY, trials)
     rows = store.trials(KEY)
-    assert [(row.trial_id, row.name, row.config) for row in rows] == [
-        (trial.trial_id, trial.name, trial.config) for trial in trials
-    ]
+    assert [row.planned() for row in rows] == trials
     assert {(row.state, row.attempt, row.owner, row.lease_until, row.cause) for row in rows} == {
         ("planned", 0, None, None, None)
     }
@@ -35,6 +34,8 @@ def test_registered_trials_come_back_in_plan_order(store: Store) -> None:
 def test_registering_again_sets_the_membership_exactly_and_forgets_no_trial(store: Store) -> None:
     first, second, third = plan(3)
     store.register(KEY, [first, second])
+    store.register(KEY, [replace(first, place=Place(side="a", stage="final")), second])
+    assert store.trials(KEY)[0].place == Place(side="a", stage="final")
     renamed = replace(third, name="another name")
     store.register(KEY, [renamed, first])
     assert [(row.trial_id, row.name) for row in store.trials(KEY)] == [

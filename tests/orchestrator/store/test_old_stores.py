@@ -65,7 +65,7 @@ def test_a_store_that_version_1_wrote_opens_upgrades_and_reads_as_it_was(tmp_pat
     assert check(path) == []
 
 
-@pytest.mark.parametrize("version", [1])
+@pytest.mark.parametrize("version", [1, 2])
 def test_a_store_of_an_older_version_is_refused_with_what_to_do(tmp_path: Path, version: int) -> None:
     path = old_store(version, tmp_path)
     with pytest.raises(UserError, match=rf"schema version 000{version}.*run `python sweep.py store upgrade` on it"):

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.plan.tuning.plan import TuningPlan
 from orchestrator.plan.tuning.tuner import Tuner
+from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.packs import Pack
 from orchestrator.schedule.recording import recover
@@ -22,7 +22,6 @@ from orchestrator.store.records import OPEN, PlannedTrial, RunRecord, StudyKey, 
 from orchestrator.store.sql_store import SqlStore
 from orchestrator.watch.listener import Silent
 from orchestrator.worker.messages import TrialEvent
-from search_spaces.tuning import stage_of
 from tests.support.scripted_tuning import KEY, ending, epochs_of, known, losses, plan
 from trainables.config import TrialConfig
 from trainables.runtime import trial_directory
@@ -120,8 +119,7 @@ def table(store: Store) -> list[tuple[str, str, str, list[float]]]:
 
 
 def by_stage(rows: list[TrialRow]) -> Counter[tuple[str, str]]:
-    places = [stage_of(row.name) for row in rows]
-    return Counter((place.side, place.stage) for place in places if place is not None)
+    return Counter((row.place.side, row.place.stage) for row in rows if row.place is not None)
 
 
 @pytest.mark.parametrize("search", ["tpe", "random"])
@@ -203,7 +201,7 @@ def test_a_search_of_every_cell_ends(store: Store, tmp_path: Path) -> None:
 
 def test_the_grid_is_known_from_the_start_and_none_of_it_is_stopped_early(store: Store, tmp_path: Path) -> None:
     tuning = plan("grid", budget=None)
-    assert len(list(tuning.known())) == 2 * (2 + 20)
+    assert len(list(tuning.certain())) == 2 * (2 + 20)
     game = Played(store, tmp_path, tuning, 3, random.Random(0))
     assert game.run()
     rows = store.trials(KEY)
@@ -271,7 +269,7 @@ def test_a_searched_trial_that_is_retried_may_be_stopped_as_before_and_nothing_n
     assert game.run()
     before = table(store)
     pruned = next(row for row in store.trials(KEY) if row.state == "pruned")
-    trial = PlannedTrial(trial_id=pruned.trial_id, name=pruned.name, config=pruned.config)
+    trial = pruned.planned()
     store.fail(trial.trial_id, cause="a cause", run_id=1)
     store.reset([trial.trial_id])
     retry = Tuner(game.tuning, KEY, known(game.tuning), store, asks=False)

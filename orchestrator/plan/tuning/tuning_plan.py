@@ -7,18 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from orchestrator.store.records import PlannedTrial
+from orchestrator.store.records import Place, PlannedTrial
 from search_spaces.tuning import (
     Cell,
     Dimension,
     Space,
     Tuning,
-    at,
     cell_count,
+    cell_text,
     cells,
-    final_name,
-    stage1_name,
-    stage2_name,
+    with_cell,
 )
 from trainables.config import CorpusConfig, TrialConfig
 from trainables.config.dotted_keys import value_at
@@ -62,40 +60,40 @@ class TuningPlan:
         """How many trials there are in the end, where every side has a best one."""
         return len(self.bases) * (len(self.stage1_cells) + self.budget + len(self.seeds))
 
-    def known(self) -> Iterator[tuple[str, TrialConfig]]:
-        """Names and resolved configs of the trials that no result is needed for."""
+    def certain(self) -> Iterator[tuple[str, Place, TrialConfig]]:
+        """Names, places and resolved configs of the trials that no result is needed for."""
+        space1, space2 = self.tuning.stage1, self.tuning.stage2
         for side, base in self.bases.items():
             for cell in self.stage1_cells:
-                space = self.tuning.stage1
-                yield stage1_name(side, space, cell), self.resolve(at(base, space, cell))
-        if self.search == "grid":
-            for number, cell in enumerate(cells(self.tuning.stage2), start=1):
-                for side in self.bases:
-                    yield stage2_name(side, number, self.tuning.stage2, cell), self._searched_config(side, cell)
+                place = Place(side=side, stage="stage1")
+                yield trial_name(place, cell_text(space1, cell)), place, self.resolve(with_cell(base, space1, cell))
+        for number, cell in enumerate(cells(space2) if self.search == "grid" else (), start=1):
+            for side in self.bases:
+                place = Place(side=side, stage="stage2", number=number)
+                yield trial_name(place, cell_text(space2, cell)), place, self._searched_config(side, cell)
 
     def searched(self, side: str, number: int, cell: Cell) -> PlannedTrial:
         """The side's trial of stage 2 with that number."""
-        return _planned(stage2_name(side, number, self.tuning.stage2, cell), self._searched_config(side, cell))
+        place = Place(side=side, stage="stage2", number=number)
+        return _planned(place, cell_text(self.tuning.stage2, cell), self._searched_config(side, cell))
 
     def final(self, side: str, best: Mapping[str, Any]) -> list[PlannedTrial]:
         """The trials with the side's best config (as JSON data) and each final seed."""
-        return [
-            _planned(final_name(side, seed), TrialConfig.model_validate({**best, "seed": seed})) for seed in self.seeds
-        ]
+        place = Place(side=side, stage="final")
+        configs = [TrialConfig.model_validate({**best, "seed": seed}) for seed in self.seeds]
+        return [_planned(place, f"seed={config.seed}", config) for config in configs]
 
-    def cell_of(self, side: str, config: Mapping[str, Any]) -> Cell | None:
+    def searched_cell(self, side: str, config: Mapping[str, Any]) -> Cell | None:
         """The cell of stage 2 that a resolved config is of; None where it is none of this plan's."""
-        found = []
-        for dimension, choices in zip(self.tuning.stage2, self._choices[side], strict=True):
-            value = value_at(config, dimension.key)
-            if value not in choices:
-                return None
-            found.append(choices.index(value))
-        cell = tuple(found)
+        values = [value_at(config, dimension.key) for dimension in self.tuning.stage2]
+        pairs = list(zip(self._choices[side], values, strict=True))
+        if any(value not in choices for choices, value in pairs):
+            return None
+        cell = tuple(choices.index(value) for choices, value in pairs)
         return cell if self._searched_config(side, cell).model_dump(mode="json") == config else None
 
     def _searched_config(self, side: str, cell: Cell) -> TrialConfig:
-        return self.resolve(at(self.bases[side], self.tuning.stage2, cell))
+        return self.resolve(with_cell(self.bases[side], self.tuning.stage2, cell))
 
     @cached_property
     def _choices(self) -> dict[str, list[list[Any]]]:
@@ -175,7 +173,7 @@ def _resolved_choices(
     return [
         [
             value_at(
-                resolve(at(base, space, (*first[:place], index, *first[place + 1 :]))).model_dump(mode="json"),
+                resolve(with_cell(base, space, (*first[:place], index, *first[place + 1 :]))).model_dump(mode="json"),
                 dimension.key,
             )
             for index in range(len(dimension.values))
@@ -184,5 +182,13 @@ def _resolved_choices(
     ]
 
 
-def _planned(name: str, config: TrialConfig) -> PlannedTrial:
-    return PlannedTrial(trial_id=config.trial_id, name=name, config=config.model_dump(mode="json"))
+def trial_name(place: Place, text: str) -> str:
+    """ "mos_dagger stage2 #7 de=0.31 dh=0.2": what a reader sees of a trial's place, and what is its own there."""
+    number = "" if place.number is None else f" #{place.number}"
+    return f"{place.side} {place.stage}{number} {text}"
+
+
+def _planned(place: Place, text: str, config: TrialConfig) -> PlannedTrial:
+    return PlannedTrial(
+        trial_id=config.trial_id, name=trial_name(place, text), config=config.model_dump(mode="json"), place=place
+    )
