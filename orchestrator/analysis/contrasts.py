@@ -21,7 +21,7 @@ class Contrast:
 
     group: str
     baseline: str
-    found: GroupComparison
+    comparison: GroupComparison
     p_adjusted: float | None
     """Of Student's test, after Holm's correction over the family."""
     published: Mapping[str, float]
@@ -51,11 +51,11 @@ def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -
         for group, baseline in request.baselines.items()
         if group in set(frame["group"]) and baseline in set(frame["group"])
     }
-    found = {
+    comparisons = {
         group: compare(values.get(group, []), values.get(baseline, []), names=(group, baseline))
         for group, baseline in pairs.items()
     }
-    adjusted = holm([comparison.student.p_value for comparison in found.values()])
+    adjusted = holm([comparison.student.p_value for comparison in comparisons.values()])
     corpora = corpora_beside(request.published, corpus)
     return ContrastNumbers(
         request=request,
@@ -64,7 +64,7 @@ def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -
             Contrast(
                 group=group,
                 baseline=baseline,
-                found=found[group],
+                comparison=comparisons[group],
                 p_adjusted=p_adjusted,
                 published={
                     name: request.published[name][group] for name in corpora if group in request.published[name]

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 
 from orchestrator.analysis.groups import values_by_group
 from orchestrator.analysis.statistics.correlation import Interval
+from orchestrator.analysis.statistics.estimates import SIGNIFICANCE, Estimate, TTest
 from orchestrator.analysis.statistics.samples import SampleSummary, summarise_sample
-from orchestrator.analysis.statistics.significance import SIGNIFICANCE, TTest, holm, interval_of, welch_t
+from orchestrator.analysis.statistics.significance import holm, welch_t
 from search_spaces.requests import JacobianSpectra
 
 if TYPE_CHECKING:
@@ -229,8 +230,8 @@ def share_interval(sample: SampleSummary) -> Interval | None:
     """95%, of a mean of shares by Student's t, as far as it is possible; None for fewer than two values."""
     if sample.mean is None or sample.sd is None:
         return None
-    found = interval_of(sample.mean, sample.sd / sample.n**0.5, sample.n - 1)
-    return Interval(low=max(found.low, POSSIBLE.low), high=min(found.high, POSSIBLE.high))
+    unbounded = Estimate(value=sample.mean, error=sample.sd / sample.n**0.5, df=sample.n - 1).interval()
+    return Interval(low=max(unbounded.low, POSSIBLE.low), high=min(unbounded.high, POSSIBLE.high))
 
 
 def _step_claim(

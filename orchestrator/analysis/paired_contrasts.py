@@ -20,7 +20,7 @@ class PairedContrast:
 
     group: str
     baseline: str
-    found: PairComparison
+    comparison: PairComparison
     p_adjusted: float | None
     """After Holm's correction over the family."""
     unpaired: int
@@ -55,7 +55,7 @@ def paired_numbers(frame: pd.DataFrame, request: PairedComparison) -> PairedNumb
     return PairedNumbers(
         request=request,
         contrasts=tuple(
-            PairedContrast(group=group, baseline=baseline, found=comparison, p_adjusted=p_adjusted, unpaired=left)
+            PairedContrast(group=group, baseline=baseline, comparison=comparison, p_adjusted=p_adjusted, unpaired=left)
             for (group, baseline), comparison, p_adjusted, left in zip(pairs, found, adjusted, unpaired, strict=True)
         ),
     )

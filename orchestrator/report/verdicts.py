@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Literal
 
 from orchestrator.analysis.statistics.correlation import Interval
-from orchestrator.analysis.statistics.equivalence import POWER
+from orchestrator.analysis.statistics.estimates import POWER, SIGNIFICANCE
 from orchestrator.analysis.statistics.group_comparison import GroupComparison
 from orchestrator.analysis.statistics.pairs import PairComparison
 from orchestrator.analysis.statistics.samples import Names
-from orchestrator.analysis.statistics.significance import SIGNIFICANCE
 from orchestrator.report import formats
 
 
@@ -30,16 +29,15 @@ def verdict(
     metric = formats.title(metric)
     if found.difference is None or found.p_value is None or found.interval is None:
         return f"Nothing can be concluded about the {metric} of {names[0]} and {names[1]}: {found.missing}."
-    significant = (found.p_value if p_adjusted is None else p_adjusted) < SIGNIFICANCE
     p_words = _p_words(found.p_value, p_adjusted)
     kind = "95% interval" if p_adjusted is None else "95% interval of this pair alone"
-    if significant:
+    if (found.p_value if p_adjusted is None else p_adjusted) < SIGNIFICANCE:
         lower, by, interval = _lower(found.difference, found.interval, names=names, metric=metric)
         text = f"{lower}, by {by} ({kind} {interval}; {p_words})"
     else:
         text = f"The difference in {metric} between {names[0]} and {names[1]} is not significant ({p_words}): "
         text += f"{_left_open(found.interval, names=names)} ({kind}){_detectable(comparison, found.interval)}"
-    return f"{text}{_equivalence(comparison, significant=significant)}."
+    return f"{text}."
 
 
 def paired_verdict(comparison: PairComparison, p_adjusted: float | None, *, names: Names, metric: str) -> str:
@@ -90,16 +88,6 @@ def _detectable(comparison: GroupComparison, interval: Interval) -> str:
     seeds = f"{n_a} seeds of each" if n_a == n_b else f"{n_a} and {n_b} seeds"
     smallest = formats.to_width(comparison.detectable.value, interval)
     return f", and the smallest difference that {seeds} could have shown with {POWER:.0%} power is {smallest}"
-
-
-def _equivalence(comparison: GroupComparison, *, significant: bool) -> str:
-    found = comparison.equivalence
-    if found is None or found.p_value is None:
-        return ""
-    within = f"within \N{PLUS-MINUS SIGN}{found.margin:g} (TOST p {formats.equals(formats.p_value(found.p_value))})"
-    if found.equivalent:
-        return f"; {'small as it is, ' if significant else ''}the two are equivalent {within}"
-    return f"; they are not shown to be equivalent {within}"
 
 
 def _p_words(p_value: float, p_adjusted: float | None) -> str:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.stats import rankdata
 
 from trainables.corpora.benchmarks import Benchmark, WordPair, parse_pairs
-from trainables.measurements.mean_ranks import mean_ranks
 from trainables.trial_folder.outcome import Metric
 
 FEWEST_PAIRS = 3
@@ -49,7 +49,7 @@ def known_pairs(pairs: Iterable[WordPair], ids: Mapping[str, int]) -> list[WordP
 
 def spearman_rho(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
     """Spearman's rank correlation, equal values taking their mean rank; None where all of one side are equal."""
-    ranks_x, ranks_y = (mean_ranks(values) - (len(values) + 1) / 2 for values in (x, y))
+    ranks_x, ranks_y = (rankdata(values) - (len(values) + 1) / 2 for values in (x, y))
     scale = float(np.sqrt((ranks_x @ ranks_x) * (ranks_y @ ranks_y)))
     return float(ranks_x @ ranks_y) / scale if scale > 0 else None
 

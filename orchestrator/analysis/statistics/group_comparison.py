@@ -6,17 +6,19 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from orchestrator.analysis.statistics.bootstrap import SEED, BootstrapInterval, bootstrap_interval
-from orchestrator.analysis.statistics.effect_size import EffectSize, hedges_g
-from orchestrator.analysis.statistics.equivalence import (
-    Distance,
-    Equivalence,
-    smallest_detectable_difference,
-    smallest_equivalence_margin,
-    tost,
+from orchestrator.analysis.statistics.bootstrap import BootstrapInterval, bootstrap_interval
+from orchestrator.analysis.statistics.estimates import Distance, EffectSize, TTest
+from orchestrator.analysis.statistics.samples import (
+    FEWEST,
+    Names,
+    SampleSummary,
+    obstacle,
+    pooled_sd,
+    student_difference,
+    summarise_sample,
+    welch_difference,
 )
-from orchestrator.analysis.statistics.samples import FEWEST, Names, SampleSummary, obstacle, summarise_sample
-from orchestrator.analysis.statistics.significance import TTest, students_t, welch_t
+from orchestrator.analysis.statistics.significance import students_t, welch_t
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,37 +30,29 @@ class GroupComparison:
     student: TTest
     welch: TTest
     effect: EffectSize
+    """Hedges' g, in units of the standard deviation that the two groups share."""
     bootstrap: BootstrapInterval
     detectable: Distance
     """What Welch's test at 0.05 finds with 80% power, if the true deviations are those seen. Like the bootstrap, it is
     there from FEWEST values of each group."""
     smallest_margin: Distance
-    equivalence: Equivalence | None
-    """None where no margin was given."""
+    """Above it two one-sided Welch tests at 0.05 call the two equivalent."""
 
 
-def compare(
-    a_values: ArrayLike,
-    b_values: ArrayLike,
-    margin: float | None = None,
-    *,
-    seed: int = SEED,
-    names: Names = ("a", "b"),
-) -> GroupComparison:
-    """Compare two groups of finite numbers; `margin`, in the metric's unit, asks for their equivalence too.
-
-    `seed` is the bootstrap's, `names` are what each `missing` calls the groups.
-    """
+def compare(a_values: ArrayLike, b_values: ArrayLike, *, names: Names = ("a", "b")) -> GroupComparison:
+    """Compare two groups of finite numbers; `names` are what each `missing` calls them."""
     a, b = summarise_sample(a_values), summarise_sample(b_values)
-    few = obstacle(a, b, names=names) or obstacle(a, b, names=names, fewest=FEWEST)
+    missing = obstacle(a, b, names=names)
+    few = missing or obstacle(a, b, names=names, fewest=FEWEST)
     return GroupComparison(
         a=a,
         b=b,
         student=students_t(a, b, names=names),
         welch=welch_t(a, b, names=names),
-        effect=hedges_g(a, b, names=names),
-        bootstrap=BootstrapInterval(missing=few) if few else bootstrap_interval(a_values, b_values, seed, names=names),
-        detectable=Distance(missing=few) if few else smallest_detectable_difference(a.sd, a.n, b.sd, b.n, names=names),
-        smallest_margin=smallest_equivalence_margin(a, b, names=names),
-        equivalence=None if margin is None else tost(a, b, margin, names=names),
+        effect=EffectSize(missing=missing) if missing else student_difference(a, b).effect(pooled_sd(a, b)),
+        bootstrap=BootstrapInterval(missing=few) if few else bootstrap_interval(a_values, b_values, names=names),
+        detectable=Distance(missing=few) if few else Distance(value=welch_difference(a, b).detectable()),
+        smallest_margin=Distance(missing=missing)
+        if missing
+        else Distance(value=welch_difference(a, b).smallest_margin()),
     )

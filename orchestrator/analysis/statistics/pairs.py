@@ -7,10 +7,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orchestrator.analysis.statistics.effect_size import EffectSize, small_sample_correction, with_interval
-from orchestrator.analysis.statistics.equivalence import Distance, detectable_distance
+from orchestrator.analysis.statistics.estimates import Distance, EffectSize, Estimate, TTest
 from orchestrator.analysis.statistics.samples import FEWEST, Names, SampleSummary, summarise_sample
-from orchestrator.analysis.statistics.significance import SIGNIFICANCE, TTest, interval_of, t_test
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,18 +49,17 @@ def compare_pairs(a_values: Sequence[float], b_values: Sequence[float], *, names
     rounding = 8 * sys.float_info.epsilon * max(map(abs, (*a_values, *b_values)), default=0.0)
     missing = _obstacle(differences, rounding, names)
     few = missing or _too_few(differences.n, FEWEST, names)
-    test = _paired_t(differences, missing)
-    error, df = _error(differences), differences.n - 1
+    mean = None if missing else _mean(differences)
     return PairComparison(
         a=summarise_sample(a_values),
         b=summarise_sample(b_values),
         differences=differences,
         lower=sum(a < b for a, b in zip(a_values, b_values, strict=True)),
         higher=sum(a > b for a, b in zip(a_values, b_values, strict=True)),
-        test=test,
-        effect=_effect(differences, test),
-        detectable=Distance(missing=few) if few else Distance(value=detectable_distance(error, df)),
-        smallest_margin=Distance(missing=missing) if missing else Distance(value=_margin(differences, error)),
+        test=mean.test() if mean else TTest(difference=differences.mean, missing=missing),
+        effect=mean.effect(differences.sd or 0.0) if mean else EffectSize(missing=missing),
+        detectable=Distance(missing=few) if few or not mean else Distance(value=mean.detectable()),
+        smallest_margin=Distance(value=mean.smallest_margin()) if mean else Distance(missing=missing),
     )
 
 
@@ -83,23 +80,6 @@ def _too_few(pairs: int, fewest: int, names: Names) -> str:
     return f"at least {fewest} pairs of {names[0]} and {names[1]} are needed, there {there}"
 
 
-def _error(differences: SampleSummary) -> float:
-    return (differences.sd or 0.0) / math.sqrt(max(1, differences.n))
-
-
-def _paired_t(differences: SampleSummary, missing: str) -> TTest:
-    if missing:
-        return TTest(difference=differences.mean, missing=missing)
-    return t_test(differences.mean, _error(differences), differences.n - 1)
-
-
-def _effect(differences: SampleSummary, test: TTest) -> EffectSize:
-    if test.t is None or test.df is None or test.difference is None or not differences.sd:
-        return EffectSize(missing=test.missing)
-    g = small_sample_correction(test.df) * test.difference / differences.sd
-    return with_interval(g, test.t, test.df, unit=1 / math.sqrt(differences.n))
-
-
-def _margin(differences: SampleSummary, error: float) -> float:
-    assert differences.mean is not None
-    return interval_of(abs(differences.mean), error, differences.n - 1, confidence=1 - 2 * SIGNIFICANCE).high
+def _mean(differences: SampleSummary) -> Estimate:
+    assert differences.mean is not None and differences.sd is not None
+    return Estimate(value=differences.mean, error=differences.sd / math.sqrt(differences.n), df=differences.n - 1)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from orchestrator.analysis.statistics.estimates import Estimate
+
 FEWEST = 5
 """Values of each group that a bootstrap and a statement about power need: with fewer, both promise too much."""
 Names = tuple[str, str]
@@ -53,19 +55,21 @@ def difference_of_means(a: SampleSummary, b: SampleSummary) -> float | None:
     return None if a.mean is None or b.mean is None else a.mean - b.mean
 
 
-def student_error(a: SampleSummary, b: SampleSummary) -> tuple[float, float]:
-    """Standard error of the difference of means from the pooled variance, and its degrees of freedom."""
-    return pooled_sd(a, b) * math.sqrt(1 / a.n + 1 / b.n), a.n + b.n - 2
+def student_difference(a: SampleSummary, b: SampleSummary) -> Estimate:
+    """Mean of a minus mean of b, the error from the pooled variance; both have spread enough (see `obstacle`)."""
+    assert a.mean is not None and b.mean is not None
+    return Estimate(value=a.mean - b.mean, error=pooled_sd(a, b) * math.sqrt(1 / a.n + 1 / b.n), df=a.n + b.n - 2)
 
 
-def welch_error(a: SampleSummary, b: SampleSummary) -> tuple[float, float]:
-    """Standard error of the difference of means, and the Welch-Satterthwaite degrees of freedom."""
-    assert a.sd is not None and b.sd is not None
+def welch_difference(a: SampleSummary, b: SampleSummary) -> Estimate:
+    """Mean of a minus mean of b with the Welch-Satterthwaite degrees of freedom; needs what `obstacle` asks for."""
+    assert a.mean is not None and b.mean is not None and a.sd is not None and b.sd is not None
     error_a, error_b = a.sd / math.sqrt(a.n), b.sd / math.sqrt(b.n)
     error = math.hypot(error_a, error_b)
     # Shares of the variance instead of its fourth powers, which under- and overflow early.
     share_a, share_b = (error_a / error) ** 2, (error_b / error) ** 2
-    return error, 1 / (share_a**2 / (a.n - 1) + share_b**2 / (b.n - 1))
+    df = 1 / (share_a**2 / (a.n - 1) + share_b**2 / (b.n - 1))
+    return Estimate(value=a.mean - b.mean, error=error, df=df)
 
 
 def pooled_sd(a: SampleSummary, b: SampleSummary) -> float:

@@ -46,7 +46,7 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
         key="tests",
         heading=f"Is the difference in {metric} more than chance?",
         findings=tuple(
-            verdict(line.found, line.p_adjusted, names=(line.group, line.baseline), metric=request.metric)
+            verdict(line.comparison, line.p_adjusted, names=(line.group, line.baseline), metric=request.metric)
             for line in numbers.contrasts
         ),
         tables=(
@@ -62,7 +62,7 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
 
 
 def _cells(line: Contrast, corpora: list[str]) -> Iterator[Cell]:
-    found = line.found
+    found = line.comparison
     yield Cell(text=line.group, kind="name")
     yield Cell(text=line.baseline, kind="name")
     yield Cell(text=f"{found.a.n} + {found.b.n}", number=found.a.n + found.b.n)
@@ -78,7 +78,7 @@ def _cells(line: Contrast, corpora: list[str]) -> Iterator[Cell]:
 
 
 def _record(line: Contrast, corpora: list[str]) -> dict[str, Any]:
-    found = line.found
+    found = line.comparison
     return {
         "group": line.group,
         "baseline": line.baseline,

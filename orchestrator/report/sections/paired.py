@@ -56,7 +56,7 @@ def paired_section(numbers: PairedNumbers) -> Section:
 
 
 def _finding(line: PairedContrast, metric: str) -> str:
-    text = paired_verdict(line.found, line.p_adjusted, names=(line.group, line.baseline), metric=metric)
+    text = paired_verdict(line.comparison, line.p_adjusted, names=(line.group, line.baseline), metric=metric)
     if not line.unpaired:
         return text
     one = line.unpaired == 1
@@ -66,7 +66,7 @@ def _finding(line: PairedContrast, metric: str) -> str:
 
 
 def _cells(line: PairedContrast) -> Iterator[Cell]:
-    found = line.found
+    found = line.comparison
     yield Cell(text=line.group, kind="name")
     yield Cell(text=line.baseline, kind="name")
     yield Cell(text=str(found.pairs), number=found.pairs)
@@ -80,7 +80,7 @@ def _cells(line: PairedContrast) -> Iterator[Cell]:
 
 
 def _record(line: PairedContrast) -> dict[str, Any]:
-    found = line.found
+    found = line.comparison
     return {
         "group": line.group,
         "baseline": line.baseline,

@@ -84,12 +84,12 @@ def test_only_the_named_seeds_are_tested_and_the_family_is_corrected() -> None:
     request = Comparison(baselines={"b": "a", "c": "a"}, seeds=(1, 2), published={"ptb": {"b": 0.05}})
     b, c = contrast_numbers(FRAME, request, corpus="ptb").contrasts
     truth = stats.ttest_ind([9.0, 8.0], [10.0, 12.0])
-    assert b.found.student.p_value == pytest.approx(truth.pvalue, rel=1e-12)
-    assert b.found.student.difference == pytest.approx(-2.5)
+    assert b.comparison.student.p_value == pytest.approx(truth.pvalue, rel=1e-12)
+    assert b.comparison.student.difference == pytest.approx(-2.5)
     assert b.p_adjusted == pytest.approx(truth.pvalue), "a test without a value is no member of the family"
     assert b.published == {"ptb": 0.05}
-    assert (c.found.student.p_value, c.p_adjusted) == (None, None)
-    assert "c" in c.found.student.missing
+    assert (c.comparison.student.p_value, c.p_adjusted) == (None, None)
+    assert "c" in c.comparison.student.missing
 
 
 def test_curves_put_a_printed_value_where_our_trial_of_its_group_stands() -> None:

@@ -25,14 +25,14 @@ A, B = list(SHARED + RANDOM.normal(0.5, 0.4, 10)), list(SHARED)
 
 
 def test_the_test_is_scipys_and_its_interval_too() -> None:
-    found = compare_pairs(A, B)
+    result = compare_pairs(A, B)
     truth = stats.ttest_rel(A, B)
-    assert found.test.t == pytest.approx(truth.statistic)
-    assert found.test.p_value == pytest.approx(truth.pvalue)
-    assert found.test.df == 9 and found.pairs == 10
+    assert result.test.t == pytest.approx(truth.statistic)
+    assert result.test.p_value == pytest.approx(truth.pvalue)
+    assert result.test.df == 9 and result.pairs == 10
     interval = truth.confidence_interval(0.95)
-    assert found.test.interval is not None
-    assert (found.test.interval.low, found.test.interval.high) == pytest.approx((interval.low, interval.high))
+    assert result.test.interval is not None
+    assert (result.test.interval.low, result.test.interval.high) == pytest.approx((interval.low, interval.high))
     assert stats.ttest_ind(A, B).pvalue > 0.5, "what the pairs share hides the difference from an unpaired test"
     assert truth.pvalue < 0.02
 
@@ -42,15 +42,15 @@ def test_worked_by_hand() -> None:
 
     With u = t / sqrt(4 + t^2), Student's t then has P(|T| > t) = 1 - 3/2 (u - u^3 / 3).
     """
-    found = compare_pairs([2.0, 3.0, 5.0, 7.0, 3.0], [1.0, 1.0, 2.0, 3.0, 3.0])
-    assert found.differences.mean == 2 and found.differences.sd == pytest.approx(math.sqrt(2.5))
-    assert found.test.t == pytest.approx(2 * math.sqrt(2))
+    result = compare_pairs([2.0, 3.0, 5.0, 7.0, 3.0], [1.0, 1.0, 2.0, 3.0, 3.0])
+    assert result.differences.mean == 2 and result.differences.sd == pytest.approx(math.sqrt(2.5))
+    assert result.test.t == pytest.approx(2 * math.sqrt(2))
     t = 2 * math.sqrt(2)
     share = t / math.sqrt(4 + t * t)
-    assert found.test.p_value == pytest.approx(1 - 1.5 * (share - share**3 / 3), rel=1e-12)
-    assert (found.lower, found.higher, found.pairs) == (0, 4, 5), "and a tie"
+    assert result.test.p_value == pytest.approx(1 - 1.5 * (share - share**3 / 3), rel=1e-12)
+    assert (result.lower, result.higher, result.pairs) == (0, 4, 5), "and a tie"
     j = math.gamma(2) / (math.sqrt(2) * math.gamma(1.5))
-    assert found.effect.g == pytest.approx(j * 2 / math.sqrt(2.5))
+    assert result.effect.g == pytest.approx(j * 2 / math.sqrt(2.5))
 
 
 def test_the_smallest_margin_is_where_statsmodels_two_one_sided_tests_reach_005() -> None:
@@ -62,25 +62,25 @@ def test_the_smallest_margin_is_where_statsmodels_two_one_sided_tests_reach_005(
 
 @pytest.mark.parametrize("n", [5, 10])
 def test_the_detectable_difference_has_80_percent_power_by_statsmodels(n: int) -> None:
-    found = compare_pairs(A[:n], B[:n])
-    assert found.detectable.value is not None and found.differences.sd is not None
-    power = TTestPower().power(found.detectable.value / found.differences.sd, n, 0.05)
+    result = compare_pairs(A[:n], B[:n])
+    assert result.detectable.value is not None and result.differences.sd is not None
+    power = TTestPower().power(result.detectable.value / result.differences.sd, n, 0.05)
     assert power == pytest.approx(0.8, abs=1e-6)
 
 
 def test_the_effect_leaves_out_zero_exactly_where_the_test_is_significant() -> None:
     for shift in np.linspace(-1.5, 0.5, 41):
-        found = compare_pairs([value + shift for value in A], B)
-        assert found.effect.interval is not None and found.test.p_value is not None
-        assert (0.0 not in found.effect.interval) == (found.test.p_value < 0.05)
+        result = compare_pairs([value + shift for value in A], B)
+        assert result.effect.interval is not None and result.test.p_value is not None
+        assert (0.0 not in result.effect.interval) == (result.test.p_value < 0.05)
         mirrored = compare_pairs(B, [value + shift for value in A])
-        assert mirrored.effect.g == pytest.approx(-(found.effect.g or 0.0))
+        assert mirrored.effect.g == pytest.approx(-(result.effect.g or 0.0))
 
 
 def test_fewer_than_five_pairs_have_a_test_but_nothing_is_said_of_what_they_could_show() -> None:
-    found = compare_pairs(A[:4], B[:4], names=("gated", "dense"))
-    assert found.test.p_value is not None
-    assert found.detectable.missing == "at least 5 pairs of gated and dense are needed, there are 4"
+    result = compare_pairs(A[:4], B[:4], names=("gated", "dense"))
+    assert result.test.p_value is not None
+    assert result.detectable.missing == "at least 5 pairs of gated and dense are needed, there are 4"
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_fewer_than_five_pairs_have_a_test_but_nothing_is_said_of_what_they_coul
 )
 def test_what_cannot_be_tested_says_why(a: list[float], b: list[float], missing: str) -> None:
     """The last differences differ by the rounding of 0.1 alone, which is no spread."""
-    found = compare_pairs(a, b, names=("gated", "dense"))
-    assert found.test.p_value is None and found.test.missing.startswith(missing)
-    for part in (found.effect, found.detectable, found.smallest_margin):
+    result = compare_pairs(a, b, names=("gated", "dense"))
+    assert result.test.p_value is None and result.test.missing.startswith(missing)
+    for part in (result.effect, result.detectable, result.smallest_margin):
         assert part.missing.startswith(missing)
 
 
@@ -106,7 +106,7 @@ def test_sequences_of_two_lengths_are_no_pairs() -> None:
 
 
 def numbers(values: dict[str, dict[int, float]], baselines: dict[str, str]) -> PairedNumbers:
-    rows = [done_trial(group, seed, error=value) for group, found in values.items() for seed, value in found.items()]
+    rows = [done_trial(group, seed, error=value) for group, result in values.items() for seed, value in result.items()]
     return paired_numbers(flatten(rows).frame(), PairedComparison(baselines=baselines, metric="error"))
 
 
@@ -116,13 +116,13 @@ def test_pairs_are_those_of_the_same_seed_in_whatever_order_and_holms_family_is_
     c = {seed: value + 0.3 * (-1) ** seed + 0.05 * seed for seed, value in b.items()}
     first, second = numbers({"a": a, "b": b, "c": c}, {"a": "b", "c": "b", "no such": "b"}).contrasts
     p_values = [stats.ttest_rel(A, B).pvalue, stats.ttest_rel([c[s] for s in range(10)], B).pvalue]
-    assert [first.found.test.p_value, second.found.test.p_value] == pytest.approx(p_values)
+    assert [first.comparison.test.p_value, second.comparison.test.p_value] == pytest.approx(p_values)
     assert [first.p_adjusted, second.p_adjusted] == pytest.approx(holm(p_values))
 
 
 def test_a_value_without_a_partner_counts_nothing_and_is_counted() -> None:
     [line] = numbers({"a": {1: 1.0, 2: 3.0, 3: 9.0}, "b": {1: 0.0, 2: 1.0, 7: 5.0}}, {"a": "b"}).contrasts
-    assert (line.found.pairs, line.unpaired) == (2, 2)
-    assert line.found.test.difference == 1.5
+    assert (line.comparison.pairs, line.unpaired) == (2, 2)
+    assert line.comparison.test.difference == 1.5
     [none] = numbers({"a": {1: 1.0}, "b": {2: 1.0}}, {"a": "b"}).contrasts
-    assert none.found.test.missing == "at least 2 pairs of a and b are needed, there are none"
+    assert none.comparison.test.missing == "at least 2 pairs of a and b are needed, there are none"

@@ -1,4 +1,4 @@
-"""t-tests and Holm's family against a classic data set, scipy, statsmodels and formulas written out."""
+"""t-tests and Holm's family against a classic data set, scipy's test of raw values and numbers worked by hand."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import scipy.stats
-import statsmodels.stats.multitest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from orchestrator.analysis.statistics.estimates import TTest
 from orchestrator.analysis.statistics.samples import SampleSummary, summarise_sample
-from orchestrator.analysis.statistics.significance import TTest, holm, students_t, students_t_range, welch_t
+from orchestrator.analysis.statistics.significance import holm, students_t, students_t_range, welch_t
 
 pytestmark = pytest.mark.filterwarnings("error")
 
@@ -32,22 +32,22 @@ def summary(n: int, mean: float | None, sd: float | None) -> SampleSummary:
 
 
 def test_students_test_of_the_sleep_data_is_the_textbooks() -> None:
-    found = students_t(summarise_sample(SLEEP_1), summarise_sample(SLEEP_2))
-    assert found.interval is not None and found.missing == ""
-    assert found.difference == pytest.approx(0.75 - 2.33)
-    assert found.t == pytest.approx(-1.8608, abs=5e-5)
-    assert found.df == 18
-    assert found.p_value == pytest.approx(0.07919, abs=5e-6)
-    assert (found.interval.low, found.interval.high) == pytest.approx((-3.363874, 0.203874), abs=5e-7)
+    result = students_t(summarise_sample(SLEEP_1), summarise_sample(SLEEP_2))
+    assert result.interval is not None and result.missing == ""
+    assert result.difference == pytest.approx(0.75 - 2.33)
+    assert result.t == pytest.approx(-1.8608, abs=5e-5)
+    assert result.df == 18
+    assert result.p_value == pytest.approx(0.07919, abs=5e-6)
+    assert (result.interval.low, result.interval.high) == pytest.approx((-3.363874, 0.203874), abs=5e-7)
 
 
 def test_welchs_test_of_the_sleep_data_is_the_textbooks() -> None:
-    found = welch_t(summarise_sample(SLEEP_1), summarise_sample(SLEEP_2))
-    assert found.interval is not None and found.missing == ""
-    assert found.t == pytest.approx(-1.8608, abs=5e-5)
-    assert found.df == pytest.approx(17.776, abs=5e-4)
-    assert found.p_value == pytest.approx(0.07939, abs=5e-6)
-    assert (found.interval.low, found.interval.high) == pytest.approx((-3.3654832, 0.2054832), abs=5e-8)
+    result = welch_t(summarise_sample(SLEEP_1), summarise_sample(SLEEP_2))
+    assert result.interval is not None and result.missing == ""
+    assert result.t == pytest.approx(-1.8608, abs=5e-5)
+    assert result.df == pytest.approx(17.776, abs=5e-4)
+    assert result.p_value == pytest.approx(0.07939, abs=5e-6)
+    assert (result.interval.low, result.interval.high) == pytest.approx((-3.3654832, 0.2054832), abs=5e-8)
 
 
 @settings(deadline=None)
@@ -56,42 +56,16 @@ def test_welchs_test_of_the_sleep_data_is_the_textbooks() -> None:
 def test_raw_values_agree_with_scipy(
     ours: Callable[..., TTest], equal_variances: bool, a: list[float], b: list[float]
 ) -> None:
-    found = ours(summarise_sample(a), summarise_sample(b))
+    result = ours(summarise_sample(a), summarise_sample(b))
     if np.ptp(a) == 0 and np.ptp(b) == 0:
-        assert found.p_value is None and "spread" in found.missing
+        assert result.p_value is None and "spread" in result.missing
         return
     with warnings.catch_warnings():
         # scipy warns of lost digits where one of the groups is constant.
         warnings.simplefilter("ignore", RuntimeWarning)
         expected = scipy.stats.ttest_ind(a, b, equal_var=equal_variances)
-    interval = expected.confidence_interval(0.95)
-    assert found.interval is not None and found.missing == ""
-    assert (found.t, found.df) == pytest.approx((expected.statistic, expected.df), rel=1e-9, abs=1e-9)
-    assert found.p_value == pytest.approx(expected.pvalue, rel=1e-7, abs=1e-12)
-    assert (found.interval.low, found.interval.high) == pytest.approx((interval.low, interval.high), abs=1e-9)
-
-
-@pytest.mark.parametrize(("ours", "equal_variances"), [(students_t, True), (welch_t, False)])
-@pytest.mark.parametrize(
-    ("a", "b"),
-    [((10, 57.08, 0.1), (10, 54.88, 0.26)), ((3, 61.0, 2.5), (40, 60.0, 0.1)), ((2, -4.0, 0.0), (5, 1.0, 3.0))],
-)
-def test_printed_means_and_deviations_agree_with_scipy(
-    ours: Callable[..., TTest],
-    equal_variances: bool,
-    a: tuple[int, float, float],
-    b: tuple[int, float, float],
-) -> None:
-    found = ours(summary(*a), summary(*b))
-    (n_a, mean_a, sd_a), (n_b, mean_b, sd_b) = a, b
-    expected = scipy.stats.ttest_ind_from_stats(mean_a, sd_a, n_a, mean_b, sd_b, n_b, equal_var=equal_variances)
-    assert (found.t, found.p_value) == pytest.approx((expected.statistic, expected.pvalue), rel=1e-9)
-
-
-def test_the_two_tests_agree_where_size_and_spread_do() -> None:
-    a, b = summary(10, 57.08, 0.1), summary(10, 57.0, 0.1)
-    student, welch = students_t(a, b), welch_t(a, b)
-    assert (student.t, student.df, student.p_value) == pytest.approx((welch.t, welch.df, welch.p_value), rel=1e-12)
+    assert (result.t, result.df) == pytest.approx((expected.statistic, expected.df), rel=1e-9, abs=1e-9)
+    assert result.p_value == pytest.approx(expected.pvalue, rel=1e-7, abs=1e-12)
 
 
 def test_exchanging_the_groups_turns_the_sign_and_nothing_else() -> None:
@@ -102,57 +76,24 @@ def test_exchanging_the_groups_turns_the_sign_and_nothing_else() -> None:
     assert (other.interval.low, other.interval.high) == pytest.approx((-one.interval.high, -one.interval.low))
 
 
-@pytest.mark.parametrize("test", [students_t, welch_t])
-@pytest.mark.parametrize(
-    ("a", "b", "words"),
-    [
-        ([], [], "at least 2 values of each group are needed, there is none of softmax and none of mos"),
-        ([1.0], [1.0, 2.0], "at least 2 values of each group are needed, there is 1 of softmax"),
-        ([1.0, 2.0], [], "at least 2 values of each group are needed, there is none of mos"),
-        ([5.0, 5.0], [6.0, 6.0, 6.0], "neither softmax nor mos has any spread to hold their difference against"),
-        ([56.81] * 10, [56.81] * 10, "neither softmax nor mos has any spread to hold their difference against"),
-    ],
-)
-def test_what_cannot_be_tested_is_said_in_words(
-    test: Callable[..., TTest], a: list[float], b: list[float], words: str
-) -> None:
-    found = test(summarise_sample(a), summarise_sample(b), names=("softmax", "mos"))
-    assert found.missing == words
-    assert (found.t, found.df, found.p_value, found.interval) == (None, None, None, None)
-    assert (found.difference is None) == (not a or not b)
-
-
 def test_a_paper_that_prints_no_deviation_is_named() -> None:
-    found = students_t(summary(10, 57.0, 0.1), summary(10, 56.0, None), names=("ours", "theirs"))
-    assert (found.difference, found.missing) == (1.0, "the standard deviation of theirs is not known")
+    result = students_t(summary(10, 57.0, 0.1), summary(10, 56.0, None), names=("ours", "theirs"))
+    assert (result.difference, result.missing) == (1.0, "the standard deviation of theirs is not known")
 
 
 def test_one_group_without_spread_can_be_tested() -> None:
-    found = welch_t(summarise_sample([1.0, 1.0, 1.0]), summarise_sample([1.0, 2.0, 3.0]))
-    assert (found.t, found.df) == pytest.approx((-math.sqrt(3), 2))
-
-
-@settings(deadline=None)
-@given(st.lists(magnitudes, max_size=6), st.lists(magnitudes, max_size=6))
-def test_there_is_a_number_or_a_reason_whatever_the_magnitude(a: list[float], b: list[float]) -> None:
-    for found in (
-        students_t(summarise_sample(a), summarise_sample(b)),
-        welch_t(summarise_sample(a), summarise_sample(b)),
-    ):
-        assert (found.p_value is None) == bool(found.missing)
-        if found.p_value is not None and found.interval is not None:
-            assert 0 <= found.p_value <= 1
-            assert found.interval.low <= found.interval.high
+    result = welch_t(summarise_sample([1.0, 1.0, 1.0]), summarise_sample([1.0, 2.0, 3.0]))
+    assert (result.t, result.df) == pytest.approx((-math.sqrt(3), 2))
 
 
 @settings(deadline=None)
 @given(st.lists(magnitudes, min_size=2, max_size=8))
 def test_a_summary_is_numpys_mean_and_deviation(values: list[float]) -> None:
-    found = summarise_sample(values)
+    result = summarise_sample(values)
     largest = float(np.abs(values).max())
-    assert found.n == len(values)
-    assert found.mean == pytest.approx(np.mean(values), rel=1e-9, abs=1e-12 * largest)
-    assert found.sd == pytest.approx(np.std(values, ddof=1), rel=1e-9, abs=1e-9 * largest + 1e-150)
+    assert result.n == len(values)
+    assert result.mean == pytest.approx(np.mean(values), rel=1e-9, abs=1e-12 * largest)
+    assert result.sd == pytest.approx(np.std(values, ddof=1), rel=1e-9, abs=1e-9 * largest + 1e-150)
 
 
 def test_equal_values_have_no_spread_at_all() -> None:
@@ -188,39 +129,26 @@ def test_a_summary_that_no_values_can_have_is_refused(n: int, mean: float | None
 
 def test_the_range_holds_every_p_that_the_rounding_allows_and_reaches_its_ends() -> None:
     a, b, rounding = (57.08, 0.10), (57.02, 0.13), 0.005
-    found = students_t_range(summary(10, *a), summary(10, *b), rounding)
-    assert found.low is not None and found.high is not None
+    allowed = students_t_range(summary(10, *a), summary(10, *b), rounding)
     off = np.linspace(-rounding, rounding, 11)
     mean, sd_a, sd_b = np.meshgrid(2 * off, a[1] + off, b[1] + off)
     tried = scipy.stats.ttest_ind_from_stats(a[0] + mean, sd_a, 10, b[0], sd_b, 10).pvalue
-    assert (tried.min(), tried.max()) == pytest.approx((found.low, found.high), rel=1e-6)
+    assert (tried.min(), tried.max()) == pytest.approx((allowed.low, allowed.high), rel=1e-6)
 
 
 def test_means_that_may_be_the_same_allow_a_p_of_one() -> None:
-    found = students_t_range(summary(10, 1.01, 0.1), summary(10, 1.0, 0.1))
-    assert 1.0 in found and 0.65 in found and 0.64 not in found
+    result = students_t_range(summary(10, 1.01, 0.1), summary(10, 1.0, 0.1))
+    assert 1.0 in result and 0.65 in result and 0.64 not in result
 
 
 def test_deviations_printed_as_zero_allow_a_p_down_to_zero() -> None:
-    found = students_t_range(summary(10, 1.0, 0.0), summary(10, 1.02, 0.0))
-    assert found.low == 0.0 and found.high is not None and 0 < found.high < 1
+    allowed = students_t_range(summary(10, 1.0, 0.0), summary(10, 1.02, 0.0))
+    assert allowed.low == 0.0 and 0 < allowed.high < 1
 
 
-def test_a_range_without_rounding_is_the_p_value() -> None:
-    a, b = summary(10, 57.08, 0.1), summary(10, 57.02, 0.13)
-    found, exact = students_t_range(a, b, 0.0), students_t(a, b).p_value
-    assert found.low == found.high == exact
-
-
-def test_a_range_says_what_is_missing_and_holds_nothing() -> None:
-    found = students_t_range(summary(1, 57.08, None), summary(10, 57.0, 0.1), names=("ours", "theirs"))
-    assert found.missing == "at least 2 values of each group are needed, there is 1 of ours"
-    assert 0.5 not in found
-
-
-def test_a_negative_rounding_is_refused() -> None:
-    with pytest.raises(ValueError, match="half a unit"):
-        students_t_range(summary(10, 1.0, 0.1), summary(10, 1.0, 0.1), -0.005)
+def test_a_range_of_what_is_not_printed_is_refused() -> None:
+    with pytest.raises(ValueError, match="the standard deviation of a is not known"):
+        students_t_range(summary(10, 57.08, None), summary(10, 57.0, 0.1))
 
 
 def test_holm_by_hand() -> None:
@@ -231,13 +159,6 @@ def test_holm_by_hand() -> None:
 def test_what_was_not_tested_does_not_count_in_the_family() -> None:
     assert holm([None, 0.02, None, 0.5]) == [None, pytest.approx(0.04), None, pytest.approx(0.5)]
     assert holm([]) == [] and holm([None]) == [None]
-
-
-@settings(deadline=None, max_examples=25)
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=20))
-def test_holm_agrees_with_statsmodels(p_values: list[float]) -> None:
-    expected = statsmodels.stats.multitest.multipletests(p_values, method="holm")[1]
-    assert holm(p_values) == pytest.approx(list(expected), rel=1e-12)
 
 
 @pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan])

@@ -1,0 +1,133 @@
+"""What an estimated mean, or a difference of two, says: its t-test, its size in standard deviations, what is left open.
+
+"Not significant" never means "equal": the smallest margin says within what the means lie, and the detectable distance
+what the seeds that were run could have shown.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scipy.optimize import brentq
+from scipy.special import gammaln, nctdtr, nctdtrinc, stdtr, stdtrit
+
+from orchestrator.analysis.statistics.correlation import CONFIDENCE, Interval
+
+SIGNIFICANCE = 0.05
+POWER = 0.8
+LARGEST_T = 1e4
+"""The noncentral t distribution has been checked up to here."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TTest:
+    """A t-test of two means; what the data do not allow is None, and `missing` says why in words."""
+
+    difference: float | None = None
+    """Mean of a minus mean of b."""
+    t: float | None = None
+    df: float | None = None
+    """Degrees of freedom."""
+    p_value: float | None = None
+    """Two-sided, of the hypothesis that the two means are equal."""
+    interval: Interval | None = None
+    """95%, of the difference."""
+    missing: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class EffectSize:
+    """A standardised difference of means; what the data do not allow is None, and `missing` says why in words."""
+
+    g: float | None = None
+    """Positive where a's mean is the higher one."""
+    interval: Interval | None = None
+    """95%, of the true standardised difference."""
+    missing: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Distance:
+    """A distance of two means in the metric's own unit, without a sign; None where `missing` says why in words."""
+
+    value: float | None = None
+    missing: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Estimate:
+    """A mean, or a difference of two, whose error follows Student's t."""
+
+    value: float
+    error: float
+    """Standard error, positive."""
+    df: float
+    """Degrees of freedom."""
+
+    @property
+    def t(self) -> float:
+        """How many standard errors lie between it and zero."""
+        return self.value / self.error
+
+    def interval(self, confidence: float = CONFIDENCE) -> Interval:
+        """The confidence interval."""
+        half = float(stdtrit(self.df, 0.5 + confidence / 2)) * self.error
+        return Interval(low=self.value - half, high=self.value + half)
+
+    def test(self) -> TTest:
+        """The two-sided test that it is zero."""
+        p_value = 2 * float(stdtr(self.df, -abs(self.t)))
+        return TTest(difference=self.value, t=self.t, df=self.df, p_value=p_value, interval=self.interval())
+
+    def smallest_margin(self) -> float:
+        """The larger absolute end of the 90% interval: two one-sided t-tests at 0.05 (Schuirmann 1987) find two means
+        equivalent within every margin above it."""
+        interval = self.interval(1 - 2 * SIGNIFICANCE)
+        return max(-interval.low, interval.high)
+
+    def detectable(self) -> float:
+        """The smallest true distance from zero that a two-sided t-test at 0.05 with this standard error finds with 80%
+        power; the value itself plays no part in it.
+
+        Exact for Student's test (Cohen 1988, chapter 2), with Welch's degrees of freedom within two points of the
+        power (measured in the tests).
+        """
+        critical = float(stdtrit(self.df, 1 - SIGNIFICANCE / 2))
+
+        def power_less_wanted(noncentrality: float) -> float:
+            missed = nctdtr(self.df, noncentrality, critical) - nctdtr(self.df, noncentrality, -critical)
+            return float(1 - POWER - missed)
+
+        return self.error * _root_near(nctdtrinc(self.df, 1 - POWER, critical), power_less_wanted)
+
+    def effect(self, sd: float) -> EffectSize:
+        """Hedges' g, the unbiased estimate of the value in units of `sd`, the deviation that the error rests on.
+
+        The interval inverts the noncentral t distribution (Steiger and Fouladi 1997): exact for normal groups of one
+        variance, so without Hedges' correction, and it leaves out zero exactly where the test is significant.
+        """
+        g = small_sample_correction(self.df) * self.value / sd
+        if abs(self.t) > LARGEST_T:
+            return EffectSize(g=g, missing=f"the means lie over {LARGEST_T:,.0f} standard errors apart: no interval")
+        low, high = (_noncentrality(0.5 + side * CONFIDENCE / 2, self.t, self.df) for side in (1, -1))
+        return EffectSize(g=g, interval=Interval(low=low * self.error / sd, high=high * self.error / sd))
+
+
+def small_sample_correction(df: float) -> float:
+    """J(df) = Gamma(df / 2) / (sqrt(df / 2) Gamma((df - 1) / 2)), by which d overstates (Hedges 1981)."""
+    return math.exp(float(gammaln(df / 2)) - float(gammaln((df - 1) / 2))) / math.sqrt(df / 2)
+
+
+def _noncentrality(probability: float, t: float, df: float) -> float:
+    """At which a noncentral t is at most `t` with this probability."""
+    if t < 0:
+        return -_noncentrality(1 - probability, -t, df)
+    return _root_near(nctdtrinc(df, probability, t), lambda shift: float(nctdtr(df, shift, t)) - probability)
+
+
+def _root_near(guess: float, function: Callable[[float], float]) -> float:
+    """scipy inverts the noncentral t distribution to three to six digits and has its values to all of them."""
+    room = 0.02 * (1 + abs(guess))
+    return float(brentq(function, guess - room, guess + room))
