@@ -22,7 +22,7 @@ from orchestrator.plan.study_plan import make_plan, scale_named
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord
 from search_spaces.catalog import load_study
-from tests.support.command import ROOT, environment, results_table, start, sweep
+from tests.support.command import ROOT, environment, results_table, start, sweep, sweep_process
 from trainables.runtime import trial_directory
 
 SMOKE = ("gss_grid", "--scale", "smoke", "--storage")
@@ -48,7 +48,7 @@ STUDY = Study(name="trouble", trials=trials, label=lambda config: f"seed {config
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The storage of one smoke sweep that nobody disturbed."""
     storage = tmp_path_factory.mktemp("undisturbed")
-    answer = sweep(*SMOKE, storage)
+    answer = sweep_process(*SMOKE, storage)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     (storage / "first.txt").write_text(answer.stdout)
     return storage
@@ -346,7 +346,7 @@ SHARED = ROOT.parent / "shared" / "data"
 )  # fmt: skip
 def test_bad_input_gets_one_clear_sentence(tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
     _bad_inputs(tmp_path)
-    answer = sweep(*(argument.format(tmp=tmp_path) for argument in arguments), cwd=ROOT)
+    answer = sweep(*(argument.format(tmp=tmp_path) for argument in arguments))
     assert answer.returncode == 2, answer.stdout + answer.stderr
     last = answer.stderr.strip().splitlines()[-1]
     assert last.startswith("error: ")
