@@ -1,31 +1,33 @@
-"""Fixtures of the whole suite, and its order: the longest files first, so that no process ends alone with one."""
+"""Fixtures of the whole suite."""
 
 from __future__ import annotations
+
+import sys
 
 import pytest
 
 from tests.support.postgres import postgres_server, postgres_store, store_url, url
 
 __all__ = ["postgres_server", "postgres_store", "store_url", "url"]
-LONG = (
-    "end_to_end/test_command.py",
-    "end_to_end/test_all_studies.py",
-    "end_to_end/test_measuring_later.py",
-    "kills/test_schedule.py",
-    "kills/test_tuning.py",
-    "training/test_protocol.py",
-    "measurements/test_spectrum.py",
-    "kills/test_measuring.py",
-    "end_to_end/test_custom_layer.py",
-    "end_to_end/test_tuning.py",
-)
-"""A minute and more each, on two cores."""
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The files of `LONG` first, everything else as it was."""
-    items.sort(key=lambda item: next((place for place, name in enumerate(LONG) if _name(item) == name), len(LONG)))
+@pytest.fixture
+def one_ray() -> None:
+    """A Ray that is up, the same one for all tests of this process."""
+    from tests.support.one_ray import start_ray
+
+    start_ray()
 
 
-def _name(item: pytest.Item) -> str:
-    return "/".join(item.path.parts[-2:])
+@pytest.fixture
+def no_ray() -> None:
+    """No Ray is up, so that the test can start its own."""
+    from tests.support.one_ray import end_ray
+
+    end_ray()
+
+
+def pytest_sessionfinish() -> None:
+    """End the Ray that tests of this process shared."""
+    if "tests.support.one_ray" in sys.modules:
+        sys.modules["tests.support.one_ray"].end_ray()

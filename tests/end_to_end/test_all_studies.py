@@ -1,4 +1,4 @@
-"""Every study of the papers at scale smoke, one after the other, as a user types it, to the page in a browser."""
+"""Every study of the papers at scale smoke, one after the other, to the page in a browser."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from search_spaces.catalog import NAMES, load_study
 from tests.support.browser import EXECUTABLE, Browser
-from tests.support.command import ROOT, sweep
+from tests.support.command import ROOT, sweep, sweep_process
 
 DATA = ROOT.parent / "shared" / "data"
 pytestmark = [
@@ -23,7 +23,7 @@ pytestmark = [
 def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What `sweep.py all` leaves behind."""
     storage = tmp_path_factory.mktemp("all")
-    answer = sweep("all", "--scale", "smoke", "--data-dir", DATA, "--storage", storage, timeout_s=590)
+    answer = sweep_process("all", "--scale", "smoke", "--data-dir", DATA, "--storage", storage, timeout_s=590)
     (storage / "out.txt").write_text(answer.stdout)
     assert answer.returncode == 0, answer.stdout[-3000:] + answer.stderr
     return storage
@@ -54,7 +54,7 @@ def test_studies_that_share_trials_train_them_once(storage: Path) -> None:
 
 
 def test_typed_again_nothing_runs(storage: Path) -> None:
-    answer = sweep("all", "--scale", "smoke", "--data-dir", DATA, "--storage", storage, timeout_s=120)
+    answer = sweep("all", "--scale", "smoke", "--data-dir", DATA, "--storage", storage)
     assert answer.returncode == 0
     assert len(re.findall(r"^\d+ trials?: 0 to run", answer.stdout, flags=re.M)) == len(NAMES)
 

@@ -14,10 +14,10 @@ import pytest
 from tests.support.command import ROOT, sweep
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.usefixtures("one_ray")
 def test_rank_metrics_on_a_language_of_rank_20_from_the_plan_to_the_page(tmp_path: Path) -> None:
     typed = ("rank_metrics", "--corpus", "markov-20", "--scale", "smoke", "--set", "evaluation.rank_contexts=1000")
-    answer = sweep(*typed, "--storage", tmp_path, timeout_s=280)
+    answer = sweep(*typed, "--storage", tmp_path)
     assert answer.returncode == 0, answer.stdout[-2000:] + answer.stderr
     assert "7 trials: 7 to run, 0 already done." in answer.stdout
     assert "The true log-P matrix of this language has rank 20, and so have the rows measured" in answer.stdout
