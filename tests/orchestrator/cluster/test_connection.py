@@ -22,6 +22,7 @@ from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord, StudyKey
 from orchestrator.watch.listener import Silent
+from tests.support.one_ray import end_ray
 from tests.support.scripted_trials import SOUND, log_lines, planned, run_scripted
 from trainables.errors import UserError
 
@@ -53,6 +54,7 @@ def test_no_place_for_temporary_files_is_told_in_a_sentence(monkeypatch: pytest.
         pass
 
 
+@pytest.mark.usefixtures("no_ray")
 def test_a_ray_that_cannot_start_is_told_in_a_sentence(long_base: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("orchestrator.cluster.connection.LONGEST_BASE", 1000)
     with (
@@ -68,6 +70,7 @@ def claimed_gpu() -> Iterator[None]:
     """A cluster that claims to have a GPU."""
     if torch.cuda.is_available():
         pytest.skip("needs a torch that cannot use a GPU")
+    end_ray()
     os.environ.update(SETTINGS)
     with scratch_folder("test-ray-") as folder:
         ray.init(

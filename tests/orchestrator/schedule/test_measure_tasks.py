@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cluster.connection import connected
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.measure_tasks import run_later
 from orchestrator.schedule.study_work import LaterSummary, StudyWork
@@ -29,6 +28,8 @@ from tests.support.scripted_trials import (
 from trainables.errors import UserError
 from trainables.runtime import trial_directory
 from trainables.trial_folder.outcome import TrialOutcome
+
+pytestmark = pytest.mark.usefixtures("one_ray")
 
 
 class Heard(Silent):
@@ -55,13 +56,6 @@ WORK = StudyWork(study=KEY, measurements=NAMES, seconds_per_trial=0.3)
 
 def options(storage: Path, **changes: Any) -> RunOptions:
     return RunOptions(storage=storage, **changes)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Ray as the product starts it, for all tests here."""
-    with connected(options(tmp_path_factory.mktemp("ray")), lambda _: None):
-        yield
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
 from tests.support.notes import Notes
+from tests.support.one_ray import end_ray
 from tests.support.scripted_trials import LONG, log_lines, run_where
 from trainables.config import CorpusConfig, MosConfig, SoftmaxConfig, TrialConfig
 from trainables.config.output_layer import OutputLayerConfig
@@ -43,6 +44,7 @@ def configs(layer: OutputLayerConfig, seeds: Sequence[int]) -> list[TrialConfig]
 @contextmanager
 def cluster(**head: Any) -> Iterator[Any]:
     """A cluster that this process is connected to, with a head that has so much."""
+    end_ray()
     os.environ.update(SETTINGS)
     made: Any = Cluster(initialize_head=True, head_node_args={**head, "include_dashboard": False})
     try:

@@ -13,7 +13,6 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cluster.connection import connected
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.study_work import RunSummary, StudyWork
 from orchestrator.schedule.trials_run import run_trials
@@ -22,6 +21,7 @@ from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey, TrialRow
 from orchestrator.watch.listener import Silent
+from tests.support import one_ray
 from tests.support.scripted_trials import (
     BAD_INPUT,
     DIVERGES,
@@ -74,11 +74,10 @@ def options(storage: Path, **changes: Any) -> RunOptions:
 
 
 @pytest.fixture(scope="module")
-def notes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[str]]:
-    """Ray as the product starts it, for all tests here; what it told the user."""
-    heard: list[str] = []
-    with connected(options(tmp_path_factory.mktemp("ray")), heard.append):
-        yield heard
+def notes() -> list[str]:
+    """What Ray, as the product starts it, told the user."""
+    one_ray.start_ray()
+    return one_ray.notes
 
 
 def opened(folder: Path, plan: list[PlannedTrial]) -> tuple[Store, int]:
@@ -122,8 +121,8 @@ class Swept:
 
 
 @pytest.fixture(scope="module")
-def swept(notes: list[str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Swept]:
-    assert notes
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Swept]:
+    one_ray.start_ray()
     done = Swept(tmp_path_factory.mktemp("swept"))
     yield done
     done.store.close()
@@ -179,7 +178,7 @@ def test_the_listener_hears_of_every_trial_and_the_store_holds_its_epochs(swept:
     assert [epoch.epoch for epoch in swept.store.epochs(swept.rows[SOUND].trial_id)] == [1, 2, 3, 4]
 
 
-@pytest.mark.usefixtures("notes")
+@pytest.mark.usefixtures("one_ray")
 def test_everything_that_ray_listens_on_is_loopback() -> None:
     listening = {address for pid in descendants(os.getpid()) for address in listening_addresses(pid)}
     assert listening
@@ -194,7 +193,7 @@ def test_the_dashboard_asks_for_the_token_that_the_note_speaks_of(notes: list[st
         urllib.request.urlopen(f"{address}/api/cluster_status", timeout=20)
 
 
-@pytest.mark.usefixtures("notes")
+@pytest.mark.usefixtures("one_ray")
 def test_a_store_that_cannot_be_written_ends_the_sweep_with_its_own_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -211,7 +210,7 @@ def test_a_store_that_cannot_be_written_ends_the_sweep_with_its_own_error(
     store.close()
 
 
-@pytest.mark.usefixtures("notes")
+@pytest.mark.usefixtures("one_ray")
 def test_a_full_disk_stops_the_sweep_and_with_room_the_same_command_finishes_it(tmp_path: Path) -> None:
     plan = planned(list(range(SOUND, SOUND + 8)))
     ids = [trial.trial_id for trial in plan]
@@ -230,7 +229,7 @@ def test_a_full_disk_stops_the_sweep_and_with_room_the_same_command_finishes_it(
         assert sorted(ends) == sorted(f"end {SOUND + number}" for number in range(8))
 
 
-@pytest.mark.usefixtures("notes")
+@pytest.mark.usefixtures("one_ray")
 def test_more_gpus_than_a_model_can_use_is_said_before_any_trial_starts(tmp_path: Path) -> None:
     plan = planned([SOUND])
     store, run_id = opened(tmp_path, plan)
