@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from search_spaces.requests import Claim, Lines, Reach
+from search_spaces.analyses import Claim, Lines, Reach
 from search_spaces.study import Study
 from trainables.config import CorpusConfig
 from trainables.config.experiments import DirichletConfig

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from search_spaces.analyses import PressNoise
 from search_spaces.published import rows
-from search_spaces.requests import PressNoise
 from search_spaces.study import Study
 from trainables.config import CorpusConfig
 from trainables.config.experiments import PressNoiseConfig

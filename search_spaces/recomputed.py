@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from search_spaces.requests import Recomputed
+from search_spaces.analyses import Recomputed
 from search_spaces.study import Study
 from trainables.config import CorpusConfig
 from trainables.config.experiments import WordPairsConfig

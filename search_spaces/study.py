@@ -19,60 +19,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from search_spaces.requests import (
-    Analysis,
-    Claim,
-    Comparison,
-    Correlation,
-    Counts,
-    Curves,
-    Differences,
-    GridMap,
-    GroupSpectra,
-    GroupTable,
-    JacobianSpectra,
-    Lines,
-    PairedComparison,
-    Predictions,
-    PressNoise,
-    PublishedCorrelation,
-    Reach,
-    Recomputed,
-    Similarity,
-    TrueRank,
-    Tuned,
-)
+from search_spaces.analyses import *  # noqa: F403
+from search_spaces.analyses import Analysis, Correlation
 from search_spaces.tuning import Tuning
 from trainables.config import CorpusConfig, CustomConfig
 from trainables.config.kinds import AnyConfig, output_layer_of
 from trainables.errors import UserError
-
-__all__ = [
-    "Analysis",
-    "Claim",
-    "Comparison",
-    "Correlation",
-    "Counts",
-    "Curves",
-    "Differences",
-    "GridMap",
-    "GroupSpectra",
-    "GroupTable",
-    "JacobianSpectra",
-    "Lines",
-    "PairedComparison",
-    "Predictions",
-    "PressNoise",
-    "PublishedCorrelation",
-    "Reach",
-    "Recomputed",
-    "Similarity",
-    "Study",
-    "TrueRank",
-    "Tuned",
-    "describe",
-    "group_of",
-]
 
 
 def describe(config: AnyConfig) -> str:
@@ -121,7 +73,9 @@ class Study:
     trains: bool = True
     """False where no trial trains or fits anything."""
     measurements: tuple[str, ...] = ("perplexity@1", "spectrum@1")
-    analyses: tuple[Analysis, ...] = (Correlation(),)
+    analyses: tuple[Analysis | Callable[[Any], Any], ...] = (Correlation(),)
+    """What to ask of the results, in the report's order. A function gets a pandas DataFrame of the done trials, a row a
+    trial, a column a config value or metric, and returns DataFrames, matplotlib figures and sentences to show."""
     deviations: tuple[str, ...] = ()
     """Where the study knowingly differs from its source, a sentence each."""
     corner: Callable[[Sequence[Any]], Sequence[AnyConfig]] | None = None
@@ -145,9 +99,11 @@ class Study:
                 name,
                 "a tuple of texts, such as ('ptb',)",
             )
-        analyses = self.analyses
-        right = isinstance(analyses, (tuple, list)) and all(isinstance(each, Analysis) for each in analyses)
-        _require(right, self, "analyses", "a tuple of requests, such as (Correlation(),)")
+        right = isinstance(self.analyses, (tuple, list)) and all(
+            isinstance(analysis, Analysis) or (callable(analysis) and not isinstance(analysis, type))
+            for analysis in self.analyses
+        )
+        _require(right, self, "analyses", "a tuple of requests and functions, such as (Correlation(), my_function)")
         for name in ("trials", "label", "corner"):
             _require(getattr(self, name) is None or callable(getattr(self, name)), self, name, "a function")
 

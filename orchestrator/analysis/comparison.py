@@ -50,6 +50,41 @@ class ComparedCorrelation:
     """In words, which planned trials have no value here."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class CorrelationNumbers:
+    """The lines of the table, and the done trials as points."""
+
+    corpus: str
+    lines: tuple[ComparedCorrelation, ...]
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    colour: tuple[float, ...] | None
+    """A value a point, or None for one colour."""
+    colour_by: str = ""
+    """The column of these values."""
+
+
+def correlation_numbers(
+    frame: pd.DataFrame, request: Correlation, *, corpus: str, scale: str, colours: Sequence[str] = ()
+) -> CorrelationNumbers:
+    """What a Correlation request comes to; points have the colours of the first of the columns that has numbers."""
+    lines = correlate(frame, request, corpus=corpus, scale=scale)
+    if not {request.x, request.y} <= set(frame.columns):
+        return CorrelationNumbers(corpus=corpus, lines=lines, x=(), y=(), colour=None)
+    done = frame[frame["state"] == "done"]
+    points = done.dropna(subset=[request.x, request.y])
+    numeric = set(done.select_dtypes(include=["number", "bool"]).columns)
+    colour_by = next((name for name in colours if name in numeric and done[name].notna().all()), "")
+    return CorrelationNumbers(
+        corpus=corpus,
+        lines=lines,
+        x=tuple(points[request.x]),
+        y=tuple(points[request.y]),
+        colour=tuple(points[colour_by]) if colour_by else None,
+        colour_by=colour_by,
+    )
+
+
 def correlate(frame: pd.DataFrame, request: Correlation, *, corpus: str, scale: str) -> tuple[ComparedCorrelation, ...]:
     """The correlation over all done trials of `frame`, then over those inside the window (where there are any)."""
     if not {request.x, request.y} <= set(frame.columns):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from orchestrator.analysis.groups import corpora_beside, values_by_group
 from orchestrator.analysis.statistics.group_comparison import GroupComparison, compare
 from orchestrator.analysis.statistics.significance import holm
-from search_spaces.requests import Comparison
+from search_spaces.analyses import Comparison
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,11 +35,6 @@ class ContrastNumbers:
     request: Comparison
     corpora: tuple[str, ...]
     contrasts: tuple[Contrast, ...]
-
-    @property
-    def has_published(self) -> bool:
-        """Whether printed values stand beside."""
-        return bool(self.request.published)
 
 
 def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -> ContrastNumbers:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from orchestrator.analysis.groups import values_by_group
-from search_spaces.requests import Counts
+from search_spaces.analyses import Counts
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,11 +22,6 @@ class CountNumbers:
     """From the least to the greatest: those that came up, and those that could have."""
     counts: Mapping[str, tuple[int, ...]]
     """Group -> its done trials with each of `values`, in the order of the plan."""
-
-    @property
-    def has_published(self) -> bool:
-        """Nothing printed stands beside."""
-        return False
 
 
 def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:

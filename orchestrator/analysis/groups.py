@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis.statistics.samples import SampleSummary, difference_of_means, summarise_sample
+from search_spaces.analyses import Curves, Differences, GroupTable
 from search_spaces.published import PublishedNumber
-from search_spaces.requests import Curves, Differences, GroupTable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,11 +35,6 @@ class GroupNumbers:
     """Whose printed values stand beside."""
     lines: tuple[GroupLine, ...]
 
-    @property
-    def has_published(self) -> bool:
-        """Whether printed values stand beside."""
-        return bool(self.request.published)
-
 
 @dataclass(frozen=True, kw_only=True)
 class DifferenceLine:
@@ -59,11 +54,6 @@ class DifferenceNumbers:
     request: Differences
     lines: tuple[DifferenceLine, ...]
 
-    @property
-    def has_published(self) -> bool:
-        """Whether printed values stand beside."""
-        return bool(self.request.published)
-
 
 @dataclass(frozen=True, kw_only=True)
 class CurvePoint:
@@ -81,11 +71,6 @@ class CurveNumbers:
     request: Curves
     points: tuple[CurvePoint, ...]
     published: Mapping[str, tuple[CurvePoint, ...]]
-
-    @property
-    def has_published(self) -> bool:
-        """Whether printed values stand beside."""
-        return bool(self.published)
 
 
 def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:

@@ -18,7 +18,7 @@ from orchestrator.analysis.statistics.correlation import Interval
 from orchestrator.analysis.statistics.estimates import SIGNIFICANCE, Estimate, TTest
 from orchestrator.analysis.statistics.samples import SampleSummary, summarise_sample
 from orchestrator.analysis.statistics.significance import holm, welch_t
-from search_spaces.requests import JacobianSpectra
+from search_spaces.analyses import JacobianSpectra
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -151,11 +151,6 @@ class JacobianNumbers:
     """In the order of the plan."""
     levels: tuple[LevelClaim, ...]
     steps: tuple[StepClaim, ...]
-
-    @property
-    def has_published(self) -> bool:
-        """The post printed no numbers."""
-        return False
 
     @property
     def drawn(self) -> tuple[LayerSpectrum, ...]:

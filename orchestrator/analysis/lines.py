@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis.statistics.samples import SampleSummary, summarise_sample
-from search_spaces.requests import Claim, Lines, Reach
+from search_spaces.analyses import Claim, Lines, Reach
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -88,7 +88,6 @@ class LineNumbers:
     claims: tuple[ClaimChecked, ...]
     limited: tuple[str, ...]
     """Names of done trials that stopped at a limit before their rule of convergence was met."""
-    has_published: bool = False
 
     @property
     def panels(self) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from orchestrator.analysis.groups import values_of_done
 from orchestrator.analysis.statistics.pairs import PairComparison, compare_pairs
 from orchestrator.analysis.statistics.significance import holm
-from search_spaces.requests import PairedComparison
+from search_spaces.analyses import PairedComparison
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,11 +33,6 @@ class PairedNumbers:
 
     request: PairedComparison
     contrasts: tuple[PairedContrast, ...]
-
-    @property
-    def has_published(self) -> bool:
-        """Nothing printed stands beside."""
-        return False
 
 
 def paired_numbers(frame: pd.DataFrame, request: PairedComparison) -> PairedNumbers:

@@ -48,8 +48,6 @@ class PredictionNumbers:
     contexts: tuple[str, ...]
     models: tuple[str, ...]
     cells: tuple[tuple[Prediction | None, ...], ...]
-    has_published: bool = False
-    """The papers print the words in a table that is not part of the data."""
 
     @property
     def words(self) -> tuple[str, ...]:

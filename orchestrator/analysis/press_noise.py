@@ -87,11 +87,6 @@ class PressNoiseNumbers:
     trips: tuple[RoundTrips, ...]
     fit: PrintedFit
 
-    @property
-    def has_published(self) -> bool:
-        """Printed ranks stand beside."""
-        return any(line.printed for line in self.noise)
-
 
 def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:
     """Read the metrics of the measurement press_noise of the done trials."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.analysis.groups import corpora_beside, values_by_group
 from orchestrator.analysis.statistics.samples import summarise_sample
-from search_spaces.requests import Similarity
+from search_spaces.analyses import Similarity
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -44,11 +44,6 @@ class SimilarityNumbers:
     scores: Scores
     pairs: Mapping[str, int]
     published: Mapping[str, Scores]
-
-    @property
-    def has_published(self) -> bool:
-        """Whether printed values stand beside."""
-        return bool(self.published)
 
 
 def similarity_numbers(frame: pd.DataFrame, request: Similarity, *, corpus: str, tag: str = "") -> SimilarityNumbers:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis.groups import values_by_group
 from orchestrator.analysis.statistics.samples import summarise_sample
-from search_spaces.requests import TrueRank
+from search_spaces.analyses import TrueRank
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -60,8 +60,6 @@ class TrueRankNumbers:
     metrics: tuple[str, ...]
     truth: tuple[MatrixRanks, ...]
     learned: tuple[MatrixRanks, ...]
-    has_published: bool = False
-    """The papers have no language of a known rank."""
 
     def found(self, rank: float | None) -> bool:
         """Whether a metric gives the true rank: it, or a number that rounds to it."""

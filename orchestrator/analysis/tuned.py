@@ -32,8 +32,6 @@ class TunedNumbers:
     """The sides in the order of the plan."""
 
     sides: tuple[TunedSide, ...]
-    has_published: bool = False
-    """The settings that the papers found are in the data, and stand in the names of trials, not in this table."""
 
 
 def tuned_numbers(frame: pd.DataFrame) -> TunedNumbers:

@@ -62,7 +62,7 @@ def print_records(records: Sequence[Record], columns: Mapping[str, str], form: s
         from orchestrator.report.terminal import Fitting
 
         body = tuple(
-            tuple(Cell(text=str(value), number=value if isinstance(value, int) else None) for value in line)
+            tuple(Cell(str(value), number=value if isinstance(value, int) else None) for value in line)
             for line in ([record[key] for key in columns] for record in records)
         )
         console.print(Fitting(table=TextTable(caption="", head=tuple(columns.values()), body=body)))

@@ -49,7 +49,7 @@ def report_again(
             command = paper_command(key.study if everything else argument, study, key, typed)
             result = write_report(store, study, key, folder, paper_command=command)
             if not everything:
-                console.print(summary_group(result.summary))
+                console.print(summary_group(result))
             console.print(f"Report: {result.path}", soft_wrap=True)
             if out is None:
                 index = write_all(result.path, mirror, console)

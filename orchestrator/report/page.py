@@ -16,7 +16,8 @@ from orchestrator.plan.paper_scale import is_paper_scale
 from orchestrator.report import formats, sentences, tables
 from orchestrator.report.figures import DrawnFigure
 from orchestrator.report.glossary import terms
-from orchestrator.report.sections import Section
+from orchestrator.report.questions import Answer
+from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import TextTable
 from search_spaces.study import Study
 
@@ -47,10 +48,7 @@ class Page:
     paper_command: str | None
     """What to type for the paper's scale; None where this is it."""
     trouble: TextTable
-    correlations: TextTable
-    comparisons: Sequence[str]
     parts: Sequence[Part]
-    figures: Sequence[DrawnFigure]
     trials: TextTable
     trials_file: str
     terms: Sequence[tuple[str, str]]
@@ -62,8 +60,8 @@ def compose(
     study: Study,
     summary: StudySummaryNumbers,
     results: FlatResults,
+    answers: Sequence[Answer],
     *,
-    figures: Sequence[DrawnFigure],
     parts: Sequence[Part],
     environment: Environment,
     paper_command: str | None,
@@ -79,15 +77,12 @@ def compose(
         + ("" if is_paper_scale(study, key.scale) else f": {smaller}"),
         source=study.source,
         question=study.question,
-        findings=sentences.findings(summary, [text for part in parts for text in part.section.findings]),
-        cautions=sentences.cautions(study, summary, environment),
+        findings=sentences.findings(summary, answers),
+        cautions=sentences.cautions(study, summary, answers, environment),
         run=_run(study, summary, environment),
         paper_command=paper_command,
         trouble=tables.trouble_table(summary),
-        correlations=tables.correlations_table(summary),
-        comparisons=sentences.comparisons(summary),
         parts=parts,
-        figures=figures,
         trials=tables.trials_table(results, tables.own_metrics(study)),
         trials_file=trials_file,
         terms=terms(results),

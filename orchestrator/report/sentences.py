@@ -4,27 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchestrator.analysis.comparison import ComparedCorrelation, PublishedValue
 from orchestrator.analysis.environments import Environment
 from orchestrator.analysis.summary import Extremes, StudySummaryNumbers
 from orchestrator.plan.paper_scale import is_paper_scale
 from orchestrator.report import formats
-from orchestrator.words import counted
+from orchestrator.report.questions import Answer
 from search_spaces.study import Study
 
 DECISIVE = {"code": "code version", "torch": "torch", "hardware": "hardware"}
 """Entries of a trial's environment that its numbers depend on, and what they are called."""
 
 
-def findings(summary: StudySummaryNumbers, answers: Sequence[str] = ()) -> list[str]:
-    """What the data say about the study's question, as far as they allow: coverage, answers and correlations, ranges.
-
-    `answers` are the sentences of the report's sections.
-    """
+def findings(summary: StudySummaryNumbers, answers: Sequence[Answer]) -> list[str]:
+    """What the data say about the study's question, as far as they allow: coverage, answers, ranges."""
     return [
         coverage(summary),
-        *(correlation(line) for line in summary.correlations),
-        *answers,
+        *(sentence for answer in answers for sentence in answer.section.findings),
         *(_range(extremes) for extremes in summary.extremes),
     ]
 
@@ -52,53 +47,15 @@ def _range(extremes: Extremes) -> str:
     return f"{spread}, a factor of {formats.number(extremes.greatest / extremes.least, digits=3)}."
 
 
-def correlation(line: ComparedCorrelation) -> str:
-    """One correlation, what its sign and interval allow to say, or what is missing."""
-    found, where = line.pearson, _where(line)
-    x, y = formats.title(line.x), formats.title(line.y)
-    if found.value is None:
-        return f"{where}, there is no correlation to report: {_spelled(found.missing, line)}."
-    text = f"{where}, {x} and {y} have Pearson r = {formats.coefficient(found.value)}"
-    if found.interval is None:
-        return f"{text}, without an interval: {_spelled(found.missing, line)}."
-    text += f", 95% interval {formats.interval(found.interval)}, p {formats.equals(formats.p_value(found.p_value))}"
-    if 0.0 in found.interval:
-        return f"{text}: the interval includes zero, so these trials leave open whether there is one and its sign."
-    direction = "higher" if found.value > 0 else "lower"
-    share = f"{found.value**2:.0%}"
-    return f"{text}: a higher {x} went with a {direction} {y}; a straight line accounts for {share} of the variance."
-
-
-def comparison(line: ComparedCorrelation, published: PublishedValue) -> str:
-    """Where a published value lies beside our interval. Inside is not equal, and says so."""
-    name = f"The published {formats.coefficient(published.value)} ({formats.corpus_title(published.corpus)})"
-    if line.pearson.interval is None:
-        return f"{name} has no interval of ours to be held against."
-    ours = formats.interval(line.pearson.interval)
-    if published.value in line.pearson.interval:
-        return f"{name} lies inside our interval {ours}, which does not show that the two are equal."
-    side = "below" if published.value < line.pearson.interval.low else "above"
-    return f"{name} lies {side} our interval {ours}."
-
-
-def comparisons(summary: StudySummaryNumbers) -> list[str]:
-    """A sentence for each published value: those of this corpus, or all of them where the paper did not use it.
-
-    Nothing about a window that is not the published one: it selects other cells.
-    """
-    sentences = []
-    for line in summary.correlations:
-        if line.window is not None and line.window.origin != "published":
-            continue
-        own = [value for value in line.published if value.corpus == summary.key.corpus]
-        for value in own or line.published:
-            sentences.append(f"{_where(line)}: {_decapital(comparison(line, value))}")
-    return sentences
-
-
-def cautions(study: Study, summary: StudySummaryNumbers, environment: Environment) -> list[str]:
+def cautions(
+    study: Study, summary: StudySummaryNumbers, answers: Sequence[Answer], environment: Environment
+) -> list[str]:
     """What keeps the numbers from saying more; `environment` is what the done trials were computed with."""
-    return [*_not_the_paper(study, summary), *_not_alike(environment), *_limits(study, summary)]
+    published = any(answer.has_published for answer in answers)
+    sentences = [*_not_the_paper(study, summary, published=published), *_not_alike(environment)]
+    if study.trains and summary.trials_per_setting == 1 and summary.trials > 1:
+        sentences.append("Each setting was trained once: how much a number moves with the seed is not measured here.")
+    return [*sentences, *dict.fromkeys(text for answer in answers for text in answer.section.cautions)]
 
 
 def _not_alike(environment: Environment) -> list[str]:
@@ -115,9 +72,8 @@ def _not_alike(environment: Environment) -> list[str]:
     ]
 
 
-def _not_the_paper(study: Study, summary: StudySummaryNumbers) -> list[str]:
-    key, published = summary.key, summary.has_published
-    sentences = []
+def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: bool) -> list[str]:
+    key, sentences = summary.key, []
     if not is_paper_scale(study, key.scale):
         smaller = (
             "trains other, smaller models on less text than the paper"
@@ -134,37 +90,3 @@ def _not_the_paper(study: Study, summary: StudySummaryNumbers) -> list[str]:
     if key.overrides != "{}":
         sentences.append(f"Settings were changed on the command line: {key.overrides}.")
     return sentences
-
-
-def _limits(study: Study, summary: StudySummaryNumbers) -> list[str]:
-    sentences = []
-    if study.trains and summary.trials_per_setting == 1 and summary.trials > 1:
-        sentences.append("Each setting was trained once: how much a number moves with the seed is not measured here.")
-    windows = [line.window for line in summary.correlations if line.window is not None]
-    if windows:
-        sentences.append("A window on one of two quantities narrows its range, which by itself weakens a correlation.")
-    if any(window.origin == "better half" for window in windows) and any(
-        line.published for line in summary.correlations
-    ):
-        sentences.append(
-            "The published window holds for the paper's models; here it is the better half of the trials, up to the "
-            "median."
-        )
-    return sentences
-
-
-def _where(line: ComparedCorrelation) -> str:
-    if line.window is None:
-        return f"Over all {line.pearson.n} trials with a result" if line.pearson.n != 1 else "Over the one trial"
-    inside = formats.window(line.window, line.y)
-    return f"Inside {inside} ({counted(line.pearson.n, 'trial')})"
-
-
-def _spelled(missing: str, line: ComparedCorrelation) -> str:
-    for name in (line.x, line.y):
-        missing = missing.replace(name, formats.title(name))
-    return missing
-
-
-def _decapital(text: str) -> str:
-    return text[:1].lower() + text[1:]

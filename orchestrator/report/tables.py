@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.analysis.frames import METRICS, FlatResults
-from orchestrator.analysis.grid import Grid, GridCell
 from orchestrator.analysis.summary import StudySummaryNumbers
 from orchestrator.report import formats
 from orchestrator.store.records import LOST
@@ -33,11 +32,11 @@ TRIAL_METRICS = (
     "seconds",
 )
 MOST_SETTINGS = 6
-SHORT = {"press_rank": "rank", "test_perplexity": "ppl"}
-"""Metrics in the caption of a grid that has several in a cell."""
+DASH = "\N{EN DASH}"
+"""Where there is no value."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Cell:
     """One cell: its text, the number to sort by where it is one, and a kind for its style."""
 
@@ -51,35 +50,10 @@ class TextTable:
     """A table ready to be shown."""
 
     caption: str
-    head: tuple[str, ...]
-    body: tuple[tuple[Cell, ...], ...]
-
-
-def grid_table(grids: Sequence[Grid]) -> TextTable:
-    """Metrics over the same two config values, each cell as in "92 / 189.2", or the state of what has no value."""
-    first = grids[0]
-    names = [formats.title(grid.metric) for grid in grids]
-    if len(grids) > 1:
-        names = [SHORT.get(grid.metric, name) for grid, name in zip(grids, names, strict=True)]
-    row, column = formats.title(first.row), formats.title(first.column)
-    body = []
-    for i, value in enumerate(first.rows):
-        label = replace(_sortable(value, formats.setting(value)), kind="label")
-        across = zip(*(grid.cells[i] for grid in grids), strict=True)
-        body.append((label, *(_grid_cell(grids, cells) for cells in across)))
-    return TextTable(
-        caption=f"{' / '.join(names)} over {row} (down) and {column} (across)",
-        head=(f"{row} \\ {column}", *(formats.setting(value) for value in first.columns)),
-        body=tuple(body),
-    )
-
-
-def _grid_cell(grids: Sequence[Grid], cells: Sequence[GridCell]) -> Cell:
-    if all(cell.value is None for cell in cells):
-        state = cells[0].state
-        return Cell(text="" if state == "none" else state, kind="bad" if state in LOST else "waiting")
-    text = " / ".join(formats.cell(grid.metric, cell.value) for grid, cell in zip(grids, cells, strict=True))
-    return Cell(text=text, number=cells[0].value)
+    head: Sequence[str]
+    body: Sequence[Sequence[Cell]]
+    narrower: tuple[TextTable, ...] = ()
+    """What a console shows in its place that is too narrow for it; without them, its columns go into several tables."""
 
 
 def own_metrics(study: Study) -> list[str]:
@@ -102,11 +76,11 @@ def trials_table(results: FlatResults, own: Sequence[str] = ()) -> TextTable:
     head = ["trial", "state", *varying, *metrics, *(["cause"] if with_cause else [])]
     body = []
     for record in results.records:
-        state = Cell(text=record["state"], kind="bad" if record["state"] in LOST else "short")
-        cause = [Cell(text=record["cause"] or "", kind="cause")] if with_cause else []
-        settings = [_sortable(record[name], formats.setting(record[name])) for name in varying]
-        values = [_sortable(record[name], formats.cell(name, record[name])) for name in metrics]
-        body.append((Cell(text=record["name"], kind="name"), state, *settings, *values, *cause))
+        state = Cell(record["state"], kind="bad" if record["state"] in LOST else "short")
+        cause = [Cell(record["cause"] or "", kind="cause")] if with_cause else []
+        settings = [sortable(record[name], formats.setting(record[name])) for name in varying]
+        values = [sortable(record[name], formats.cell(name, record[name])) for name in metrics]
+        body.append((Cell(record["name"], kind="name"), state, *settings, *values, *cause))
     caption = f"{len(body)} trials in the order of the plan"
     return TextTable(caption=caption, head=tuple(formats.title(name) for name in head), body=tuple(body))
 
@@ -118,51 +92,17 @@ def trouble_table(summary: StudySummaryNumbers) -> TextTable:
         head=("trial", "state", "cause"),
         body=tuple(
             (
-                Cell(text=trial.name, kind="name"),
-                Cell(text=trial.state, kind="bad"),
-                Cell(text=trial.cause, kind="cause"),
+                Cell(trial.name, kind="name"),
+                Cell(trial.state, kind="bad"),
+                Cell(trial.cause, kind="cause"),
             )
             for trial in summary.trouble
         ),
     )
 
 
-def correlations_table(summary: StudySummaryNumbers) -> TextTable:
-    """Ours with intervals, and a column for each corpus that a paper published values for."""
-    lines = summary.correlations
-    corpora = list(dict.fromkeys(value.corpus for line in lines for value in line.published))
-    several = len({(line.x, line.y) for line in lines}) > 1
-    body = []
-    for line in lines:
-        published = {value.corpus: formats.published(value) for value in line.published}
-        what = f"{formats.title(line.x)}, {formats.title(line.y)}: " if several else ""
-        body.append(
-            (
-                Cell(text=what + formats.window(line.window, line.y)),
-                Cell(text=str(line.pearson.n), number=line.pearson.n),
-                Cell(text=formats.with_interval(line.pearson), kind="short"),
-                Cell(text=formats.p_value(line.pearson.p_value), kind="short"),
-                Cell(text=formats.with_interval(line.spearman), kind="short"),
-                *(Cell(text=published.get(corpus, "\N{EN DASH}"), kind="short") for corpus in corpora),
-            )
-        )
-    caption = next((f"{formats.capital(formats.title(line.x))} and {formats.title(line.y)}" for line in lines), "")
-    notes = ", ".join(dict.fromkeys(line.missing for line in lines if line.missing))
-    return TextTable(
-        caption=("Several pairs of metrics" if several else caption) + (f"; left out: {notes}" if notes else ""),
-        head=(
-            "cells",
-            "n",
-            "Pearson r [95%]",
-            "p",
-            "Spearman \N{GREEK SMALL LETTER RHO} [95%]",
-            *(f"published {formats.corpus_title(corpus)}: Pearson r" for corpus in corpora),
-        ),
-        body=tuple(body),
-    )
-
-
-def _sortable(value: Any, text: str) -> Cell:
+def sortable(value: Any, text: str) -> Cell:
+    """A cell that sorts by its value where that is a number."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
-        return Cell(text=text, number=float(value))
-    return Cell(text=text, kind="none" if value is None else "short")
+        return Cell(text, number=float(value))
+    return Cell(text, kind="none" if value is None else "short")

@@ -4,56 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.analysis.grid import Grid
-from orchestrator.analysis.summary import StudySummaryNumbers
 from orchestrator.report import sentences
 from orchestrator.report.layout import column_widths, split
-from orchestrator.report.sections import sections
-from orchestrator.report.tables import TextTable, correlations_table, grid_table, trouble_table
+from orchestrator.report.tables import TextTable, trouble_table
+
+if TYPE_CHECKING:
+    from orchestrator.report.build import ReportResult
 
 STYLES = {"bad": "bold red", "label": "bold", "waiting": "dim"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Fitting:
-    """A table, or where it is wider than the console, other tables of the same; all of them whole at any width."""
+    """A table, or where it is wider than the console, several tables of the same; all of them whole at any width."""
 
     table: TextTable
-    narrower: tuple[TextTable, ...] = ()
-    """Shown in its place where it does not fit; without them, its columns go into several tables."""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         width = options.max_width
         fits = column_widths(self.table, width) is not None
-        for table in (self.table,) if fits or not self.narrower else self.narrower:
+        for table in (self.table,) if fits or not self.table.narrower else self.table.narrower:
             for part in split(table, width):
                 yield _rich_table(part, column_widths(part, width))
 
 
-def summary_group(summary: StudySummaryNumbers) -> Group:
-    """The grid, the correlations beside the published ones, and the trials without a result."""
-    return Group(*_parts(summary))
-
-
-def _parts(summary: StudySummaryNumbers) -> Iterator[RenderableType]:
-    for grids in _same_axes(summary.grids):
-        yield Fitting(table=grid_table(grids), narrower=tuple(grid_table((grid,)) for grid in grids))
-    if summary.correlations:
-        yield Fitting(table=correlations_table(summary))
-        yield Text("\n".join(sentences.comparisons(summary)))
-    for section in sections(summary):
-        for table in section.tables if section.terminal_tables is None else section.terminal_tables:
-            yield Fitting(table=table)
-        if section.findings:
-            yield Text("\n".join(section.findings))
-    if summary.trouble:
-        yield Fitting(table=trouble_table(summary))
-    yield Text(sentences.coverage(summary))
+def summary_group(report: ReportResult) -> Group:
+    """What the report's sections show on a terminal, and the trials without a result."""
+    shown: list[RenderableType] = []
+    for answer in report.answers:
+        for part in answer.section.for_terminal:
+            shown.append(Text(part) if isinstance(part, str) else Fitting(table=part))
+    if report.summary.trouble:
+        shown.append(Fitting(table=trouble_table(report.summary)))
+    return Group(*shown, Text(sentences.coverage(report.summary)))
 
 
 def _rich_table(table: TextTable, widths: Sequence[int] | None) -> Table:
@@ -70,10 +59,3 @@ def _rich_table(table: TextTable, widths: Sequence[int] | None) -> Table:
     for row in table.body:
         shown.add_row(*(Text(cell.text, style=STYLES.get(cell.kind, "")) for cell in row))
     return shown
-
-
-def _same_axes(grids: tuple[Grid, ...]) -> list[tuple[Grid, ...]]:
-    groups: dict[tuple[str, str], list[Grid]] = {}
-    for grid in grids:
-        groups.setdefault((grid.row, grid.column), []).append(grid)
-    return [tuple(group) for group in groups.values()]

@@ -180,7 +180,7 @@ def report_and_status(store: Store, plan: Plan, options: RunOptions, console: Co
     result = write_report(
         store, plan.study, plan.key, default_report_folder(options.storage, plan.key), paper_command=command
     )
-    console.print(summary_group(result.summary))
+    console.print(summary_group(result))
     console.print(f"Report: {result.path}", soft_wrap=True)
     console.print(f"All reports: {write_all(result.path, options.mirror, console)}", soft_wrap=True)
     rows = store.trials(plan.key)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.plan.study_plan import Plan, make_plan, scale_named
+from search_spaces.analyses import Comparison, Curves, Differences, GroupTable, Similarity
 from search_spaces.catalog import NAMES, load_study
 from search_spaces.published import by_group, p_values, rows
-from search_spaces.requests import Comparison, Curves, Differences, GroupTable, Similarity
 from search_spaces.study import group_of
 from trainables.parameters import in_millions
 

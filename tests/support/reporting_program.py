@@ -8,12 +8,11 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from orchestrator.report.build import build_report
-from tests.support.synthetic_results import KEY, STUDY, make_results
+from tests.support.synthetic_results import make_results, report_on
 
 folder, number, times = sys.argv[1:]
 results = [make_results(columns=50, rng_seed=int(number) + 10 * i) for i in range(int(times))]
 print("ready", flush=True)
 sys.stdin.readline()
 for rows, spectra in results:
-    build_report(STUDY, KEY, rows, spectra=spectra, environments={}, paper_command=None, out=Path(folder))
+    report_on(rows, Path(folder), spectra=spectra)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from orchestrator.report.build import ReportResult, build_report
 from orchestrator.store.records import StudyKey
 from search_spaces.study import Correlation, GridMap, PublishedCorrelation, Study, describe
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
@@ -108,6 +110,22 @@ def _metrics(values: NDArray[np.float64], *, tolerance: float, perplexity: float
         "rank_columns": len(values),
         "rank_method": "gram",
     }
+
+
+def report_on(
+    rows: Sequence[dict[str, Any]],
+    out: Path,
+    *,
+    study: Study = STUDY,
+    key: StudyKey = KEY,
+    spectra: Mapping[str, NDArray[np.float64]] | None = None,
+    environments: Mapping[str, Mapping[str, str]] | None = None,
+    paper_command: str | None = None,
+) -> ReportResult:
+    """The report of these trials, in `out`."""
+    return build_report(
+        study, key, rows, spectra=spectra or {}, environments=environments or {}, paper_command=paper_command, out=out
+    )
 
 
 def fail(row: dict[str, Any], *, state: str, cause: str) -> dict[str, Any]:

@@ -31,8 +31,6 @@ class RecomputedNumbers:
 
     checks: tuple[Check, ...]
     account: tuple[AccountLine, ...]
-    has_published: bool = False
-    """Printed numbers are what this is about; none of the study's own stands beside them as another scale's."""
 
     def having(self, verdict: Verdict) -> tuple[Check, ...]:
         """The checks with that verdict."""

@@ -43,7 +43,7 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
     )
     beside = f", beside {request.source}" if corpora and request.source else ""
     return Section(
-        key="tests",
+        kind="tests",
         heading=f"Is the difference in {metric} more than chance?",
         findings=tuple(
             verdict(line.comparison, line.p_adjusted, names=(line.group, line.baseline), metric=request.metric)
@@ -63,18 +63,18 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
 
 def _cells(line: Contrast, corpora: list[str]) -> Iterator[Cell]:
     found = line.comparison
-    yield Cell(text=line.group, kind="name")
-    yield Cell(text=line.baseline, kind="name")
-    yield Cell(text=f"{found.a.n} + {found.b.n}", number=found.a.n + found.b.n)
-    yield Cell(text=formats.bounded(found.student.difference, found.student.interval), kind="short")
-    yield Cell(text=formats.bounded(None, found.bootstrap.interval), kind="short")
+    yield Cell(line.group, kind="name")
+    yield Cell(line.baseline, kind="name")
+    yield Cell(f"{found.a.n} + {found.b.n}", number=found.a.n + found.b.n)
+    yield Cell(formats.bounded(found.student.difference, found.student.interval), kind="short")
+    yield Cell(formats.bounded(None, found.bootstrap.interval), kind="short")
     for p_value in (found.student.p_value, found.welch.p_value, line.p_adjusted):
-        yield Cell(text=formats.p_value(p_value), kind="short")
-    yield Cell(text=formats.bounded(found.effect.g, found.effect.interval), kind="short")
+        yield Cell(formats.p_value(p_value), kind="short")
+    yield Cell(formats.bounded(found.effect.g, found.effect.interval), kind="short")
     for value in (found.detectable.value, found.smallest_margin.value):
-        yield Cell(text=formats.number(value, digits=2), number=value)
+        yield Cell(formats.number(value, digits=2), number=value)
     for corpus in corpora:
-        yield Cell(text=formats.p_value(line.published.get(corpus)), kind="short")
+        yield Cell(formats.p_value(line.published.get(corpus)), kind="short")
 
 
 def _record(line: Contrast, corpora: list[str]) -> dict[str, Any]:

@@ -12,11 +12,11 @@ def count_section(numbers: CountNumbers) -> Section:
     """The table of a Counts request, and how often the least and the greatest value came up."""
     metric = formats.title(numbers.request.metric)
     body = tuple(
-        (Cell(text=group, kind="name"), *(Cell(text=str(count), number=count) for count in counts))
+        (Cell(group, kind="name"), *(Cell(str(count), number=count) for count in counts))
         for group, counts in numbers.counts.items()
     )
     return Section(
-        key="counts",
+        kind="counts",
         heading=f"How often each {metric} came up",
         findings=_findings(numbers, metric),
         tables=(

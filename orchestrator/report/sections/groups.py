@@ -8,11 +8,10 @@ from typing import Any
 from orchestrator.analysis.groups import DifferenceNumbers, GroupLine, GroupNumbers
 from orchestrator.report import formats
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, TextTable
+from orchestrator.report.tables import DASH, Cell, TextTable
 
 BEST_IS_LEAST = ("test_perplexity", "valid_perplexity")
 ORDERED = ("press_rank", "effective_rank_1e-4")
-DASH = "\N{EN DASH}"
 
 
 def group_section(numbers: GroupNumbers) -> Section:
@@ -25,7 +24,7 @@ def group_section(numbers: GroupNumbers) -> Section:
         head += [f"{formats.title(metric)}, published {formats.corpus_title(corpus)}" for corpus in corpora]
     beside = f", beside {request.source}" if any(corpora for _, corpora in columns) and request.source else ""
     return Section(
-        key="groups",
+        kind="groups",
         heading=request.title,
         findings=tuple(_order(numbers)),
         tables=(
@@ -46,16 +45,16 @@ def _printed_corpora(numbers: GroupNumbers, metric: str) -> list[str]:
 
 
 def _cells(line: GroupLine, columns: Sequence[tuple[str, Sequence[str]]]) -> Iterator[Cell]:
-    yield Cell(text=line.group, kind="name")
+    yield Cell(line.group, kind="name")
     count = str(line.done) if line.done == line.trials else f"{line.done} of {line.trials}"
-    yield Cell(text=count, number=line.done)
+    yield Cell(count, number=line.done)
     for metric, corpora in columns:
         found = line.values[metric]
-        yield Cell(text=formats.spread(metric, found.mean, found.sd), number=found.mean)
+        yield Cell(formats.spread(metric, found.mean, found.sd), number=found.mean)
         for corpus in corpora:
             printed = line.published[corpus].get(metric)
             text = formats.printed(printed, metric) if printed else DASH
-            yield Cell(text=text, number=printed.value if printed else None)
+            yield Cell(text, number=printed.value if printed else None)
 
 
 def _order(numbers: GroupNumbers) -> Iterator[str]:
@@ -134,11 +133,11 @@ def difference_section(numbers: DifferenceNumbers) -> Section:
     )
     body = tuple(
         (
-            Cell(text=line.group, kind="name"),
-            Cell(text=line.baseline, kind="name"),
-            Cell(text=formats.signed(line.difference), number=line.difference),
+            Cell(line.group, kind="name"),
+            Cell(line.baseline, kind="name"),
+            Cell(formats.signed(line.difference), number=line.difference),
             *(
-                Cell(text=formats.signed(value), number=value)
+                Cell(formats.signed(value), number=value)
                 for value in (line.published.get(corpus, {}).get(source) for corpus, source in columns)
             ),
         )
@@ -148,7 +147,7 @@ def difference_section(numbers: DifferenceNumbers) -> Section:
     head = ("model", "against", "ours", *(f"{source}, {formats.corpus_title(corpus)}" for corpus, source in columns))
     beside = f", beside {request.source}" if columns and request.source else ""
     return Section(
-        key="differences",
+        kind="differences",
         heading=f"Gain in {metric} over the baseline",
         tables=(
             TextTable(

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -25,10 +24,9 @@ from orchestrator.analysis.jacobians import (
     share_interval,
 )
 from orchestrator.report import formats
-from orchestrator.report.figures import STYLE
-from orchestrator.report.sections.section import Drawing, Section
-from orchestrator.report.spectra import GROUP_COLOURS, GROUP_LINES
-from orchestrator.report.tables import Cell, TextTable
+from orchestrator.report.figures import GROUP_COLOURS, GROUP_LINES, Drawing
+from orchestrator.report.sections.section import Section
+from orchestrator.report.tables import DASH, Cell, TextTable
 from orchestrator.words import counted
 
 PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 4.2, 3.4
@@ -61,9 +59,9 @@ METHOD = (
 def jacobian_section(numbers: JacobianNumbers) -> Section:
     """The figure, the claims and the table of zero rows of a JacobianSpectra request."""
     if not numbers.drawn:
-        return Section(key="jacobians", heading="Spectra", findings=("No trial has a spectrum yet.",))
+        return Section(kind="jacobians", heading="Spectra", findings=("No trial has a spectrum yet.",))
     return Section(
-        key="jacobians",
+        kind="jacobians",
         heading="Mean singular values, and what was claimed of them",
         findings=tuple(_findings(numbers)),
         tables=(_claims_table(numbers), _zeros_table(numbers)),
@@ -167,20 +165,20 @@ def _claims_table(numbers: JacobianNumbers) -> TextTable:
         mean, sd = level.sample.mean, level.sample.sd
         body.append(
             (
-                Cell(text=level.text, kind="name"),
-                Cell(text=_words(level.metric)),
-                Cell(text=formats.spread(level.metric, mean, sd)),
-                Cell(text=_outcome(level), kind="short"),
+                Cell(level.text, kind="name"),
+                Cell(_words(level.metric)),
+                Cell(formats.spread(level.metric, mean, sd)),
+                Cell(_outcome(level), kind="short"),
             )
         )
     for claim in numbers.steps:
         held = sum(step.outcome == "held" for step in claim.steps)
         body.append(
             (
-                Cell(text=claim.text, kind="name"),
-                Cell(text=_words(claim.metric)),
-                Cell(text=f"{held} of {len(claim.steps)} comparisons", kind="short"),
-                Cell(text=_outcome(claim), kind="short"),
+                Cell(claim.text, kind="name"),
+                Cell(_words(claim.metric)),
+                Cell(f"{held} of {len(claim.steps)} comparisons", kind="short"),
+                Cell(_outcome(claim), kind="short"),
             )
         )
     return TextTable(
@@ -194,14 +192,14 @@ def _zeros_table(numbers: JacobianNumbers) -> TextTable:
     body = []
     for each in numbers.drawn:
         found, interval = each.zero_share, share_interval(each.zero_share)
-        shown = f"{interval.low:.5f} to {interval.high:.5f}" if interval and found.sd else "\N{EN DASH}"
+        shown = f"{interval.low:.5f} to {interval.high:.5f}" if interval and found.sd else DASH
         body.append(
             (
-                Cell(text=each.group, kind="name"),
-                Cell(text=str(each.seeds), number=each.seeds),
-                Cell(text=f"{each.expected_zero_share:.5f}", number=each.expected_zero_share),
-                Cell(text="\N{EN DASH}" if found.mean is None else f"{found.mean:.5f}", number=found.mean),
-                Cell(text=shown, kind="short"),
+                Cell(each.group, kind="name"),
+                Cell(str(each.seeds), number=each.seeds),
+                Cell(f"{each.expected_zero_share:.5f}", number=each.expected_zero_share),
+                Cell(DASH if found.mean is None else f"{found.mean:.5f}", number=found.mean),
+                Cell(shown, kind="short"),
             )
         )
     return TextTable(
@@ -231,26 +229,25 @@ def _steps_csv(numbers: JacobianNumbers) -> Iterator[list[Any]]:
 
 def _draw(spectra: Sequence[LayerSpectrum], *, logarithmic: bool) -> Figure:
     """A panel for softmax gates and one for constant gates; the dense layer is in both."""
-    with mpl.rc_context(STYLE):
-        size_in = (2 * PANEL_WIDTH_IN, PANEL_HEIGHT_IN)
-        figure = Figure(figsize=size_in, facecolor="white", layout="constrained")
-        panels = figure.subplots(1, 2, sharex=True)
-        for axes, gates in zip(panels, ("softmax", "constant"), strict=True):
-            shown = [each for each in spectra if each.gates in ("none", gates)]
-            for place, each in enumerate(shown):
-                _draw_line(axes, each, place, logarithmic=logarithmic)
-            axes.set_title("softmax gates" if gates == "softmax" else "constant gates 1/K", fontsize=10)
-            axes.set_xlabel("index of the singular value")
-            axes.set_ylabel("mean singular value")
-            if logarithmic:
-                axes.set_yscale("log")
-                axes.set_ylim(bottom=FLOOR)
-                axes.yaxis.set_major_formatter("{x:g}")
-            else:
-                axes.set_ylim(bottom=0)
-            if shown:
-                axes.legend(frameon=False, fontsize=8)
-        return figure
+    size_in = (2 * PANEL_WIDTH_IN, PANEL_HEIGHT_IN)
+    figure = Figure(figsize=size_in, facecolor="white", layout="constrained")
+    panels = figure.subplots(1, 2, sharex=True)
+    for axes, gates in zip(panels, ("softmax", "constant"), strict=True):
+        shown = [each for each in spectra if each.gates in ("none", gates)]
+        for place, each in enumerate(shown):
+            _draw_line(axes, each, place, logarithmic=logarithmic)
+        axes.set_title("softmax gates" if gates == "softmax" else "constant gates 1/K", fontsize=10)
+        axes.set_xlabel("index of the singular value")
+        axes.set_ylabel("mean singular value")
+        if logarithmic:
+            axes.set_yscale("log")
+            axes.set_ylim(bottom=FLOOR)
+            axes.yaxis.set_major_formatter("{x:g}")
+        else:
+            axes.set_ylim(bottom=0)
+        if shown:
+            axes.legend(frameon=False, fontsize=8)
+    return figure
 
 
 def _draw_line(axes: Axes, each: LayerSpectrum, place: int, *, logarithmic: bool) -> None:

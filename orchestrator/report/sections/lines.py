@@ -6,15 +6,14 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
 from orchestrator.analysis.lines import ClaimChecked, LineNumbers, LinePoint, Reached
 from orchestrator.report import formats
-from orchestrator.report.figures import STYLE
-from orchestrator.report.sections.section import Drawing, Section
+from orchestrator.report.figures import Drawing
+from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable
 from orchestrator.words import counted, listed
 
@@ -30,7 +29,7 @@ def line_section(numbers: LineNumbers) -> Section:
     request = numbers.request
     heading = request.title or f"Over the {formats.title(request.x)}"
     if not any(line.points for line in numbers.lines):
-        return Section(key="lines", heading=heading, findings=("No trial has a result to draw yet.",))
+        return Section(kind="lines", heading=heading, findings=("No trial has a result to draw yet.",))
     x, by = formats.title(request.x), formats.title(request.by)
     tables = [_table(numbers, metric) for metric in request.metrics]
     files = {"lines.csv": list(_csv(numbers))}
@@ -45,7 +44,7 @@ def line_section(numbers: LineNumbers) -> Section:
     )
     drawing = Drawing(name=f"lines_over_{x.replace(' ', '_')}", caption=caption, draw=lambda: _draw(numbers))
     return Section(
-        key="lines",
+        kind="lines",
         heading=heading,
         findings=tuple(_findings(numbers)),
         tables=tuple(tables),
@@ -135,9 +134,9 @@ def _table(numbers: LineNumbers, metric: str) -> TextTable:
         if line.metric != metric:
             continue
         points = {point.x: point for point in line.points}
-        panel = (Cell(text=formats.setting(line.panel), kind="label"),) if request.panel else ()
+        panel = (Cell(formats.setting(line.panel), kind="label"),) if request.panel else ()
         cells = (_cell(metric, points.get(x)) for x in places)
-        body.append((*panel, Cell(text=formats.setting(line.by), kind="name"), *cells))
+        body.append((*panel, Cell(formats.setting(line.by), kind="name"), *cells))
     return TextTable(
         caption=f"{formats.capital(formats.title(metric))} over {formats.title(request.x)} (across): mean, and the "
         "least and the greatest of several trials",
@@ -148,21 +147,21 @@ def _table(numbers: LineNumbers, metric: str) -> TextTable:
 
 def _cell(metric: str, point: LinePoint | None) -> Cell:
     if point is None:
-        return Cell(text=formats.cell(metric, None))
+        return Cell(formats.cell(metric, None))
     mean, least, greatest = (formats.number(value, digits=3) for value in (point.mean, point.least, point.greatest))
-    return Cell(text=f"{mean} [{least}, {greatest}]" if point.sample.n > 1 else mean, number=point.mean)
+    return Cell(f"{mean} [{least}, {greatest}]" if point.sample.n > 1 else mean, number=point.mean)
 
 
 def _claims_table(numbers: LineNumbers) -> TextTable:
     request = numbers.request
     body = []
     for each in numbers.claims:
-        panel = (Cell(text=formats.setting(each.panel), kind="label"),) if request.panel else ()
+        panel = (Cell(formats.setting(each.panel), kind="label"),) if request.panel else ()
         places = (each.asked, each.holds, each.apart, each.apart_against)
         texts = (", ".join(f"{x:g}" for x in xs) or "nowhere" for xs in places)
         metric = formats.title(each.claim.metric)
-        who = (Cell(text=metric), *(Cell(text=name, kind="name") for name in (each.claim.better, each.claim.than)))
-        body.append((*panel, *who, *(Cell(text=text) for text in texts)))
+        who = (Cell(metric), *(Cell(name, kind="name") for name in (each.claim.better, each.claim.than)))
+        body.append((*panel, *who, *(Cell(text) for text in texts)))
     return TextTable(
         caption=f"What was claimed, by {formats.title(request.x)}: where the first is better than the second",
         head=(
@@ -200,21 +199,20 @@ def _claims_csv(numbers: LineNumbers) -> Iterator[list[Any]]:
 
 def _draw(numbers: LineNumbers) -> Figure:
     request, panels = numbers.request, numbers.panels
-    with mpl.rc_context(STYLE):
-        size_in = (PANEL_WIDTH_IN * len(panels) + 0.4, PANEL_HEIGHT_IN * len(request.metrics) + 0.5)
-        figure = Figure(figsize=size_in, facecolor="white", layout="constrained")
-        grid = figure.subplots(len(request.metrics), len(panels), squeeze=False, sharey="row", sharex=True)
-        for i, metric in enumerate(request.metrics):
-            for j, panel in enumerate(panels):
-                _draw_panel(grid[i][j], numbers, panel, metric)
-                if request.panel and i == 0:
-                    grid[i][j].set_title(f"{formats.title(request.panel)} = {formats.setting(panel)}", fontsize=10)
-            grid[i][0].set_ylabel(formats.capital(formats.title(metric)))
-        for axes in grid[-1]:
-            axes.set_xlabel(formats.title(request.x))
-        handles, labels = grid[0][0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside upper center", ncols=2 * len(panels), frameon=False, fontsize=9)
-        return figure
+    size_in = (PANEL_WIDTH_IN * len(panels) + 0.4, PANEL_HEIGHT_IN * len(request.metrics) + 0.5)
+    figure = Figure(figsize=size_in, facecolor="white", layout="constrained")
+    grid = figure.subplots(len(request.metrics), len(panels), squeeze=False, sharey="row", sharex=True)
+    for i, metric in enumerate(request.metrics):
+        for j, panel in enumerate(panels):
+            _draw_panel(grid[i][j], numbers, panel, metric)
+            if request.panel and i == 0:
+                grid[i][j].set_title(f"{formats.title(request.panel)} = {formats.setting(panel)}", fontsize=10)
+        grid[i][0].set_ylabel(formats.capital(formats.title(metric)))
+    for axes in grid[-1]:
+        axes.set_xlabel(formats.title(request.x))
+    handles, labels = grid[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=2 * len(panels), frameon=False, fontsize=9)
+    return figure
 
 
 def _draw_panel(axes: Axes, numbers: LineNumbers, panel: Any, metric: str) -> None:

@@ -40,7 +40,7 @@ def paired_section(numbers: PairedNumbers) -> Section:
     """The table and the verdicts of a PairedComparison request."""
     metric = formats.title(numbers.request.metric)
     return Section(
-        key="pairs",
+        kind="pairs",
         heading=f"Is the difference in {metric} at the same seed more than chance?",
         findings=tuple(_finding(line, numbers.request.metric) for line in numbers.contrasts),
         tables=(
@@ -67,16 +67,16 @@ def _finding(line: PairedContrast, metric: str) -> str:
 
 def _cells(line: PairedContrast) -> Iterator[Cell]:
     found = line.comparison
-    yield Cell(text=line.group, kind="name")
-    yield Cell(text=line.baseline, kind="name")
-    yield Cell(text=str(found.pairs), number=found.pairs)
-    yield Cell(text=formats.bounded(found.test.difference, found.test.interval), kind="short")
-    yield Cell(text=f"{found.lower} of {found.pairs}", kind="short")
+    yield Cell(line.group, kind="name")
+    yield Cell(line.baseline, kind="name")
+    yield Cell(str(found.pairs), number=found.pairs)
+    yield Cell(formats.bounded(found.test.difference, found.test.interval), kind="short")
+    yield Cell(f"{found.lower} of {found.pairs}", kind="short")
     for p_value in (found.test.p_value, line.p_adjusted):
-        yield Cell(text=formats.p_value(p_value), kind="short")
-    yield Cell(text=formats.bounded(found.effect.g, found.effect.interval), kind="short")
+        yield Cell(formats.p_value(p_value), kind="short")
+    yield Cell(formats.bounded(found.effect.g, found.effect.interval), kind="short")
     for value in (found.detectable.value, found.smallest_margin.value):
-        yield Cell(text=formats.number(value, digits=2), number=value)
+        yield Cell(formats.number(value, digits=2), number=value)
 
 
 def _record(line: PairedContrast) -> dict[str, Any]:

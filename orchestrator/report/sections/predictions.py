@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from orchestrator.analysis.predictions import Prediction, PredictionNumbers
-from orchestrator.report.figures import STYLE, new_figure
-from orchestrator.report.sections.section import Drawing, Section
-from orchestrator.report.tables import Cell, TextTable
+from orchestrator.report.figures import Drawing, new_figure
+from orchestrator.report.sections.section import Section
+from orchestrator.report.tables import DASH, Cell, TextTable
 from orchestrator.words import counted
 
 MISSED, FOUND, NOT_ASKED = "0.15", "#7fc8a9", "0.85"
@@ -20,9 +19,9 @@ MISSED, FOUND, NOT_ASKED = "0.15", "#7fc8a9", "0.85"
 def prediction_section(numbers: PredictionNumbers) -> Section:
     """The table and the figure of a Predictions request."""
     if not numbers.contexts or not numbers.models:
-        return Section(key="predictions", heading="Predictions", findings=("No trial has predictions yet.",))
+        return Section(kind="predictions", heading="Predictions", findings=("No trial has predictions yet.",))
     return Section(
-        key="predictions",
+        kind="predictions",
         heading="The likeliest next words",
         findings=tuple(_findings(numbers)),
         tables=(_hits_table(numbers), _words_table(numbers)),
@@ -64,7 +63,7 @@ def _hits_table(numbers: PredictionNumbers) -> TextTable:
     body = []
     for j, model in enumerate(numbers.models):
         hits, asked = numbers.hits(j)
-        body.append((Cell(text=model, kind="name"), Cell(text=str(hits), number=hits), Cell(text=str(asked))))
+        body.append((Cell(model, kind="name"), Cell(str(hits), number=hits), Cell(str(asked))))
     return TextTable(
         caption="Contexts with the true next word among the five likeliest",
         head=("model", "hits", "contexts"),
@@ -78,9 +77,9 @@ def _words_table(numbers: PredictionNumbers) -> TextTable:
         head=("context", "next word", *numbers.models),
         body=tuple(
             (
-                Cell(text=context, kind="name"),
-                Cell(text=word, kind="short"),
-                *(Cell(text=_expected(cell), kind="name") for cell in row),
+                Cell(context, kind="name"),
+                Cell(word, kind="short"),
+                *(Cell(_expected(cell), kind="name") for cell in row),
             )
             for context, word, row in zip(numbers.contexts, _words(numbers), numbers.cells, strict=True)
         ),
@@ -95,7 +94,7 @@ def _words(numbers: PredictionNumbers) -> list[str]:
 
 def _expected(cell: Prediction | None) -> str:
     if cell is None:
-        return "\N{EN DASH}"
+        return DASH
     place = f"({cell.rank})" if cell.askable else ""
     return f"{' '.join(word for word, _ in cell.top)} {place}".rstrip()
 
@@ -120,23 +119,22 @@ def _csv(numbers: PredictionNumbers) -> Iterator[list[object]]:
 
 
 def _draw(numbers: PredictionNumbers) -> Figure:
-    with mpl.rc_context(STYLE):
-        rows, columns = len(numbers.models), len(numbers.contexts)
-        figure, axes = new_figure(
-            width_in=1.9 + 0.36 * columns, height_in=1.5 + 0.36 * rows, left_in=1.5, top_in=0.1, bottom_in=1.2
-        )
-        for i, context in enumerate(numbers.cells):
-            for j, cell in enumerate(context):
-                if cell is None:
-                    continue
-                colour = (FOUND if cell.hit else MISSED) if cell.askable else NOT_ASKED
-                axes.add_patch(Rectangle((i, j), 1, 1, facecolor=colour, edgecolor="white", linewidth=1))
-                if cell.hit:
-                    axes.text(i + 0.5, j + 0.5, str(cell.rank), ha="center", va="center", fontsize=9)
-        axes.set_xlim(0, columns)
-        axes.set_ylim(rows, 0)
-        axes.set_xticks([i + 0.5 for i in range(columns)], numbers.contexts, rotation=90)
-        axes.set_yticks([j + 0.5 for j in range(rows)], numbers.models)
-        axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
-        return figure
+    rows, columns = len(numbers.models), len(numbers.contexts)
+    figure, axes = new_figure(
+        width_in=1.9 + 0.36 * columns, height_in=1.5 + 0.36 * rows, left_in=1.5, top_in=0.1, bottom_in=1.2
+    )
+    for i, context in enumerate(numbers.cells):
+        for j, cell in enumerate(context):
+            if cell is None:
+                continue
+            colour = (FOUND if cell.hit else MISSED) if cell.askable else NOT_ASKED
+            axes.add_patch(Rectangle((i, j), 1, 1, facecolor=colour, edgecolor="white", linewidth=1))
+            if cell.hit:
+                axes.text(i + 0.5, j + 0.5, str(cell.rank), ha="center", va="center", fontsize=9)
+    axes.set_xlim(0, columns)
+    axes.set_ylim(rows, 0)
+    axes.set_xticks([i + 0.5 for i in range(columns)], numbers.contexts, rotation=90)
+    axes.set_yticks([j + 0.5 for j in range(rows)], numbers.models)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return figure

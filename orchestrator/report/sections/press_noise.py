@@ -14,9 +14,9 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from orchestrator.analysis.audit.printed_noise import COUNT_SPREAD, SIZE
 from orchestrator.analysis.press_noise import EPSILONS, RANKS, NoiseLine, PressNoiseNumbers, RoundTrips
 from orchestrator.report import formats
-from orchestrator.report.figures import COLOURS, STYLE, new_figure
-from orchestrator.report.sections.section import Drawing, Section
-from orchestrator.report.tables import Cell, TextTable
+from orchestrator.report.figures import COLOURS, Drawing, new_figure
+from orchestrator.report.sections.section import Section
+from orchestrator.report.tables import DASH, Cell, TextTable
 from orchestrator.words import counted
 from trainables.measurements.quarter_circle import rank_with_noise
 
@@ -37,9 +37,9 @@ METHOD = (
 def press_noise_section(numbers: PressNoiseNumbers) -> Section:
     """The tables and the figure of a PressNoise request."""
     if not numbers.noise and not numbers.trips:
-        return Section(key="noise", heading="Ranks under noise", findings=("No matrix was measured yet.",))
+        return Section(kind="noise", heading="Ranks under noise", findings=("No matrix was measured yet.",))
     return Section(
-        key="noise",
+        kind="noise",
         heading="Ranks under noise",
         findings=tuple(_findings(numbers)),
         tables=tuple(table for table in (_noise_table(numbers), _trip_table(numbers)) if table.body),
@@ -142,17 +142,17 @@ def _of_printed(numbers: PressNoiseNumbers) -> Iterator[str]:
 
 def _noise_table(numbers: PressNoiseNumbers) -> TextTable:
     def number(value: float | None, decimals: int = 0) -> Cell:
-        return Cell(text="\N{EN DASH}" if value is None else f"{value:,.{decimals}f}", number=value)
+        return Cell(DASH if value is None else f"{value:,.{decimals}f}", number=value)
 
     body = tuple(
         (
-            Cell(text=f"{line.variance:g}", number=line.variance),
-            Cell(text=line.precision, kind="short"),
+            Cell(f"{line.variance:g}", number=line.variance),
+            Cell(line.precision, kind="short"),
             number(line.counted["press_rank"]),
             number(line.predicted, 1),
             number(line.printed.get("press_rank")),
             number(line.printed_predicted, 1),
-            *(Cell(text=_beside(line, name), number=line.counted[name]) for name in RANKS[1:]),
+            *(Cell(_beside(line, name), number=line.counted[name]) for name in RANKS[1:]),
         )
         for line in numbers.noise
     )
@@ -179,12 +179,12 @@ def _beside(line: NoiseLine, name: str) -> str:
 def _trip_table(numbers: PressNoiseNumbers) -> TextTable:
     body = tuple(
         (
-            Cell(text=trips.precision, kind="name"),
-            Cell(text="all" if trips.keeps_all else "those counted"),
-            Cell(text=f"{trips.variance:g}", number=trips.variance),
-            Cell(text=str(line.trips), number=line.trips),
-            *(Cell(text=f"{line.counted[name]:,}", number=line.counted[name]) for name in RANKS),
-            Cell(text=formats.number(line.largest_below, digits=3), number=line.largest_below),
+            Cell(trips.precision, kind="name"),
+            Cell("all" if trips.keeps_all else "those counted"),
+            Cell(f"{trips.variance:g}", number=trips.variance),
+            Cell(str(line.trips), number=line.trips),
+            *(Cell(f"{line.counted[name]:,}", number=line.counted[name]) for name in RANKS),
+            Cell(formats.number(line.largest_below, digits=3), number=line.largest_below),
         )
         for trips in numbers.trips
         for line in trips.lines
@@ -236,33 +236,32 @@ def _drawings(numbers: PressNoiseNumbers) -> tuple[Drawing, ...]:
 
 
 def _draw(lines: Sequence[NoiseLine], numbers: PressNoiseNumbers) -> Figure:
-    with mpl.rc_context(STYLE):
-        figure, axes = new_figure(top_in=0.6)
-        ours, other = (mpl.colormaps[COLOURS](position) for position in (0.1, 0.75))
-        first = lines[0]
-        tolerance = _tolerance(lines)
-        grid = np.geomspace(lines[-1].variance / 10, lines[0].variance * 10, 400)
-        law = [rank_with_noise(tolerance, variance=c, size=first.size, rank=first.rank) / first.size for c in grid]
-        axes.plot(grid, law, color=ours, linewidth=1.2, label=f"the law, n = {first.size:,}")
-        shares = [line.counted["press_rank"] / line.size for line in lines]
-        c_values = [line.variance for line in lines]
-        axes.plot(c_values, shares, "o", color=ours, markeredgecolor="black", label=f"counted, n = {first.size:,}")
-        printed = [line for line in lines if "press_rank" in line.printed]
-        if printed:
-            fitted = [rank_with_noise(numbers.fit.tolerance, variance=c, size=SIZE, rank=10) / SIZE for c in grid]
-            axes.plot(grid, fitted, "--", color=other, linewidth=1.2, label=f"the law, n = {SIZE:,}, fitted tolerance")
-            shares = [line.printed["press_rank"] / SIZE for line in printed]
-            c_values = [line.variance for line in printed]
-            axes.plot(c_values, shares, "^", color=other, markeredgecolor="black", label=f"printed, n = {SIZE:,}")
-        axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(numticks=8))
-        # The style leaves mathematical text unparsed, so that no name in a label is taken for it.
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0e}"))
-        axes.xaxis.set_minor_formatter(NullFormatter())
-        axes.set_xlabel("Variance of the noise, c")
-        axes.set_ylabel("Press rank / n")
-        axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, borderpad=0.1, fontsize=8)
-        return figure
+    figure, axes = new_figure(top_in=0.6)
+    ours, other = (mpl.colormaps[COLOURS](position) for position in (0.1, 0.75))
+    first = lines[0]
+    tolerance = _tolerance(lines)
+    grid = np.geomspace(lines[-1].variance / 10, lines[0].variance * 10, 400)
+    law = [rank_with_noise(tolerance, variance=c, size=first.size, rank=first.rank) / first.size for c in grid]
+    axes.plot(grid, law, color=ours, linewidth=1.2, label=f"the law, n = {first.size:,}")
+    shares = [line.counted["press_rank"] / line.size for line in lines]
+    c_values = [line.variance for line in lines]
+    axes.plot(c_values, shares, "o", color=ours, markeredgecolor="black", label=f"counted, n = {first.size:,}")
+    printed = [line for line in lines if "press_rank" in line.printed]
+    if printed:
+        fitted = [rank_with_noise(numbers.fit.tolerance, variance=c, size=SIZE, rank=10) / SIZE for c in grid]
+        axes.plot(grid, fitted, "--", color=other, linewidth=1.2, label=f"the law, n = {SIZE:,}, fitted tolerance")
+        shares = [line.printed["press_rank"] / SIZE for line in printed]
+        c_values = [line.variance for line in printed]
+        axes.plot(c_values, shares, "^", color=other, markeredgecolor="black", label=f"printed, n = {SIZE:,}")
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(LogLocator(numticks=8))
+    # The style leaves mathematical text unparsed, so that no name in a label is taken for it.
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0e}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
+    axes.set_xlabel("Variance of the noise, c")
+    axes.set_ylabel("Press rank / n")
+    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, borderpad=0.1, fontsize=8)
+    return figure
 
 
 def _tolerance(lines: Sequence[NoiseLine]) -> float:

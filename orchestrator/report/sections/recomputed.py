@@ -62,12 +62,13 @@ def recomputed_section(numbers: RecomputedNumbers) -> Section:
     """The tables of a Recomputed request."""
     ordered = sorted(numbers.checks, key=lambda check: ORDER.index(check.verdict))
     failing = [check for check in ordered if check.verdict in ("differs", "explained")]
+    findings = tuple(_findings(numbers))
     return Section(
-        key="recomputed",
+        kind="recomputed",
         heading="Printed and recomputed",
-        findings=tuple(_findings(numbers)),
+        findings=findings,
         tables=(_check_table(ordered, "those that do not agree first"), _account_table(numbers)),
-        terminal_tables=(_check_table(failing, "those that do not agree; the report has them all"),),
+        terminal=(_check_table(failing, "those that do not agree; the report has them all"), "\n".join(findings)),
         method=METHOD,
         files={
             "recomputed.csv": [
@@ -128,12 +129,12 @@ def _check_table(checks: list[Check], which: str) -> TextTable:
         head=HEAD,
         body=tuple(
             (
-                Cell(text=check.source),
-                Cell(text=check.what),
-                Cell(text=check.printed, kind="short"),
-                Cell(text=check.recomputed),
-                Cell(text=check.rule, kind="cause"),
-                Cell(text=SHOWN[check.verdict], kind="bad" if check.verdict == "differs" else "short"),
+                Cell(check.source),
+                Cell(check.what),
+                Cell(check.printed, kind="short"),
+                Cell(check.recomputed),
+                Cell(check.rule, kind="cause"),
+                Cell(SHOWN[check.verdict], kind="bad" if check.verdict == "differs" else "short"),
             )
             for check in checks
         ),
@@ -150,9 +151,9 @@ def _account_table(numbers: RecomputedNumbers) -> TextTable:
 
 def _account_cells(line: AccountLine) -> tuple[Cell, ...]:
     counts = (line.numbers, *(line.counts[fate] for fate in FATES))
-    cells = (Cell(text=str(count), number=count) for count in counts)
+    cells = (Cell(str(count), number=count) for count in counts)
     nothing = ", ".join(column.replace("_", " ") for column in line.nothing)
-    return (Cell(text=TABLES[line.table], kind="name"), *cells, Cell(text=nothing))
+    return (Cell(TABLES[line.table], kind="name"), *cells, Cell(nothing))
 
 
 def _csv_line(check: Check) -> list[str]:

@@ -2,48 +2,56 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from matplotlib.figure import Figure
-
+from orchestrator.report.figures import Drawing
 from orchestrator.report.tables import TextTable
-
-
-@dataclass(frozen=True, kw_only=True)
-class Drawing:
-    """A figure to be drawn."""
-
-    name: str
-    """File name without its ending."""
-    caption: str
-    draw: Callable[[], Figure] = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
     """What is shown of one answer."""
 
-    key: str
-    """Short and unique in a report: an anchor, and the start of its files' names."""
+    kind: str
+    """Short: what the section's anchor is called, with a number where there are several of a kind."""
+    number: int = 1
     heading: str
     findings: tuple[str, ...] = ()
-    """What the numbers say, a sentence each."""
+    """What the numbers say, a sentence each: at the top of the page."""
+    cautions: tuple[str, ...] = ()
+    """What they do not say."""
     tables: tuple[TextTable, ...] = ()
-    terminal_tables: tuple[TextTable, ...] | None = None
-    """What the terminal shows in place of `tables`, where these are long; None shows them."""
+    remarks: tuple[str, ...] = ()
+    """Sentences below the tables."""
+    terminal: tuple[TextTable | str, ...] | None = None
+    """What the terminal shows in place of `tables` and `findings`; None shows these."""
     method: str = ""
     """How the numbers were made, where the tables do not say it."""
     files: Mapping[str, Sequence[Sequence[Any]]] = field(default_factory=dict)
     """CSV file -> its lines, heading first, with every digit."""
     drawings: tuple[Drawing, ...] = ()
+    wide: bool = True
+    """Whether the figures lie below one another as wide as they are; else side by side, all alike."""
+
+    @property
+    def key(self) -> str:
+        """Unique in a report: an anchor."""
+        return self.kind if self.number == 1 else f"{self.kind}-{self.number}"
+
+    @property
+    def for_terminal(self) -> tuple[TextTable | str, ...]:
+        """What the terminal shows."""
+        if self.terminal is not None:
+            return self.terminal
+        return (*self.tables, *(["\n".join(self.findings)] if self.findings else []))
 
     def numbered(self, number: int) -> Section:
         """The same with a key and file names of its own."""
         return replace(
             self,
-            key=f"{self.key}-{number}",
+            number=number,
             files={f"{number}_{name}": lines for name, lines in self.files.items()},
             drawings=tuple(replace(drawing, name=f"{drawing.name}_{number}") for drawing in self.drawings),
         )

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.figure import Figure
 
 from orchestrator.analysis.similarity import Scores, SimilarityNumbers
 from orchestrator.report import formats
-from orchestrator.report.figures import COLOURS, STYLE, new_figure
-from orchestrator.report.sections.section import Drawing, Section
-from orchestrator.report.tables import Cell, TextTable
+from orchestrator.report.figures import COLOURS, Drawing, new_figure
+from orchestrator.report.sections.section import Section
+from orchestrator.report.tables import DASH, Cell, TextTable
 from orchestrator.words import counted
 
 METHOD = (
@@ -27,14 +26,14 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
     """The tables and the figure of a Similarity request."""
     scores = numbers.scores
     if not scores.benchmarks:
-        return Section(key="similarity", heading="Word similarity", findings=("No trial was measured on it yet.",))
+        return Section(kind="similarity", heading="Word similarity", findings=("No trial was measured on it yet.",))
     drawings = [("similarity_wins", "ours", scores)]
     drawings += [
         (f"similarity_wins_published_{name}", f"as published for {formats.corpus_title(name)}", found)
         for name, found in numbers.published.items()
     ]
     return Section(
-        key="similarity",
+        kind="similarity",
         heading="Word similarity",
         findings=tuple(_findings(numbers)),
         tables=(_rho_table(numbers), *(_wins_table(found, whose) for _, whose, found in drawings)),
@@ -87,9 +86,9 @@ def _rho_table(numbers: SimilarityNumbers) -> TextTable:
     body = []
     for name, row in zip(scores.benchmarks, scores.rho, strict=True):
         old = next(iter(printed.values())).get(name, (None,) * len(row)) if beside else (None,) * len(row)
-        cells = [Cell(text=_rho(value, other), number=value) for value, other in zip(row, old, strict=True)]
+        cells = [Cell(_rho(value, other), number=value) for value, other in zip(row, old, strict=True)]
         pairs = numbers.pairs.get(name, 0)
-        body.append((Cell(text=name, kind="name"), Cell(text=str(pairs), number=pairs), *cells))
+        body.append((Cell(name, kind="name"), Cell(str(pairs), number=pairs), *cells))
     return TextTable(
         caption=f"Spearman's \N{GREEK SMALL LETTER RHO} of each benchmark{beside}",
         head=("benchmark", "pairs", *scores.groups),
@@ -98,7 +97,7 @@ def _rho_table(numbers: SimilarityNumbers) -> TextTable:
 
 
 def _rho(value: float | None, published: float | None) -> str:
-    ours = "\N{EN DASH}" if value is None else formats.coefficient(value)
+    ours = DASH if value is None else formats.coefficient(value)
     return ours if published is None else f"{ours} ({formats.coefficient(published)})"
 
 
@@ -107,7 +106,7 @@ def _wins_table(scores: Scores, whose: str) -> TextTable:
         caption=f"On how many benchmarks the row beats the column, {whose}",
         head=("model", *scores.groups),
         body=tuple(
-            (Cell(text=group, kind="name"), *(Cell(text=str(count), number=count) for count in row))
+            (Cell(group, kind="name"), *(Cell(str(count), number=count) for count in row))
             for group, row in zip(scores.groups, scores.wins(), strict=True)
         ),
     )
@@ -129,23 +128,20 @@ def _csv(numbers: SimilarityNumbers) -> Iterator[list[object]]:
 
 
 def _draw(scores: Scores) -> Figure:
-    with mpl.rc_context(STYLE):
-        size = len(scores.groups)
-        figure, axes = new_figure(
-            width_in=2.0 + 0.6 * size, height_in=1.4 + 0.45 * size, left_in=1.2, top_in=0.1, bottom_in=1.0
-        )
-        wins = np.array(scores.wins(), dtype=float)
-        np.fill_diagonal(wins, np.nan)
-        axes.imshow(
-            np.ma.masked_invalid(wins), cmap=COLOURS, vmin=0, vmax=max(1, len(scores.benchmarks)), aspect="auto"
-        )
-        for i in range(size):
-            for j in range(size):
-                if i != j:
-                    ink = "white" if wins[i, j] < len(scores.benchmarks) / 2 else "black"
-                    axes.text(j, i, f"{wins[i, j]:.0f}", ha="center", va="center", color=ink)
-        axes.set_xticks(range(size), scores.groups, rotation=40, ha="right")
-        axes.set_yticks(range(size), scores.groups)
-        axes.tick_params(length=0)
-        axes.spines[:].set_visible(False)
-        return figure
+    size = len(scores.groups)
+    figure, axes = new_figure(
+        width_in=2.0 + 0.6 * size, height_in=1.4 + 0.45 * size, left_in=1.2, top_in=0.1, bottom_in=1.0
+    )
+    wins = np.array(scores.wins(), dtype=float)
+    np.fill_diagonal(wins, np.nan)
+    axes.imshow(np.ma.masked_invalid(wins), cmap=COLOURS, vmin=0, vmax=max(1, len(scores.benchmarks)), aspect="auto")
+    for i in range(size):
+        for j in range(size):
+            if i != j:
+                ink = "white" if wins[i, j] < len(scores.benchmarks) / 2 else "black"
+                axes.text(j, i, f"{wins[i, j]:.0f}", ha="center", va="center", color=ink)
+    axes.set_xticks(range(size), scores.groups, rotation=40, ha="right")
+    axes.set_yticks(range(size), scores.groups)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    return figure

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from orchestrator.analysis.true_rank import PRESS, PRESS_BY_EPS, MatrixRanks, TrueRankNumbers
 from orchestrator.report import formats
-from orchestrator.report.figures import STYLE
-from orchestrator.report.sections.section import Drawing, Section
-from orchestrator.report.spectra import GROUP_COLOURS
-from orchestrator.report.tables import Cell, TextTable
+from orchestrator.report.figures import GROUP_COLOURS, Drawing
+from orchestrator.report.sections.section import Section
+from orchestrator.report.tables import DASH, Cell, TextTable
 from orchestrator.words import listed
 
 VARIANTS = {
@@ -21,7 +19,6 @@ VARIANTS = {
     "float32": "the matrix rounded to float32",
     "noise": "the matrix with noise of float32's size",
 }
-DASH = "\N{EN DASH}"
 MARKERS = "os^vDP*X<>"
 METHOD = (
     "A number finds the true rank where it equals it, or rounds to it. The truth's Press rank is taken by the eps of "
@@ -37,7 +34,7 @@ def true_rank_section(numbers: TrueRankNumbers) -> Section:
     caption = "Ranks by metric, of the true log-P matrix and of the learned ones; the dashed line is the true rank, "
     caption += f"{numbers.true_rank}."
     return Section(
-        key="true-rank",
+        kind="true-rank",
         heading=f"Which metric finds the true rank, {numbers.true_rank}?",
         findings=tuple(_findings(numbers)),
         tables=(
@@ -150,11 +147,11 @@ def _ranks(line: MatrixRanks, numbers: TrueRankNumbers) -> Iterator[tuple[str, f
 
 
 def _cells(line: MatrixRanks, numbers: TrueRankNumbers) -> Iterator[Cell]:
-    yield Cell(text=line.name, kind="name")
+    yield Cell(line.name, kind="name")
     for _, rank in _ranks(line, numbers):
-        yield Cell(text=formats.number(rank, digits=4), number=rank)
-    yield Cell(text=formats.cell("test_perplexity", line.perplexity), number=line.perplexity)
-    yield Cell(text=DASH if line.excess is None else _percent(line.excess), number=line.excess)
+        yield Cell(formats.number(rank, digits=4), number=rank)
+    yield Cell(formats.cell("test_perplexity", line.perplexity), number=line.perplexity)
+    yield Cell(DASH if line.excess is None else _percent(line.excess), number=line.excess)
 
 
 def _csv(numbers: TrueRankNumbers) -> Iterator[list[Any]]:
@@ -194,30 +191,29 @@ def _percent(ratio: float) -> str:
 def _draw(numbers: TrueRankNumbers) -> Figure:
     """A row a metric, ranks on a logarithmic axis, a marker a matrix: the truth's are filled black."""
     rows = [name for name, _ in _ranks(numbers.truth[0], numbers)]
-    with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(7.6, 1.3 + 0.42 * len(rows)), facecolor="white", layout="constrained")
-        axes = figure.subplots()
-        axes.axvline(numbers.true_rank, color="#b00020", linestyle="--", linewidth=1.2, zorder=0)
-        lines = (*numbers.truth, *(line for line in numbers.learned if line.trials))
-        for i, line in enumerate(lines):
-            points = [(rank, rows.index(name)) for name, rank in _ranks(line, numbers) if rank]
-            learned = i - len(numbers.truth)
-            axes.plot(
-                [x for x, _ in points],
-                # A little apart, so that equal ranks can be told.
-                [y + 0.5 * (i / max(1, len(lines) - 1) - 0.5) for _, y in points],
-                linestyle="none",
-                marker=MARKERS[i % len(MARKERS)],
-                color="#000000" if learned < 0 else GROUP_COLOURS[1 + learned % (len(GROUP_COLOURS) - 1)],
-                markersize=6,
-                markeredgecolor="black",
-                markeredgewidth=0.5,
-                label=line.name,
-            )
-        axes.set_xscale("log")
-        axes.xaxis.set_major_formatter("{x:g}")
-        axes.set_yticks(range(len(rows)), [formats.capital(formats.title(name)) for name in rows])
-        axes.set_ylim(len(rows) - 0.5, -0.5)
-        axes.set_xlabel("rank")
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9)
-        return figure
+    figure = Figure(figsize=(7.6, 1.3 + 0.42 * len(rows)), facecolor="white", layout="constrained")
+    axes = figure.subplots()
+    axes.axvline(numbers.true_rank, color="#b00020", linestyle="--", linewidth=1.2, zorder=0)
+    lines = (*numbers.truth, *(line for line in numbers.learned if line.trials))
+    for i, line in enumerate(lines):
+        points = [(rank, rows.index(name)) for name, rank in _ranks(line, numbers) if rank]
+        learned = i - len(numbers.truth)
+        axes.plot(
+            [x for x, _ in points],
+            # A little apart, so that equal ranks can be told.
+            [y + 0.5 * (i / max(1, len(lines) - 1) - 0.5) for _, y in points],
+            linestyle="none",
+            marker=MARKERS[i % len(MARKERS)],
+            color="#000000" if learned < 0 else GROUP_COLOURS[1 + learned % (len(GROUP_COLOURS) - 1)],
+            markersize=6,
+            markeredgecolor="black",
+            markeredgewidth=0.5,
+            label=line.name,
+        )
+    axes.set_xscale("log")
+    axes.xaxis.set_major_formatter("{x:g}")
+    axes.set_yticks(range(len(rows)), [formats.capital(formats.title(name)) for name in rows])
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.set_xlabel("rank")
+    axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False, fontsize=9)
+    return figure

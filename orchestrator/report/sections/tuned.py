@@ -5,7 +5,7 @@ from __future__ import annotations
 from orchestrator.analysis.tuned import TunedNumbers
 from orchestrator.report import formats
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, TextTable
+from orchestrator.report.tables import DASH, Cell, TextTable
 
 HEAD = ("side", "stage 1", "stage 2", "stopped early", "validation perplexity", "best setting")
 METHOD = (
@@ -19,16 +19,16 @@ def tuned_section(numbers: TunedNumbers) -> Section:
     """The table of a Tuned request."""
     body = tuple(
         (
-            Cell(text=side.side, kind="name"),
-            *(Cell(text=str(count), number=count) for count in (side.stage1, side.stage2, side.pruned)),
-            Cell(text=formats.cell("valid_perplexity", side.valid_perplexity), number=side.valid_perplexity),
-            Cell(text=(side.best or "\N{EN DASH}").removeprefix(f"{side.side} ")),
+            Cell(side.side, kind="name"),
+            *(Cell(str(count), number=count) for count in (side.stage1, side.stage2, side.pruned)),
+            Cell(formats.cell("valid_perplexity", side.valid_perplexity), number=side.valid_perplexity),
+            Cell((side.best or DASH).removeprefix(f"{side.side} ")),
         )
         for side in numbers.sides
     )
     lines = [[cell.text if cell.number is None else cell.number for cell in line] for line in body]
     return Section(
-        key="tuning",
+        kind="tuning",
         heading="The tuning",
         tables=(TextTable(caption="Trials of each side, and the best of them", head=HEAD, body=body),),
         method=METHOD,

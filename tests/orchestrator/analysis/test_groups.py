@@ -16,8 +16,8 @@ from orchestrator.analysis.predictions import prediction_numbers
 from orchestrator.analysis.similarity import similarity_numbers
 from orchestrator.analysis.tuned import tuned_numbers
 from orchestrator.store.records import Place
+from search_spaces.analyses import Comparison, Curves, Differences, GroupTable, Similarity
 from search_spaces.published import PublishedNumber
-from search_spaces.requests import Comparison, Curves, Differences, GroupTable, Similarity
 from search_spaces.study import group_of
 
 RHO: dict[str, Any] = {"similarity X": 0.5, "similarity Y": 0.1}

@@ -14,7 +14,7 @@ from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.jacobians import JacobianNumbers, jacobian_numbers, share_interval
 from orchestrator.analysis.statistics.samples import summarise_sample
 from orchestrator.report.sections.jacobians import jacobian_section
-from search_spaces.requests import JacobianSpectra
+from search_spaces.analyses import JacobianSpectra
 from trainables.experiments.jacobian import spectrum_metrics
 
 DENSE: dict[str, Any] = {"name": "dense"}

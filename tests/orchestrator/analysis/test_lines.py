@@ -11,7 +11,7 @@ import pytest
 from orchestrator.analysis.lines import LineNumbers, line_numbers
 from orchestrator.report.figures import save
 from orchestrator.report.sections.lines import line_section
-from search_spaces.requests import Claim, Lines, Reach
+from search_spaces.analyses import Claim, Lines, Reach
 
 CLAIM = Claim(text="b beats a at small x", metric="score", better="b", than="a", panels=(1.0,), x_up_to=4)
 REQUEST = Lines(
@@ -127,8 +127,8 @@ def test_tables_and_files_hold_every_point(numbers: LineNumbers) -> None:
 
 
 def test_every_line_has_a_colour_and_a_marker_of_its_own(numbers: LineNumbers, tmp_path: Path) -> None:
-    figure = line_section(numbers).drawings[0].draw()
-    drawn = save(figure, tmp_path, name="lines", caption="Lines")
+    drawing = line_section(numbers).drawings[0]
+    figure, drawn = drawing.draw(), save(drawing, tmp_path)
     assert "alpha = 0.1" in drawn.svg and "Score" in drawn.svg
     assert "mathdefault" not in drawn.svg, "labels of a logarithmic axis are numbers as one reads them"
     drawn_lines = [

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.report.build import build_report
-from tests.support.synthetic_results import KEY, STUDY, make_results
+from tests.support.synthetic_results import make_results, report_on
 
 REPOSITORY = Path(__file__).parents[3]
 ENDS = {
@@ -98,10 +97,10 @@ def test_the_next_report_puts_right_what_two_have_mixed(tmp_path: Path) -> None:
     mixed, alone = tmp_path / "mixed", tmp_path / "alone"
     for seed, out in ((1, mixed), (2, alone)):
         rows, spectra = make_results(columns=50, rng_seed=seed)
-        build_report(STUDY, KEY, rows, spectra=spectra, environments={}, paper_command=None, out=out)
+        report_on(rows, out, spectra=spectra)
     for path in alone.glob("*.svg"):  # of the other's figures, as where its write came last
         (mixed / path.name).write_bytes(path.read_bytes())
     rows, spectra = make_results(columns=50, rng_seed=2)
-    build_report(STUDY, KEY, rows, spectra=spectra, environments={}, paper_command=None, out=mixed)
+    report_on(rows, mixed, spectra=spectra)
     for path in alone.iterdir():
         assert (mixed / path.name).read_bytes() == path.read_bytes(), path.name

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchestrator.report.build import build_report
 from tests.support.browser import EXECUTABLE, Browser
-from tests.support.synthetic_results import KEY, STUDY, fail, make_results
+from tests.support.synthetic_results import fail, make_results, report_on
 
 pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine")
 
@@ -20,7 +19,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     environments = {row["trial_id"]: {"device": "cpu", "processor": "x" * 90} for row in rows}
     out = tmp_path_factory.mktemp("report")
     command = "python sweep.py " + "long_name" * 20
-    report = build_report(STUDY, KEY, rows, spectra=spectra, environments=environments, paper_command=command, out=out)
+    report = report_on(rows, out, spectra=spectra, environments=environments, paper_command=command)
     return report.path.as_uri()
 
 

@@ -13,12 +13,11 @@ from orchestrator.analysis.counts import count_numbers
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.paired_contrasts import paired_numbers
 from orchestrator.analysis.statistics.pairs import compare_pairs
-from orchestrator.report.build import build_report
 from orchestrator.report.sections.counts import count_section
 from orchestrator.report.sections.paired import paired_section
 from orchestrator.report.verdicts import paired_verdict
 from search_spaces.study import Counts, PairedComparison
-from tests.support.synthetic_results import KEY, STUDY, done_trial
+from tests.support.synthetic_results import STUDY, done_trial, report_on
 
 NAMES = ("gated", "dense")
 DENSE = [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]
@@ -96,7 +95,7 @@ def test_both_are_sections_of_a_page(state: str, tmp_path: Path) -> None:
         {**row, "state": state, "metrics": row["metrics"] if state == "done" else {}} for row in rows(BETTER, DENSE)
     ]
     study = replace(STUDY, analyses=(REQUEST, Counts(metric="chosen_learning_rate")))
-    result = build_report(study, KEY, found, spectra={}, environments={}, paper_command=None, out=tmp_path)
+    result = report_on(found, tmp_path, study=study)
     page = result.path.read_text()
     assert page.count('id="pairs"') == page.count('id="counts"') == 1
     assert (tmp_path / "pairs.csv").is_file() and "<td>None" not in page

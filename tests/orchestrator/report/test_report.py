@@ -14,12 +14,12 @@ import pytest
 from numpy.typing import NDArray
 
 from orchestrator.analysis.frames import flatten
-from orchestrator.report.build import ReportResult, build_report
-from orchestrator.report.figures import heat_map
-from orchestrator.report.spectra import shown_indices
+from orchestrator.report.build import ReportResult
+from orchestrator.report.sections.grid import heat_map
+from orchestrator.report.sections.spectra import shown_indices
 from orchestrator.report.svg import inline_svg
 from search_spaces.study import Study
-from tests.support.synthetic_results import KEY, STUDY, fail, grid_trials, make_results
+from tests.support.synthetic_results import KEY, fail, grid_trials, make_results, report_on
 from trainables.errors import UserError
 
 INJECTION = '<script>alert("1")</script>'
@@ -50,14 +50,8 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> ReportResult:
     rows[40] = fail(rows[40], state="diverged", cause="the loss became infinite in epoch 3")
     same = {"device": "cpu", "host": "<b>box</b>"}
     environments = {row["trial_id"]: same | {"torch": "2.13.0" if i < 60 else "2.14.1"} for i, row in enumerate(rows)}
-    return build_report(
-        STUDY,
-        KEY,
-        rows,
-        spectra=spectra,
-        environments=environments,
-        paper_command=PAPER_COMMAND,
-        out=tmp_path_factory.mktemp("report"),
+    return report_on(
+        rows, tmp_path_factory.mktemp("report"), spectra=spectra, environments=environments, paper_command=PAPER_COMMAND
     )
 
 
@@ -80,7 +74,7 @@ def test_nothing_is_loaded_from_anywhere(html: str) -> None:
 
 def test_links_lead_to_files_beside_the_page(report: ReportResult, html: str) -> None:
     links = {attributes["href"] for tag, attributes in PageReader(html).tags if tag == "a"}
-    assert len(links) == 5 * 3 + 1
+    assert len(links) == 5 * 3 + 4
     assert all(link and (report.path.parent / link).stat().st_size > 0 for link in links)
 
 
@@ -129,7 +123,7 @@ def test_the_run_shows_what_the_done_trials_were_computed_with(html: str) -> Non
 
 
 def test_the_csv_files_hold_the_numbers(report: ReportResult) -> None:
-    folder, line = report.path.parent, report.summary.correlations[0]
+    folder, line = report.path.parent, report.answers[0].numbers.lines[0]
     with (folder / "correlations.csv").open(newline="") as stream:
         first = next(csv.DictReader(stream))
     assert float(first["pearson"]) == line.pearson.value and int(first["n"]) == 70
@@ -145,7 +139,7 @@ def test_the_page_stays_small(report: ReportResult) -> None:
 
 
 def test_cells_without_a_result_say_so_in_the_heat_map(report: ReportResult) -> None:
-    texts = [text.get_text() for text in heat_map(report.summary.grids[0]).axes[0].texts]
+    texts = [text.get_text() for text in heat_map(report.answers[1].numbers[0]).axes[0].texts]
     assert sorted(text for text in texts if text.isalpha()) == ["diverged", "failed"]
     assert len(texts) == 72
 
@@ -156,10 +150,10 @@ def luminance(colour: NDArray[np.float64]) -> float:
 
 
 def test_numbers_in_the_heat_map_can_be_read(report: ReportResult) -> None:
-    axes = heat_map(report.summary.grids[1]).axes[0]
+    axes = heat_map(report.answers[1].numbers[1]).axes[0]
     mesh = axes.collections[0]
     mesh.update_scalarmappable()
-    filled = [cell.value is not None for row in report.summary.grids[1].cells for cell in row]
+    filled = [cell.value is not None for row in report.answers[1].numbers[1].cells for cell in row]
     faces = np.asarray(mesh.get_facecolor(), dtype=float)
     for text, face, has_value in zip(axes.texts, faces, filled, strict=True):
         if has_value:
@@ -191,7 +185,7 @@ def rows_in_state(state: str) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("rows", [[], rows_in_state("failed"), rows_in_state("planned")])
 def test_a_report_without_a_single_result_says_so(rows: list[dict[str, Any]], tmp_path: Path) -> None:
-    result = build_report(STUDY, KEY, rows, spectra={}, environments={}, paper_command=None, out=tmp_path)
+    result = report_on(rows, tmp_path)
     text = "".join(PageReader(result.path.read_text(encoding="utf-8")).text)
     assert "a correlation needs at least 3 trials, there is none" in text
     assert "The paper's scale:" not in text
@@ -201,21 +195,14 @@ def test_a_report_without_a_single_result_says_so(rows: list[dict[str, Any]], tm
 def test_a_study_with_defaults_only_has_a_report(tmp_path: Path) -> None:
     study = Study(name="mine", trials=grid_trials)
     rows, _ = make_results(study, columns=50)
-    result = build_report(
-        study, replace(KEY, study="mine"), rows[:4], spectra={}, environments={}, paper_command=None, out=tmp_path
-    )
+    result = report_on(rows[:4], tmp_path, study=study, key=replace(KEY, study="mine"))
     assert "gss c=-2 k=1.25 seed=1111" in result.path.read_text(encoding="utf-8")
-    assert result.summary.grids == ()
+    assert [answer.section.kind for answer in result.answers] == ["correlation"]
 
 
 def test_the_same_results_make_the_same_page(tmp_path: Path) -> None:
     rows, spectra = make_results(columns=50)
-    pages = [
-        build_report(
-            STUDY, KEY, rows, spectra=spectra, environments={}, paper_command=None, out=tmp_path / name
-        ).path.read_bytes()
-        for name in ("one", "two")
-    ]
+    pages = [report_on(rows, tmp_path / name, spectra=spectra).path.read_bytes() for name in ("one", "two")]
     assert pages[0] == pages[1]
 
 
@@ -223,7 +210,7 @@ def test_figures_are_drawn_again_where_something_changed(tmp_path: Path) -> None
     rows, spectra = make_results(columns=50)
 
     def build() -> dict[str, int]:
-        build_report(STUDY, KEY, rows, spectra=spectra, environments={}, paper_command=None, out=tmp_path)
+        report_on(rows, tmp_path, spectra=spectra)
         return {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.p[nd][gf]")}
 
     first, unchanged = build(), build()
@@ -241,7 +228,7 @@ def test_figures_are_drawn_again_where_something_changed(tmp_path: Path) -> None
 def test_a_folder_that_is_a_file_is_one_clear_sentence(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(UserError, match=r"taken cannot .*--out"):
-        build_report(STUDY, KEY, [], spectra={}, environments={}, paper_command=None, out=tmp_path / "taken")
+        report_on([], tmp_path / "taken")
 
 
 def test_rows_flatten_once_for_page_and_file(report: ReportResult) -> None:

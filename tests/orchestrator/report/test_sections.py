@@ -12,12 +12,11 @@ from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.predictions import prediction_numbers
 from orchestrator.analysis.similarity import similarity_numbers
 from orchestrator.report import formats
-from orchestrator.report.build import build_report
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.similarity import similarity_section
 from search_spaces.published import PublishedNumber
 from search_spaces.study import Comparison, GroupTable, Similarity
-from tests.support.synthetic_results import KEY, STUDY, make_results
+from tests.support.synthetic_results import STUDY, make_results, report_on
 
 
 def test_two_requests_of_a_kind_get_sections_and_files_of_their_own(tmp_path: Path) -> None:
@@ -31,7 +30,7 @@ def test_two_requests_of_a_kind_get_sections_and_files_of_their_own(tmp_path: Pa
         Comparison(baselines={"a": "b"}, metric="press_rank"),
     )
     study = replace(STUDY, analyses=asked)
-    result = build_report(study, KEY, rows, spectra={}, environments={}, paper_command=None, out=tmp_path)
+    result = report_on(rows, tmp_path, study=study)
     page = result.path.read_text()
     for key, file in (("groups", "groups.csv"), ("tests", "tests.csv")):
         assert page.count(f'id="{key}"') == page.count(f'id="{key}-2"') == 1
@@ -44,7 +43,7 @@ def test_a_page_without_a_single_result_has_no_number_that_is_none(tmp_path: Pat
     rows, _ = make_results()
     planned = [{**row, "state": "planned", "metrics": {}} for row in rows]
     study = replace(STUDY, analyses=(GroupTable(metrics=("test_perplexity",)), Comparison(baselines={"a": "b"})))
-    result = build_report(study, KEY, planned, spectra={}, environments={}, paper_command=None, out=tmp_path)
+    result = report_on(planned, tmp_path, study=study)
     assert "<td>None" not in result.path.read_text() and ">nan<" not in result.path.read_text()
 
 
@@ -82,17 +81,13 @@ def test_means_that_differ_are_never_called_equal(tmp_path: Path) -> None:
         group = "abcd"[i % 4]
         row["name"], row["metrics"]["press_rank"] = f"{group} seed={i // 4}", ranks[group][i // 4 % 2]
     study = replace(STUDY, analyses=(GroupTable(metrics=("press_rank",)),))
-    page = build_report(
-        study, KEY, rows, spectra={}, environments={}, paper_command=None, out=tmp_path
-    ).path.read_text()
+    page = report_on(rows, tmp_path, study=study).path.read_text()
     assert "Press rank from low to high: c 2.5, b = d 6, a 6.5." in page
 
 
 def test_the_page_explains_the_words_that_it_uses_and_no_others(tmp_path: Path) -> None:
     rows, _ = make_results()
-    page = build_report(
-        STUDY, KEY, rows, spectra={}, environments={}, paper_command=None, out=tmp_path
-    ).path.read_text()
+    page = report_on(rows, tmp_path).path.read_text()
     terms = page[page.index('<h2 id="terms">') :]
     assert "<dt>Press rank</dt>" in terms and "<dt>gss</dt>" in terms
     assert "<dt>moc</dt>" not in terms and "softmax_dagger" not in terms

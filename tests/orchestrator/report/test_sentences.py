@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
 from orchestrator.analysis.comparison import ComparedCorrelation, PublishedValue, Window
+from orchestrator.analysis.environments import Environment
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.statistics.correlation import Coefficient, Interval
 from orchestrator.analysis.summary import StudySummaryNumbers, summarise
 from orchestrator.report import formats, sentences
 from orchestrator.report.page import Page, compose
+from orchestrator.report.questions import Answer, StudyResults, answer
+from orchestrator.report.sections.correlation import comparison_sentence, correlation_sentence
 from orchestrator.store.records import StudyKey
 from search_spaces.study import Study
 from tests.support.synthetic_results import KEY, STUDY, fail, make_results
@@ -43,20 +47,29 @@ def make_summary(key: StudyKey = KEY, *, states: tuple[str, ...] = ()) -> StudyS
     return summarise(STUDY, key, results, results.frame())
 
 
+def make_answers(key: StudyKey = KEY) -> Sequence[Answer]:
+    frame = flatten(make_results(columns=200)[0]).frame()
+    return answer(StudyResults(study=STUDY, key=key, frame=frame, spectra={}))
+
+
+def cautions(key: StudyKey = KEY, environment: Environment | None = None) -> list[str]:
+    return sentences.cautions(STUDY, make_summary(key), make_answers(key), environment or {})
+
+
 def test_an_interval_without_zero_gives_a_direction_and_the_variance() -> None:
-    text = sentences.correlation(make_line(0.5, low=0.3, high=0.66))
+    text = correlation_sentence(make_line(0.5, low=0.3, high=0.66))
     assert "Pearson r = +0.50, 95% interval [+0.30, +0.66], p = 0.010" in text
     assert "a higher Press rank went with a higher test perplexity" in text
     assert "25% of the variance" in text
 
 
 def test_an_interval_with_zero_settles_nothing() -> None:
-    text = sentences.correlation(make_line(0.1, low=-0.13, high=0.32))
+    text = correlation_sentence(make_line(0.1, low=-0.13, high=0.32))
     assert "includes zero" in text and "went with" not in text
 
 
 def test_what_is_missing_is_said_in_words() -> None:
-    text = sentences.correlation(make_line(None, missing="press_rank had the same value in all 72 trials"))
+    text = correlation_sentence(make_line(None, missing="press_rank had the same value in all 72 trials"))
     assert text.endswith("there is no correlation to report: Press rank had the same value in all 72 trials.")
 
 
@@ -65,33 +78,33 @@ def test_what_is_missing_is_said_in_words() -> None:
 )
 def test_a_published_value_is_placed_beside_our_interval(published: float, words: str) -> None:
     value = PublishedValue(corpus="ptb", value=published, interval=None)
-    text = sentences.comparison(make_line(0.4, low=0.2, high=0.6), value)
+    text = comparison_sentence(make_line(0.4, low=0.2, high=0.6), value)
     assert words in text and "(PTB)" in text
     assert "significant" not in text
     assert ("does not show that the two are equal" in text) == (words == "inside our interval")
 
 
 def test_only_the_own_corpus_is_compared_where_the_paper_used_it() -> None:
-    on_ptb = sentences.comparisons(make_summary(replace(KEY, corpus="ptb", scale="paper")))
+    on_ptb = make_answers(replace(KEY, corpus="ptb", scale="paper"))[0].section.remarks
     assert len(on_ptb) == 2 and all("PTB" in text for text in on_ptb)
 
 
 def test_the_better_half_is_not_held_against_the_published_window() -> None:
-    texts = sentences.comparisons(make_summary())
+    texts = make_answers()[0].section.remarks
     assert len(texts) == 2
     assert not any("+0.24" in text or "+0.21" in text for text in texts)
 
 
 def test_a_quick_run_is_never_taken_for_the_papers() -> None:
-    texts = " ".join(sentences.cautions(STUDY, make_summary(), {}))
+    texts = " ".join(cautions())
     assert "neither confirm nor contradict the published ones" in texts
     assert "The corpus is pydocs; the paper used PTB and WikiText-2." in texts
-    at_paper_scale = sentences.cautions(STUDY, make_summary(replace(KEY, corpus="ptb", scale="paper")), {})
+    at_paper_scale = cautions(replace(KEY, corpus="ptb", scale="paper"))
     assert not any("neither confirm" in text or "the paper used" in text for text in at_paper_scale)
 
 
 def test_changed_settings_and_single_seeds_are_named() -> None:
-    texts = sentences.cautions(STUDY, make_summary(replace(KEY, overrides='{"training.epochs":2}')), {})
+    texts = cautions(replace(KEY, overrides='{"training.epochs":2}'))
     assert any('{"training.epochs":2}' in text for text in texts)
     assert any("Each setting was trained once" in text for text in texts)
 
@@ -105,7 +118,7 @@ def test_a_study_that_trains_nothing_says_nothing_of_training_and_of_one_seed() 
             study,
             summary,
             results,
-            figures=(),
+            (),
             parts=(),
             environment={},
             paper_command=None,
@@ -119,10 +132,10 @@ def test_a_study_that_trains_nothing_says_nothing_of_training_and_of_one_seed() 
 
 def test_trials_computed_with_different_versions_are_named() -> None:
     alike = {"code": {"abc": 72}, "torch": {"2.13.0": 72}, "hardware": {"one CPU": 72}, "host": {"a": 60, "b": 12}}
-    assert not any("computed alike" in text for text in sentences.cautions(STUDY, make_summary(), alike))
+    assert not any("computed alike" in text for text in cautions(KEY, alike))
     for name in ("code", "torch", "hardware"):
         different = alike | {name: {"new": 60, "": 12}}
-        texts = [text for text in sentences.cautions(STUDY, make_summary(), different) if "computed alike" in text]
+        texts = [text for text in cautions(KEY, different) if "computed alike" in text]
         assert len(texts) == 1 and "new (60), not recorded (12)" in texts[0] and "abc (" not in texts[0]
 
 

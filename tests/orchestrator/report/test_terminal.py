@@ -12,12 +12,12 @@ from rich.console import Console, RenderableType
 
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.grid import Grid
-from orchestrator.analysis.summary import StudySummaryNumbers, summarise
 from orchestrator.report import formats
+from orchestrator.report.build import ReportResult
 from orchestrator.report.layout import column_widths, split
-from orchestrator.report.tables import Cell, TextTable, correlations_table, trials_table
+from orchestrator.report.tables import Cell, TextTable, trials_table
 from orchestrator.report.terminal import Fitting, summary_group
-from tests.support.synthetic_results import KEY, STUDY, fail, make_results
+from tests.support.synthetic_results import fail, make_results, report_on
 
 WIDTHS = (80, 100, 200)
 NAME = "gss c=-2 k=1.75"
@@ -45,13 +45,12 @@ def rows_of_cells(table: TextTable) -> set[tuple[str, ...]]:
 
 
 @pytest.fixture(scope="module")
-def summary() -> StudySummaryNumbers:
+def report(tmp_path_factory: pytest.TempPathFactory) -> ReportResult:
     rows, _ = make_results(columns=2000)
     rows[2] = fail(rows[2], state="failed", cause=CAUSE)
     rows[40] = fail(rows[40], state="diverged", cause="the loss is not finite")
     rows[41]["metrics"]["test_perplexity"] = 1234.5
-    results = flatten(rows)
-    return summarise(STUDY, KEY, results, results.frame())
+    return report_on(rows, tmp_path_factory.mktemp("report"))
 
 
 def expected_lines(grids: Sequence[Grid]) -> list[list[str]]:
@@ -68,21 +67,21 @@ def expected_lines(grids: Sequence[Grid]) -> list[list[str]]:
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_grid_has_every_label_and_number(summary: StudySummaryNumbers, width: int) -> None:
-    shown = lines_of_cells(render(summary_group(summary), width))
-    assert [len(grid.rows) for grid in summary.grids] == [9, 9]
-    assert [len(grid.columns) for grid in summary.grids] == [8, 8]
-    both = [summary.grids] if width == 200 else [(grid,) for grid in summary.grids]
-    for grids in both:
-        lines = expected_lines(grids)
+def test_the_grid_has_every_label_and_number(report: ReportResult, width: int) -> None:
+    shown = lines_of_cells(render(summary_group(report), width))
+    grids = report.answers[1].numbers
+    assert [len(grid.rows) for grid in grids] == [9, 9]
+    assert [len(grid.columns) for grid in grids] == [8, 8]
+    for shown_grids in [grids] if width == 200 else [[grid] for grid in grids]:
+        lines = expected_lines(shown_grids)
         start = shown.index(lines[1]) - 1
         assert shown[start : start + 10] == lines
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_the_correlations_have_every_heading_and_number(summary: StudySummaryNumbers, width: int) -> None:
-    table = correlations_table(summary)
-    text = render(summary_group(summary), width)
+def test_the_correlations_have_every_heading_and_number(report: ReportResult, width: int) -> None:
+    table = report.answers[0].section.tables[0]
+    text = render(summary_group(report), width)
     cells = {cell for line in lines_of_cells(text) for cell in line}
     words = {word for cell in cells for word in cell.split()}
     assert {cell.text for row in table.body for cell in row[1:]} <= cells
@@ -92,8 +91,8 @@ def test_the_correlations_have_every_heading_and_number(summary: StudySummaryNum
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_trials_without_a_result_are_named_with_their_cause(summary: StudySummaryNumbers, width: int) -> None:
-    text = render(summary_group(summary), width)
+def test_trials_without_a_result_are_named_with_their_cause(report: ReportResult, width: int) -> None:
+    text = render(summary_group(report), width)
     lines = [line for line in lines_of_cells(text) if len(line) == 3]
     start = next(i for i, line in enumerate(lines) if line[:2] == [NAME, "failed"])
     end = next(i for i, line in enumerate(lines) if line[1] == "diverged")
@@ -114,10 +113,10 @@ def test_a_wide_table_becomes_several_with_the_first_column_in_each(width: int) 
     assert (len(parts) == 1) == (width >= 200)
 
 
-def test_a_console_as_narrow_as_a_word_still_loses_nothing(summary: StudySummaryNumbers) -> None:
-    text = render(summary_group(summary), 24)
+def test_a_console_as_narrow_as_a_word_still_loses_nothing(report: ReportResult) -> None:
+    text = render(summary_group(report), 24)
     squeezed = re.sub(r"[\s│┃]", "", text)
-    for grid in summary.grids:
+    for grid in report.answers[1].numbers:
         for value in grid.values:
             assert formats.cell(grid.metric, value) in squeezed
 

@@ -10,11 +10,11 @@ import pytest
 
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.true_rank import TrueRankNumbers, true_rank_numbers
-from orchestrator.report.build import build_report
 from orchestrator.report.sections.true_rank import true_rank_section
 from orchestrator.store.records import StudyKey
 from search_spaces.rank_metrics import METRICS, STUDY, trials
 from search_spaces.study import TrueRank
+from tests.support.synthetic_results import report_on
 from trainables.config import CorpusConfig
 
 KEY = StudyKey(study="rank_metrics", scale="quick", corpus="markov-20")
@@ -103,9 +103,7 @@ def test_without_a_truth_there_is_no_section() -> None:
 
 
 def test_the_page_has_the_section_with_its_figure_and_every_digit(tmp_path: Path) -> None:
-    result = build_report(
-        STUDY, KEY, rows(METRICS_BY_NAME), spectra={}, environments={}, paper_command=None, out=tmp_path
-    )
+    result = report_on(rows(METRICS_BY_NAME), tmp_path, study=STUDY, key=KEY)
     page = result.path.read_text()
     assert page.count('id="true-rank"') == 1 and "Which metric finds the true rank, 20?" in page
     assert {path.name for path in tmp_path.glob("true_rank.*")} == {

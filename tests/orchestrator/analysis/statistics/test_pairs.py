@@ -14,7 +14,7 @@ from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.paired_contrasts import PairedNumbers, paired_numbers
 from orchestrator.analysis.statistics.pairs import compare_pairs
 from orchestrator.analysis.statistics.significance import holm
-from search_spaces.requests import PairedComparison
+from search_spaces.analyses import PairedComparison
 from tests.support.synthetic_results import done_trial
 
 pytestmark = pytest.mark.filterwarnings("error")

@@ -6,10 +6,26 @@ A group is what the names of trials say apart from their seed: "mos K=15" of "mo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+from typing_extensions import override
 
 from search_spaces.published import PublishedTable
+
+
+@dataclass(frozen=True, kw_only=True)
+class Analysis:
+    """One question to the results of a study; orchestrator/report/questions.py says what answers it."""
+
+    @property
+    def has_published(self) -> bool:
+        """Whether printed values stand beside the answer."""
+        return bool(getattr(self, "published", None))
+
+    def without_published(self) -> Self:
+        """The same question where no paper has printed anything that could stand beside."""
+        return replace(self, **{"published": {}}) if hasattr(self, "published") else self
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,7 +40,7 @@ class PublishedCorrelation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Correlation:
+class Correlation(Analysis):
     """Ask for the correlation of two metrics over the trials, all of them and inside a window of `y`."""
 
     x: str = "press_rank"
@@ -37,7 +53,7 @@ class Correlation:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridMap:
+class GridMap(Analysis):
     """Ask for tables and heat maps of metrics over two config values, named by their dotted paths."""
 
     row: str
@@ -46,7 +62,7 @@ class GridMap:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupTable:
+class GroupTable(Analysis):
     """Ask for the mean and standard deviation of metrics in each group, beside the published ones."""
 
     metrics: tuple[str, ...]
@@ -59,7 +75,7 @@ class GroupTable:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Differences:
+class Differences(Analysis):
     """Ask for how much lower a metric is in each group than in its baseline, from means (positive: better)."""
 
     baselines: Mapping[str, str]
@@ -71,7 +87,7 @@ class Differences:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class Comparison(Analysis):
     """Ask for significance tests of a metric between each group and its baseline, over the same seeds."""
 
     baselines: Mapping[str, str]
@@ -85,7 +101,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairedComparison:
+class PairedComparison(Analysis):
     """Ask for paired significance tests of a metric between each group and its baseline.
 
     For groups whose trials of one seed share what makes trials differ, such as data: the pairs are the trials of the
@@ -98,7 +114,7 @@ class PairedComparison:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Counts:
+class Counts(Analysis):
     """Ask how often each value of a metric came up in each group, for a metric that takes few values."""
 
     metric: str
@@ -107,7 +123,7 @@ class Counts:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curves:
+class Curves(Analysis):
     """Ask for metrics as curves over a setting, one small figure each, a point a trial, the published ones beside."""
 
     x: str
@@ -145,7 +161,7 @@ class Claim:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Lines:
+class Lines(Analysis):
     """Ask for metrics against a config value, a line for each value of another, in panels by a third.
 
     A point is the mean over the trials that differ in nothing else than their seed, with their least and greatest.
@@ -169,12 +185,12 @@ class Lines:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Predictions:
+class Predictions(Analysis):
     """Ask for the likeliest next words at chosen contexts (measurement top_k)."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Similarity:
+class Similarity(Analysis):
     """Ask for the word-similarity benchmarks (measurement word_similarity): which group's embedding is better."""
 
     published: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
@@ -182,12 +198,12 @@ class Similarity:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tuned:
+class Tuned(Analysis):
     """Ask for what a tuning came to: trials and best validation perplexity of each side and stage."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrueRank:
+class TrueRank(Analysis):
     """Ask which metrics find the rank of a generated language's true log-P matrix: in the exact matrix, in the one
     rounded or with noise, and in what each group learned; and how far each group's perplexity is above the truth's.
 
@@ -198,12 +214,20 @@ class TrueRank:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupSpectra:
+class Spectra(Analysis):
+    """Ask for the singular values of the trials' log-P matrices, a line a trial, coloured by Press rank.
+
+    A study that asks for no spectra gets these.
+    """
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupSpectra(Spectra):
     """Ask for the spectra coloured by group instead of by rank."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class JacobianSpectra:
+class JacobianSpectra(Analysis):
     """Ask for the mean spectra of layers' Jacobians (measurement layer_jacobian), and which of the post's claims hold
     of them."""
 
@@ -212,31 +236,16 @@ class JacobianSpectra:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PressNoise:
+class PressNoise(Analysis):
     """Ask for ranks under noise and round trips (measurement press_noise), beside what a law predicts."""
+
+    @property
+    @override
+    def has_published(self) -> bool:
+        """The ranks of SM Tables 15 and 16."""
+        return True
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recomputed:
+class Recomputed(Analysis):
     """Ask for every printed number that follows from others, recomputed, and for an account of all the rest."""
-
-
-Analysis = (
-    Correlation
-    | GridMap
-    | GroupTable
-    | Differences
-    | Comparison
-    | PairedComparison
-    | Counts
-    | Curves
-    | Lines
-    | Predictions
-    | Similarity
-    | Tuned
-    | TrueRank
-    | GroupSpectra
-    | JacobianSpectra
-    | PressNoise
-    | Recomputed
-)

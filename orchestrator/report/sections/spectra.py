@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
@@ -15,28 +14,39 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from orchestrator.report.figures import COLOURS, STYLE, new_figure
+from orchestrator.analysis.spectra import Spectrum
+from orchestrator.report.figures import COLOURS, GROUP_COLOURS, GROUP_LINES, Drawing, new_figure
+from orchestrator.report.sections.section import Section
+from orchestrator.words import counted
 
 SHOWN_POINTS = 160
 LINEAR_SHARE, LINEAR_MOST, LINEAR_TOP = 0.05, 500, 0.2
 """What Fig. 7 shows: the first 500 of PTB's 10,000 indices, normalised values up to 0.2."""
-GROUP_COLOURS = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#d55e00", "#cc79a7", "#0072b2")
-"""Okabe and Ito's, which colour-blind readers tell apart."""
-GROUP_LINES = ("-", "--", ":")
 WIDE_SPREAD = 10
 """Greatest over least rank from which colours go by the logarithm."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Spectrum:
-    """One trial's singular values, descending, with what is needed to draw them."""
-
-    values: NDArray[np.float64]
-    press_rank: float
-    relative_tolerance: float | None
-    """The Press tolerance over the largest singular value."""
-    group: str | None = None
-    """What its line is coloured by; None colours all by rank."""
+def spectra_section(spectra: Sequence[Spectrum]) -> Section:
+    """The figure of a Spectra request, twice: cut as in the paper, and whole with logarithmic axes."""
+    colours = "group" if any(spectrum.group for spectrum in spectra) else "Press rank"
+    caption = f"Normalised singular values of log P, {counted(len(spectra), 'trial')}, coloured by {colours}"
+    return Section(
+        kind="spectra",
+        heading="Spectra",
+        drawings=(
+            Drawing(
+                name="spectra_linear",
+                caption=f"{caption}, cut like Fig. 7.",
+                draw=partial(draw_spectra, spectra, logarithmic=False),
+            ),
+            Drawing(
+                name="spectra_logarithmic",
+                caption=f"{caption}, logarithmic.",
+                draw=partial(draw_spectra, spectra, logarithmic=True),
+            ),
+        ),
+        wide=False,
+    )
 
 
 def shown_indices(length: int, *, points: int = SHOWN_POINTS) -> NDArray[np.int64]:
@@ -53,22 +63,21 @@ def draw_spectra(spectra: Sequence[Spectrum], *, logarithmic: bool) -> Figure:
     """Normalised singular values over their index, a line a trial, coloured by Press rank.
 
     The logarithmic one has the Press tolerance as a dashed line; on the linear one it would lie on the axis."""
-    with mpl.rc_context(STYLE):
-        figure, axes = new_figure(left_in=0.95, top_in=0.15)
-        curves = [_curve(spectrum, last=None if logarithmic else _linear_end(spectra)) for spectrum in spectra]
-        groups = list(dict.fromkeys(spectrum.group for spectrum in spectra if spectrum.group))
-        if groups:
-            _draw_groups(axes, spectra, curves, groups)
-        else:
-            _draw_by_rank(figure, axes, spectra, curves)
-        _limits(axes, spectra, logarithmic=logarithmic)
-        if logarithmic:
-            _draw_tolerances(axes, spectra)
-        axes.set_xlabel("index of the singular value")
-        axes.set_ylabel("singular value / largest one")
-        if logarithmic or groups:
-            axes.legend(loc="upper right", frameon=True, edgecolor="0.8")
-        return figure
+    figure, axes = new_figure(left_in=0.95, top_in=0.15)
+    curves = [_curve(spectrum, last=None if logarithmic else _linear_end(spectra)) for spectrum in spectra]
+    groups = list(dict.fromkeys(spectrum.group for spectrum in spectra if spectrum.group))
+    if groups:
+        _draw_groups(axes, spectra, curves, groups)
+    else:
+        _draw_by_rank(figure, axes, spectra, curves)
+    _limits(axes, spectra, logarithmic=logarithmic)
+    if logarithmic:
+        _draw_tolerances(axes, spectra)
+    axes.set_xlabel("index of the singular value")
+    axes.set_ylabel("singular value / largest one")
+    if logarithmic or groups:
+        axes.legend(loc="upper right", frameon=True, edgecolor="0.8")
+    return figure
 
 
 def _draw_by_rank(

@@ -1,0 +1,50 @@
+"""The singular values of every trial's log-P matrix, with what is needed to read them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spectrum:
+    """One trial's singular values, descending."""
+
+    values: NDArray[np.float64]
+    press_rank: float
+    relative_tolerance: float | None
+    """The Press tolerance over the largest singular value."""
+    group: str | None = None
+    """What its line is coloured by; None colours all by rank."""
+
+
+def trial_spectra(
+    frame: pd.DataFrame, spectra: Mapping[str, NDArray[np.float64]], *, by_group: bool
+) -> tuple[Spectrum, ...]:
+    """The spectra, by trial id, of the done trials of `frame` that have a Press rank."""
+    if "press_rank" not in frame.columns:
+        return ()
+    done = frame[frame["state"] == "done"].dropna(subset=["press_rank"])
+    return tuple(
+        Spectrum(
+            values=spectra[row["trial_id"]],
+            press_rank=float(row["press_rank"]),
+            relative_tolerance=_relative(row.get("press_tolerance"), row.get("sigma_max")),
+            group=row["group"] if by_group else None,
+        )
+        for row in done.to_dict("records")
+        if len(spectra.get(row["trial_id"], ()))
+    )
+
+
+def _relative(tolerance: float | None, sigma_max: float | None) -> float | None:
+    if tolerance is None or sigma_max is None or not tolerance > 0 or not sigma_max > 0:
+        return None
+    return float(f"{tolerance / sigma_max:.6g}")

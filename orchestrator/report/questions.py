@@ -1,0 +1,162 @@
+"""What a study can ask: of each kind of request, what answers it in numbers and what shows the answer.
+
+A new kind is a request in search_spaces/analyses.py, its numbers in orchestrator/analysis, its section in
+orchestrator/report/sections, and a line of the table here. A function of a study's own file needs none of it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from orchestrator.analysis.audit import recomputed_numbers
+from orchestrator.analysis.comparison import correlation_numbers
+from orchestrator.analysis.contrasts import contrast_numbers
+from orchestrator.analysis.counts import count_numbers
+from orchestrator.analysis.grid import lay_out
+from orchestrator.analysis.groups import curve_numbers, difference_numbers, group_numbers
+from orchestrator.analysis.jacobians import jacobian_numbers
+from orchestrator.analysis.lines import line_numbers
+from orchestrator.analysis.paired_contrasts import paired_numbers
+from orchestrator.analysis.predictions import prediction_numbers
+from orchestrator.analysis.press_noise import press_noise_numbers
+from orchestrator.analysis.similarity import similarity_numbers
+from orchestrator.analysis.spectra import trial_spectra
+from orchestrator.analysis.true_rank import true_rank_numbers
+from orchestrator.analysis.tuned import tuned_numbers
+from orchestrator.report.sections.contrasts import contrast_section
+from orchestrator.report.sections.correlation import correlation_section
+from orchestrator.report.sections.counts import count_section
+from orchestrator.report.sections.curves import curve_section
+from orchestrator.report.sections.custom import custom_section
+from orchestrator.report.sections.grid import grid_section
+from orchestrator.report.sections.groups import difference_section, group_section
+from orchestrator.report.sections.jacobians import jacobian_section
+from orchestrator.report.sections.lines import line_section
+from orchestrator.report.sections.paired import paired_section
+from orchestrator.report.sections.predictions import prediction_section
+from orchestrator.report.sections.press_noise import press_noise_section
+from orchestrator.report.sections.recomputed import recomputed_section
+from orchestrator.report.sections.section import Section
+from orchestrator.report.sections.similarity import similarity_section
+from orchestrator.report.sections.spectra import spectra_section
+from orchestrator.report.sections.true_rank import true_rank_section
+from orchestrator.report.sections.tuned import tuned_section
+from orchestrator.store.records import StudyKey
+from search_spaces import analyses
+from search_spaces.analyses import Analysis
+from search_spaces.study import Study
+from trainables.config.built_in_corpora import is_generated
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyResults:
+    """All that a question can be answered from."""
+
+    study: Study
+    key: StudyKey
+    frame: pd.DataFrame
+    """As `FlatResults.frame` makes it: a row a trial."""
+    spectra: Mapping[str, NDArray[np.float64]]
+    """Trial id -> singular values, descending."""
+
+    def tag(self, option: str) -> str:
+        """The tag of what the user brought by this option; empty for what is published."""
+        return str(json.loads(self.key.overrides).get(option, "")).rpartition(" ")[2]
+
+    @property
+    def grid_columns(self) -> list[str]:
+        """The config columns that the study's grids lie over, across."""
+        return [request.column for request in self.study.analyses if isinstance(request, analyses.GridMap)]
+
+
+Numbers = Callable[[StudyResults, Any], Any]
+"""From the results and a request to its numbers; None or nothing where there is no answer."""
+QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
+    analyses.Correlation: (
+        lambda r, request: correlation_numbers(
+            r.frame, request, corpus=r.key.corpus, scale=r.key.scale, colours=r.grid_columns
+        ),
+        correlation_section,
+    ),
+    analyses.GridMap: (
+        lambda r, request: [
+            lay_out(r.frame, row=request.row, column=request.column, metric=metric)
+            for metric in request.values
+            if {request.row, request.column} <= set(r.frame.columns)
+        ],
+        grid_section,
+    ),
+    analyses.GroupTable: (lambda r, request: group_numbers(r.frame, request, corpus=r.key.corpus), group_section),
+    analyses.Differences: (
+        lambda r, request: difference_numbers(r.frame, request, corpus=r.key.corpus),
+        difference_section,
+    ),
+    analyses.Comparison: (
+        lambda r, request: contrast_numbers(r.frame, request, corpus=r.key.corpus),
+        contrast_section,
+    ),
+    analyses.PairedComparison: (lambda r, request: paired_numbers(r.frame, request), paired_section),
+    analyses.Counts: (lambda r, request: count_numbers(r.frame, request), count_section),
+    analyses.Curves: (lambda r, request: curve_numbers(r.frame, request, corpus=r.key.corpus), curve_section),
+    analyses.Lines: (lambda r, request: line_numbers(r.frame, request), line_section),
+    analyses.Predictions: (lambda r, _: prediction_numbers(r.frame, tag=r.tag("--contexts")), prediction_section),
+    analyses.Similarity: (
+        lambda r, request: similarity_numbers(r.frame, request, corpus=r.key.corpus, tag=r.tag("--benchmarks")),
+        similarity_section,
+    ),
+    analyses.Tuned: (lambda r, _: tuned_numbers(r.frame), tuned_section),
+    analyses.TrueRank: (lambda r, request: true_rank_numbers(r.frame, request), true_rank_section),
+    analyses.Spectra: (lambda r, _: trial_spectra(r.frame, r.spectra, by_group=False), spectra_section),
+    analyses.GroupSpectra: (lambda r, _: trial_spectra(r.frame, r.spectra, by_group=True), spectra_section),
+    analyses.JacobianSpectra: (
+        lambda r, request: jacobian_numbers(r.frame, request, spectra=r.spectra),
+        jacobian_section,
+    ),
+    analyses.PressNoise: (lambda r, _: press_noise_numbers(r.frame), press_noise_section),
+    analyses.Recomputed: (lambda r, _: recomputed_numbers(r.frame), recomputed_section),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """To one request of the study, or one function of its file."""
+
+    request: Analysis | Callable[[Any], Any]
+    numbers: Any
+    section: Section
+
+    @property
+    def has_published(self) -> bool:
+        """Whether printed values stand beside any of the numbers."""
+        return isinstance(self.request, Analysis) and self.request.has_published
+
+
+def answer(results: StudyResults) -> tuple[Answer, ...]:
+    """The answers in the order of the study's requests; of a kind that comes again, with a number."""
+    requests = list(results.study.analyses)
+    if not any(isinstance(request, analyses.Spectra) for request in requests):
+        requests.append(analyses.Spectra())
+    answers: list[Answer] = []
+    for request in requests:
+        if not isinstance(request, Analysis):
+            numbers, section = request, custom_section(request, results.frame)
+        else:
+            if is_generated(results.key.corpus):
+                # Of a generated language no paper has printed anything, and another one's values say nothing of it.
+                request = request.without_published()
+            find_numbers, make_section = QUESTIONS[type(request)]
+            numbers = find_numbers(results, request)
+            if not numbers:
+                continue
+            section = make_section(numbers)
+        earlier = sum(same.section.kind == section.kind for same in answers)
+        section = section.numbered(earlier + 1) if earlier else section
+        answers.append(Answer(request=request, numbers=numbers, section=section))
+    return tuple(answers)

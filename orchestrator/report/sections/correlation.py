@@ -1,0 +1,213 @@
+"""The correlation of two metrics over the trials, beside the printed ones (Fig. 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+
+from orchestrator.analysis.comparison import ComparedCorrelation, CorrelationNumbers, PublishedValue, Window
+from orchestrator.analysis.statistics.correlation import Coefficient
+from orchestrator.report import formats
+from orchestrator.report.figures import COLOURS, Drawing, new_figure
+from orchestrator.report.sections.section import Section
+from orchestrator.report.tables import DASH, Cell, TextTable
+from orchestrator.words import counted
+
+INSIDE, OUTSIDE = "o", "^"
+MOST_TICKS = 10
+COEFFICIENT_COLUMNS = ("", "_low", "_high", "_p")
+METHOD = (
+    "Intervals are 95%. Pearson: Fisher's z. Spearman: Fisher's z with the variance "
+    "(1\xa0+\xa0\N{GREEK SMALL LETTER RHO}\N{SUPERSCRIPT TWO}/2)/(n\xa0\N{MINUS SIGN}\xa03) of Bonett and Wright "
+    "(2000). p: two-sided, Student's t with n\xa0\N{MINUS SIGN}\xa02 degrees of freedom. The papers print no "
+    "intervals; those beside published values are Fisher's from the number of cells. How many cells a published "
+    "window holds is not printed, so it has none."
+)
+
+
+def correlation_section(numbers: CorrelationNumbers) -> Section:
+    """The scatter plot, the table and the sentences of a Correlation request."""
+    table, remarks = _table(numbers.lines), tuple(_comparisons(numbers))
+    return Section(
+        kind="correlation",
+        heading="Correlation, beside the published values" if remarks else "Correlation",
+        findings=tuple(map(correlation_sentence, numbers.lines)),
+        cautions=tuple(_cautions(numbers.lines)),
+        tables=(table,),
+        remarks=remarks,
+        terminal=(table, "\n".join(remarks)),
+        method=METHOD,
+        files={"correlations.csv": list(_csv(numbers.lines))},
+        drawings=tuple(_drawings(numbers)),
+        wide=False,
+    )
+
+
+def correlation_sentence(line: ComparedCorrelation) -> str:
+    """One correlation, what its sign and interval allow to say, or what is missing."""
+    pearson, where = line.pearson, _where(line)
+    x, y = formats.title(line.x), formats.title(line.y)
+    if pearson.value is None:
+        return f"{where}, there is no correlation to report: {_spelled(pearson.missing, line)}."
+    text = f"{where}, {x} and {y} have Pearson r = {formats.coefficient(pearson.value)}"
+    if pearson.interval is None:
+        return f"{text}, without an interval: {_spelled(pearson.missing, line)}."
+    text += f", 95% interval {formats.interval(pearson.interval)}, p {formats.equals(formats.p_value(pearson.p_value))}"
+    if 0.0 in pearson.interval:
+        return f"{text}: the interval includes zero, so these trials leave open whether there is one and its sign."
+    direction = "higher" if pearson.value > 0 else "lower"
+    share = f"{pearson.value**2:.0%}"
+    return f"{text}: a higher {x} went with a {direction} {y}; a straight line accounts for {share} of the variance."
+
+
+def _comparisons(numbers: CorrelationNumbers) -> Iterator[str]:
+    """A sentence for each published value: those of this corpus, or all of them where the paper did not use it.
+
+    Nothing about a window that is not the published one: it selects other cells.
+    """
+    for line in numbers.lines:
+        if line.window is not None and line.window.origin != "published":
+            continue
+        same_corpus = [value for value in line.published if value.corpus == numbers.corpus]
+        for value in same_corpus or line.published:
+            yield f"{_where(line)}: {comparison_sentence(line, value)}"
+
+
+def comparison_sentence(line: ComparedCorrelation, published: PublishedValue) -> str:
+    """Where a published value lies beside our interval. Inside is not equal, and says so."""
+    name = f"the published {formats.coefficient(published.value)} ({formats.corpus_title(published.corpus)})"
+    if line.pearson.interval is None:
+        return f"{name} has no interval of ours to be held against."
+    ours = formats.interval(line.pearson.interval)
+    if published.value in line.pearson.interval:
+        return f"{name} lies inside our interval {ours}, which does not show that the two are equal."
+    side = "below" if published.value < line.pearson.interval.low else "above"
+    return f"{name} lies {side} our interval {ours}."
+
+
+def _cautions(lines: Sequence[ComparedCorrelation]) -> Iterator[str]:
+    windows = [line.window for line in lines if line.window is not None]
+    if windows:
+        yield "A window on one of two quantities narrows its range, which by itself weakens a correlation."
+    if any(window.origin == "better half" for window in windows) and any(line.published for line in lines):
+        yield (
+            "The published window holds for the paper's models; here it is the better half of the trials, up to the "
+            "median."
+        )
+
+
+def _where(line: ComparedCorrelation) -> str:
+    if line.window is None:
+        return f"Over all {line.pearson.n} trials with a result" if line.pearson.n != 1 else "Over the one trial"
+    inside = formats.window(line.window, line.y)
+    return f"Inside {inside} ({counted(line.pearson.n, 'trial')})"
+
+
+def _spelled(missing: str, line: ComparedCorrelation) -> str:
+    for name in (line.x, line.y):
+        missing = missing.replace(name, formats.title(name))
+    return missing
+
+
+def _table(lines: Sequence[ComparedCorrelation]) -> TextTable:
+    """Ours with intervals, and a column for each corpus that a paper published values for."""
+    corpora = _corpora(lines)
+    body = []
+    for line in lines:
+        published = {value.corpus: formats.published(value) for value in line.published}
+        coefficients = (
+            formats.with_interval(line.pearson),
+            formats.p_value(line.pearson.p_value),
+            formats.with_interval(line.spearman),
+            *(published.get(corpus, DASH) for corpus in corpora),
+        )
+        count = Cell(str(line.pearson.n), line.pearson.n)
+        body.append(
+            (Cell(formats.window(line.window, line.y)), count, *(Cell(text, kind="short") for text in coefficients))
+        )
+    missing = ", ".join(dict.fromkeys(line.missing for line in lines if line.missing))
+    caption = f"{formats.capital(formats.title(lines[0].x))} and {formats.title(lines[0].y)}"
+    return TextTable(
+        caption=caption + (f"; left out: {missing}" if missing else ""),
+        head=(
+            "cells",
+            "n",
+            "Pearson r [95%]",
+            "p",
+            "Spearman \N{GREEK SMALL LETTER RHO} [95%]",
+            *(f"published {formats.corpus_title(corpus)}: Pearson r" for corpus in corpora),
+        ),
+        body=body,
+    )
+
+
+def _corpora(lines: Sequence[ComparedCorrelation]) -> list[str]:
+    return list(dict.fromkeys(value.corpus for line in lines for value in line.published))
+
+
+def _csv(lines: Sequence[ComparedCorrelation]) -> Iterator[Sequence[Any]]:
+    corpora = _corpora(lines)
+    coefficients = [name + end for name in ("pearson", "spearman") for end in COEFFICIENT_COLUMNS]
+    yield ["x", "y", "window_low", "window_high", "n", *coefficients, *(f"published_{name}" for name in corpora)]
+    for line in lines:
+        bounds = (line.window.low, line.window.high) if line.window else (None, None)
+        published = {value.corpus: value.value for value in line.published}
+        ours = [*_numbers(line.pearson), *_numbers(line.spearman)]
+        yield [line.x, line.y, *bounds, line.pearson.n, *ours, *(published.get(name) for name in corpora)]
+
+
+def _numbers(coefficient: Coefficient) -> list[float | None]:
+    interval = coefficient.interval
+    low, high = (interval.low, interval.high) if interval else (None, None)
+    return [coefficient.value, low, high, coefficient.p_value]
+
+
+def _drawings(numbers: CorrelationNumbers) -> Iterator[Drawing]:
+    line = numbers.lines[0]
+    if not line.pearson.n:
+        return
+    window = next((line.window for line in numbers.lines if line.window), None)
+    x, y = formats.title(line.x), formats.title(line.y)
+    caption = f"{formats.capital(y)} against {x}, a point a trial"
+    caption += f", coloured by {formats.title(numbers.colour_by)}" if numbers.colour_by else ""
+    caption += f". Grey band: {formats.window(window, line.y)}." if window else "."
+    yield Drawing(name=f"{line.y}_against_{line.x}", caption=caption, draw=partial(_scatter, numbers, window))
+
+
+def _scatter(numbers: CorrelationNumbers, window: Window | None) -> Figure:
+    """Fig. 2 of the paper: x against y, a point a trial, circles where y is in the window, triangles elsewhere."""
+    figure, axes = new_figure()
+    x, y = np.asarray(numbers.x, dtype=float), np.asarray(numbers.y, dtype=float)
+    inside = np.array([window is None or value in window for value in y], dtype=bool)
+    colour = np.zeros(len(x)) if numbers.colour is None else np.asarray(numbers.colour, dtype=float)
+    norm = Normalize(colour.min(), colour.max())
+    for chosen, marker in ((inside, INSIDE), (~inside, OUTSIDE)):
+        axes.scatter(
+            x[chosen], y[chosen], c=colour[chosen], cmap=COLOURS, norm=norm, marker=marker, s=34,
+            edgecolors="black", linewidths=0.5,
+        )  # fmt: skip
+    if window is not None:
+        axes.axhspan(window.low, window.high, color="0.92", zorder=0, linewidth=0)
+        axes.legend(
+            [
+                Line2D([], [], marker=marker, linestyle="none", color="0.75", markeredgecolor="black")
+                for marker in (INSIDE, OUTSIDE)
+            ],
+            ["inside the window", "outside"],
+            loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, borderpad=0.1,
+        )  # fmt: skip
+    axes.set_xlabel(formats.capital(formats.title(numbers.lines[0].x)))
+    axes.set_ylabel(formats.capital(formats.title(numbers.lines[0].y)))
+    if numbers.colour is not None:
+        levels = np.unique(colour)
+        ticks = levels if len(levels) <= MOST_TICKS else None
+        bar = figure.colorbar(ScalarMappable(norm, COLOURS), ax=axes, ticks=ticks, pad=0.02)
+        bar.set_label(formats.title(numbers.colour_by))
+    return figure

@@ -1,0 +1,104 @@
+"""What a function of the study's own file makes of the results: its sentences, tables and figures."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import traceback
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from orchestrator.report import formats
+from orchestrator.report.figures import Drawing
+from orchestrator.report.sections.section import Section
+from orchestrator.report.tables import TextTable, sortable
+
+
+def custom_section(function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> Section:
+    """What `function` returns of the done trials: a DataFrame, a Figure or a text, or a list of these.
+
+    Where it fails, one sentence that names it and the error: the rest of the report does not depend on it.
+    """
+    name = getattr(function, "__name__", type(function).__name__)
+    kind = "analysis-" + re.sub(r"\W+", "-", name).strip("-")
+    heading = formats.capital(name.replace("_", " "))
+    done = frame[frame["state"] == "done"].reset_index(drop=True)
+    if done.empty:
+        return Section(kind=kind, heading=heading, findings=(f"{heading}: no trial has a result yet.",))
+    try:
+        return _section(function, done, kind=kind, heading=heading)
+    except Exception as error:
+        # Whatever a user's function raises is a fault in that function, and said as such.
+        text = f"The analysis {name} of the study failed{_place(function, error)}: {type(error).__name__}"
+        first_line = str(error).strip().partition("\n")[0]
+        return Section(kind=kind, heading=heading, findings=(f"{text}: {first_line}" if first_line else f"{text}.",))
+
+
+def _section(function: Callable[[pd.DataFrame], Any], done: pd.DataFrame, *, kind: str, heading: str) -> Section:
+    returned = function(done)
+    parts = list(returned) if isinstance(returned, (list, tuple)) else [returned]
+    for part in parts:
+        if not isinstance(part, (pd.DataFrame, Figure, str)):
+            raise TypeError(
+                f"it returned a {type(part).__name__}; return a pandas DataFrame, a matplotlib Figure, a text, or a "
+                "list of these"
+            )
+    frames = [_with_index(part) for part in parts if isinstance(part, pd.DataFrame)]
+    figures = [part for part in parts if isinstance(part, Figure)]
+    for figure in figures:
+        figure.draw_without_rendering()  # what cannot be drawn fails here and not while the page is written
+    file = kind.replace("-", "_")
+    return Section(
+        kind=kind,
+        heading=heading,
+        findings=tuple(part for part in parts if isinstance(part, str)),
+        tables=tuple(_table(part, heading) for part in frames),
+        method=" ".join((inspect.getdoc(function) or "").split()),
+        files={
+            f"{file}_table_{i}.csv": [list(part.columns), *part.itertuples(index=False, name=None)]
+            for i, part in enumerate(frames, 1)
+        },
+        drawings=tuple(
+            Drawing(name=f"{file}_{i}", caption=figure.get_suptitle() or heading, draw=partial(_same, figure))
+            for i, figure in enumerate(figures, 1)
+        ),
+    )
+
+
+def _same(figure: Figure) -> Figure:
+    return figure
+
+
+def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
+    """With the index as columns, unless it only counts the rows; columns of several levels become one."""
+    if not isinstance(frame.index, pd.RangeIndex):
+        frame = frame.reset_index()
+    names = [" ".join(map(str, name)).strip() if isinstance(name, tuple) else str(name) for name in frame.columns]
+    return frame.set_axis(names, axis="columns")
+
+
+def _table(frame: pd.DataFrame, caption: str) -> TextTable:
+    return TextTable(
+        caption=str(frame.attrs.get("caption", caption)),
+        head=list(frame.columns),
+        body=[[_cell(value) for value in row] for row in _rows(frame)],
+    )
+
+
+def _rows(frame: pd.DataFrame) -> Sequence[Sequence[Any]]:
+    return frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
+
+
+def _cell(value: Any) -> Any:
+    return sortable(value, formats.number(value))
+
+
+def _place(function: Callable[..., Any], error: Exception) -> str:
+    """ " in line 12", of the file that the function is in, where it can be told."""
+    file = getattr(getattr(function, "__code__", None), "co_filename", None)
+    lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]
+    return f" in line {lines[-1]}" if lines else ""
