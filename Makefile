@@ -1,4 +1,4 @@
-# `make sweep` sets everything up and runs the main job; `make test` runs the checks and the whole test suite.
+# `make sweep` sets everything up and runs the main job; `make test` runs the whole test suite and the checks.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -11,8 +11,13 @@ PIP_ARGS ?=
 sweep: $(VENV)/ready
 	$(BIN)/python sweep.py $(STUDY) $(ARGS)
 
-test: check
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore=tests/cluster
+# The checks run beside the tests; what they say comes last, and a check that fails fails this too.
+test: $(VENV)/ready
+	@said=$$(mktemp); trap 'rm -f "$$said"' EXIT; \
+	$(MAKE) --no-print-directory check >"$$said" 2>&1 & checks=$$!; \
+	$(BIN)/python -m pytest -n 2 --dist worksteal --ignore=tests/cluster; tests=$$?; \
+	wait $$checks; checks=$$?; cat "$$said"; \
+	[ $$tests -eq 0 ] && [ $$checks -eq 0 ]
 
 # Three Ray machines in network namespaces on this one, with PostgreSQL: needs root, iproute2 and a PostgreSQL server.
 cluster-test: $(VENV)/ready
@@ -26,7 +31,7 @@ check: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/lint-imports --no-cache
+	$(BIN)/lint-imports
 
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .
@@ -46,4 +51,4 @@ $(VENV)/ready: pyproject.toml constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

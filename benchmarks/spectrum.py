@@ -69,15 +69,20 @@ def _prepare_stream(method: Method) -> Callable[[], object]:
 
 
 def print_errors() -> None:
-    """Print the largest relative difference from numpy's float64 SVD above the Press tolerance, by method."""
+    """Print the largest relative difference from numpy's float64 SVD above the Press tolerance, by method.
+
+    Raises AssertionError where it exceeds 1e-6 or the Press rank is another one.
+    """
     matrix_NV = log_p_matrix()
     reference = np.linalg.svd(matrix_NV.astype(np.float64), compute_uv=False)
     above = reference > press_tolerance(reference, rows=ROWS, columns=COLUMNS)
     print(f"\n{np.count_nonzero(above)} of {len(reference)} singular values are above the Press tolerance")
     methods: tuple[Method, ...] = ("gram", "qr")
     for method in methods:
-        sigma = log_p_spectrum([matrix_NV], columns=COLUMNS, method=method).singular_values
-        print(f"{method:<6} largest relative difference {np.abs(sigma / reference - 1)[above].max():.2g}")
+        spectrum = log_p_spectrum([matrix_NV], columns=COLUMNS, method=method)
+        error = np.abs(spectrum.singular_values / reference - 1)[above].max()
+        print(f"{method:<6} largest relative difference {error:.2g}")
+        assert error <= 1e-6 and press_rank(spectrum) == np.count_nonzero(above), "not numpy's singular values"
 
 
 def run_ptb(method: Method) -> None:
