@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.analysis.audit.printed_noise import PrintedFit, fit_printed, printed_ranks
 from search_spaces.published import rows
 from trainables.measurements.quarter_circle import rank_with_noise
 
@@ -15,6 +14,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 EPSILONS = ("1e-3", "1e-4", "1e-5")
+PRINTED_SIZE = 10_000
+"""Rows and columns of the supplement's matrix: the rank that it prints for the most noise."""
 RANKS = ("press_rank", *(f"effective_rank_{epsilon}" for epsilon in EPSILONS))
 
 
@@ -34,8 +35,6 @@ class NoiseLine:
     """The Press rank by the quarter-circle law and the matrix' own tolerance."""
     printed: Mapping[str, int]
     """`RANKS` -> printed, where the supplement has this variance and the precision is float64."""
-    printed_predicted: float | None
-    """The law at the printed matrix' size, with the tolerance that fits all printed ranks."""
 
     @property
     def noise_share(self) -> float:
@@ -81,30 +80,28 @@ class RoundTrips:
 
 @dataclass(frozen=True, kw_only=True)
 class PressNoiseNumbers:
-    """All lines, the most noise first, all round trips, and what the printed ranks fit."""
+    """All lines, the most noise first, and all round trips."""
 
     noise: tuple[NoiseLine, ...]
     trips: tuple[RoundTrips, ...]
-    fit: PrintedFit
 
 
 def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:
     """Read the metrics of the measurement press_noise of the done trials."""
-    known: Sequence[Mapping[Any, Any]] = []
+    measured: Sequence[Mapping[Any, Any]] = []
     if "noisy_below_tolerance" in frame.columns:  # those of before it was measured are of another reading
-        known = frame[frame["noisy_below_tolerance"].notna()].to_dict("records")
-    fit = fit_printed()
-    noise = [_noise_line(row, fit) for row in known if not row["round_trips"]]
+        measured = frame[frame["noisy_below_tolerance"].notna()].to_dict("records")
+    printed = {float(row["noise_c"]): row for row in rows("sm_table15_16_press_noise")}
+    noise = [_noise_line(row, printed) for row in measured if not row["round_trips"]]
     return PressNoiseNumbers(
         noise=tuple(sorted(noise, key=lambda line: (line.precision != "float64", -line.variance))),
-        trips=tuple(sorted((_round_trips(row) for row in known if row["round_trips"]), key=_order)),
-        fit=fit,
+        trips=tuple(sorted((_round_trips(row) for row in measured if row["round_trips"]), key=_order)),
     )
 
 
-def _noise_line(row: Mapping[Any, Any], fit: PrintedFit) -> NoiseLine:
+def _noise_line(row: Mapping[Any, Any], printed: Mapping[float, Mapping[str, str]]) -> NoiseLine:
     variance, size, rank = float(row["noise_variance"]), int(row["size"]), int(row["rank"])
-    beside = row["precision"] == "float64" and variance in printed_ranks()
+    beside = printed.get(variance, {}) if row["precision"] == "float64" else {}
     return NoiseLine(
         variance=variance,
         precision=row["precision"],
@@ -113,14 +110,8 @@ def _noise_line(row: Mapping[Any, Any], fit: PrintedFit) -> NoiseLine:
         sigma_max=float(row["noisy_sigma_max"]),
         counted={name: int(row[f"noisy_{name}"]) for name in RANKS},
         predicted=rank_with_noise(float(row["noisy_press_tolerance"]), variance=variance, size=size, rank=rank),
-        printed=_printed(variance) if beside else {},
-        printed_predicted=fit.predicted[variance] if beside else None,
+        printed={name: int(beside[name]) for name in RANKS if beside.get(name)},
     )
-
-
-def _printed(variance: float) -> dict[str, int]:
-    [row] = [row for row in rows("sm_table15_16_press_noise") if float(row["noise_c"]) == variance]
-    return {name: int(row[name]) for name in RANKS if row[name]}
 
 
 def _round_trips(row: Mapping[Any, Any]) -> RoundTrips:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 import math
 
+COUNT_SPREAD = 3.0
+"""By how much a drawn matrix' count may differ from the law's expectation; draws of 40 to 1,000 rows stay below."""
+
 
 def share_below(x: float) -> float:
     """The share of the singular values that are at most x sqrt(c n)."""
@@ -25,17 +28,3 @@ def rank_with_noise(tolerance: float, *, variance: float, size: int, rank: int) 
     if variance == 0 or left == 0:
         return float(rank)
     return rank + left * (1 - share_below(tolerance / math.sqrt(variance * left)))
-
-
-def tolerance_of(counted: float, *, variance: float, size: int, rank: int) -> float:
-    """The tolerance at which `rank_with_noise` is `counted`. Raises ValueError unless rank < counted < size."""
-    if not rank < counted < size:
-        raise ValueError(f"only a rank between {rank} and {size} says where the tolerance is, got {counted}")
-    low, high = 0.0, 2 * math.sqrt(variance * (size - rank))
-    for _ in range(200):
-        middle = (low + high) / 2
-        if rank_with_noise(middle, variance=variance, size=size, rank=rank) > counted:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2

@@ -10,7 +10,6 @@ from orchestrator.analysis.audit import (
     capacity,
     correlations,
     eleven_seeds,
-    noise,
     p_values,
     ranks,
     tuned_settings,
@@ -48,6 +47,5 @@ def recomputed_numbers(frame: pd.DataFrame) -> RecomputedNumbers:
         *correlations.checks(),
         *tuned_settings.checks(),
         *word_pairs.checks(frame),
-        *noise.checks(),
     )
     return RecomputedNumbers(checks=checks, account=account(checks))

@@ -11,14 +11,20 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from orchestrator.analysis.audit.printed_noise import COUNT_SPREAD, SIZE
-from orchestrator.analysis.press_noise import EPSILONS, RANKS, NoiseLine, PressNoiseNumbers, RoundTrips
+from orchestrator.analysis.press_noise import (
+    EPSILONS,
+    PRINTED_SIZE,
+    RANKS,
+    NoiseLine,
+    PressNoiseNumbers,
+    RoundTrips,
+)
 from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, Drawing, new_figure
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import DASH, Cell, TextTable
 from orchestrator.words import counted
-from trainables.measurements.quarter_circle import rank_with_noise
+from trainables.measurements.quarter_circle import COUNT_SPREAD, rank_with_noise
 
 METHOD = (
     "Press' rank counts the singular values above 0.5 \N{SQUARE ROOT}(2n + 1) \N{GREEK SMALL LETTER SIGMA}_max "
@@ -26,9 +32,9 @@ METHOD = (
     "Gaussian noise of variance c are spread by the quarter-circle law over 0 to 2 \N{SQUARE ROOT}(c n), so "
     "Press' rank is expected to be r + (n \N{MINUS SIGN} r)(1 \N{MINUS SIGN} F(tolerance / \N{SQUARE ROOT}(c "
     "(n \N{MINUS SIGN} r)))) for a matrix of rank r, F the law's distribution function. The law is given nothing but "
-    "the matrix' own \N{GREEK SMALL LETTER SIGMA}_max; for the printed matrix, whose own "
-    "is not printed, the tolerance is taken that agrees with the most of the ranks. The noise is the same draw at "
-    "every c, but for its size; how far a count moves from draw to draw is not measured here. A round trip decomposes "
+    "the matrix' own \N{GREEK SMALL LETTER SIGMA}_max. The printed ranks are of another matrix, whose own is not "
+    "printed. The noise is the same draw at every c, but for its size; how far a count moves from draw to draw is not "
+    "measured here. A round trip decomposes "
     "the matrix, multiplies the directions that are kept and decomposes the product. One that keeps as many as the "
     "Press rank counts throws away what rounding has added; one that keeps all lets it add up."
 )
@@ -58,7 +64,6 @@ def _findings(numbers: PressNoiseNumbers) -> Iterator[str]:
         alike = [trips for trips in numbers.trips if trips.keeps_all == keeps_all]
         if alike:
             yield _of_trips(alike)
-    yield from _of_printed(numbers)
 
 
 def _of_precision(precision: str, lines: Sequence[NoiseLine]) -> Iterator[str]:
@@ -126,20 +131,6 @@ def _noise(trips: RoundTrips) -> str:
     return f"c = {trips.variance:g}" if trips.variance else "no noise"
 
 
-def _of_printed(numbers: PressNoiseNumbers) -> Iterator[str]:
-    fit = numbers.fit
-    yield (
-        f"Of the {len(fit.misses)} printed Press ranks, {sum(map(fit.fits, fit.misses))} are what the law gives with "
-        f"one tolerance, {fit.tolerance:.3g} (largest difference {fit.largest_miss:.1f}), if c is the noise's variance "
-        f"and the matrix has {SIZE:,} rows. In float64 that is a largest singular value of {fit.sigma_max:,.0f}."
-    )
-    yield (
-        f"A log-P matrix of {SIZE:,} contexts and {SIZE:,} words has a largest singular value of at least n ln n = "
-        f"{fit.least_log_p_sigma_max:,.0f}, since no row's mean log-probability is above \N{MINUS SIGN}ln n. So the "
-        "printed ranks are not of such a matrix, unless their tolerance is not Press' in float64."
-    )
-
-
 def _noise_table(numbers: PressNoiseNumbers) -> TextTable:
     def number(value: float | None, decimals: int = 0) -> Cell:
         return Cell(DASH if value is None else f"{value:,.{decimals}f}", number=value)
@@ -151,21 +142,19 @@ def _noise_table(numbers: PressNoiseNumbers) -> TextTable:
             number(line.counted["press_rank"]),
             number(line.predicted, 1),
             number(line.printed.get("press_rank")),
-            number(line.printed_predicted, 1),
             *(Cell(_beside(line, name), number=line.counted[name]) for name in RANKS[1:]),
         )
         for line in numbers.noise
     )
     return TextTable(
         caption=f"Ranks of a {_sizes(numbers.noise)} matrix with Gaussian noise of variance c; printed ones, of a "
-        f"{SIZE:,} x {SIZE:,} matrix, in columns of their own and in brackets",
+        f"{PRINTED_SIZE:,} x {PRINTED_SIZE:,} matrix, in columns of their own and in brackets",
         head=(
             "c",
             "precision",
             "Press rank",
             "the law",
             "printed",
-            "the law for the printed",
             *(f"effective rank ({epsilon})" for epsilon in EPSILONS),
         ),
         body=body,
@@ -203,11 +192,11 @@ def _sizes(matrices: Sequence[NoiseLine | RoundTrips]) -> str:
 
 def _noise_csv(numbers: PressNoiseNumbers) -> Iterator[list[object]]:
     own = ["noise_variance", "precision", "size", "rank", "sigma_max", *RANKS, "press_rank_predicted"]
-    yield [*own, *(f"printed_{name}" for name in RANKS), "printed_press_rank_predicted"]
+    yield [*own, *(f"printed_{name}" for name in RANKS)]
     for line in numbers.noise:
         shape = [line.variance, line.precision, line.size, line.rank, line.sigma_max]
         counted = [line.counted[name] for name in RANKS]
-        yield [*shape, *counted, line.predicted, *(line.printed.get(name) for name in RANKS), line.printed_predicted]
+        yield [*shape, *counted, line.predicted, *(line.printed.get(name) for name in RANKS)]
 
 
 def _trip_csv(numbers: PressNoiseNumbers) -> Iterator[list[object]]:
@@ -220,7 +209,7 @@ def _trip_csv(numbers: PressNoiseNumbers) -> Iterator[list[object]]:
 
 
 def _drawings(numbers: PressNoiseNumbers) -> tuple[Drawing, ...]:
-    found = []
+    drawings = []
     for precision in ("float64", "float32"):
         # The axis of variances is logarithmic.
         lines = [line for line in numbers.noise if line.precision == precision and line.variance > 0]
@@ -230,14 +219,13 @@ def _drawings(numbers: PressNoiseNumbers) -> tuple[Drawing, ...]:
                 f"Press rank over the variance of the noise, {precision}: counted, by the quarter-circle law{printed}, "
                 "each as a share of the matrix' rows."
             )
-            draw = partial(_draw, lines, numbers)
-            found.append(Drawing(name=f"press_noise_{precision}", caption=caption, draw=draw))
-    return tuple(found)
+            drawings.append(Drawing(name=f"press_noise_{precision}", caption=caption, draw=partial(_draw, lines)))
+    return tuple(drawings)
 
 
-def _draw(lines: Sequence[NoiseLine], numbers: PressNoiseNumbers) -> Figure:
+def _draw(lines: Sequence[NoiseLine]) -> Figure:
     figure, axes = new_figure(top_in=0.6)
-    ours, other = (mpl.colormaps[COLOURS](position) for position in (0.1, 0.75))
+    ours, beside = (mpl.colormaps[COLOURS](position) for position in (0.1, 0.75))
     first = lines[0]
     tolerance = _tolerance(lines)
     grid = np.geomspace(lines[-1].variance / 10, lines[0].variance * 10, 400)
@@ -248,11 +236,10 @@ def _draw(lines: Sequence[NoiseLine], numbers: PressNoiseNumbers) -> Figure:
     axes.plot(c_values, shares, "o", color=ours, markeredgecolor="black", label=f"counted, n = {first.size:,}")
     printed = [line for line in lines if "press_rank" in line.printed]
     if printed:
-        fitted = [rank_with_noise(numbers.fit.tolerance, variance=c, size=SIZE, rank=10) / SIZE for c in grid]
-        axes.plot(grid, fitted, "--", color=other, linewidth=1.2, label=f"the law, n = {SIZE:,}, fitted tolerance")
-        shares = [line.printed["press_rank"] / SIZE for line in printed]
+        shares = [line.printed["press_rank"] / PRINTED_SIZE for line in printed]
         c_values = [line.variance for line in printed]
-        axes.plot(c_values, shares, "^", color=other, markeredgecolor="black", label=f"printed, n = {SIZE:,}")
+        label = f"printed, n = {PRINTED_SIZE:,}"
+        axes.plot(c_values, shares, "^", color=beside, markeredgecolor="black", label=label)
     axes.set_xscale("log")
     axes.xaxis.set_major_locator(LogLocator(numticks=8))
     # The style leaves mathematical text unparsed, so that no name in a label is taken for it.

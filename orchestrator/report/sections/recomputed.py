@@ -33,8 +33,8 @@ METHOD = (
     "yes: the printed value comes out by the rule. compatible: it lies in what other printed numbers leave open, which "
     "a wrong number could do as well. no, and need not: it does not come out, and the rule says why it need not. A "
     "printed number can be in several lines of the first table; the second counts it once, by the first of its columns "
-    "that applies. Both sides of a difference count as differing, whichever is wrong. The effective ranks of SM Tables "
-    "15 and 16, which are the same at every c, are not checked."
+    "that applies. Both sides of a difference count as differing, whichever is wrong. The ranks of SM Tables 15 and 16 "
+    "are not checked: their matrix is not printed, and press_robustness measures another one."
 )
 TABLES = {
     "fig2_gss_correlation": "Fig. 2, GSS",

@@ -7,8 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from orchestrator.analysis.audit.printed_noise import COUNT_SPREAD
-from trainables.measurements.quarter_circle import rank_with_noise, share_below, tolerance_of
+from trainables.measurements.quarter_circle import COUNT_SPREAD, rank_with_noise, share_below
 
 
 def test_the_distribution_function_is_the_integral_of_the_quarter_circle() -> None:
@@ -36,16 +35,6 @@ def test_drawn_matrices_have_the_predicted_rank_within_the_stated_spread(size: i
             differences.append(np.count_nonzero(sigma > tolerance) - expected)
     assert np.abs(differences).max() <= COUNT_SPREAD
     assert abs(np.mean(differences)) < 0.5
-
-
-def test_the_tolerance_is_found_again_from_a_count() -> None:
-    for counted in (11, 1_159, 6_869, 9_998):
-        tolerance = tolerance_of(counted, variance=1e-22, size=10_000, rank=10)
-        again = rank_with_noise(tolerance, variance=1e-22, size=10_000, rank=10)
-        assert again == pytest.approx(counted, abs=1e-6)
-    for nothing in (10, 10_000):
-        with pytest.raises(ValueError, match="only a rank between 10 and 10000 says where the tolerance is"):
-            tolerance_of(nothing, variance=1e-22, size=10_000, rank=10)
 
 
 def test_without_noise_the_rank_is_the_matrix_own() -> None:
