@@ -27,7 +27,7 @@ from trainables.config.kinds import AnyConfig
 from trainables.config.measurement_names import WORD_SIMILARITY
 from trainables.corpora import NO_TEXT, CorpusIdentity, ensure, identity
 from trainables.corpora.benchmarks import ensure_benchmarks
-from trainables.corpora.known import WORD_SIMILARITY as BENCHMARKS
+from trainables.corpora.published_corpora import WORD_SIMILARITY as BENCHMARKS
 from trainables.errors import UserError
 from trainables.trial_folder.environment import package_versions
 
@@ -181,13 +181,13 @@ def _texts(about: Question) -> tuple[str | None, str | None]:
     try:
         if about.corpus is not None:
             folder = _data_dir(about.data_dir, (about.corpus,))
-            ensure(about.corpus, data_dir=folder, on_progress=_no_progress)
+            ensure(about.corpus, data_dir=folder)
             digest = identity(about.corpus, data_dir=folder).sha256
         if about.benchmarks:
             folder = _data_dir(about.benchmarks_dir, (*about.texts, BENCHMARKS))
-            ensure_benchmarks(folder, on_progress=_no_progress)
+            ensure_benchmarks(folder)
             for text in about.texts:
-                ensure(text, data_dir=folder, on_progress=_no_progress)
+                ensure(text, data_dir=folder)
     except UserError as error:
         return digest, str(error)
     return digest, None
@@ -197,11 +197,6 @@ def _data_dir(place: str | None, names: tuple[str, ...]) -> Path | None:
     if place is None or not is_url(place):
         return None if place is None else Path(place)
     return DataFolder(Bucket(place), names, driver=Path()).fetch()
-
-
-def _no_progress(file: str, done: int, total: int) -> None:
-    """Nobody watches the download of a worker."""
-    del file, done, total
 
 
 def _usable_gpus() -> int:

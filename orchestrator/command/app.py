@@ -144,19 +144,18 @@ def report(
 
 @corpus_app.command("fetch")
 def corpus_fetch(name: Annotated[str, typer.Argument(metavar="NAME")], data_dir: DataDir = None) -> None:
-    """Download a corpus (or the benchmarks, word-similarity), going on from an earlier attempt, and verify it."""
+    """Download what is absent or wrong of a corpus (or of the benchmarks, word-similarity), and verify it."""
     from orchestrator.storage.data_folder import data_folder
-    from orchestrator.sweep.corpus_files import download_lines
     from trainables.corpora import fetch
     from trainables.corpora.benchmarks import fetch_benchmarks
-    from trainables.corpora.known import WORD_SIMILARITY
+    from trainables.corpora.published_corpora import WORD_SIMILARITY
 
     shown = console()
     folder, data = data_folder(data_dir, [name])
     if name == WORD_SIMILARITY:
-        fetch_benchmarks(folder, on_progress=download_lines(shown))
+        fetch_benchmarks(folder)
     else:
-        fetch(name, data_dir=folder, on_progress=download_lines(shown))
+        fetch(name, data_dir=folder)
     if data is not None:
         data.push()
     shown.print(f"{name} is complete and verified.")

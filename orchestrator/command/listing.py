@@ -186,7 +186,7 @@ def print_corpus(name: str, data_dir: Path | None, console: Console) -> None:
     """What a verified corpus, or the folder of published benchmarks, consists of."""
     from trainables.config.built_in_corpora import markov_rank
     from trainables.corpora import check, resolve_argument
-    from trainables.corpora.known import WORD_SIMILARITY
+    from trainables.corpora.published_corpora import WORD_SIMILARITY
 
     if name == WORD_SIMILARITY:
         _print_benchmarks(data_dir, console)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from orchestrator.storage.bucket import Bucket, is_url, patiently
 from orchestrator.storage.cache import cache_folder
-from trainables.corpora.known import KNOWN, WORD_SIMILARITY
+from trainables.corpora.published_corpora import PUBLISHED_CORPORA, WORD_SIMILARITY
 from trainables.runtime import Runtime
 from trainables.trial_folder.files import locked, write_file
 
@@ -69,7 +69,7 @@ def data_folder(argument: str | None, corpora: Sequence[str]) -> tuple[Path | No
     if argument is None or not is_url(argument):
         return None if argument is None else Path(argument), None
     bucket = Bucket.at(argument, "--data-dir")
-    names = dict.fromkeys([*KNOWN, WORD_SIMILARITY, *(name for name in corpora if "/" not in name)])
+    names = dict.fromkeys([*PUBLISHED_CORPORA, WORD_SIMILARITY, *(name for name in corpora if "/" not in name)])
     data = DataFolder(bucket, tuple(names), cache_folder("data", bucket.url))
     return data.fetch(), data
 

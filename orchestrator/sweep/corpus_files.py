@@ -12,7 +12,7 @@ from trainables.config.built_in_corpora import is_built_in
 from trainables.config.contexts import require_in_text
 from trainables.config.experiments import WordPairsConfig
 from trainables.config.measurement_names import WORD_SIMILARITY
-from trainables.corpora import NO_TEXT, OnProgress, ensure
+from trainables.corpora import NO_TEXT, ensure
 from trainables.corpora.benchmarks import ensure_benchmarks
 from trainables.corpora.source import test_words
 from trainables.errors import UserError
@@ -25,9 +25,9 @@ def ensure_texts(plan: Plan, console: Console) -> frozenset[str]:
     where what the whole study needs cannot be had, is not the right one, or does not fit.
     """
     if plan.corpus.name != NO_TEXT.name and not is_built_in(plan.corpus.name):
-        ensure(plan.corpus.name, data_dir=plan.data_dir, on_progress=download_lines(console))
+        ensure(plan.corpus.name, data_dir=plan.data_dir)
     if WORD_SIMILARITY in plan.measurements:
-        ensure_benchmarks(plan.benchmarks_dir, on_progress=download_lines(console))
+        ensure_benchmarks(plan.benchmarks_dir)
     if plan.own.contexts is not None:
         require_in_text(plan.own.contexts, test_words(plan.corpus.name, data_dir=plan.data_dir), plan.corpus.name)
     return _without_pairs(plan, console)
@@ -36,7 +36,7 @@ def ensure_texts(plan: Plan, console: Console) -> frozenset[str]:
 def _without_pairs(plan: Plan, console: Console) -> frozenset[str]:
     """The trials that count word pairs and cannot: of two corpora one may be missing."""
     texts = {trial.trial_id: trial.config.text for trial in plan.trials if isinstance(trial.config, WordPairsConfig)}
-    folder, show = plan.benchmarks_dir, download_lines(console)
+    folder = plan.benchmarks_dir
 
     def absent(bring: Callable[[], object]) -> bool:
         try:
@@ -46,22 +46,7 @@ def _without_pairs(plan: Plan, console: Console) -> frozenset[str]:
             return True
         return False
 
-    if texts and absent(lambda: ensure_benchmarks(folder, on_progress=show)):
+    if texts and absent(lambda: ensure_benchmarks(folder)):
         return frozenset(texts)
-    missing = {
-        text for text in sorted(set(texts.values())) if absent(partial(ensure, text, data_dir=folder, on_progress=show))
-    }
+    missing = {text for text in sorted(set(texts.values())) if absent(partial(ensure, text, data_dir=folder))}
     return frozenset(trial_id for trial_id, text in texts.items() if text in missing)
-
-
-def download_lines(console: Console) -> OnProgress:
-    """A download's progress as a line for each tenth of a file."""
-    shown: dict[str, int] = {}
-
-    def show(file: str, done: int, total: int) -> None:
-        tenth = 10 * done // max(1, total)
-        if shown.get(file) != tenth:
-            shown[file] = tenth
-            console.print(f"{file}: {done / 1e6:.1f} of {total / 1e6:.1f} MB")
-
-    return show

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 import threading
 from collections.abc import Iterator, MutableMapping
 from contextlib import contextmanager
@@ -14,7 +13,7 @@ from typing import Any, cast
 
 import pytest
 
-from trainables.corpora.known import KNOWN, KnownCorpus, PublishedFile
+from trainables.corpora.published_corpora import PUBLISHED_CORPORA, PublishedCorpus, PublishedFile
 
 REPOSITORY = Path(__file__).parents[2]
 REAL_DATA = REPOSITORY.parent / "shared" / "data"
@@ -27,38 +26,26 @@ class WebServer:
     url: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
     """By path without the leading slash."""
-    understands_ranges: bool = True
     first_statuses: list[int] = field(default_factory=list)
     """Answer the first requests with these errors."""
     drop_after_bytes: list[int] = field(default_factory=list)
     """Cut the connections of the first answers after so many bytes of the body."""
-    requests: list[tuple[str, str | None]] = field(default_factory=list)
-    """Path and Range header of every request so far."""
+    requests: list[str] = field(default_factory=list)
+    """Path of every request so far."""
 
 
 def _answer(server: WebServer, handler: BaseHTTPRequestHandler) -> None:
-    path, asked = handler.path.lstrip("/"), handler.headers.get("Range")
-    server.requests.append((path, asked))
-    if server.first_statuses:
-        handler.send_error(server.first_statuses.pop(0))
+    path = handler.path.lstrip("/")
+    server.requests.append(path)
+    if server.first_statuses or path not in server.files:
+        handler.send_error(server.first_statuses.pop(0) if server.first_statuses else 404)
         return
-    if path not in server.files:
-        handler.send_error(404)
-        return
-    body, status, start = server.files[path], 200, 0
-    span = re.fullmatch(r"bytes=(\d+)-", asked or "")
-    if span and server.understands_ranges:
-        status, start = 206, int(span[1])
-        if start >= len(body):
-            handler.send_error(416)
-            return
-    handler.send_response(status)
-    handler.send_header("Content-Length", str(len(body) - start))
-    if status == 206:
-        handler.send_header("Content-Range", f"bytes {start}-{len(body) - 1}/{len(body)}")
+    body = server.files[path]
+    handler.send_response(200)
+    handler.send_header("Content-Length", str(len(body)))
     handler.end_headers()
     length = server.drop_after_bytes.pop(0) if server.drop_after_bytes else len(body)
-    handler.wfile.write(body[start : start + length])
+    handler.wfile.write(body[:length])
     handler.close_connection = True
 
 
@@ -87,19 +74,18 @@ TINY = {"train": "a b a\nc a <unk>\n" * 20_000, "valid": "a c\n", "test": "b a\n
 
 
 def publish(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put the corpus `tiny` on the server and among the known corpora."""
+    """Put the corpus `tiny` on the server and among the published corpora."""
     files = {}
     for split, text in TINY.items():
         content = text.encode()
         web.files[f"tiny/t.{split}.txt"] = content
         files[split] = PublishedFile(
             remote_name=f"t.{split}.txt",
-            size_bytes=len(content),
             sha256=hashlib.sha256(content).hexdigest(),
             tokens=len(text.split()) + text.count("\n"),
         )
-    known = KnownCorpus(base_url=web.url + "tiny/", files=files, vocabulary_size=5)
-    monkeypatch.setitem(cast(MutableMapping[str, KnownCorpus], KNOWN), "tiny", known)
+    published = PublishedCorpus(base_url=web.url + "tiny/", files=files, vocabulary_size=5)
+    monkeypatch.setitem(cast(MutableMapping[str, PublishedCorpus], PUBLISHED_CORPORA), "tiny", published)
 
 
 def write_corpus(folder: Path, **texts: str) -> Path:

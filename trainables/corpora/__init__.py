@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from trainables.corpora.fetching import CheckedFile, CorpusReport, OnProgress, check, ensure, fetch
+from trainables.corpora.fetching import CheckedFile, CorpusReport, check, ensure, fetch
 from trainables.corpora.folders import locate, resolve_argument
 from trainables.corpora.identity import NO_TEXT, CorpusIdentity, identity
 
@@ -21,7 +21,6 @@ __all__ = [
     "Corpus",
     "CorpusIdentity",
     "CorpusReport",
-    "OnProgress",
     "check",
     "ensure",
     "fetch",

@@ -1,25 +1,21 @@
-"""Getting the files of a known corpus onto this disk, and making sure that they are the right ones."""
+"""Getting the files of a published corpus onto this disk, and making sure that they are the right ones."""
 
 from __future__ import annotations
 
-import fcntl
-import hashlib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from trainables.config.built_in_corpora import is_built_in, one_name
-from trainables.corpora.download import Patience, RemoteFile, download
 from trainables.corpora.folders import FILES, locate, names_in
 from trainables.corpora.identity import CorpusIdentity, measured_identity, published_identity
-from trainables.corpora.known import KNOWN, WORD_SIMILARITY
+from trainables.corpora.published_corpora import PUBLISHED_CORPORA, WORD_SIMILARITY
 from trainables.corpora.source import read_source
 from trainables.corpora.text import SPLITS
-from trainables.errors import UserError
+from trainables.errors import UserError, first_line
 
-OnProgress = Callable[[str, int, int], None]
-"""Called with a file's name, its bytes on disk so far, and its size in bytes."""
+RETRIES = 3
+"""How often a file is asked for again, after one second, two, three."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +29,7 @@ class CheckedFile:
 
 @dataclass(frozen=True, kw_only=True)
 class CorpusReport:
-    """What `check` found; that it returned at all means that the corpus is in order."""
+    """What `check` saw; that it returned at all means that the corpus is in order."""
 
     identity: CorpusIdentity
     folder: Path | None
@@ -48,9 +44,9 @@ def check(name: str, *, data_dir: Path | None) -> CorpusReport:
         UserError: Unknown corpus; a file missing, empty, not UTF-8, or of a wrong SHA-256.
     """
     source = read_source(name, data_dir=data_dir)
-    known = KNOWN.get(name)
+    published = PUBLISHED_CORPORA.get(name)
     return CorpusReport(
-        identity=measured_identity(name, source) if known is None else published_identity(name, known),
+        identity=measured_identity(name, source) if published is None else published_identity(name, published),
         folder=source.folder,
         files=tuple(
             CheckedFile(name=f"{split}.txt", size_bytes=source.sizes_bytes[split], sha256=source.digests[split])
@@ -59,91 +55,75 @@ def check(name: str, *, data_dir: Path | None) -> CorpusReport:
     )
 
 
-def ensure(name: str, *, data_dir: Path | None, on_progress: OnProgress) -> CorpusReport:
-    """Check the corpus `name`, downloading before that the files of a known corpus that are absent.
+def ensure(name: str, *, data_dir: Path | None) -> CorpusReport:
+    """Check the corpus `name`, downloading before that the files of a published corpus that are absent.
 
     Raises:
         UserError: As `fetch` and `check` do.
     """
-    if name in KNOWN and not names_in(locate(name, data_dir)).issuperset(FILES):
-        return fetch(name, data_dir=data_dir, on_progress=on_progress)
+    if name in PUBLISHED_CORPORA and not names_in(locate(name, data_dir)).issuperset(FILES):
+        return fetch(name, data_dir=data_dir)
     return check(name, data_dir=data_dir)
 
 
-def fetch(
-    name: str,
-    *,
-    data_dir: Path | None,
-    on_progress: OnProgress,
-    base_url: str | None = None,
-    patience: Patience | None = None,
-) -> CorpusReport:
-    """Download the files of the known corpus `name` that are absent or wrong to `data_dir`/`name`, and check them.
-
-    A broken download is gone on with by the next call. Processes that fetch the same corpus at the same time take
-    turns. `base_url` is a mirror with the same file names; None is the published place.
+def fetch(name: str, *, data_dir: Path | None) -> CorpusReport:
+    """Download the files of the published corpus `name` that are absent or wrong to `data_dir`/`name`; check them.
 
     Raises:
-        UserError: Not a known corpus; the server or the network fails; the disk is full or cannot be written.
+        UserError: Not a published corpus; the server or the network fails; the disk is full or cannot be written.
     """
     if is_built_in(name):
         raise UserError(f"{one_name(name)} is built in, with nothing to download: check it with corpus check instead")
-    if name not in KNOWN:
-        choices = f"{', '.join(KNOWN)} and {WORD_SIMILARITY}"
+    if name not in PUBLISHED_CORPORA:
+        choices = f"{', '.join(PUBLISHED_CORPORA)} and {WORD_SIMILARITY}"
         raise UserError(f"only {choices} are downloaded; got {name!r}: check it with corpus check instead")
-    known = KNOWN[name]
-    files = {f"{split}.txt": (file.remote_name, file.size_bytes, file.sha256) for split, file in known.files.items()}
-    place = known.base_url if base_url is None else base_url
-    fetch_files(remote_files(place, files), locate(name, data_dir), on_progress=on_progress, patience=patience)
+    published = PUBLISHED_CORPORA[name]
+    urls = {f"{split}.txt": published.base_url + file.remote_name for split, file in published.files.items()}
+    hashes = {f"{split}.txt": file.sha256 for split, file in published.files.items()}
+    download(urls, hashes, locate(name, data_dir))
     return check(name, data_dir=data_dir)
 
 
-def remote_files(place: str, files: Mapping[str, tuple[str, int, str]]) -> dict[str, RemoteFile]:
-    """Files below the address `place`, by their names here; given as remote name, size in bytes and SHA-256."""
-    base = place.rstrip("/") + "/"
-    return {
-        name: RemoteFile(url=base + remote_name, size_bytes=size_bytes, sha256=sha256)
-        for name, (remote_name, size_bytes, sha256) in files.items()
-    }
+def download(urls: Mapping[str, str], hashes: Mapping[str, str], folder: Path) -> None:
+    """Bring to `folder` those files that are absent or wrong, by their names there: their addresses and SHA-256.
 
+    A file appears, or is replaced, in one step and only when its hash is right.
 
-def fetch_files(
-    files: Mapping[str, RemoteFile], folder: Path, *, on_progress: OnProgress, patience: Patience | None
-) -> None:
-    """Download to `folder`, under their names, those of the files that are absent or wrong; see `fetch`."""
-    with _writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        with _lock(folder / ".fetch.lock"):
-            for name, file in files.items():
-                _fetch_file(file, folder / name, on_progress, patience or Patience())
-
-
-def _fetch_file(file: RemoteFile, target: Path, on_progress: OnProgress, patience: Patience) -> None:
-    if target.exists() and hashlib.sha256(target.read_bytes()).hexdigest() == file.sha256:
-        on_progress(target.name, file.size_bytes, file.size_bytes)
-        return
-    download(
-        file,
-        target,
-        on_bytes=lambda done: on_progress(target.name, done, file.size_bytes),
-        patience=patience,
-    )
-
-
-@contextmanager
-def _writing(folder: Path) -> Iterator[None]:
+    Raises UserError where the server or the network keeps failing, serves another file, or the disk cannot be written.
+    """
     try:
-        yield
-    except OSError as error:
+        import pooch
+        import requests
+    except ModuleNotFoundError as error:
         raise UserError(
-            f"a download needs a folder with free space that can be written; {folder} is not one ({error.strerror}): "
-            "make room, or give another folder with --data-dir"
+            f"a download needs the package {error.name}, which is not installed here: install it, or put "
+            f"{', '.join(urls)} into {folder} yourself"
         ) from error
+    registry = {name: f"sha256:{digest}" for name, digest in hashes.items()}
+    files = pooch.create(path=folder, base_url="", registry=registry, urls=dict(urls), retry_if_failed=RETRIES)
+    for name, url in urls.items():
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            files.fetch(name, processor=_let_others_read)
+        except requests.RequestException as error:
+            raise UserError(
+                f"downloading {url} failed {1 + RETRIES} times in a row ({first_line(error)}): type the same command "
+                f"again later, or put the file at {folder / name} yourself"
+            ) from error
+        except OSError as error:
+            raise UserError(
+                f"a download needs a folder with free space that can be written; {folder} is not one "
+                f"({error.strerror or error}): make room, or give another folder with --data-dir"
+            ) from error
+        except ValueError as error:
+            raise UserError(
+                f"{url} does not serve the published file: {first_line(error)}; nothing was kept: try again later, or "
+                f"put the right file at {folder / name} yourself"
+            ) from error
 
 
-@contextmanager
-def _lock(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on `path`; the kernel gives it back when the process dies."""
-    with path.open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
+def _let_others_read(path: str, action: str, _: object) -> str:
+    """A new file is its owner's alone at first, as every temporary file."""
+    if action != "fetch":
+        Path(path).chmod(0o644)
+    return path

@@ -6,7 +6,7 @@ import shlex
 from pathlib import Path
 
 from trainables.config.built_in_corpora import MARKOV, PYDOCS, is_built_in, one_name
-from trainables.corpora.known import KNOWN
+from trainables.corpora.published_corpora import PUBLISHED_CORPORA
 from trainables.corpora.text import SPLITS
 from trainables.errors import UserError, did_you_mean
 
@@ -17,7 +17,7 @@ FILES = tuple(f"{split}.txt" for split in SPLITS)
 def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | None]:
     """Turn what the user typed after `--corpus` into a corpus name and the absolute data folder it lies in.
 
-    A name is that of a built-in corpus, a known corpus, or a folder of `data_dir` (default `data`). Anything with a
+    A name is that of a built-in corpus, a published corpus, or a folder of `data_dir` (default `data`). Anything with a
     slash is the path of a folder: its last part is the name and its parent the data folder, whatever `data_dir` says.
     The data folder of a built-in corpus is returned as None, as it has no files.
 
@@ -39,29 +39,30 @@ def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | No
 
 
 def locate(name: str, data_dir: Path | None) -> Path:
-    """Return the absolute folder of the corpus `name`: `data_dir`/`name`. That of a known corpus need not exist yet.
+    """Return the absolute folder of the corpus `name`: `data_dir`/`name`. That of a published one need not exist yet.
 
     Raises:
-        UserError: `name` is neither a known corpus nor a folder of `data_dir`; or it is built in and has no folder.
+        UserError: `name` is neither a published corpus nor a folder of `data_dir`; or it is built in and has no folder.
     """
     if is_built_in(name):
         raise UserError(f"the corpus {name} is built in and has no folder: leave --data-dir away")
     data = (data_dir or DEFAULT_DATA_DIR).resolve()
     is_folder_name = name not in ("", ".", "..") and "/" not in name
-    if is_folder_name and (name in KNOWN or _is_folder(data / name)):
+    if is_folder_name and (name in PUBLISHED_CORPORA or _is_folder(data / name)):
         return data / name
     raise UserError(_unknown(name, data))
 
 
 def fetch_command(name: str, data_dir: Path | None) -> str:
-    """Return the command that downloads the known corpus `name`, to be shown to the user."""
+    """Return the command that downloads the published corpus `name`, to be shown to the user."""
     place = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
     return f"python sweep.py corpus fetch {name}{place}"
 
 
 def missing_file(name: str, data_dir: Path | None, path: Path) -> UserError:
     """Return the error for a corpus that lacks the file `path`: which one, and what to do."""
-    cure = f"get it with: {fetch_command(name, data_dir)}" if name in KNOWN else "add it, or choose another corpus"
+    published = name in PUBLISHED_CORPORA
+    cure = f"get it with: {fetch_command(name, data_dir)}" if published else "add it, or choose another corpus"
     return UserError(f"the corpus {name!r} needs the files {', '.join(FILES)}; {path} is missing: {cure}")
 
 
@@ -81,7 +82,7 @@ def _is_folder(path: Path) -> bool:
 
 
 def _unknown(name: str, data: Path) -> str:
-    choices = [PYDOCS, MARKOV, *KNOWN]
+    choices = [PYDOCS, MARKOV, *PUBLISHED_CORPORA]
     choices += sorted(entry for entry in names_in(data) - set(choices) if FILES[0] in names_in(data / entry))
     return (
         f"unknown corpus {name!r}: {did_you_mean(name, choices)}Choose from {', '.join(choices)}, or give the path "

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainables.corpora.known import KNOWN, KnownCorpus
+from trainables.corpora.published_corpora import PUBLISHED_CORPORA, PublishedCorpus
 from trainables.corpora.source import Source, corpus_sha256, read_source
 from trainables.corpora.text import SPLITS, number, tokenise
 
@@ -35,25 +35,26 @@ NO_TEXT = CorpusIdentity(name="none", sha256="0" * 64, train_tokens=0, valid_tok
 def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
     """Return the identity of the corpus `name`.
 
-    Known corpora are constants and need no data; built-in ones are made, folders of `data_dir` (default `data`) read.
+    Published corpora are constants and need no data; built-in ones are made, folders of `data_dir` (default `data`)
+    read.
 
     Raises:
         UserError: Unknown corpus, or a file that is missing, empty or not UTF-8.
     """
-    if name in KNOWN:
-        return published_identity(name, KNOWN[name])
+    if name in PUBLISHED_CORPORA:
+        return published_identity(name, PUBLISHED_CORPORA[name])
     return measured_identity(name, read_source(name, data_dir=data_dir))
 
 
-def published_identity(name: str, known: KnownCorpus) -> CorpusIdentity:
-    """Return the identity that a known corpus has by its published constants."""
+def published_identity(name: str, published: PublishedCorpus) -> CorpusIdentity:
+    """Return the identity that a published corpus has by its published constants."""
     return CorpusIdentity(
         name=name,
-        sha256=corpus_sha256({split: file.sha256 for split, file in known.files.items()}),
-        train_tokens=known.files["train"].tokens,
-        valid_tokens=known.files["valid"].tokens,
-        test_tokens=known.files["test"].tokens,
-        vocabulary_size=known.vocabulary_size,
+        sha256=corpus_sha256({split: file.sha256 for split, file in published.files.items()}),
+        train_tokens=published.files["train"].tokens,
+        valid_tokens=published.files["valid"].tokens,
+        test_tokens=published.files["test"].tokens,
+        vocabulary_size=published.vocabulary_size,
     )
 
 

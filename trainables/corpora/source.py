@@ -11,7 +11,7 @@ from pathlib import Path
 
 from trainables.config.built_in_corpora import is_built_in, markov_rank
 from trainables.corpora.folders import fetch_command, locate, missing_file
-from trainables.corpora.known import KNOWN
+from trainables.corpora.published_corpora import PUBLISHED_CORPORA
 from trainables.corpora.pydocs import split_texts
 from trainables.corpora.text import SPLITS, tokenise
 from trainables.errors import UserError
@@ -45,7 +45,7 @@ def read_source(name: str, *, data_dir: Path | None) -> Source:
     """Read and verify the three splits of the corpus `name`.
 
     Raises:
-        UserError: Unknown corpus; a file missing, unreadable, empty, not UTF-8, or (of a known corpus) not the
+        UserError: Unknown corpus; a file missing, unreadable, empty, not UTF-8, or (of a published corpus) not the
             published one.
     """
     if is_built_in(name):
@@ -54,7 +54,7 @@ def read_source(name: str, *, data_dir: Path | None) -> Source:
         folder = locate(name, data_dir)
         contents = {split: _read_file(name, data_dir, folder / f"{split}.txt") for split in SPLITS}
     digests = {split: hashlib.sha256(content).hexdigest() for split, content in contents.items()}
-    if name in KNOWN:
+    if name in PUBLISHED_CORPORA:
         _verify(name, data_dir, locate(name, data_dir), digests)
     return Source(
         folder=folder,
@@ -97,7 +97,7 @@ def _read_file(name: str, data_dir: Path | None, path: Path) -> bytes:
 
 
 def _verify(name: str, data_dir: Path | None, folder: Path, digests: Mapping[str, str]) -> None:
-    for split, file in KNOWN[name].files.items():
+    for split, file in PUBLISHED_CORPORA[name].files.items():
         if digests[split] != file.sha256:
             raise UserError(
                 f"{folder / f'{split}.txt'} is not the published file of {name}: expected SHA-256 {file.sha256}, got "

@@ -19,7 +19,7 @@ from orchestrator.analysis.audit.check import (
     same,
 )
 from search_spaces.published import rows
-from trainables.corpora.known import KNOWN
+from trainables.corpora.published_corpora import PUBLISHED_CORPORA
 
 AVERAGING = "sm_table10_11_averaging"
 COLUMNS = {"SS": "sigsoftmax", "LMS-PLIF": "lms_plif", "MoS": "mos"}
@@ -149,7 +149,7 @@ def _benchmarks_won(corpus: str) -> Check:
 def _text() -> Iterator[Check]:
     """Sizes and perplexities that only the running text prints."""
     for corpus, vocabulary, contexts in (("ptb", 10_000, 82_430), ("wikitext-2", 33_278, 245_370)):
-        known = KNOWN[corpus]
+        known = PUBLISHED_CORPORA[corpus]
         counts = (
             ("words in the vocabulary", vocabulary, known.vocabulary_size),
             ("contexts in the test set", contexts, known.files["test"].tokens),

@@ -11,7 +11,7 @@ from search_spaces.models import trial
 from search_spaces.published import rows
 from trainables.config import CorpusConfig, TrialConfig
 from trainables.config.output_layer import MosConfig
-from trainables.corpora.known import KNOWN
+from trainables.corpora.published_corpora import PUBLISHED_CORPORA
 from trainables.parameters import in_millions, parameter_count
 
 DIGITS = "to the two decimals of a million printed, cut off, not rounded"
@@ -48,7 +48,7 @@ def checks() -> Iterator[Check]:
 
 def parameters(config: TrialConfig) -> int:
     """Of a model on the whole vocabulary of its corpus."""
-    return parameter_count(config, KNOWN[config.corpus.name].vocabulary_size)
+    return parameter_count(config, PUBLISHED_CORPORA[config.corpus.name].vocabulary_size)
 
 
 def _corpus(name: str) -> CorpusConfig:

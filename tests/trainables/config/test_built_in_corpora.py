@@ -53,4 +53,4 @@ def test_a_language_is_neither_downloaded_nor_a_folder(tmp_path: Path) -> None:
 
 
 def _fetch(name: str, data_dir: Path) -> object:
-    return fetch(name, data_dir=data_dir, on_progress=lambda *_: None)
+    return fetch(name, data_dir=data_dir)

@@ -17,6 +17,6 @@ def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[WebServer]:
 
 @pytest.fixture
 def tiny(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a known corpus that the server publishes."""
+    """The name of a published corpus that the server publishes."""
     publish(web, monkeypatch)
     return "tiny"

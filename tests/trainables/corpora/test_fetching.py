@@ -1,124 +1,120 @@
-"""`corpus fetch` and `corpus check` as a whole, against a real server, real disks and real second processes."""
+"""`corpus fetch` and `corpus check` as a whole, against a real server that breaks, lies and repeats itself."""
 
 from __future__ import annotations
 
-import multiprocessing
-from multiprocessing.synchronize import Barrier
+import hashlib
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
-from tests.support.faulty_server import TINY, WebServer, publish
+from tests.support.faulty_server import TINY, WebServer
 from trainables.corpora import check, ensure, fetch
-from trainables.corpora.download import Patience
+from trainables.corpora.fetching import download
 from trainables.errors import UserError
 
-QUICK = Patience(attempts=3, backoff_s=0.001, timeout_s=5.0)
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ask again at once."""
+    monkeypatch.setattr("pooch.core.time.sleep", lambda _: None)
 
 
-def silent(_file: str, _done: int, _total: int) -> None:
-    """Show no progress."""
+def files_in(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.iterdir()}
 
 
-def test_fetch_brings_every_file_and_reports_progress(tiny: str, tmp_path: Path) -> None:
-    progress: list[tuple[str, int, int]] = []
-    report = fetch(tiny, data_dir=tmp_path, on_progress=lambda *step: progress.append(step))
-    for split, text in TINY.items():
-        assert (tmp_path / "tiny" / f"{split}.txt").read_bytes() == text.encode()
-        assert (f"{split}.txt", len(text), len(text)) in progress
+def test_fetch_brings_every_file_and_asks_for_each_once(tiny: str, web: WebServer, tmp_path: Path) -> None:
+    report = fetch(tiny, data_dir=tmp_path)
+    assert files_in(tmp_path / tiny) == {f"{split}.txt": text for split, text in TINY.items()}
+    assert (tmp_path / tiny / "train.txt").stat().st_mode & 0o777 == 0o644
     assert report.identity.train_tokens == len(TINY["train"].split()) + 40_000
     assert [file.size_bytes for file in report.files] == [len(text) for text in TINY.values()]
     assert report == check(tiny, data_dir=tmp_path)
-
-
-def test_fetch_again_asks_the_server_for_nothing(tiny: str, web: WebServer, tmp_path: Path) -> None:
-    fetch(tiny, data_dir=tmp_path, on_progress=silent)
-    web.requests.clear()
-    fetch(tiny, data_dir=tmp_path, on_progress=silent)
-    assert web.requests == []
+    fetch(tiny, data_dir=tmp_path)
+    assert sorted(web.requests) == sorted(web.files)
 
 
 def test_fetch_replaces_a_wrong_file_only(tiny: str, web: WebServer, tmp_path: Path) -> None:
-    fetch(tiny, data_dir=tmp_path, on_progress=silent)
+    fetch(tiny, data_dir=tmp_path)
     (tmp_path / tiny / "valid.txt").write_text("spoilt\n")
     with pytest.raises(UserError, match="not the published file"):
         check(tiny, data_dir=tmp_path)
     web.requests.clear()
-    fetch(tiny, data_dir=tmp_path, on_progress=silent)
-    assert web.requests == [("tiny/t.valid.txt", None)]
+    fetch(tiny, data_dir=tmp_path)
+    assert web.requests == ["tiny/t.valid.txt"]
     assert check(tiny, data_dir=tmp_path).files[1].size_bytes == len(TINY["valid"])
 
 
-def test_a_mirror_serves_the_same_files(tiny: str, web: WebServer, tmp_path: Path) -> None:
-    web.files = {path.replace("tiny/", "mirror/deep/"): content for path, content in web.files.items()}
-    fetch(tiny, data_dir=tmp_path, on_progress=silent, base_url=web.url + "mirror/deep", patience=QUICK)
-    assert {path.split("/")[0] for path, _ in web.requests} == {"mirror"}
-
-
-def test_ensure_downloads_what_is_absent_and_no_more(tiny: str, web: WebServer, tmp_path: Path) -> None:
-    ensure(tiny, data_dir=tmp_path, on_progress=silent)
-    assert len(web.requests) == 3
-    ensure(tiny, data_dir=tmp_path, on_progress=silent)
-    assert len(web.requests) == 3
-
-
-def test_ensure_does_not_overwrite_a_file_that_is_wrong(tiny: str, web: WebServer, tmp_path: Path) -> None:
-    ensure(tiny, data_dir=tmp_path, on_progress=silent)
+def test_ensure_downloads_what_is_absent_and_overwrites_nothing(tiny: str, web: WebServer, tmp_path: Path) -> None:
+    ensure(tiny, data_dir=tmp_path)
+    ensure(tiny, data_dir=tmp_path)
     (tmp_path / tiny / "test.txt").write_text("the user's own\n")
     with pytest.raises(UserError, match=r"tiny/test\.txt is not the published file.*corpus fetch tiny"):
-        ensure(tiny, data_dir=tmp_path, on_progress=silent)
+        ensure(tiny, data_dir=tmp_path)
     assert len(web.requests) == 3
 
 
 def test_ensure_accepts_the_built_in_corpus() -> None:
-    report = ensure("pydocs", data_dir=None, on_progress=silent)
+    report = ensure("pydocs", data_dir=None)
     assert report.folder is None
     assert report.identity.train_tokens > 0
 
 
-def test_only_known_corpora_are_downloaded(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="only ptb, wikitext-2 and word-similarity are downloaded; got 'novels'"):
-        fetch("novels", data_dir=tmp_path, on_progress=silent)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("novels", "only ptb, wikitext-2 and word-similarity are downloaded; got 'novels'"),
+        ("pydocs", "pydocs is built in, with nothing to download"),
+        ("markov", "markov is built in, with nothing to download"),
+    ],
+)
+def test_only_published_corpora_are_downloaded(name: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=message):
+        fetch(name, data_dir=tmp_path)
 
 
-@pytest.mark.parametrize("name", ["pydocs", "markov"])
-def test_built_in_corpora_need_no_download(name: str, tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=f"{name} is built in, with nothing to download"):
-        fetch(name, data_dir=tmp_path, on_progress=silent)
+def test_a_busy_server_and_broken_connections_are_tried_again(tiny: str, web: WebServer, tmp_path: Path) -> None:
+    web.first_statuses = [503, 429]
+    web.drop_after_bytes = [100_000]
+    fetch(tiny, data_dir=tmp_path)
+    assert len(web.requests) == 3 + 3
 
 
-def test_a_full_disk_is_one_sentence(tiny: str, tmp_path: Path) -> None:
-    (tmp_path / tiny).mkdir()
-    (tmp_path / tiny / "train.txt.part").symlink_to("/dev/full")
+@pytest.mark.parametrize("status", [404, 503])
+def test_a_server_without_the_file_ends_the_download(tiny: str, web: WebServer, tmp_path: Path, status: int) -> None:
+    web.first_statuses = [status] * 9
+    with pytest.raises(UserError, match=rf"train\.txt failed 4 times .*\({status} .*put the file at {tmp_path}/"):
+        fetch(tiny, data_dir=tmp_path)
+    assert len(web.requests) == 4
+    assert files_in(tmp_path / tiny) == {}
+
+
+def test_nobody_listening_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"failed 4 times in a row \(.*refused"):
+        download({"f.txt": "http://127.0.0.1:9/f.txt"}, {"f.txt": "0" * 64}, tmp_path)
+
+
+@pytest.mark.parametrize("served", ["b a", "a b\n", ""])
+def test_other_content_is_never_put_in_place(tiny: str, web: WebServer, tmp_path: Path, served: str) -> None:
+    fetch(tiny, data_dir=tmp_path)
+    (tmp_path / tiny / "test.txt").write_text("what was here before")
+    web.files["tiny/t.test.txt"] = served.encode()
+    with pytest.raises(UserError, match="does not serve the published file") as caught:
+        fetch(tiny, data_dir=tmp_path)
+    assert hashlib.sha256(TINY["test"].encode()).hexdigest() in str(caught.value)
+    assert hashlib.sha256(served.encode()).hexdigest() in str(caught.value)
+    texts = {f"{split}.txt": text for split, text in TINY.items()}
+    assert files_in(tmp_path / tiny) == texts | {"test.txt": "what was here before"}
+
+
+def test_a_full_disk_is_one_sentence(tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pooch.core.temporary_file", lambda **_: nullcontext("/dev/full"))
     with pytest.raises(UserError, match=r"free space.*\(No space left on device\): make room"):
-        fetch(tiny, data_dir=tmp_path, on_progress=silent)
+        fetch(tiny, data_dir=tmp_path)
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tiny: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError, match=r"can be written; .*file/tiny is not one \(Not a directory\)"):
-        fetch(tiny, data_dir=tmp_path / "file", on_progress=silent)
-
-
-def _fetch_at_the_same_time(web: WebServer, start: Barrier, data_dir: Path) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        publish(web, patch)
-        start.wait()
-        fetch("tiny", data_dir=data_dir, on_progress=silent)
-
-
-def test_two_processes_fetch_at_the_same_time_and_load_each_file_once(
-    tiny: str, web: WebServer, tmp_path: Path
-) -> None:
-    web.drop_after_bytes = [30_000]
-    context = multiprocessing.get_context("spawn")
-    start = context.Barrier(2)
-    arguments = (WebServer(url=web.url), start, tmp_path)
-    processes = [context.Process(target=_fetch_at_the_same_time, args=arguments) for _ in range(2)]
-    for process in processes:
-        process.start()
-    for process in processes:
-        process.join(60)
-    assert [process.exitcode for process in processes] == [0, 0]
-    assert sorted(path for path, asked in web.requests if asked is None) == sorted(web.files)
-    assert check(tiny, data_dir=tmp_path).files[0].size_bytes == len(TINY["train"])
+        fetch(tiny, data_dir=tmp_path / "file")
