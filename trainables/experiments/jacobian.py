@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainables.experiments.mixture_of_experts import MixtureOfExperts, relu, softmax_over_experts
+from trainables.experiments.mixture_of_experts import MixtureOfExperts
 from trainables.measurements.ranks import effective_rank, entropy_rank, stable_rank
 from trainables.trial_folder.outcome import Metric
 
@@ -22,21 +22,18 @@ THRESHOLDS = ("1e-1", "1e-2", "1e-3", "1e-6")
 
 @torch.no_grad()
 def jacobian(layer: MixtureOfExperts, inputs_NI: Tensor) -> Tensor:
-    """dy/dx at each input, N x O x I, of a layer with relu experts and softmax or constant gates.
+    """dy/dx at each input, N x O x I.
 
     With y = sum_k g_k h_k and h_k = relu(W_k x), row o is sum_k g_k 1[h_ko > 0] W_ko + sum_k h_ko dg_k/dx. As softmax
     has dg_k/dx = g_k (v_k - sum_l g_l v_l), the second sum is sum_k g_k (h_ko - y_o) v_k. relu has slope 0 at 0.
-    Raises ValueError for other activations.
     """
-    if layer.expert_activation is not relu or layer.gate_activation not in (None, softmax_over_experts):
-        raise ValueError("the closed form is for relu experts and softmax or constant gates")
     scores_NKO = layer.expert_scores(inputs_NI)
     gates_NKU = layer.gates(inputs_NI)
     slopes_NKO = gates_NKU * (scores_NKO > 0)
-    jacobian_NOI = torch.einsum("nko,koi->noi", slopes_NKO, layer.expert_weights)
+    jacobian_NOI = torch.einsum("nko,koi->noi", slopes_NKO, layer.expert_weights_KOI)
     if layer.gate_weights_KUI is None:
         return jacobian_NOI
-    experts_NKO = relu(scores_NKO)
+    experts_NKO = scores_NKO.relu()
     outputs_N1O = (gates_NKU * experts_NKO).sum(1, keepdim=True)
     pulls_NKO = gates_NKU * (experts_NKO - outputs_N1O)
     if layer.gate_weights_KUI.shape[1] == 1:

@@ -11,7 +11,7 @@ from trainables.config.experiments import HiddenLayerConfig, LayerJacobianConfig
 from trainables.config.measurement_names import LAYER_JACOBIAN
 from trainables.draws import stream
 from trainables.experiments.jacobian import gaussian_like, jacobian, spectrum_metrics
-from trainables.experiments.mixture_of_experts import MixtureOfExperts, softmax_over_experts
+from trainables.experiments.mixture_of_experts import MixtureOfExperts
 from trainables.measurements.measured import Measured
 from trainables.measurements.singular_values import singular_values
 from trainables.runtime import Runtime
@@ -43,25 +43,21 @@ def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured
 
 def _parts(layer: HiddenLayerConfig) -> tuple[int, int]:
     """The numbers of the layer's own streams of random numbers: for its weights and inputs, and for what is beside."""
-    own = layer.model_dump_json()
-    return zlib.crc32(own.encode()), zlib.crc32(f"beside {own}".encode())
+    description = layer.model_dump_json()
+    return zlib.crc32(description.encode()), zlib.crc32(f"beside {description}".encode())
 
 
 def make_layer(config: HiddenLayerConfig, input_width: int, width: int, *, gate_bias: bool) -> MixtureOfExperts:
-    """The layer with relu experts and without biases of the experts; a dense layer is the mixture of one."""
+    """The layer that a config describes; a dense layer is the mixture of one expert."""
     if config.name == "dense":
-        experts, gates, each = 1, None, False
-    else:
-        experts, each = config.experts, config.gate_for == "unit"
-        gates = softmax_over_experts if config.gates == "softmax" else None
+        return MixtureOfExperts(input_width, width, 1, softmax_gates=False)
     return MixtureOfExperts(
         input_width,
         width,
-        experts,
-        gate_activation=gates,
-        expert_bias=False,
+        config.experts,
+        softmax_gates=config.gates == "softmax",
         gate_bias=gate_bias,
-        gate_each_output=each,
+        gate_each_output=config.gate_for == "unit",
     )
 
 
