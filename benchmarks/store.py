@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
+from orchestrator.store.store import Store
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 

@@ -16,8 +16,8 @@ from rich.console import Console
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
-    from orchestrator.store.interface import Store
     from orchestrator.store.records import StudyKey, TrialRow
+    from orchestrator.store.store import Store
     from trainables.corpora import CheckedFile
 
 FORMATS = ("table", "csv", "json")

@@ -17,8 +17,8 @@ from trainables.errors import UserError
 
 if TYPE_CHECKING:
     from orchestrator.storage.mirror import Mirror
-    from orchestrator.store.interface import Store
     from orchestrator.store.records import StudyKey
+    from orchestrator.store.store import Store
     from search_spaces.study import Study
 
 

@@ -16,8 +16,8 @@ from trainables.errors import UserError
 
 if TYPE_CHECKING:
     from orchestrator.command.listing import Wanted
-    from orchestrator.store.interface import Store
     from orchestrator.store.records import StudyKey
+    from orchestrator.store.store import Store
 
 DASHBOARD = "http://127.0.0.1:8265"
 PATHS = ("storage", "data_dir", "contexts", "benchmarks")

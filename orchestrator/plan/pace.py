@@ -19,7 +19,7 @@ from trainables.corpora import CorpusIdentity
 
 if TYPE_CHECKING:
     from orchestrator.plan.study_plan import Plan
-    from orchestrator.store.interface import Store
+    from orchestrator.store.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,9 +20,9 @@ from orchestrator.schedule.packs import Pack, pack
 from orchestrator.schedule.recording import UnusableResultError, read_result, record_outcome
 from orchestrator.schedule.study_work import MACHINE_LEFT
 from orchestrator.storage.bucket import BucketError, patiently
-from orchestrator.store.interface import Store
 from orchestrator.store.lease import LEASE_S
 from orchestrator.store.records import PlannedTrial
+from orchestrator.store.store import Store
 from orchestrator.watch.listener import Listener
 from orchestrator.worker.messages import TrialEvent
 from trainables.errors import UserError

@@ -31,8 +31,8 @@ from orchestrator.schedule.steering import obey
 from orchestrator.schedule.study_work import LOW_MEMORY, PROCESS_DIED, LaterSummary, StudyWork
 from orchestrator.storage.bucket import BucketError, patiently
 from orchestrator.storage.data_folder import on_this_machine
-from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial
+from orchestrator.store.store import Store
 from orchestrator.watch.listener import Listener
 from orchestrator.worker.messages import DISK_TROUBLES
 from orchestrator.worker.pack_run import Job

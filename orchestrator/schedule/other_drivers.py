@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence, Set
 
-from orchestrator.store.interface import Store
 from orchestrator.store.lease import LEASE_S, give_back_of_dead
 from orchestrator.store.records import OPEN, PlannedTrial
+from orchestrator.store.store import Store
 from trainables.trial_folder.outcome import TrialOutcome
 
 POLL_S = 2.0

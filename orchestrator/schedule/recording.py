@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from orchestrator.storage.bucket import patiently
 from orchestrator.storage.mirror import Mirror
-from orchestrator.store.interface import Store
 from orchestrator.store.records import OPEN, PlannedTrial
+from orchestrator.store.store import Store
 from trainables.config.measurement_names import WITH_SPECTRUM
 from trainables.errors import UserError
 from trainables.runtime import trial_directory

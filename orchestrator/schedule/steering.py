@@ -11,8 +11,8 @@ from datetime import datetime
 from orchestrator.cluster.interrupt import Interrupt
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.other_drivers import POLL_S
-from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial, Requests, StudyKey
+from orchestrator.store.store import Store
 from orchestrator.watch.listener import Listener
 from trainables.config import TrialConfig
 from trainables.config.kinds import output_layer_of, read_config

@@ -16,9 +16,9 @@ from orchestrator.schedule.steering import Followed, Pool, Steering
 from orchestrator.schedule.study_work import RunSummary, StudyWork
 from orchestrator.schedule.tune import fit
 from orchestrator.schedule.tune_link import Bridge, Watch
-from orchestrator.store.interface import Store
 from orchestrator.store.lease import LeaseKeeper, give_back_of_dead
 from orchestrator.store.records import PlannedTrial, StudyKey
+from orchestrator.store.store import Store
 from orchestrator.watch.listener import Listener, Several
 from orchestrator.watch.ray_metrics import SweepMetrics
 from orchestrator.worker.pack_run import Job, RunTrial

@@ -1,4 +1,4 @@
-"""Who runs which trial, and for how long. Every function works inside the caller's transaction."""
+"""Who runs which trial, and for how long."""
 
 from __future__ import annotations
 
@@ -8,92 +8,98 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
 
-from orchestrator.store.database import chunks, now
-from orchestrator.store.records import TrialState
+from orchestrator.store.database import Transactions, chunks, now
+from orchestrator.store.records import LOST, TrialState
 from orchestrator.store.schema import result, spectrum, trial
 
 _IDLE: dict[str, Any] = {"state": "planned", "owner": None, "lease_until": None}
 
 
-def claim(connection: Connection, trial_ids: Sequence[str], *, owner: str, lease_s: float) -> list[str]:
-    """See `Store.claim`."""
-    moment = now(connection)
-    is_free = or_(
-        trial.c.state == "planned",
-        and_(trial.c.state == "running", or_(trial.c.lease_until <= moment, trial.c.owner == owner)),
-    )
-    got: set[str] = set()
-    for chunk in chunks(sorted(trial_ids)):
-        got |= _locked(connection, and_(trial.c.id.in_(chunk), is_free))
-    taken = {
-        "state": "running",
-        "owner": owner,
-        "lease_until": moment + timedelta(seconds=lease_s),
-        "attempt": trial.c.attempt + 1,
-        "started_at": func.coalesce(trial.c.started_at, moment),
-        "ended_at": None,
-    }
-    for chunk in chunks(got):
-        connection.execute(update(trial).where(trial.c.id.in_(chunk)).values(taken))
-    return [trial_id for trial_id in trial_ids if trial_id in got]
+class Claims(Transactions):
+    """The part of the store that says who works on what; see `Store`."""
+
+    def claim(self, trial_ids: Sequence[str], *, owner: str, lease_s: float) -> list[str]:
+        """Take trials for `owner` until `lease_s` seconds from now; returns those it got, in the given order.
+
+        It gets those that are planned, those running whose lease has run out, and those it owns already. Each one got
+        counts as one more attempt.
+        """
+        with self._database.write() as connection:
+            moment = now(connection)
+            is_free = or_(
+                trial.c.state == "planned",
+                and_(trial.c.state == "running", or_(trial.c.lease_until <= moment, trial.c.owner == owner)),
+            )
+            taken = {
+                "state": "running",
+                "owner": owner,
+                "lease_until": moment + timedelta(seconds=lease_s),
+                "attempt": trial.c.attempt + 1,
+                "started_at": func.coalesce(trial.c.started_at, moment),
+                "ended_at": None,
+            }
+            claimed: set[str] = set()
+            for chunk in chunks(sorted(trial_ids)):
+                claimed |= _update(connection, and_(trial.c.id.in_(chunk), is_free), taken)
+        return [trial_id for trial_id in trial_ids if trial_id in claimed]
+
+    def renew(self, owner: str, lease_s: float) -> int:
+        """Extend the lease of all that `owner` runs to `lease_s` seconds from now; returns how many those are."""
+        with self._database.write() as connection:
+            until = now(connection) + timedelta(seconds=lease_s)
+            return len(_update(connection, trial.c.owner == owner, {"lease_until": until}))
+
+    def release(self, trial_ids: Collection[str], *, owner: str) -> int:
+        """Give back interrupted trials: those of them that `owner` runs become planned; returns how many did."""
+        with self._database.write() as connection:
+            return sum(
+                len(_update(connection, and_(trial.c.id.in_(chunk), trial.c.owner == owner), _IDLE))
+                for chunk in chunks(sorted(trial_ids))
+            )
+
+    def expire(self, owner: str) -> int:
+        """Give back all that `owner`, which is dead, was running; returns how many became planned."""
+        with self._database.write() as connection:
+            return len(_update(connection, trial.c.owner == owner, _IDLE))
+
+    def owners(self) -> list[str]:
+        """Who has running trials, in alphabetical order."""
+        query = select(trial.c.owner).where(trial.c.owner.is_not(None)).distinct()
+        with self._database.read() as connection:
+            # Sorted here: databases sort text by different rules.
+            return sorted(owner for owner in connection.execute(query).scalars() if owner is not None)
+
+    def reset(self, trial_ids: Collection[str], states: Sequence[TrialState] = LOST) -> list[str]:
+        """Make those of these trials that are in `states` planned again; returns which, in the given order.
+
+        Their cause and measurements go; their epochs stay until the next attempt replaces them. Raises ValueError for
+        the states done (it never changes) and running (see `release`).
+        """
+        for state, remedy in (("done", "a done trial never changes"), ("running", "release or expire it")):
+            if state in states:
+                raise ValueError(f"reset cannot make a {state} trial planned: {remedy}")
+        cleared = {**_IDLE, "cause": None, "environment": None, "run_id": None, "ended_at": None}
+        changed: set[str] = set()
+        with self._database.write() as connection:
+            for chunk in chunks(sorted(trial_ids)):
+                ids = _update(connection, and_(trial.c.id.in_(chunk), trial.c.state.in_(list(states))), cleared)
+                for table in (result, spectrum):
+                    connection.execute(delete(table).where(table.c.trial_id.in_(ids)))
+                changed |= ids
+        return [trial_id for trial_id in trial_ids if trial_id in changed]
 
 
-def renew(connection: Connection, owner: str, lease_s: float) -> int:
-    """See `Store.renew`."""
-    until = now(connection) + timedelta(seconds=lease_s)
-    return _update(connection, trial.c.owner == owner, {"lease_until": until})
+def _update(connection: Connection, condition: ColumnElement[bool], values: dict[str, Any]) -> set[str]:
+    """Set columns of the trials that meet the condition; returns their ids.
 
-
-def release(connection: Connection, trial_ids: Collection[str], *, owner: str) -> int:
-    """See `Store.release`."""
-    mine = trial.c.owner == owner
-    return sum(_update(connection, and_(trial.c.id.in_(chunk), mine), _IDLE) for chunk in chunks(sorted(trial_ids)))
-
-
-def expire(connection: Connection, owner: str) -> int:
-    """See `Store.expire`."""
-    return _update(connection, trial.c.owner == owner, _IDLE)
-
-
-def owners(connection: Connection) -> list[str]:
-    """See `Store.owners`."""
-    query = select(trial.c.owner).where(trial.c.owner.is_not(None)).distinct()
-    # Sorted here: databases sort text by different rules.
-    return sorted(name for name in connection.execute(query).scalars() if name is not None)
-
-
-def reset(connection: Connection, trial_ids: Collection[str], states: Sequence[TrialState]) -> list[str]:
-    """See `Store.reset`."""
-    for kept, instead in (("done", "a done trial never changes"), ("running", "release or expire it")):
-        if kept in states:
-            raise ValueError(f"reset cannot make a {kept} trial planned: {instead}")
-    changed: set[str] = set()
-    cleared = {**_IDLE, "cause": None, "environment": None, "run_id": None, "ended_at": None}
-    for chunk in chunks(sorted(trial_ids)):
-        found = _locked(connection, and_(trial.c.id.in_(chunk), trial.c.state.in_(list(states))))
-        for table in (result, spectrum):
-            connection.execute(delete(table).where(table.c.trial_id.in_(found)))
-        connection.execute(update(trial).where(trial.c.id.in_(found)).values(cleared))
-        changed |= found
-    return [trial_id for trial_id in trial_ids if trial_id in changed]
-
-
-def _locked(connection: Connection, condition: ColumnElement[bool]) -> set[str]:
-    """The trials that meet the condition, locked until the transaction ends.
-
-    PostgreSQL waits for whoever holds one of them and then looks at the condition again. That takes milliseconds;
-    skipping locked rows instead would hide a free trial from `claim` whenever someone else touches it. The lock is FOR
-    NO KEY UPDATE, which a mere reference to the trial (a study being planned) does not hold up, taken in the order of
-    the ids, so that no two transactions wait for each other. SQLite locks the whole database and needs none of this.
+    They are locked first. PostgreSQL waits for whoever holds one of them and then looks at the condition again. That
+    takes milliseconds; skipping locked rows instead would hide a free trial from `claim` whenever someone else touches
+    it. The lock is FOR NO KEY UPDATE, which a mere reference to the trial (a study being planned) does not hold up,
+    taken in the order of the ids, so that no two transactions wait for each other. SQLite locks the whole database and
+    needs none of this. The update is by id: the condition itself might meanwhile hold for trials that are not locked.
     """
     query = select(trial.c.id).where(condition).order_by(trial.c.id).with_for_update(key_share=True)
-    return set(connection.execute(query).scalars())
-
-
-def _update(connection: Connection, condition: ColumnElement[bool], values: dict[str, Any]) -> int:
-    """Set columns of the trials that meet the condition, in nothing but the order of their ids; returns how many."""
-    # By id: the condition itself might meanwhile hold for trials that are not locked.
-    found = sorted(_locked(connection, condition))
-    for chunk in chunks(found):
+    ids = list(connection.execute(query).scalars())
+    for chunk in chunks(ids):
         connection.execute(update(trial).where(trial.c.id.in_(chunk)).values(values))
-    return len(found)
+    return set(ids)

@@ -59,6 +59,13 @@ class Database:
         self._engine.dispose()
 
 
+class Transactions:
+    """What every part of the store works through."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+
 def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     connection.isolation_level = None  # the driver begins no transactions by itself, `_begin_sqlite` does
     cursor = connection.cursor()

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import numpy as np
 from sqlalchemy import Connection, exists, select
 
-from orchestrator.store.membership import canonical_json
 from orchestrator.store.opening import open_database
 from orchestrator.store.schema import result, spectrum, trial
+from orchestrator.store.studies import canonical_json
 
 
 def check(url: str) -> list[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from orchestrator.store.interface import Store
+from orchestrator.store.store import Store
 from trainables.errors import UserError
 
 LEASE_S = 60.0

@@ -12,9 +12,8 @@ from sqlalchemy import Connection, inspect, text
 
 from orchestrator.store.address import parse
 from orchestrator.store.database import Database
-from orchestrator.store.interface import Store
 from orchestrator.store.schema import REVISIONS
-from orchestrator.store.sql_store import SqlStore
+from orchestrator.store.store import Store
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ def open_store(url: str, *, create: bool = True) -> Store:
     Raises UserError for an address of another kind, a store of another version, a file or database that is something
     else, and where it cannot be reached.
     """
-    return SqlStore(open_database(url, create=create))
+    return Store(open_database(url, create=create))
 
 
 def open_database(url: str, *, create: bool) -> Database:

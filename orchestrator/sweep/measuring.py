@@ -19,7 +19,7 @@ from orchestrator.words import counted
 from trainables.trial_folder.measurement_files import later_names
 
 if TYPE_CHECKING:
-    from orchestrator.store.interface import Store
+    from orchestrator.store.store import Store
 
 
 def recover_all(

@@ -24,7 +24,7 @@ from trainables.trial_folder.environment import code_version, describe, package_
 
 if TYPE_CHECKING:
     from orchestrator.plan.tuning.tuner import Tuner
-    from orchestrator.store.interface import Store
+    from orchestrator.store.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from orchestrator.plan.tuning.tuner import Tuner
     from orchestrator.report.build import ReportResult
     from orchestrator.storage.mirror import Mirror
-    from orchestrator.store.interface import Store
+    from orchestrator.store.store import Store
     from orchestrator.watch.sink import Sink
     from search_spaces.study import Study
 

@@ -14,8 +14,8 @@ from statistics import fmean
 from ray.util.metrics import Gauge
 from typing_extensions import override
 
-from orchestrator.store.interface import Store
 from orchestrator.store.records import StudyKey
+from orchestrator.store.store import Store
 from orchestrator.watch.listener import Silent
 from trainables.errors import UserError
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome

@@ -8,8 +8,8 @@ from typing import Any
 
 from typing_extensions import override
 
-from orchestrator.store.interface import Store
 from orchestrator.store.records import OPEN, PlannedTrial, StudyKey
+from orchestrator.store.store import Store
 from orchestrator.watch.listener import Silent
 from orchestrator.watch.sink import Sink, numbers
 from trainables.errors import first_line

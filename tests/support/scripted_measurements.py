@@ -12,8 +12,8 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from orchestrator.store.interface import Store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
+from orchestrator.store.store import Store
 from tests.support.scripted_trials import BAD_INPUT, EXITS, KILLED_ONCE, RAISES, SLOW, log, log_lines
 from trainables.config import TrialConfig
 from trainables.errors import UserError

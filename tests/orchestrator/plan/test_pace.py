@@ -11,9 +11,9 @@ import pytest
 from orchestrator.plan.estimates import core_seconds
 from orchestrator.plan.pace import configs_left, measured_pace, remaining
 from orchestrator.plan.study_plan import Plan, make_plan
-from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord
+from orchestrator.store.store import Store
 from search_spaces.catalog import load_study
 from search_spaces.scales import SCALES
 from trainables.trial_folder.outcome import TrialOutcome

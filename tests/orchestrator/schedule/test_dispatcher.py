@@ -15,9 +15,9 @@ from orchestrator.schedule import other_drivers as foreign
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.packs import Pack
 from orchestrator.schedule.study_work import MACHINE_LEFT
-from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
+from orchestrator.store.store import Store
 from orchestrator.watch.listener import Listener, Silent
 from orchestrator.worker.messages import DISK_TROUBLES, TrialEvent
 from tests.support.scripted_trials import planned

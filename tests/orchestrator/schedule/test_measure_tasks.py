@@ -11,8 +11,8 @@ import pytest
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.measure_tasks import run_later
 from orchestrator.schedule.study_work import LaterSummary, StudyWork
-from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
+from orchestrator.store.store import Store
 from orchestrator.watch.listener import Silent
 from tests.support.scripted_measurements import FULL_DISK, IN_COMPANY, KEY, NAMES, measure_scripted, store_done
 from tests.support.scripted_trials import (

@@ -9,14 +9,15 @@ import numpy as np
 import pytest
 
 from orchestrator.schedule.recording import record_later, record_outcome, recover
-from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord, StudyKey
+from orchestrator.store.store import Store
 from tests.support.scripted_trials import planned
 from trainables.runtime import trial_directory
 from trainables.trial_folder.measurement_files import write_later
 from trainables.trial_folder.outcome import TrialOutcome
 
+KEY = StudyKey(study="found", scale="smoke", corpus="none")
 PLAN = planned(range(4))
 VALUES = np.array([3.0, 2.0, 0.5])
 
@@ -24,7 +25,7 @@ VALUES = np.array([3.0, 2.0, 0.5])
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with open_store(f"sqlite:///{tmp_path}/results.db") as opened:
-        opened.register(StudyKey(study="found", scale="smoke", corpus="none"), PLAN)
+        opened.register(KEY, PLAN)
         yield opened
 
 
@@ -57,7 +58,7 @@ def test_complete_results_are_recorded_with_their_spectrum_and_only_once(
     assert recover(store, tmp_path, PLAN, run_id, note=notes.append) == 0
     states = store.states([trial.trial_id for trial in PLAN])
     assert [states[trial.trial_id] for trial in PLAN] == ["done", "planned", "diverged", "planned"]
-    np.testing.assert_array_equal(store.spectrum(PLAN[0].trial_id), VALUES)
+    np.testing.assert_array_equal(store.spectra(KEY)[PLAN[0].trial_id], VALUES)
     assert notes == []
 
 
@@ -68,7 +69,7 @@ def test_the_measurements_that_leave_a_spectrum_are_known_by_name(
     outcome = TrialOutcome(trial_id=PLAN[0].trial_id, state="done", measurements={name: {"metric": 1}})
     leave(tmp_path, 0, outcome.model_dump_json())
     assert recover(store, tmp_path, PLAN, run_id, note=print) == 1
-    assert (store.spectrum(outcome.trial_id) is not None) == kept
+    assert (outcome.trial_id in store.spectra(KEY)) == kept
 
 
 @pytest.mark.parametrize("damage", ["truncated", "foreign", "no spectrum", "pickled spectrum", "cut spectrum"])
@@ -117,4 +118,4 @@ def test_later_measurements_are_recorded_with_their_spectrum_once(store: Store, 
     names = ["spectrum@1", "top_k@1", "other@1"]
     assert record_later(store, tmp_path, bare.trial_id, names, run_id=run_id) == 2
     assert record_later(store, tmp_path, bare.trial_id, names, run_id=run_id) == 0
-    np.testing.assert_array_equal(store.spectrum(bare.trial_id), VALUES)
+    np.testing.assert_array_equal(store.spectra(KEY)[bare.trial_id], VALUES)

@@ -16,10 +16,10 @@ import pytest
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.study_work import RunSummary, StudyWork
 from orchestrator.schedule.trials_run import run_trials
-from orchestrator.store.interface import Store
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey, TrialRow
+from orchestrator.store.store import Store
 from orchestrator.watch.listener import Silent
 from tests.support import one_ray
 from tests.support.scripted_trials import (

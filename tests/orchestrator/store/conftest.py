@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
+from orchestrator.store.store import Store
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.store.interface import Store
+from orchestrator.store.store import Store
 from tests.support.store_rows import KEY, RUN, ids, outcome, plan
 
 NAMES = ["top_k-1a2b3c4d@1", "perplexity@1", "spectrum@2", "spectrum@1"]

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,11 @@ from orchestrator.command.listing import print_status
 from orchestrator.store.lease import LeaseKeeper, dead_owners, this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import StudyKey
+from orchestrator.store.store import Store
 from tests.support.scripted_trials import planned
 from trainables.errors import UserError
+
+KEY = StudyKey(study="held", scale="smoke", corpus="none")
 
 
 def owner_of_a_process_that_ended() -> str:
@@ -42,26 +46,36 @@ def test_status_counts_nothing_as_running_that_a_killed_command_left(
     address = f"sqlite:///{tmp_path}/results.db"
     plan = planned([1, 2])
     with open_store(address) as store:
-        store.register(StudyKey(study="left", scale="smoke", corpus="none"), plan)
+        store.register(KEY, plan)
         for trial, owner in zip(plan, (owner_of_a_process_that_ended(), this_owner()), strict=True):
             store.claim([trial.trial_id], owner=owner, lease_s=60)
-    print_status("left", address, "json", Console())
+    print_status("held", address, "json", Console())
     (line,) = json.loads(capsys.readouterr().out)
     assert (line["running"], line["planned"]) == (1, 1)
 
 
-def test_the_keeper_holds_trials_past_their_lease_and_only_while_it_lives(tmp_path: Path) -> None:
+def test_the_keeper_renews_its_owners_lease_while_it_lives_and_no_longer(tmp_path: Path) -> None:
     plan = planned([1])
-    ids = [plan[0].trial_id]
     with open_store(f"sqlite:///{tmp_path}/results.db") as store:
-        store.register(StudyKey(study="held", scale="smoke", corpus="none"), plan)
-        store.claim(ids, owner="me", lease_s=0.6)
-        with LeaseKeeper(store, "me", lease_s=0.6) as keeper:
-            time.sleep(1.2)
+        store.register(KEY, plan)
+        store.claim([plan[0].trial_id], owner="me", lease_s=0.3)
+        first = lease_until(store)
+        with LeaseKeeper(store, "me", lease_s=0.3) as keeper:
+            deadline_s = time.monotonic() + 20
+            while lease_until(store) <= first and time.monotonic() < deadline_s:
+                time.sleep(0.05)
             keeper.check(1)
-            assert store.claim(ids, owner="another", lease_s=60) == []
-        time.sleep(0.8)
-        assert store.claim(ids, owner="another", lease_s=60) == ids
+        last = lease_until(store)
+        assert last > first
+        time.sleep(0.4)
+        assert lease_until(store) == last
+
+
+def lease_until(store: Store) -> datetime:
+    """Of the one trial of the study."""
+    moment = store.trials(KEY)[0].lease_until
+    assert moment is not None
+    return moment
 
 
 def test_a_store_that_takes_no_renewal_is_an_error_of_the_sweep(
@@ -103,7 +117,7 @@ def test_a_driver_that_stood_still_goes_on_unless_its_trials_were_taken_over(tmp
     plan, url = planned([1, 2]), f"sqlite:///{tmp_path}/results.db"
     ids = [trial.trial_id for trial in plan]
     with open_store(url) as store:
-        store.register(StudyKey(study="held", scale="smoke", corpus="none"), plan)
+        store.register(KEY, plan)
         command = [sys.executable, "-c", STANDS_STILL, url]
         pipe = subprocess.PIPE
         with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True) as driver:
@@ -116,4 +130,4 @@ def test_a_driver_that_stood_still_goes_on_unless_its_trials_were_taken_over(tmp
             output, errors = driver.communicate("\n", timeout=30)
         assert ("goes on" in output) == (taken == 0)
         assert ("1 of its trials were taken over by another one" in errors) == (taken == 1)
-        assert store.claim(ids[taken:], owner="another", lease_s=60) == []
+        assert [row.owner for row in store.trials(KEY)] == ["another"] * taken + ["me"] * (2 - taken)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 import pytest
+from alembic import command
+from sqlalchemy import MetaData, text
 
 from orchestrator.plan.study_plan import Plan, make_plan, scale_named
 from orchestrator.plan.tuning.tuner import Tuner
 from orchestrator.store.integrity import check
-from orchestrator.store.interface import Store
-from orchestrator.store.opening import open_store, upgrade
-from orchestrator.store.records import TrialState
+from orchestrator.store.opening import alembic_config, open_database, open_store, upgrade
+from orchestrator.store.records import Place, StudyKey, TrialState
+from orchestrator.store.schema import REVISIONS, metadata
+from orchestrator.store.store import Store
 from search_spaces.catalog import load_study
 from tests.support.store_rows import KEY, SPECTRUM, epoch, ids, outcome, plan
 from trainables.errors import UserError
@@ -53,16 +57,48 @@ def test_a_store_that_version_1_wrote_opens_upgrades_and_reads_as_it_was(tmp_pat
     expected: list[TrialState] = ["done", "diverged", "failed", "running", "planned"]
     with open_store(path) as store:
         assert [row.state for row in store.trials(KEY)] == expected
-        done, diverged, *_ = ids(plan(5))
+        done, *_ = ids(plan(5))
         assert store.trials(KEY)[1].cause == "the loss is not finite"
         assert store.trials(KEY)[3].owner == "a driver"
         measured = outcome(done).measurements
         assert store.results(KEY)[0]["metrics"] == measured["perplexity@1"] | measured["spectrum@1"]
-        np.testing.assert_array_equal(store.spectrum(done), SPECTRUM)
+        assert list(store.spectra(KEY)) == [done]
+        np.testing.assert_array_equal(store.spectra(KEY)[done], SPECTRUM)
         assert store.epochs(done) == [epoch(1), epoch(2), epoch(3)]
-        assert store.environment(done) == outcome(done).environment
-        assert store.spectrum(diverged) is None
+        assert store.environments(KEY)[done] == outcome(done).environment
     assert check(path) == []
+
+
+def test_the_tables_of_the_first_version_are_upgraded_and_places_filled_from_names(url: str) -> None:
+    open_store(url).close()
+    names = ["a stage1 x=1", "a stage2 #12 x=2", "b final seed=3", "gss c=-1.5 k=2.5", "stage1 x=1"]
+    with closing(open_database(url, create=True)) as database, database.write() as connection:
+        metadata.drop_all(connection)
+        connection.execute(text("DELETE FROM alembic_version"))
+        command.upgrade(alembic_config(connection), "0001")
+        old = MetaData()
+        old.reflect(connection)
+        moment = datetime.now(UTC)
+        study = {"id": 1, "study": "tuned", "scale": "smoke", "corpus": "none", "overrides": "{}", "planned_at": moment}
+        connection.execute(old.tables["study"].insert().values(study))
+        for position, (name, planned) in enumerate(zip(names, plan(5), strict=True)):
+            trial = {"id": planned.trial_id, "state": "planned", "attempt": 0, "planned_at": moment, "config": "{}"}
+            connection.execute(old.tables["trial"].insert().values(trial))
+            member = {"study_id": 1, "position": position, "trial_id": planned.trial_id, "name": name}
+            connection.execute(old.tables["study_trial"].insert().values(member))
+    assert f"from schema version 0001 to {REVISIONS[-1]}" in upgrade(url)
+    with open_store(url) as store:
+        rows = store.trials(StudyKey(study="tuned", scale="smoke", corpus="none"))
+        assert [row.name for row in rows] == names
+        assert [row.place for row in rows] == [
+            Place(side="a", stage="stage1"),
+            Place(side="a", stage="stage2", number=12),
+            Place(side="b", stage="final"),
+            None,
+            None,
+        ]
+        store.ask_to_stop(rows[0].trial_id)
+    assert "already" in upgrade(url)
 
 
 @pytest.mark.parametrize("version", [1, 2])

@@ -14,7 +14,6 @@ from sqlalchemy import Engine, create_engine, event, text
 
 import orchestrator
 from orchestrator.store.opening import open_database, open_store, upgrade
-from orchestrator.store.schema import REVISIONS
 from tests.support.postgres import PASSWORD, PostgresServer
 from tests.support.store_rows import KEY, RUN, ids, outcome, plan
 from trainables.errors import UserError
@@ -93,18 +92,6 @@ def test_a_store_of_a_newer_version_is_refused(url: str) -> None:
         sentence = refusal(call)
         assert "made by a newer version" in sentence
         assert "9999" in sentence
-
-
-def test_a_store_of_the_first_version_says_how_to_upgrade_and_then_goes_on(url: str) -> None:
-    with open_store(url) as store:
-        store.register(KEY, plan(2))
-        before = store.trials(KEY)
-    execute(url, "DROP TABLE stop_request", "UPDATE alembic_version SET version_num = '0001'")
-    assert "`python sweep.py store upgrade`" in refusal(lambda: open_store(url))
-    assert f"from schema version 0001 to {REVISIONS[-1]}" in upgrade(url)
-    with open_store(url) as store:
-        assert store.trials(KEY) == before
-        store.ask_to_stop(KEY)
 
 
 def test_upgrading_the_newest_version_changes_nothing(url: str) -> None:

@@ -10,7 +10,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 from hypothesis.stateful import run_state_machine_as_test as check_state_machine
 
-from orchestrator.store.interface import Store
+from orchestrator.store.records import LOST
+from orchestrator.store.store import Store
 from tests.support.store_rows import KEY, RUN, ids, outcome, plan
 
 TRIALS = 3
@@ -65,19 +66,22 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(name=who)
     def renew(self, name: str) -> None:
-        self.store.renew(self.owner(name), 600)
+        held = [trial for trial in self.expected if trial.owner == name]
+        assert self.store.renew(self.owner(name), 600) == len(held)
         for trial in self.expected:
             trial.expired = trial.expired and trial.owner != name
 
     @rule(wanted=subset, name=who)
     def release(self, wanted: list[int], name: str) -> None:
-        self.store.release([self.ids[number] for number in wanted], owner=self.owner(name))
-        self._idle([number for number in wanted if self.expected[number].owner == name])
+        held = [number for number in wanted if self.expected[number].owner == name]
+        assert self.store.release([self.ids[number] for number in wanted], owner=self.owner(name)) == len(held)
+        self._idle(held)
 
     @rule(name=who)
     def expire(self, name: str) -> None:
-        self.store.expire(self.owner(name))
-        self._idle([number for number in range(TRIALS) if self.expected[number].owner == name])
+        held = [number for number in range(TRIALS) if self.expected[number].owner == name]
+        assert self.store.expire(self.owner(name)) == len(held)
+        self._idle(held)
 
     @rule(number=one, state=st.sampled_from(["done", "diverged", "failed"]))
     def record(self, number: int, state: str) -> None:
@@ -93,7 +97,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @rule(wanted=subset)
     def reset(self, wanted: list[int]) -> None:
-        changed = [number for number in wanted if self.expected[number].state in ("failed", "diverged")]
+        changed = [number for number in wanted if self.expected[number].state in LOST]
         assert self.store.reset([self.ids[number] for number in wanted]) == [self.ids[number] for number in changed]
         self._idle(changed)
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord, StudyKey
+from orchestrator.store.store import Store
 from orchestrator.watch.log_targets import open_sinks
 from orchestrator.watch.sink import Sink
 from orchestrator.watch.trial_logs import TrialLogs
@@ -49,7 +49,7 @@ def interrupted_and_resumed(sinks: list[list[Sink]], store: Store) -> list[str]:
     first.started(TRIAL.trial_id, TRIAL.name)
     for number in (1, 2):
         first.epoch(TRIAL.trial_id, epoch(number))
-        store.record_epoch(TRIAL.trial_id, epoch(number))
+        store.record_epochs({TRIAL.trial_id: [epoch(number)]})
     first.close()
     second = TrialLogs(sinks[1], store, KEY, notes.append)
     second.started(TRIAL.trial_id, TRIAL.name)

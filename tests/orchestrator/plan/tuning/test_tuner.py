@@ -16,10 +16,9 @@ from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.packs import Pack
 from orchestrator.schedule.recording import recover
-from orchestrator.store.interface import Store
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, PlannedTrial, RunRecord, StudyKey, TrialRow
-from orchestrator.store.sql_store import SqlStore
+from orchestrator.store.store import Store
 from orchestrator.watch.listener import Silent
 from orchestrator.worker.messages import TrialEvent
 from tests.support.scripted_tuning import KEY, ending, epochs_of, known, losses, plan
@@ -289,15 +288,15 @@ def test_what_another_driver_plans_between_a_look_and_a_write_is_kept(
     run_id = store.begin_run(RUN)
     for trial in tuner.start():
         store.record(ending(TrialConfig.model_validate(trial.config), 4), run_id=run_id, spectrum=None)
-    read, theirs = SqlStore.trials, tuning.searched("narrow", 1, cell)
+    read, theirs = Store.trials, tuning.searched("narrow", 1, cell)
 
-    def read_while_another_driver_plans(self: SqlStore, key: StudyKey) -> list[TrialRow]:
+    def read_while_another_driver_plans(self: Store, key: StudyKey) -> list[TrialRow]:
         rows = read(self, key)
         if len(rows) == 4:
             self.register(key, [*(row.planned() for row in rows), theirs])
         return rows
 
-    monkeypatch.setattr(SqlStore, "trials", read_while_another_driver_plans)
+    monkeypatch.setattr(Store, "trials", read_while_another_driver_plans)
     assert tuner.more(busy=()) == [theirs]
     assert [row.planned() for row in store.trials(KEY)][4:] == [theirs]
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from orchestrator.store.interface import Store
 from orchestrator.store.records import STATES, Place
+from orchestrator.store.store import Store
 from tests.support.store_rows import KEY, RUN, ids, outcome, plan, planned
 
 

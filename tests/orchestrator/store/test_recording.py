@@ -1,4 +1,4 @@
-"""What trials measured: `record`, `record_epochs`, `add_measurement`, `fail`, and what comes back."""
+"""What trials come to: `record`, `record_epochs`, `add_measurement`, `fail`, and what comes back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from orchestrator.store.interface import Store
+from orchestrator.store.store import Store
 from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, plan
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
@@ -30,13 +30,12 @@ def run_id(store: Store) -> int:
 
 def everything(store: Store, trial_id: str) -> tuple[object, ...]:
     """All that the store says about a trial."""
-    spectrum = store.spectrum(trial_id)
     return (
         [row for row in store.trials(KEY) if row.trial_id == trial_id],
         [row for row in store.results(KEY) if row["trial_id"] == trial_id],
         store.epochs(trial_id),
-        None if spectrum is None else spectrum.tobytes(),
-        store.environment(trial_id),
+        {name: values.tobytes() for name, values in store.spectra(KEY).items()},
+        store.environments(KEY),
     )
 
 
@@ -47,6 +46,7 @@ def test_a_recorded_outcome_comes_back_bit_for_bit(store: Store, trial_id: str, 
     assert done == {
         "trial_id": trial_id,
         "name": "trial 0",
+        "place": None,
         "state": "done",
         "attempt": 1,
         "cause": None,
@@ -55,41 +55,36 @@ def test_a_recorded_outcome_comes_back_bit_for_bit(store: Store, trial_id: str, 
     }
     assert (other["state"], other["metrics"]) == ("planned", {})
     assert store.epochs(trial_id) == list(recorded.epochs)
-    assert store.environment(trial_id) == recorded.environment
-    spectrum = store.spectrum(trial_id)
-    assert spectrum is not None
+    assert store.environments(KEY) == {trial_id: recorded.environment}
+    spectrum = store.spectra(KEY)[trial_id]
     assert spectrum.dtype == np.float64
     np.testing.assert_array_equal(spectrum, SPECTRUM)
     assert type(done["metrics"]["full"]) is bool
     assert type(done["metrics"]["press_rank"]) is int
 
 
-def test_spectra_and_environments_of_a_whole_study_come_at_once(store: Store, run_id: int) -> None:
-    trials, foreign = ids(plan(5)), ids(plan(1, group="other"))
-    other = replace(KEY, corpus="ptb")
-    store.register(KEY, plan(5))
-    store.register(other, [*plan(1), *plan(1, group="other")])
-    for number, trial_id in enumerate([*trials[:3], *foreign]):
-        environment = {"torch": f"2.{number}"}
-        spectrum = None if number == 2 else SPECTRUM * (number + 1)
-        store.record(outcome(trial_id, environment=environment), run_id=run_id, spectrum=spectrum)
-    store.fail(trials[3], cause="the worker died", run_id=run_id)
-    for key, members in ((KEY, trials), (other, [trials[0], *foreign])):
-        spectra = {trial_id: found for trial_id in members if (found := store.spectrum(trial_id)) is not None}
-        assert {trial_id: found.tobytes() for trial_id, found in store.spectra(key).items()} == {
-            trial_id: found.tobytes() for trial_id, found in spectra.items()
+def test_spectra_and_environments_are_those_of_the_studys_trials(store: Store, run_id: int) -> None:
+    trials, other = plan(5), replace(KEY, corpus="ptb")
+    store.register(KEY, trials)
+    store.register(other, [trials[0], *plan(1, group="other")])
+    recorded = [*ids(trials[:3]), *ids(plan(1, group="other"))]
+    environments = {trial_id: {"torch": f"2.{number}"} for number, trial_id in enumerate(recorded)}
+    spectra = {trial_id: SPECTRUM * (number + 1) for number, trial_id in enumerate(recorded) if number != 2}
+    for trial_id in recorded:
+        ended = outcome(trial_id, environment=environments[trial_id])
+        store.record(ended, run_id=run_id, spectrum=spectra.get(trial_id))
+    store.fail(trials[3].trial_id, cause="the worker died", run_id=run_id)
+    for key, members in ((KEY, recorded[:3]), (other, [recorded[0], recorded[3]]), (replace(KEY, study="new"), [])):
+        assert store.environments(key) == {trial_id: environments[trial_id] for trial_id in members}
+        assert {trial_id: values.tobytes() for trial_id, values in store.spectra(key).items()} == {
+            trial_id: spectra[trial_id].tobytes() for trial_id in members if trial_id in spectra
         }
-        environments = {trial_id: known for trial_id in members if (known := store.environment(trial_id))}
-        assert store.environments(key) == environments
-    assert set(store.spectra(KEY)) == set(trials[:2])
-    assert set(store.environments(KEY)) == set(trials[:3])
-    assert store.spectra(replace(KEY, study="unknown")) == store.environments(replace(KEY, study="unknown")) == {}
 
 
 def test_a_float32_spectrum_is_stored_in_float64(store: Store, trial_id: str, run_id: int) -> None:
     values = np.array([3.0, 1 / 3], dtype=np.float32)
     store.record(outcome(trial_id), run_id=run_id, spectrum=values)
-    np.testing.assert_array_equal(store.spectrum(trial_id), values.astype(np.float64))
+    np.testing.assert_array_equal(store.spectra(KEY)[trial_id], values.astype(np.float64))
 
 
 def test_a_done_trial_never_changes(store: Store, trial_id: str, run_id: int) -> None:
@@ -98,7 +93,7 @@ def test_a_done_trial_never_changes(store: Store, trial_id: str, run_id: int) ->
     assert store.record(outcome(trial_id, epochs=1, environment={}), run_id=run_id, spectrum=None) is False
     assert store.record(outcome(trial_id, state="diverged"), run_id=run_id, spectrum=None) is False
     assert store.fail(trial_id, cause="late news", run_id=run_id) is False
-    store.record_epoch(trial_id, epoch(2, valid_loss=9.0))
+    store.record_epochs({trial_id: [epoch(2, valid_loss=9.0)]})
     assert store.add_measurement(trial_id, "spectrum@1", {"press_rank": 1}, run_id=run_id) is False
     assert store.claim([trial_id], owner="a", lease_s=1) == []
     assert store.release([trial_id], owner="a") == 0
@@ -118,7 +113,7 @@ def test_other_ends_have_a_cause_and_give_way_to_done(store: Store, trial_id: st
 
 
 def test_a_failed_trial_names_its_cause_and_keeps_its_epochs(store: Store, trial_id: str, run_id: int) -> None:
-    store.record_epoch(trial_id, epoch(1))
+    store.record_epochs({trial_id: [epoch(1)]})
     assert store.fail(trial_id, cause="the worker died", run_id=run_id) is True
     row = store.trials(KEY)[0]
     assert (row.state, row.cause, row.owner) == ("failed", "the worker died", None)
@@ -126,8 +121,7 @@ def test_a_failed_trial_names_its_cause_and_keeps_its_epochs(store: Store, trial
 
 
 def test_epochs_repeated_after_a_resume_replace_the_first_ones(store: Store, trial_id: str) -> None:
-    for number in (1, 2, 3):
-        store.record_epoch(trial_id, epoch(number))
+    store.record_epochs({trial_id: [epoch(1), epoch(2), epoch(3)]})
     store.record_epochs({trial_id: [epoch(2, valid_loss=4.5), epoch(3)], ids(plan(2))[1]: [epoch(1)]})
     assert store.epochs(trial_id) == [epoch(1), epoch(2, valid_loss=4.5), epoch(3)]
     assert store.epochs(ids(plan(2))[1]) == [epoch(1)]
@@ -190,7 +184,7 @@ def test_a_measurement_is_added_to_a_done_trial_once(store: Store, trial_id: str
     assert store.add_measurement(trial_id, "top@1", {"hits": 3}, run_id=run_id, spectrum=SPECTRUM) is True
     assert store.add_measurement(trial_id, "top@1", {"hits": 4}, run_id=run_id) is False
     assert store.results(KEY)[0]["metrics"] == before | {"hits": 3}
-    np.testing.assert_array_equal(store.spectrum(trial_id), SPECTRUM)
+    np.testing.assert_array_equal(store.spectra(KEY)[trial_id], SPECTRUM)
     assert store.add_measurement(trial_id, "spectrum@10", {"press_rank": 403}, run_id=run_id, spectrum=SPECTRUM)
     assert store.add_measurement(trial_id, "spectrum@9", {"press_rank": 404}, run_id=run_id)
     assert store.results(KEY)[0]["metrics"]["press_rank"] == 403, "the latest version has the last word"
@@ -213,19 +207,8 @@ def test_an_unknown_trial_is_a_key_error(store: Store, run_id: int) -> None:
     for call in (
         lambda: store.record(outcome(unknown), run_id=run_id, spectrum=None),
         lambda: store.fail(unknown, cause="lost", run_id=run_id),
-        lambda: store.record_epoch(unknown, epoch(1)),
+        lambda: store.record_epochs({unknown: [epoch(1)]}),
         lambda: store.add_measurement(unknown, "top@1", {}, run_id=run_id),
-        lambda: store.epochs(unknown),
-        lambda: store.spectrum(unknown),
-        lambda: store.environment(unknown),
     ):
         with pytest.raises(KeyError, match=unknown):
             call()
-
-
-def test_runs_begin_and_end(store: Store) -> None:
-    first, second = store.begin_run(RUN), store.begin_run(RUN)
-    assert first != second
-    store.end_run(first)
-    with pytest.raises(KeyError):
-        store.end_run(second + 1)

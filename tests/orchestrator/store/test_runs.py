@@ -1,4 +1,4 @@
-"""Asking a sweep that runs elsewhere to stop: `ask_to_stop`, `requests`."""
+"""Runs, and asking one elsewhere to stop: `begin_run`, `end_run`, `ask_to_stop`, `requests`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.store.interface import Store
+from orchestrator.store.store import Store
 from tests.support.store_rows import KEY, RUN, ids, plan
 
 OTHER = replace(KEY, corpus="another")
@@ -43,3 +43,11 @@ def test_what_the_store_does_not_know_cannot_be_stopped(store: Store) -> None:
     for unknown in (KEY, "0" * 64):
         with pytest.raises(KeyError):
             store.ask_to_stop(unknown)
+
+
+def test_runs_begin_and_end(store: Store) -> None:
+    first, second = store.begin_run(RUN), store.begin_run(RUN)
+    assert first != second
+    store.end_run(first)
+    with pytest.raises(KeyError):
+        store.end_run(second + 1)

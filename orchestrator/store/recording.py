@@ -1,0 +1,195 @@
+"""What trials come to, written: epochs, ends, measurements."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection, delete, select, update
+
+from orchestrator.store.database import Transactions, now, upsert
+from orchestrator.store.schema import epoch, result, spectrum, trial
+from orchestrator.store.studies import canonical_json
+from trainables.trial_folder.outcome import EpochMetrics, Metric, TrialOutcome
+
+Metrics = Mapping[str, Metric]
+
+
+class Recording(Transactions):
+    """The part of the store that takes results; see `Store`."""
+
+    def record_epochs(self, epochs: Mapping[str, Sequence[EpochMetrics]]) -> None:
+        """Record epochs of several trials, by trial_id. Those of done trials are left as they are.
+
+        An epoch recorded before is replaced, since a resumed trial repeats some.
+        """
+        with self._database.write() as connection:
+            rows = []
+            # In the order of their ids: two processes that lock the same trials in different orders block each other.
+            for trial_id in sorted(epochs):
+                if _locked_state(connection, trial_id) != "done":
+                    rows += _epoch_rows(trial_id, epochs[trial_id])
+            upsert(connection, epoch, rows)
+
+    def record(self, outcome: TrialOutcome, *, run_id: int, spectrum: np.ndarray | None) -> bool:
+        """Record a trial's end: state, cause, environment, epochs, measurements, spectrum, all or nothing.
+
+        The outcome's epochs, where it lists any, and its measurements replace what earlier attempts left. `spectrum` is
+        one-dimensional, in float64. Returns False, having written nothing, for a trial that was done already.
+        Raises ValueError for a value that is not finite, a measurement not called "name@version", and a metric name
+        that occurs in two measurements.
+        """
+        trial_id = outcome.trial_id
+        measured = {name_and_version(name): metrics for name, metrics in outcome.measurements.items()}
+        _check(measured)
+        stored_spectrum = None if spectrum is None else _spectrum_bytes(spectrum)
+        epoch_rows = _epoch_rows(trial_id, outcome.epochs)
+        with self._database.write() as connection:
+            if _locked_state(connection, trial_id) == "done":
+                return False
+            _forget(connection, trial_id, epochs=bool(epoch_rows))
+            if epoch_rows:
+                connection.execute(epoch.insert(), epoch_rows)
+            for (name, version), metrics in measured.items():
+                _insert_result(connection, trial_id, name, version, metrics, run_id)
+            if stored_spectrum is not None:
+                _insert_spectrum(connection, trial_id, stored_spectrum)
+            environment = canonical_json(outcome.environment)
+            _end(connection, trial_id, outcome.state, cause=outcome.cause, run_id=run_id, environment=environment)
+            return True
+
+    def add_measurement(
+        self,
+        trial_id: str,
+        name_at_version: str,
+        metrics: Metrics,
+        *,
+        run_id: int,
+        spectrum: np.ndarray | None = None,
+    ) -> bool:
+        """Add a measurement taken later to a done trial; returns False, having written nothing, if it has that one.
+
+        Raises ValueError as `record` does, for a trial that is not done, and for a spectrum unlike the one stored.
+        """
+        name, version = name_and_version(name_at_version)
+        with self._database.write() as connection:
+            state = _locked_state(connection, trial_id)
+            if state != "done":
+                raise ValueError(f"a measurement can be added to a done trial only, {trial_id} is {state}")
+            rows = connection.execute(select(result).where(result.c.trial_id == trial_id))
+            measured: dict[tuple[str, int], Metrics] = {
+                (row.measurement, row.version): json.loads(row.metrics) for row in rows
+            }
+            if (name, version) in measured:
+                return False
+            _check({**measured, (name, version): metrics})
+            _insert_result(connection, trial_id, name, version, metrics, run_id)
+            if spectrum is not None:
+                _add_spectrum(connection, trial_id, _spectrum_bytes(spectrum), name_at_version)
+            return True
+
+    def fail(self, trial_id: str, *, cause: str, run_id: int) -> bool:
+        """Mark a trial failed for a cause (one sentence); returns False, having written nothing, for a done trial."""
+        with self._database.write() as connection:
+            if _locked_state(connection, trial_id) == "done":
+                return False
+            _end(connection, trial_id, "failed", cause=cause, run_id=run_id, environment=None)
+            return True
+
+
+def name_and_version(name_at_version: str) -> tuple[str, int]:
+    """("spectrum", 1) of "spectrum@1". Raises ValueError for another form."""
+    name, separator, version = name_at_version.rpartition("@")
+    if not (name and separator and version.isascii() and version.isdigit()):
+        raise ValueError(f'a measurement is called "name@version", as in "spectrum@1": not "{name_at_version}"')
+    return name, int(version)
+
+
+def _locked_state(connection: Connection, trial_id: str) -> str:
+    query = select(trial.c.state).where(trial.c.id == trial_id).with_for_update(key_share=True)
+    state = connection.execute(query).scalar_one_or_none()
+    if state is None:
+        raise KeyError(trial_id)
+    return str(state)
+
+
+def _forget(connection: Connection, trial_id: str, *, epochs: bool) -> None:
+    for table in (result, spectrum, *([epoch] if epochs else [])):
+        connection.execute(delete(table).where(table.c.trial_id == trial_id))
+
+
+def _end(
+    connection: Connection, trial_id: str, state: str, *, cause: str | None, run_id: int, environment: str | None
+) -> None:
+    values = {
+        "state": state,
+        "owner": None,
+        "lease_until": None,
+        "ended_at": now(connection),
+        "run_id": run_id,
+        "cause": cause,
+        "environment": environment,
+    }
+    connection.execute(update(trial).where(trial.c.id == trial_id).values(values))
+
+
+def _epoch_rows(trial_id: str, epochs: Sequence[EpochMetrics]) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = [{"trial_id": trial_id, **metrics.model_dump()} for metrics in epochs]
+    for row in rows:
+        for name in ("train_loss", "valid_loss", "seconds"):
+            _check_finite(f"{name} of epoch {row['epoch']}", row[name])
+    return rows
+
+
+def _check(measured: Mapping[tuple[str, int], Metrics]) -> None:
+    """Raise ValueError for a value that is not finite, and for one metric name in two measurements."""
+    measurements: dict[str, str] = {}
+    for (measurement, _), metrics in measured.items():
+        for metric, value in metrics.items():
+            _check_finite(metric, value)
+            first = measurements.setdefault(metric, measurement)
+            if first != measurement:
+                raise ValueError(f"the metric {metric} is in two measurements, {first} and {measurement}")
+
+
+def _check_finite(name: str, value: Metric) -> None:
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"a metric has to be finite, {name} is {value}: a diverged trial is a state, not a number")
+
+
+def _insert_result(
+    connection: Connection, trial_id: str, name: str, version: int, metrics: Metrics, run_id: int
+) -> None:
+    row = {
+        "trial_id": trial_id,
+        "measurement": name,
+        "version": version,
+        "metrics": canonical_json(dict(metrics)),
+        "run_id": run_id,
+        "recorded_at": now(connection),
+    }
+    connection.execute(result.insert().values(row))
+
+
+def _spectrum_bytes(singular_values: np.ndarray) -> bytes:
+    if singular_values.ndim != 1 or not np.isfinite(singular_values).all():
+        shape = singular_values.shape
+        raise ValueError(f"a spectrum is a one-dimensional array of finite numbers, not this one of shape {shape}")
+    return singular_values.astype("<f8").tobytes()
+
+
+def _insert_spectrum(connection: Connection, trial_id: str, values: bytes) -> None:
+    row = {"trial_id": trial_id, "length": len(values) // 8, "singular_values": values}
+    connection.execute(spectrum.insert().values(row))
+
+
+def _add_spectrum(connection: Connection, trial_id: str, values: bytes, measurement: str) -> None:
+    query = select(spectrum.c.singular_values).where(spectrum.c.trial_id == trial_id)
+    stored = connection.execute(query).scalar_one_or_none()
+    if stored is None:
+        _insert_spectrum(connection, trial_id, values)
+    elif stored != values:
+        raise ValueError(f"trial {trial_id} is done with another spectrum than {measurement} gives")
