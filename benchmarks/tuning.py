@@ -26,6 +26,7 @@ from search_spaces.fair_capacity import STUDY, TUNING
 from search_spaces.tuning import Cell, Space, cells
 from trainables.config import TrialConfig
 from trainables.trial_folder.files import write_file
+from trainables.trial_folder.folder import TrialFolder
 
 SIDE = "softmax_dagger"
 BUDGETS = (6, 30, 60, 120)
@@ -57,7 +58,7 @@ def losses_of(cell: Cell, space: Space, epochs: int | None) -> dict[int, float]:
     assert plan is not None, "the study tunes"
     config = TrialConfig.model_validate(plan.searched(SIDE, 1, cell).config)
     trainer = Trainer(config, load(config.corpus, data_dir=None), Runtime(checkpoint_every_s=1e9))
-    trainer.train(Checkpoints(Path("/nonexistent"), config.trial_id), lambda _: None)
+    trainer.train(Checkpoints(TrialFolder(Path("/nonexistent"), config.trial_id)), lambda _: None)
     return {epoch.epoch: epoch.valid_loss for epoch in trainer.progress.epochs}
 
 

@@ -12,8 +12,8 @@ from pydantic import ValidationError
 from trainables.config.kinds import AnyConfig, read_config
 from trainables.config.output_layer import LayerFile
 from trainables.errors import UserError
-from trainables.runtime import Runtime, trial_directory
-from trainables.trial_folder.failures import cause_of
+from trainables.runtime import Runtime
+from trainables.trial_folder.folder import TrialFolder, trial_directory
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 
@@ -50,7 +50,6 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
     import torch
 
     from trainables.trial.trial_run import run_trial
-    from trainables.trial_folder.result_files import read_outcome
 
     if options.device == "cuda" and not torch.cuda.is_available():
         raise UserError("--device cuda needs a GPU and a torch built for it, and there is none here: use --device cpu")
@@ -62,8 +61,9 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
         layer_files=tuple(_read_layers(path) for path in options.layers or ()),
     )
     directory = options.directory or trial_directory(Path("results"), config.trial_id)
+    folder = TrialFolder(directory, config.trial_id)
     try:
-        if read_outcome(directory, config.trial_id) is not None:
+        if folder.outcome() is not None:
             print(f"{directory} has this trial's result already; it is shown again.", file=sys.stderr)
         return run_trial(config, directory=directory, runtime=runtime, on_epoch=_print_epoch)
     except UserError:
@@ -77,9 +77,9 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
         if not runtime.layer_files:
             raise
         # A mistake in the user's own layer is theirs to mend; any other is ours, and shows its traceback.
-        cause = cause_of(error, directory, runtime.layer_files)
+        cause = folder.failure_cause(error, runtime.layer_files)
         raise UserError(
-            f"the trial failed: {cause}; the whole traceback is in {directory / 'error.log'}; mend the layer"
+            f"the trial failed: {cause}; the whole traceback is in {folder.error_log}; mend the layer"
         ) from error
 
 

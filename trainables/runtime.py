@@ -33,8 +33,3 @@ class Runtime:
     """The user's own contexts for the likeliest words."""
     benchmarks: BenchmarkFolder | None = None
     """The user's own word-similarity benchmarks."""
-
-
-def trial_directory(storage: Path, trial_id: str) -> Path:
-    """The folder of a trial below the storage root: its checkpoints, and in the end its result."""
-    return storage / "trials" / trial_id[:2] / trial_id

@@ -17,7 +17,7 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.attempts import Attempts
 from orchestrator.schedule.other_drivers import POLL_S, ForeignTrials
 from orchestrator.schedule.packs import Pack, pack
-from orchestrator.schedule.recording import UnusableResultError, read_result, record_outcome
+from orchestrator.schedule.recording import record_outcome
 from orchestrator.schedule.study_work import MACHINE_LEFT
 from orchestrator.storage.bucket import BucketError, patiently
 from orchestrator.store.lease import LEASE_S
@@ -26,6 +26,7 @@ from orchestrator.store.store import Store
 from orchestrator.watch.listener import Listener
 from orchestrator.worker.messages import TrialEvent
 from trainables.errors import UserError
+from trainables.trial_folder.folder import TrialFolder, UnusableResultError
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 MOST_START_FAILURES = 3
@@ -285,7 +286,7 @@ class Dispatcher:
             self._options.mirror.fetch(flight.waiting)
         for trial_id in list(flight.waiting):
             try:
-                result = read_result(self._options.storage, trial_id)
+                result = TrialFolder.below(self._options.storage, trial_id).result()
             except UnusableResultError:
                 continue
             if result is not None and (result[0].state != "pruned" or flight.may_be_pruned):

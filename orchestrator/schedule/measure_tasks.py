@@ -39,8 +39,7 @@ from orchestrator.worker.pack_run import Job
 from trainables.config.kinds import AnyConfig, read_config
 from trainables.errors import UserError, last_line
 from trainables.runtime import Runtime
-from trainables.trial_folder.failures import cause_of
-from trainables.trial_folder.measurement_files import later_names
+from trainables.trial_folder.folder import TrialFolder, measurement_files
 from trainables.trial_folder.outcome import TrialOutcome
 
 LOOK_S = 0.2
@@ -209,7 +208,7 @@ class _Tasks:
         names = self._lacking[trial.trial_id]
         try:
             if self._options.mirror is not None:
-                self._options.mirror.fetch([trial.trial_id], later_names(names))
+                self._options.mirror.fetch([trial.trial_id], measurement_files(names))
             record_later(self._store, self._options.storage, trial.trial_id, names, run_id=self._run_id)
         except ValueError as error:
             return f"what was measured cannot be recorded: {error}"
@@ -236,9 +235,9 @@ def _attempt(config: AnyConfig, directory: Path, runtime: Runtime, job: Job, mea
     except OSError as error:
         if error.errno in DISK_TROUBLES:
             return _Answer(disk=DISK_TROUBLES[error.errno])
-        return _Answer(cause=cause_of(error, directory, runtime.layer_files))
+        return _Answer(cause=TrialFolder(directory, config.trial_id).failure_cause(error, runtime.layer_files))
     except (Exception, SystemExit) as error:
-        return _Answer(cause=cause_of(error, directory, runtime.layer_files))
+        return _Answer(cause=TrialFolder(directory, config.trial_id).failure_cause(error, runtime.layer_files))
     return _Answer()
 
 

@@ -8,24 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-from pydantic import ValidationError
-
 from orchestrator.storage.bucket import patiently
 from orchestrator.storage.mirror import Mirror
 from orchestrator.store.records import OPEN, PlannedTrial
 from orchestrator.store.store import Store
-from trainables.config.measurement_names import WITH_SPECTRUM
-from trainables.errors import UserError
-from trainables.runtime import trial_directory
-from trainables.trial_folder.measurement_files import read_later
+from trainables.trial_folder.folder import TrialFolder, UnusableResultError
 from trainables.trial_folder.outcome import TrialOutcome
-from trainables.trial_folder.vector_file import read_vector
-
-
-class UnusableResultError(Exception):
-    """A trial's files cannot be what its worker wrote; the text says which file and why."""
 
 
 def recover(
@@ -51,7 +39,7 @@ def recover(
     found = 0
     for trial in missing:
         try:
-            result = read_result(storage, trial.trial_id)
+            result = TrialFolder.below(storage, trial.trial_id).result()
         except UnusableResultError as error:
             note(f"{trial.name} runs again: {error}.")
             _set_aside(storage, trial.trial_id, mirror)
@@ -72,7 +60,7 @@ def record_outcome(
     if mirror is not None and outcome.state == "done":
         patiently(lambda: mirror.fetch([outcome.trial_id]))
     try:
-        spectrum = read_spectrum(storage, outcome) if outcome.state == "done" else None
+        spectrum = TrialFolder.below(storage, outcome.trial_id).spectrum(outcome) if outcome.state == "done" else None
     except UnusableResultError as error:
         _set_aside(storage, outcome.trial_id, mirror)
         outcome = TrialOutcome(trial_id=outcome.trial_id, state="failed", cause=str(error))
@@ -86,55 +74,17 @@ def record_later(store: Store, storage: Path, trial_id: str, names: Iterable[str
 
     Raises ValueError where one cannot be recorded, as `Store.add_measurement` does.
     """
-    directory = trial_directory(storage, trial_id)
+    folder = TrialFolder.below(storage, trial_id)
     new = 0
     for name in names:
-        later = read_later(directory, trial_id, name)
+        later = folder.measurement(name)
         if later is not None:
             new += store.add_measurement(trial_id, name, later[0], run_id=run_id, spectrum=later[1])
     return new
 
 
-def read_result(storage: Path, trial_id: str) -> tuple[TrialOutcome, NDArray[np.float64] | None] | None:
-    """The outcome in the trial's folder, with its spectrum; None where there is no final one.
-
-    Raises UnusableResultError for files that are truncated, corrupt or of another trial.
-    """
-    path = trial_directory(storage, trial_id) / "result.json"
-    try:
-        outcome = TrialOutcome.model_validate_json(path.read_bytes())
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as error:
-        raise UserError(f"the result {path} cannot be read ({error.strerror}): give this user access to it") from error
-    except ValidationError as error:
-        raise UnusableResultError(f"{path} is no complete result") from error
-    if outcome.trial_id != trial_id:
-        raise UnusableResultError(f"{path} is the result of another trial, {outcome.trial_id}")
-    if outcome.state == "failed":
-        return None
-    return outcome, read_spectrum(storage, outcome) if outcome.state == "done" else None
-
-
-def read_spectrum(storage: Path, outcome: TrialOutcome) -> NDArray[np.float64] | None:
-    """The singular values beside an outcome, float64; None where no measurement of it made any.
-
-    Raises UnusableResultError for a file that is missing or no vector of finite float64 values.
-    """
-    if not any(name.partition("@")[0] in WITH_SPECTRUM for name in outcome.measurements):
-        return None
-    path = trial_directory(storage, outcome.trial_id) / "spectrum.npy"
-    try:
-        return read_vector(path)
-    except FileNotFoundError as error:
-        raise UnusableResultError(f"{path} is missing") from error
-    except ValueError as error:
-        raise UnusableResultError(str(error)) from error
-
-
 def _set_aside(storage: Path, trial_id: str, mirror: Mirror | None) -> None:
     """Rename a result that is of no use, or the worker would take the trial for finished."""
-    path = trial_directory(storage, trial_id) / "result.json"
-    path.replace(path.with_name("result.unusable.json"))
+    TrialFolder.below(storage, trial_id).set_aside_result()
     if mirror is not None:
         mirror.set_aside(trial_id)

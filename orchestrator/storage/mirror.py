@@ -19,10 +19,8 @@ from pathlib import Path
 
 from orchestrator.storage.bucket import Bucket, BucketError, patiently
 from orchestrator.storage.cache import cache_folder
-from trainables.runtime import trial_directory
-from trainables.trial_folder import fence
 from trainables.trial_folder.files import locked, write_file
-from trainables.trial_folder.result_files import read_outcome
+from trainables.trial_folder.folder import FENCE, LOCK, TrialFolder, trial_directory
 
 LOOK_S = 2.0
 """How often a running trial's folder is looked at for new files."""
@@ -32,7 +30,7 @@ OWNER = "owner"
 """The object that names the working copy whose files a trial takes: that of the worker that started last."""
 NAME = ".copy"
 """The file in a working copy with its own name; written when it is whole."""
-NOT_COPIED = ("lock", fence.NAME)
+NOT_COPIED = (LOCK, FENCE)
 MANY = 100
 """Of so many trials, listing the store tells sooner than asking for each file which there are."""
 
@@ -193,7 +191,7 @@ class _WorkingCopy:
 
     def give_up(self) -> None:
         """Have the worker stop at its next checkpoint: the trial is another's."""
-        (self.folder / fence.NAME).unlink(missing_ok=True)
+        (self.folder / FENCE).unlink(missing_ok=True)
 
     def _require_ours(self) -> None:
         if self._owned and self._owner() != self._name:
@@ -231,7 +229,7 @@ class _WorkingCopy:
 
     def _progress(self) -> tuple[bool, str]:
         """How far the files here are: whether there is a final result, and the newest checkpoint."""
-        final = read_outcome(self.folder, self._trial_id) is not None
+        final = TrialFolder(self.folder, self._trial_id).outcome() is not None
         return final, _newest(path.name for path in self.folder.iterdir())
 
 

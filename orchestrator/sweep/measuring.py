@@ -16,7 +16,7 @@ from orchestrator.storage.mirror import Mirror
 from orchestrator.store.records import PlannedTrial, TrialRow
 from orchestrator.watch.terminal import watching
 from orchestrator.words import counted
-from trainables.trial_folder.measurement_files import later_names
+from trainables.trial_folder.folder import measurement_files
 
 if TYPE_CHECKING:
     from orchestrator.store.store import Store
@@ -40,7 +40,7 @@ def recover_all(
         console.print(f"Recorded {counted(results, 'result')} that an earlier run had left as files.")
         lacking = {**lacking, **store.lacking(plan.key, plan.measurements)}
     if mirror is not None and lacking:
-        mirror.fetch(lacking, later_names({name for names in lacking.values() for name in names}))
+        mirror.fetch(lacking, measurement_files({name for names in lacking.values() for name in names}))
     later = 0
     for trial_id, names in lacking.items():
         # One that cannot be recorded is measured again, and its trouble said then.

@@ -19,7 +19,7 @@ from orchestrator.sweep.remaining_work import Missing
 from orchestrator.watch.trial_logs import TrialLogs
 from orchestrator.words import on_corpus
 from trainables.errors import UserError
-from trainables.runtime import trial_directory
+from trainables.trial_folder.folder import TrialFolder
 
 if TYPE_CHECKING:
     from orchestrator.plan.tuning.tuner import Tuner
@@ -161,14 +161,10 @@ def _forget(store: Store, ids: Sequence[str], options: RunOptions) -> list[str]:
     for trial_id in lost:
         if options.mirror is not None:
             options.mirror.forget(trial_id, checkpoints=states[trial_id] == "diverged")
-        folder = trial_directory(options.storage, trial_id)
-        old = [folder / "result.json"]
+        folder = TrialFolder.below(options.storage, trial_id)
+        folder.forget_result()
         if states[trial_id] == "diverged":
-            old += folder.glob("checkpoint-*.safetensors")
-        for path in old:
-            # The folder itself may be what made the trial fail.
-            with contextlib.suppress(NotADirectoryError):
-                path.unlink(missing_ok=True)
+            folder.forget_checkpoints()
     return store.reset(lost, states=LOST)
 
 

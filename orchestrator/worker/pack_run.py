@@ -25,9 +25,8 @@ from orchestrator.worker.assignment import Assignment
 from orchestrator.worker.messages import DISK_TROUBLES, EVENTS, TrialEvent
 from trainables.config.kinds import AnyConfig
 from trainables.errors import UserError
-from trainables.runtime import Runtime, trial_directory
-from trainables.trial_folder.failures import cause_of
-from trainables.trial_folder.fence import SupersededError
+from trainables.runtime import Runtime
+from trainables.trial_folder.folder import SupersededError, TrialFolder, trial_directory
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 REPORT_EVERY_S = 0.5
@@ -215,9 +214,9 @@ def _attempt(
     except OSError as error:
         if error.errno in DISK_TROUBLES:
             raise _DiskError(DISK_TROUBLES[error.errno]) from error
-        cause = cause_of(error, directory, job.options.runtime.layer_files)
+        cause = TrialFolder(directory, config.trial_id).failure_cause(error, job.options.runtime.layer_files)
     except (Exception, SystemExit) as error:  # any trouble is this trial's alone; it is reported, not swallowed
-        cause = cause_of(error, directory, job.options.runtime.layer_files)
+        cause = TrialFolder(directory, config.trial_id).failure_cause(error, job.options.runtime.layer_files)
     return TrialOutcome(trial_id=config.trial_id, state="failed", cause=cause)
 
 

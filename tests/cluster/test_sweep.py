@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tests.support.command import TIMES, results_table, sweep
 from tests.support.namespaces import Cluster
-from trainables.trial_folder import fence
+from trainables.trial_folder.folder import FENCE
 
 SMOKE = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=60", "--set", "training.epoch_tokens=20000")
 """Trials of half a minute or so."""
@@ -32,7 +32,7 @@ def test_a_sweep_whose_machines_are_killed_and_cut_off_has_the_table_of_an_undis
     place = ("--storage", three.storage, "--store", three.store_url, "--address", three.address)
     process = three.head.popen(sys.executable, "sweep.py", *SMOKE, *place)
     deadline_s = time.monotonic() + 200
-    while len(list(three.storage.glob(f"trials/*/*/{fence.NAME}"))) < 3:
+    while len(list(three.storage.glob(f"trials/*/*/{FENCE}"))) < 3:
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline_s, "no three trials were begun"
         time.sleep(0.1)

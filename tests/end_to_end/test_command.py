@@ -23,7 +23,7 @@ from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord
 from search_spaces.catalog import load_study
 from tests.support.command import ROOT, environment, results_table, start, sweep, sweep_process
-from trainables.runtime import trial_directory
+from trainables.trial_folder.folder import trial_directory
 
 SMOKE = ("gss_grid", "--scale", "smoke", "--storage")
 TROUBLE = """from search_spaces.study import Study

@@ -29,6 +29,7 @@ from trainables.config import (
 from trainables.runtime import Runtime
 from trainables.training.loop import Trainer
 from trainables.trial_folder.checkpoint import Checkpoints, load_tensors
+from trainables.trial_folder.folder import TrialFolder
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
@@ -49,7 +50,7 @@ def train_to_the_end(directory: Path, averaging: str) -> None:
     torch.set_num_threads(1)
     config = config_named(averaging)
     trainer = Trainer(config, tiny.corpus(), Runtime(checkpoint_every_s=0.0))
-    checkpoints = Checkpoints(directory, config.trial_id)
+    checkpoints = Checkpoints(TrialFolder(directory, config.trial_id))
     if (found := checkpoints.latest("cpu")) is not None:
         trainer.restore(*found)
     trainer.train(checkpoints, lambda _: None)
@@ -118,7 +119,7 @@ def test_resuming_from_any_step_gives_the_same_next_steps(
     config = config_named("et_asgd")
     training = config.training.model_copy(update={"precision": precision})
     config = config.model_copy(update={"output_layer": layer, "training": training})
-    checkpoints = Checkpoints(tmp_path, config.trial_id)
+    checkpoints = Checkpoints(TrialFolder(tmp_path, config.trial_id))
     straight = Trainer(config, tiny.corpus(), Runtime())
     while len(straight.progress.epochs) < 3:
         checkpoints.save(straight.progress.step + 1, *straight.snapshot())
@@ -137,7 +138,7 @@ def test_resuming_from_any_step_gives_the_same_next_steps(
 
 def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(tmp_path: Path) -> None:
     config = config_named("et_asgd")
-    checkpoints = Checkpoints(tmp_path, config.trial_id)
+    checkpoints = Checkpoints(TrialFolder(tmp_path, config.trial_id))
     trainer = Trainer(config, tiny.corpus(), Runtime())
     for step in (1, 2, 3):
         trainer.step()
@@ -152,5 +153,5 @@ def test_a_damaged_newest_checkpoint_falls_back_to_the_one_before(tmp_path: Path
 
 def test_a_checkpoint_of_another_trial_is_not_taken(tmp_path: Path) -> None:
     trainer = Trainer(config_named("et_asgd"), tiny.corpus(), Runtime())
-    Checkpoints(tmp_path, "another").save(1, *trainer.snapshot())
-    assert Checkpoints(tmp_path, trainer.config.trial_id).latest("cpu") is None
+    Checkpoints(TrialFolder(tmp_path, "another")).save(1, *trainer.snapshot())
+    assert Checkpoints(TrialFolder(tmp_path, trainer.config.trial_id)).latest("cpu") is None

@@ -17,9 +17,8 @@ from orchestrator.store.store import Store
 from tests.support.scripted_trials import BAD_INPUT, EXITS, KILLED_ONCE, RAISES, SLOW, log, log_lines
 from trainables.config import TrialConfig
 from trainables.errors import UserError
-from trainables.runtime import Runtime, trial_directory
-from trainables.trial_folder.files import locked
-from trainables.trial_folder.measurement_files import read_later, write_later
+from trainables.runtime import Runtime
+from trainables.trial_folder.folder import TrialFolder, trial_directory
 from trainables.trial_folder.outcome import TrialOutcome
 
 KEY = StudyKey(study="measured later", scale="smoke", corpus="none")
@@ -44,9 +43,10 @@ def measure_scripted(config: TrialConfig, *, directory: Path, runtime: Runtime, 
     """Write a file for each measurement that is not there, and do what the seed asks after the first one."""
     del runtime
     behaviour = config.seed - config.seed % 100
-    with locked(directory):
+    folder = TrialFolder(directory, config.trial_id)
+    with folder.locked():
         for name in names:
-            if read_later(directory, config.trial_id, name) is not None:
+            if folder.measurement(name) is not None:
                 continue
             log(directory, f"start {config.seed} {name}")
             if behaviour == SLOW:
@@ -56,7 +56,7 @@ def measure_scripted(config: TrialConfig, *, directory: Path, runtime: Runtime, 
             if name == NAMES[1]:
                 _misbehave(behaviour, directory)
             metric = name.partition("@")[0]
-            write_later(directory, config.trial_id, name, ({metric: config.seed}, None))
+            folder.write_measurement(name, ({metric: config.seed}, None))
             log(directory, f"end {config.seed} {name}")
 
 

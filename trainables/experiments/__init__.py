@@ -8,7 +8,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from importlib import import_module
-from pathlib import Path
 
 from trainables.config.experiments import ExperimentConfig
 from trainables.measurements.measured import Measured
@@ -16,14 +15,13 @@ from trainables.measurements.memory import PeakMemory
 from trainables.runtime import Runtime
 from trainables.training.loop import DivergedError
 from trainables.trial_folder.environment import describe
-from trainables.trial_folder.fence import Fence
+from trainables.trial_folder.folder import TrialFolder
 from trainables.trial_folder.outcome import TrialOutcome
-from trainables.trial_folder.result_files import write_outcome
 
 Measurements = dict[str, Measured]
 
 
-def run_experiment(config: ExperimentConfig, *, directory: Path, runtime: Runtime, fence: Fence) -> TrialOutcome:
+def run_experiment(config: ExperimentConfig, folder: TrialFolder, runtime: Runtime) -> TrialOutcome:
     """Compute the trial's measurements; the outcome is `done` or `diverged` and on disk before it is returned.
 
     Raises SupersededError, with nothing written, where another worker has taken the trial over.
@@ -36,8 +34,7 @@ def run_experiment(config: ExperimentConfig, *, directory: Path, runtime: Runtim
         found = measure(config, runtime)
     except DivergedError as error:
         outcome = TrialOutcome(trial_id=config.trial_id, state="diverged", cause=str(error), environment=environment)
-        fence.check()
-        write_outcome(directory, outcome, None)
+        folder.write_result(outcome, None)
         return outcome
     cost = {"wall_seconds": time.monotonic() - start_s, "peak_memory_mib": memory.peak_mib()}
     metrics = {name: each.metrics for name, each in found.items()}
@@ -45,6 +42,5 @@ def run_experiment(config: ExperimentConfig, *, directory: Path, runtime: Runtim
         trial_id=config.trial_id, state="done", measurements={"cost@1": cost, **metrics}, environment=environment
     )
     spectra = [each.singular_values for each in found.values() if each.singular_values is not None]
-    fence.check()
-    write_outcome(directory, outcome, spectra[-1] if spectra else None)
+    folder.write_result(outcome, spectra[-1] if spectra else None)
     return outcome

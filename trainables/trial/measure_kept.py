@@ -17,10 +17,9 @@ from trainables.errors import UserError
 from trainables.language_model.awd_lstm import AwdLstm
 from trainables.measurements.registry import measure
 from trainables.runtime import Runtime
-from trainables.trial.trial_run import KEPT_WEIGHTS, prepare
+from trainables.trial.trial_run import prepare
 from trainables.trial_folder.checkpoint import load_tensors
-from trainables.trial_folder.files import locked
-from trainables.trial_folder.measurement_files import Later, read_later, write_later
+from trainables.trial_folder.folder import LaterMeasurement, TrialFolder
 from trainables.trial_folder.outcome import Metric
 
 
@@ -38,31 +37,33 @@ def measure_kept(
             f"{', '.join(names)} cannot be taken later of a trial of kind {config.kind}, which keeps no weights: run "
             "the study anew with another --storage (and --store)"
         )
-    weights = directory / KEPT_WEIGHTS
-    if not weights.is_file():
+    folder = TrialFolder(directory, config.trial_id)
+    if not folder.kept_weights.is_file():
         raise UserError(
-            f"a later measurement needs the weights that the trial kept, and {weights} is missing: put the trial's "
-            "folder back, or train the study anew with another --storage (and --store)"
+            f"a later measurement needs the weights that the trial kept, and {folder.kept_weights} is missing: put the "
+            "trial's folder back, or train the study anew with another --storage (and --store)"
         )
-    with locked(directory):
-        found = {name: read_later(directory, config.trial_id, name) for name in names}
+    with folder.locked():
+        found = {name: folder.measurement(name) for name in names}
         missing = [name for name, later in found.items() if later is None]
         if missing:
-            found |= _take(config, missing, directory, runtime)
+            found |= _take(config, missing, folder, runtime)
     taken = {name: later for name, later in found.items() if later is not None}
     spectra = [singular_values for _, singular_values in taken.values() if singular_values is not None]
     return {name: metrics for name, (metrics, _) in taken.items()}, spectra[-1] if spectra else None
 
 
-def _take(config: TrialConfig, names: Sequence[str], directory: Path, runtime: Runtime) -> dict[str, Later]:
+def _take(
+    config: TrialConfig, names: Sequence[str], folder: TrialFolder, runtime: Runtime
+) -> dict[str, LaterMeasurement]:
     prepare(runtime)
     corpus = load(config.corpus, data_dir=runtime.data_dir)
-    model = _kept_model(config, len(corpus.vocabulary), directory / KEPT_WEIGHTS, runtime.device)
+    model = _kept_model(config, len(corpus.vocabulary), folder.kept_weights, runtime.device)
     taken = {}
     for name in names:
         metrics, singular_values = measure([name], model, corpus, config, runtime)
         taken[name] = metrics[name], singular_values
-        write_later(directory, config.trial_id, name, taken[name])
+        folder.write_measurement(name, taken[name])
     return taken
 
 

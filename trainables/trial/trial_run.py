@@ -1,7 +1,6 @@
 """One trial from start to end: train, measure, and leave the result as a file before anyone is told.
 
-A trial has a folder of its own. While it runs, the folder holds a lock and the last two checkpoints; afterwards
-`result.json`, `spectrum.npy` and `kept.safetensors` (the weights of the best validation loss, for later measurements).
+A trial has a folder of its own: see `trainables.trial_folder.folder`.
 """
 
 from __future__ import annotations
@@ -25,13 +24,9 @@ from trainables.runtime import Runtime
 from trainables.training.loop import DivergedError, PrunedError, Trainer
 from trainables.trial_folder.checkpoint import Checkpoints, save_tensors
 from trainables.trial_folder.environment import describe
-from trainables.trial_folder.fence import Fence
-from trainables.trial_folder.files import locked
-from trainables.trial_folder.measurement_files import forget_later
+from trainables.trial_folder.folder import TrialFolder
 from trainables.trial_folder.outcome import EpochMetrics, Metric, TrialOutcome
-from trainables.trial_folder.result_files import read_outcome, write_outcome
 
-KEPT_WEIGHTS = "kept.safetensors"
 DEFAULT_MEASUREMENTS = ("perplexity@1", "spectrum@1")
 
 
@@ -53,35 +48,35 @@ def run_trial(
     from it the next time. Only one process at a time works in a folder: a second one waits.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    with locked(directory):
-        earlier = read_outcome(directory, config.trial_id)
+    folder = TrialFolder(directory, config.trial_id)
+    with folder.locked():
+        earlier = folder.outcome()
         if earlier is not None:
             return earlier
-        (directory / "result.json").unlink(missing_ok=True)  # of a trial that was pruned then and goes on now
-        fence = Fence(directory)
+        folder.forget_result()  # of a trial that was pruned then and goes on now
+        folder.take_over()
         prepare(runtime)
         if isinstance(config, TrialConfig):
             follow = on_epoch or _ignore
-            outcome = _run_language_model(config, directory, runtime, measurements, follow, stop_above, fence)
+            outcome = _run_language_model(config, folder, runtime, measurements, follow, stop_above)
         else:
-            outcome = run_experiment(config, directory=directory, runtime=runtime, fence=fence)
-        fence.leave()
+            outcome = run_experiment(config, folder, runtime)
+        folder.leave()
         return outcome
 
 
 def _run_language_model(
     config: TrialConfig,
-    directory: Path,
+    folder: TrialFolder,
     runtime: Runtime,
     measurements: Sequence[str],
     on_epoch: Callable[[EpochMetrics], None],
     stop_above: Mapping[int, float] | None,
-    fence: Fence,
 ) -> TrialOutcome:
     memory = PeakMemory(runtime.device)
     corpus = load(config.corpus, data_dir=runtime.data_dir)
     trainer = Trainer(config, corpus, runtime)
-    checkpoints = Checkpoints(directory, config.trial_id, fence)
+    checkpoints = Checkpoints(folder)
     found = checkpoints.latest(runtime.device)
     if found is not None:
         trainer.restore(*found)
@@ -102,8 +97,7 @@ def _run_language_model(
             epochs=tuple(trainer.progress.epochs),
             environment=environment,
         )
-        fence.check()
-        write_outcome(directory, outcome, None)
+        folder.write_result(outcome, None)
         return outcome
     outcome = TrialOutcome(
         trial_id=config.trial_id,
@@ -112,11 +106,11 @@ def _run_language_model(
         measurements={"training@1": _training_metrics(trainer, memory, time.monotonic() - trained_at), **metrics},
         environment=environment,
     )
-    fence.check()
-    forget_later(directory)
-    save_tensors(directory / KEPT_WEIGHTS, trainer.kept, {"trial_id": config.trial_id})
-    write_outcome(directory, outcome, singular_values)
-    checkpoints.clear()
+    folder.check_fence()
+    folder.forget_measurements()
+    save_tensors(folder.kept_weights, trainer.kept, {"trial_id": config.trial_id})
+    folder.write_result(outcome, singular_values)
+    folder.forget_checkpoints()
     return outcome
 
 

@@ -15,8 +15,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from trainables.trial_folder.fence import Fence
 from trainables.trial_folder.files import write_file
+from trainables.trial_folder.folder import TrialFolder
 
 KEPT = 2
 
@@ -42,36 +42,26 @@ def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], di
 class Checkpoints:
     """The checkpoints of one trial in its folder."""
 
-    def __init__(self, directory: Path, trial_id: str, fence: Fence | None = None) -> None:
-        """With a `fence`, nothing is written or removed once another worker has taken the trial over."""
-        self.directory = directory
-        self.trial_id = trial_id
-        self._fence = fence
+    def __init__(self, folder: TrialFolder) -> None:
+        self.folder = folder
 
     def save(self, step: int, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
-        """Write the checkpoint of this step and drop all but the last two."""
-        if self._fence is not None:
-            self._fence.check()
-        path = self.directory / f"checkpoint-{step:012d}.safetensors"
-        save_tensors(path, tensors, {**state, "trial_id": self.trial_id})
-        for old in self._files()[:-KEPT]:
+        """Write the checkpoint of this step and drop all but the last two.
+
+        Raises SupersededError, with nothing written, where another worker has taken the trial over.
+        """
+        self.folder.check_fence()
+        save_tensors(self.folder.checkpoint(step), tensors, {**state, "trial_id": self.folder.trial_id})
+        for old in self.folder.checkpoints()[:-KEPT]:
             old.unlink()
 
     def latest(self, device: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """The newest checkpoint that can be read, or None; one that is damaged is passed over."""
-        for path in reversed(self._files()):
+        for path in reversed(self.folder.checkpoints()):
             try:
                 tensors, state = load_tensors(path, device)
             except ValueError:
                 continue
-            if state.get("trial_id") == self.trial_id:
+            if state.get("trial_id") == self.folder.trial_id:
                 return tensors, state
         return None
-
-    def clear(self) -> None:
-        """Remove them all, once the trial has its result, with what a killed process left half written."""
-        for path in [*self._files(), *self.directory.glob(".checkpoint-*.tmp")]:
-            path.unlink()
-
-    def _files(self) -> list[Path]:
-        return sorted(self.directory.glob("checkpoint-*.safetensors"))

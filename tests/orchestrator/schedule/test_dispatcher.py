@@ -22,7 +22,7 @@ from orchestrator.watch.listener import Listener, Silent
 from orchestrator.worker.messages import DISK_TROUBLES, TrialEvent
 from tests.support.scripted_trials import planned
 from trainables.errors import UserError
-from trainables.runtime import trial_directory
+from trainables.trial_folder.folder import trial_directory
 from trainables.trial_folder.outcome import TrialOutcome
 
 PLAN = planned(range(6))

@@ -26,7 +26,7 @@ from tests.support.scripted_trials import (
     planned,
 )
 from trainables.errors import UserError
-from trainables.runtime import trial_directory
+from trainables.trial_folder.folder import trial_directory
 from trainables.trial_folder.outcome import TrialOutcome
 
 pytestmark = pytest.mark.usefixtures("one_ray")

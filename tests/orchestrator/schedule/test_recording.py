@@ -13,8 +13,7 @@ from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord, StudyKey
 from orchestrator.store.store import Store
 from tests.support.scripted_trials import planned
-from trainables.runtime import trial_directory
-from trainables.trial_folder.measurement_files import write_later
+from trainables.trial_folder.folder import TrialFolder, trial_directory
 from trainables.trial_folder.outcome import TrialOutcome
 
 KEY = StudyKey(study="found", scale="smoke", corpus="none")
@@ -112,8 +111,8 @@ def test_later_measurements_are_recorded_with_their_spectrum_once(store: Store, 
     folder = trial_directory(tmp_path, bare.trial_id)
     assert record_later(store, tmp_path, bare.trial_id, ["spectrum@1"], run_id=run_id) == 0
     folder.mkdir(parents=True)
-    write_later(folder, bare.trial_id, "spectrum@1", ({"press_rank": 3}, VALUES))
-    write_later(folder, bare.trial_id, "top_k@1", ({"top_k even 1": "{}"}, None))
+    TrialFolder(folder, bare.trial_id).write_measurement("spectrum@1", ({"press_rank": 3}, VALUES))
+    TrialFolder(folder, bare.trial_id).write_measurement("top_k@1", ({"top_k even 1": "{}"}, None))
     (folder / "measurement-other@1.json").write_text("{")
     names = ["spectrum@1", "top_k@1", "other@1"]
     assert record_later(store, tmp_path, bare.trial_id, names, run_id=run_id) == 2

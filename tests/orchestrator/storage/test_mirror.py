@@ -21,10 +21,9 @@ from tests.support.scripted_trials import SOUND, planned
 from trainables.config import TrialConfig
 from trainables.errors import UserError
 from trainables.runtime import Runtime
-from trainables.trial_folder.fence import Fence
 from trainables.trial_folder.files import write_file
+from trainables.trial_folder.folder import TrialFolder
 from trainables.trial_folder.outcome import TrialOutcome
-from trainables.trial_folder.result_files import write_outcome
 
 TRIAL = "ab" + "0" * 62
 DONE = TrialOutcome(trial_id=TRIAL, state="done")
@@ -76,7 +75,7 @@ def test_another_machine_goes_on_from_what_the_store_has(
         assert {path.name: path.read_bytes() for path in folder.glob("[!.]*")} == {
             "checkpoint-000000000002.safetensors": b"two"
         }
-        write_outcome(folder, DONE, None)
+        TrialFolder(folder, TRIAL).write_result(DONE, None)
         (folder / "checkpoint-000000000002.safetensors").unlink()
     assert files(mirror, store) == {"result.json"}
     assert not folder.exists(), "a finished trial keeps no copy on the worker's disk"
@@ -99,7 +98,7 @@ def test_a_trial_that_ends_while_the_store_is_away_waits_for_it(mirror: Mirror, 
         store.off()
         back = threading.Timer(3, store.on)
         back.start()
-        write_outcome(folder, DONE, None)
+        TrialFolder(folder, TRIAL).write_result(DONE, None)
     back.join()
     assert files(mirror, store) == {"result.json"}
 
@@ -110,7 +109,7 @@ def test_a_result_that_could_not_be_copied_is_on_the_disk_and_is_copied_the_next
     monkeypatch.setattr("orchestrator.storage.bucket.AWAY_S", 0)
     with pytest.raises(BucketError, match=r"cannot be .*see that the store runs"), mirror.working(TRIAL) as folder:
         store.off()
-        write_outcome(folder, DONE, None)
+        TrialFolder(folder, TRIAL).write_result(DONE, None)
     store.on()
     assert files(mirror, store) == set()
     with mirror.working(TRIAL) as folder:
@@ -156,7 +155,7 @@ def test_the_worker_that_started_last_has_the_trial(
     with pytest.raises(TakenOverError, match="another worker has started this trial"), mirror.working(TRIAL) as late:
         use(XDG_CACHE_HOME=str(tmp_path / "two"))
         with mirror.working(TRIAL) as folder:
-            write_outcome(folder, DONE, None)
+            TrialFolder(folder, TRIAL).write_result(DONE, None)
         write_file(late / "checkpoint-000000000001.safetensors", b"old")
     assert files(mirror, store) == {"result.json"}
 
@@ -169,13 +168,14 @@ def test_an_older_worker_stops_at_its_next_checkpoint_and_its_pack_goes_elsewher
     (trial,) = planned([SOUND])
 
     def cut_off(config: TrialConfig, *, directory: Path, **_: object) -> TrialOutcome:
-        fence = Fence(directory)
+        fence = TrialFolder(directory, config.trial_id)
+        fence.take_over()
         use(XDG_CACHE_HOME=str(tmp_path / "two"))
         with mirror.working(config.trial_id):
             pass
         number = 0
         while True:
-            fence.check()
+            fence.check_fence()
             number += 1
             write_file(directory / f"checkpoint-{number:012d}.safetensors", b"old")
             time.sleep(0.05)
@@ -189,7 +189,7 @@ def test_an_older_worker_stops_at_its_next_checkpoint_and_its_pack_goes_elsewher
 
 def test_forgetting_a_trial_removes_it_here_and_there(mirror: Mirror, store: ObjectStore) -> None:
     with mirror.working(TRIAL) as folder:
-        write_outcome(folder, DONE, None)
+        TrialFolder(folder, TRIAL).write_result(DONE, None)
         write_file(folder / "checkpoint-000000000001.safetensors", b"x")
     mirror.forget(TRIAL, checkpoints=False)
     assert files(mirror, store) == {"checkpoint-000000000001.safetensors"}

@@ -20,6 +20,7 @@ from trainables.output_layers.custom import load_layers
 from trainables.runtime import Runtime
 from trainables.training.loop import Trainer
 from trainables.trial_folder.checkpoint import Checkpoints
+from trainables.trial_folder.folder import TrialFolder
 
 LAYER = """
 import torch
@@ -70,7 +71,7 @@ def imported(folder: Path, text: str = LAYER) -> ModuleType:
 
 def test_it_starts_from_the_trials_seed_and_resumes_bit_for_bit(tmp_path: Path) -> None:
     config = tiny.trial(output_layer=CustomConfig.of(imported(tmp_path).Projected))
-    checkpoints = Checkpoints(tmp_path, config.trial_id)
+    checkpoints = Checkpoints(TrialFolder(tmp_path, config.trial_id))
     first = Trainer(config, tiny.corpus(), Runtime())
     other = Trainer(config.model_copy(update={"seed": 8}), tiny.corpus(), Runtime())
     second = Trainer(config, tiny.corpus(), Runtime())

@@ -33,6 +33,7 @@ from trainables.runtime import Runtime
 from trainables.training.averaging import should_switch
 from trainables.training.loop import DivergedError, Trainer
 from trainables.trial_folder.checkpoint import Checkpoints
+from trainables.trial_folder.folder import TrialFolder
 
 STEPS = 50
 LAYERS: list[OutputLayerConfig] = [
@@ -219,7 +220,7 @@ def test_et_asgd_switches_after_its_epoch() -> None:
 def test_a_run_that_leaves_the_finite_numbers_says_so(tmp_path_factory: pytest.TempPathFactory) -> None:
     trainer = Trainer(tiny.trial(learning_rate=1e9, epochs=3), tiny.corpus(), Runtime())
     with pytest.raises(DivergedError, match=r"loss became .* in epoch 1"):
-        trainer.train(Checkpoints(tmp_path_factory.mktemp("trial"), "x"), lambda _: None)
+        trainer.train(Checkpoints(TrialFolder(tmp_path_factory.mktemp("trial"), "x")), lambda _: None)
 
 
 def test_training_learns_what_there_is_to_learn() -> None:

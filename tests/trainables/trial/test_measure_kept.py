@@ -20,7 +20,7 @@ from trainables.training.loop import Trainer
 from trainables.trial.measure_kept import measure_kept
 from trainables.trial.trial_run import run_trial
 from trainables.trial_folder.checkpoint import load_tensors, save_tensors
-from trainables.trial_folder.measurement_files import read_later, write_later
+from trainables.trial_folder.folder import TrialFolder
 
 CONTEXTS = ContextsFile(name="mine.json", text='[{"last_token_index": 300}, {"last_token_index": 2500}]')
 BENCHMARKS = BenchmarkFolder(
@@ -76,7 +76,7 @@ def test_each_measurement_is_durable_and_taken_once(folder: Path, monkeypatch: p
     found = measure_kept(config, directory=folder, runtime=Runtime(), names=("top_k@1",))
     for name in ("spectrum@1", "top_k@1"):
         measure_kept(config, directory=folder, runtime=Runtime(), names=(name,))
-    later = read_later(folder, config.trial_id, "top_k@1")
+    later = TrialFolder(folder, config.trial_id).measurement("top_k@1")
     assert later == (found[0]["top_k@1"], None)
     assert (folder / "measurement-top_k@1.json").is_file()
     assert (folder / "result.json").read_bytes() == result
@@ -109,11 +109,11 @@ def test_a_damaged_file_is_measured_again(folder: Path, damage: str) -> None:
     for path in (folder / "measurement-spectrum@1.json", folder / "measurement-spectrum@1.npy"):
         content = path.read_bytes()
         path.write_text(damage)
-        assert read_later(folder, config.trial_id, "spectrum@1") is None
+        assert TrialFolder(folder, config.trial_id).measurement("spectrum@1") is None
         again = measure_kept(config, directory=folder, runtime=Runtime(), names=("spectrum@1",))
         assert again[0] == whole[0]
         assert path.read_bytes() == content
-    assert read_later(folder, "another trial", "spectrum@1") is None
+    assert TrialFolder(folder, "another trial").measurement("spectrum@1") is None
 
 
 def test_without_the_kept_weights_the_cause_names_the_file(folder: Path, tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_damaged_weights_and_those_of_another_trial_are_refused(folder: Path) ->
 
 def test_a_trial_that_is_trained_anew_forgets_measurements_of_earlier_weights(folder: Path) -> None:
     config = smoke_trial()
-    write_later(folder, config.trial_id, "top_k@1", ({"top_k even 1": "old"}, np.ones(3)))
+    TrialFolder(folder, config.trial_id).write_measurement("top_k@1", ({"top_k even 1": "old"}, np.ones(3)))
     (folder / "result.json").unlink()
     run_trial(config, directory=folder, runtime=Runtime(), measurements=())
     assert not list(folder.glob("measurement-*"))

@@ -23,7 +23,7 @@ from orchestrator.watch.listener import Silent
 from orchestrator.worker.messages import TrialEvent
 from tests.support.scripted_tuning import KEY, ending, epochs_of, known, losses, plan
 from trainables.config import TrialConfig
-from trainables.runtime import trial_directory
+from trainables.trial_folder.folder import trial_directory
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 RUN = RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64)

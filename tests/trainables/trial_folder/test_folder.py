@@ -1,0 +1,103 @@
+"""A worker that was cut off writes nothing any more into the trial's folder, and what is damaged there is as none."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orchestrator.plan.study_plan import make_plan, scale_named
+from search_spaces.catalog import load_study
+from trainables.config.experiments import PressNoiseConfig
+from trainables.experiments import run_experiment
+from trainables.runtime import Runtime
+from trainables.trial import trial_run as trial
+from trainables.trial_folder.folder import SupersededError, TrialFolder
+from trainables.trial_folder.outcome import EpochMetrics
+
+VALUES = np.array([3.0, 1.0])
+
+
+@contextlib.contextmanager
+def unlocked(folder: TrialFolder) -> Iterator[None]:
+    """What a lock is worth on a file system that has none, or gave it back for a machine that was cut off."""
+    assert folder.path.is_dir()
+    yield
+
+
+def test_the_later_worker_has_the_right_and_nobody_once_it_left(tmp_path: Path) -> None:
+    first, second = TrialFolder(tmp_path, "a"), TrialFolder(tmp_path, "a")
+    first.take_over()
+    first.check_fence()
+    second.take_over()
+    with pytest.raises(SupersededError):
+        first.check_fence()
+    second.check_fence()
+    second.leave()
+    with pytest.raises(SupersededError):
+        first.check_fence()
+    first.leave()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_two_workers_in_one_folder_the_later_ones_result_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", None, {}).trials[0].config
+    runtime = Runtime(checkpoint_every_s=0.0)
+    monkeypatch.setattr(TrialFolder, "locked", unlocked)
+    texts: list[bytes] = []
+
+    def run_on_elsewhere(_: EpochMetrics) -> None:
+        """At the end of the first worker's first epoch, a second one takes the trial over and ends it."""
+        if not texts:
+            assert trial.run_trial(config, directory=tmp_path, runtime=runtime).state == "done"
+            texts.append((tmp_path / "result.json").read_bytes())
+
+    with pytest.raises(SupersededError, match="another worker has taken over"):
+        trial.run_trial(config, directory=tmp_path, runtime=runtime, on_epoch=run_on_elsewhere)
+    assert (tmp_path / "result.json").read_bytes() == texts[0]
+    assert {path.name for path in tmp_path.iterdir()} == {"result.json", "spectrum.npy", "kept.safetensors"}
+
+
+def test_an_experiment_that_was_taken_over_writes_nothing(tmp_path: Path) -> None:
+    config = PressNoiseConfig(seed=0, size=30)
+    folder = TrialFolder(tmp_path, config.trial_id)
+    folder.take_over()
+    TrialFolder(tmp_path, config.trial_id).take_over()
+    with pytest.raises(SupersededError):
+        run_experiment(config, folder, Runtime())
+    assert not (tmp_path / "result.json").exists()
+
+
+def test_a_measurement_is_read_as_it_was_written_and_only_of_its_trial(tmp_path: Path) -> None:
+    TrialFolder(tmp_path, "a").write_measurement("spectrum@2", ({"press_rank": 2}, VALUES))
+    measurement = TrialFolder(tmp_path, "a").measurement("spectrum@2")
+    assert measurement is not None
+    metrics, spectrum = measurement
+    assert metrics == {"press_rank": 2}
+    assert spectrum is not None and spectrum.tolist() == VALUES.tolist()
+    assert TrialFolder(tmp_path, "b").measurement("spectrum@2") is None
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 no archive", b"\x93NUMPY\x01\x00cut", None])
+def test_a_damaged_spectrum_is_as_good_as_none(tmp_path: Path, content: bytes | None) -> None:
+    folder = TrialFolder(tmp_path, "a")
+    folder.write_measurement("spectrum@2", ({"press_rank": 2}, VALUES))
+    [path] = tmp_path.glob("*.npy")
+    if content is None:
+        path.unlink()
+        path.mkdir()
+    else:
+        path.write_bytes(content)
+    assert folder.measurement("spectrum@2") is None
+
+
+@pytest.mark.parametrize("values", [np.array([[1.0]]), np.array([1], dtype=np.int64), np.array([np.nan])])
+def test_an_array_of_another_kind_is_no_spectrum(tmp_path: Path, values: np.ndarray) -> None:
+    folder = TrialFolder(tmp_path, "a")
+    folder.write_measurement("spectrum@2", ({"press_rank": 2}, values))
+    assert folder.measurement("spectrum@2") is None
