@@ -16,6 +16,7 @@ from orchestrator.report import formats
 from orchestrator.report.figures import Drawing
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import TextTable, sortable
+from trainables.errors import first_line
 
 
 def custom_section(function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame) -> Section:
@@ -34,8 +35,8 @@ def custom_section(function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame)
     except Exception as error:
         # Whatever a user's function raises is a fault in that function, and said as such.
         text = f"The analysis {name} of the study failed{_place(function, error)}: {type(error).__name__}"
-        first_line = str(error).strip().partition("\n")[0]
-        return Section(kind=kind, heading=heading, findings=(f"{text}: {first_line}" if first_line else f"{text}.",))
+        details = f": {first_line(error)}" if str(error).strip() else ""
+        return Section(kind=kind, heading=heading, findings=(f"{text}{details}.",))
 
 
 def _section(function: Callable[[pd.DataFrame], Any], done: pd.DataFrame, *, kind: str, heading: str) -> Section:

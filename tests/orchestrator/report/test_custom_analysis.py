@@ -1,0 +1,110 @@
+"""A study's own function from results to sentences, tables and figures: shown, escaped, and harmless where it fails."""
+
+from __future__ import annotations
+
+import csv
+import re
+import runpy
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from orchestrator.report.build import ReportResult
+from orchestrator.report.sections.custom import custom_section
+from search_spaces.study import Correlation
+from tests.support.command import ROOT
+from tests.support.synthetic_results import STUDY, fail, make_results, report_on
+from trainables.errors import UserError
+
+mpl.use("agg")
+BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+README_STUDY, README_FUNCTION = (
+    next(block for block in BLOCKS if start in block) for start in ("my_study.py", "def gap_by_bend")
+)
+
+
+def report_with(function: Callable[[pd.DataFrame], Any], out: Path) -> ReportResult:
+    rows, _ = make_results(columns=50)
+    rows[7] = fail(rows[7], state="failed", cause="no memory")
+    return report_on(rows, out, study=replace(STUDY, analyses=(function, Correlation())))
+
+
+def test_the_function_of_the_readme_becomes_a_section_as_it_stands_there(tmp_path: Path) -> None:
+    file = tmp_path / "my_study.py"
+    analyses = 'analyses=(Correlation(), GridMap(row="output_layer.c", column="seed"))'
+    assert analyses in README_STUDY
+    text = README_STUDY.replace(analyses, "analyses=(Correlation(), gap_by_bend)")
+    file.write_text(text.replace("STUDY = Study(", f"{README_FUNCTION}\n\nSTUDY = Study("))
+    study = runpy.run_path(str(file))["STUDY"]
+    report = report_with(study.analyses[1], tmp_path / "report")
+    page = report.path.read_text()
+    assert page.count('<h2 id="analysis-gap_by_bend">Gap by bend</h2>') == 1
+    assert "Test less train perplexity, by the place of the bend." in page
+    assert re.search(r"<li>The gap is least at c = -?\d(\.5)?\.</li>", page)
+    with (tmp_path / "report" / "analysis_gap_by_bend_table_1.csv").open() as stream:
+        lines = list(csv.DictReader(stream))
+    values = [row["metrics"] for row in make_results(columns=50)[0][:7]]
+    mean = sum(metrics["test_perplexity"] - metrics["train_perplexity"] for metrics in values) / 7
+    assert [float(line["output_layer.c"]) for line in lines] == [-2 + 0.5 * i for i in range(9)]
+    assert float(lines[0]["mean"]) == pytest.approx(mean), "the failed trial, the eighth, is left out"
+    files = {path.name for path in report.path.parent.glob("analysis_gap_by_bend_1.*")}
+    assert files == {f"analysis_gap_by_bend_1.{form}" for form in ("svg", "png", "pdf")}
+
+
+def test_what_it_returns_is_escaped(tmp_path: Path) -> None:
+    attack = "<script>alert(1)</script>"
+
+    def attacking(_: pd.DataFrame) -> list[Any]:
+        figure = Figure()
+        figure.suptitle(attack)
+        return [attack, figure, pd.DataFrame({attack: [attack, None]}, index=pd.Index([1.5, 2.5], name=attack + "2"))]
+
+    page = report_with(attacking, tmp_path).path.read_text()
+    assert attack not in page and page.count("<script>") == 1
+    assert page.count("&lt;script&gt;") > 5
+
+
+def failing(results: pd.DataFrame) -> None:
+    raise ValueError(f"no column for {len(results)} trials\nsecond line")
+
+
+def badly_drawn(_: pd.DataFrame) -> Figure:
+    figure = Figure()
+    figure.text(0.5, 0.5, "$\\nonsense{$", parse_math=True)
+    return figure
+
+
+@pytest.mark.parametrize(
+    ("function", "error"),
+    [
+        (failing, r" in line \d+: ValueError: no column for 71 trials\.$"),
+        (lambda _: {"a": 1}, ": TypeError: it returned a dict; return a pandas DataFrame, a matplotlib Figure"),
+        (badly_drawn, ": ValueError: "),
+    ],
+)
+def test_a_function_that_fails_costs_its_section_one_sentence(
+    function: Callable[[pd.DataFrame], Any], error: str, tmp_path: Path
+) -> None:
+    report = report_with(function, tmp_path)
+    first, second = report.answers[0].section, report.answers[1].section
+    [sentence] = first.findings
+    assert re.match(rf"The analysis {re.escape(function.__name__)} of the study failed{error}", sentence)
+    assert "second line" not in sentence and first.for_terminal == (sentence,)
+    page = report.path.read_text()
+    assert "of the study failed" in page and second.heading in page and "Traceback" not in page
+
+
+def test_without_a_result_it_is_not_called() -> None:
+    section = custom_section(failing, pd.DataFrame({"state": ["planned", "failed"]}))
+    assert section.findings == ("Failing: no trial has a result yet.",)
+
+
+def test_a_class_in_the_place_of_a_request_is_refused() -> None:
+    with pytest.raises(UserError, match=r"analyses of a study is a tuple of requests and functions"):
+        replace(STUDY, analyses=(Correlation,))  # type: ignore[arg-type]
