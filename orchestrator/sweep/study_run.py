@@ -44,7 +44,7 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
         options.mirror.bucket.check()
     sinks = _sinks(plan, options, console)
     with open_store(options.store_url, create=not again) as store, _logs(sinks, plan, store, console) as logs:
-        tuner = _tuner(plan, store, asks=not again)
+        tuner = _tuner(plan, store, plans=not again)
         if again:
             known = _members(plan, store)
             reset = _forget(store, [trial.trial_id for trial in known], options)
@@ -97,12 +97,12 @@ def _register(plan: Plan, store: Store) -> list[PlannedTrial]:
     return trials
 
 
-def _tuner(plan: Plan, store: Store, *, asks: bool) -> Tuner | None:
+def _tuner(plan: Plan, store: Store, *, plans: bool) -> Tuner | None:
     if plan.tuning is None:
         return None
     from orchestrator.plan.tuning.tuner import Tuner
 
-    return Tuner(plan.tuning, plan.key, [trial.planned() for trial in plan.trials], store, asks=asks)
+    return Tuner(plan.tuning, plan.key, [trial.planned() for trial in plan.trials], store, plans=plans)
 
 
 def _members(plan: Plan, store: Store) -> list[PlannedTrial]:
@@ -117,7 +117,7 @@ def _go_on_from_here(plan: Plan, store: Store, options: RunOptions, console: Con
 
     With a smaller budget than the search has had, nothing is planned: that would drop trials from the study.
     """
-    tuner = _tuner(plan, store, asks=True)
+    tuner = _tuner(plan, store, plans=True)
     assert tuner is not None and plan.tuning is not None, "only a tuning goes on from what its trials come to"
     places = [row.place for row in store.trials(plan.key)]
     if max((place.number or 0 for place in places if place), default=0) <= plan.tuning.budget:

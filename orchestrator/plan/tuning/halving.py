@@ -34,10 +34,10 @@ def thresholds(epochs: int, earlier: Iterable[Mapping[int, float]]) -> dict[int,
     at a rung, the new trial passes if it is among the best max(1, (m + 1) // 3) of the m + 1, ties on its side.
     """
     trials = list(earlier)
-    found = {}
+    limits = {}
     for epoch in rung_epochs(epochs):
         losses = sorted(trial[epoch] for trial in trials if epoch in trial)
         if losses:
             passing = max(1, (len(losses) + 1) // REDUCTION_FACTOR)
-            found[epoch] = losses[passing - 1]
-    return found
+            limits[epoch] = losses[passing - 1]
+    return limits

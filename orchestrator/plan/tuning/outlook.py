@@ -34,7 +34,7 @@ def outlook(plan: Plan) -> list[StageOutlook]:
 
 def _stages(plan: Plan, tuning: TuningPlan) -> Iterator[StageOutlook]:
     estimates = [estimate(tuning.resolve(base), plan.corpus) for base in tuning.bases.values()]
-    gpu_hours, core_hours = (sum(each) for each in zip(*((e.gpu_hours, e.core_hours) for e in estimates), strict=True))
+    gpu_hours, core_hours = sum(e.gpu_hours for e in estimates), sum(e.core_hours for e in estimates)
     every = f"{cell_count(tuning.tuning.stage2):,} cells"
     searched = {
         "grid": f"all {every} of each side",

@@ -1,4 +1,4 @@
-"""What comes next in a tuning, as pure functions of its plan and of what is known of its trials."""
+"""What comes next in a tuning, as pure functions of its plan and of its trials so far."""
 
 from __future__ import annotations
 
@@ -35,17 +35,12 @@ class Member:
         """Whether it has still to run, or runs."""
         return self.state in OPEN
 
-    @property
-    def best_loss(self) -> float:
-        """The least validation loss so far: that of the weights that are kept."""
-        return min(self.losses.values())
-
 
 def next_trials(plan: TuningPlan, members: Sequence[Member]) -> list[PlannedTrial]:
     """What to plan next: one trial of stage 2, or else the final trials of sides whose stages are over, or nothing.
 
-    The side with the fewest trials of stage 2 is asked for the next one, so that all have equally many at any time.
-    `members` are in plan order. Sides never know of each other's results.
+    The side with the fewest trials of stage 2 gets the next one, so that all have equally many at any time. `members`
+    are in plan order. No side's choice depends on another's results.
     """
     side = _next_side(plan, members)
     return finals(plan, members) if side is None else [_searched(plan, members, side)]
@@ -55,13 +50,16 @@ def finals(plan: TuningPlan, members: Sequence[Member]) -> list[PlannedTrial]:
     """Final trials that are no members yet; none before every side has had its budget."""
     if _next_side(plan, members) is not None:
         return []
-    known = {member.trial.trial_id for member in members}
-    found: list[PlannedTrial] = []
+    present = {member.trial.trial_id for member in members}
+    trials: list[PlannedTrial] = []
     for side in plan.bases:
-        best = best_of(members, side)
-        if best is not None and not any(member.is_open for member in _tuned(members, side)):
-            found += [trial for trial in plan.final(side, best.trial.config) if trial.trial_id not in known]
-    return found
+        tuned = _tuned(members, side)
+        done = [member for member in tuned if member.state == "done"]
+        if done and not any(member.is_open for member in tuned):
+            # The least loss so far is that of the weights that are kept; the earliest of equals is the best.
+            best = min(done, key=lambda member: min(member.losses.values()))
+            trials += [trial for trial in plan.final(side, best.trial.config) if trial.trial_id not in present]
+    return trials
 
 
 def stop_above(members: Sequence[Member], trial: Member) -> dict[int, float]:
@@ -82,28 +80,22 @@ def in_order(plan: TuningPlan, trials: Sequence[PlannedTrial]) -> list[PlannedTr
     return sorted(trials, key=position)  # a stable sort: equals keep the order in which they were planned
 
 
-def best_of(members: Sequence[Member], side: str) -> Member | None:
-    """The side's done trial of stages 1 and 2 with the least validation loss, the earliest of equals; None before."""
-    done = [member for member in _tuned(members, side) if member.state == "done"]
-    return min(done, key=lambda member: member.best_loss, default=None)
-
-
 def _next_side(plan: TuningPlan, members: Sequence[Member]) -> str | None:
-    """The side that is asked for its next trial of stage 2; None once all have had their budget, or every cell."""
+    """The side that gets the next trial of stage 2; None once all have had their budget, or every cell."""
     if plan.search == "grid":
         return None
-    asked = {side: _asked(members, side) for side in plan.bases}
+    counts = {side: _searched_count(members, side) for side in plan.bases}
     cells = cell_count(plan.tuning.stage2)
-    with_room = [side for side in asked if asked[side] < plan.budget and len(_tried(members, side)) < cells]
-    return min(with_room, key=asked.__getitem__, default=None)
+    with_room = [side for side in counts if counts[side] < plan.budget and len(_history(members, side)) < cells]
+    return min(with_room, key=counts.__getitem__, default=None)
 
 
 def _searched(plan: TuningPlan, members: Sequence[Member], side: str) -> PlannedTrial:
-    assert plan.search != "grid", "the trials of a grid are all known"
-    history = _tried(members, side)
+    assert plan.search != "grid", "all trials of a grid are planned from the start"
+    history = _history(members, side)
     cell = suggest(plan.tuning.stage2, method=plan.search, seed=SUGGESTION_SEED, history=history)
-    assert cell is not None, f"{side} was asked for a cell after the last one"
-    return plan.searched(side, 1 + _asked(members, side), cell)
+    assert cell is not None, f"{side} was to get another cell after the last one"
+    return plan.searched(side, 1 + _searched_count(members, side), cell)
 
 
 def _tuned(members: Sequence[Member], side: str) -> list[Member]:
@@ -111,12 +103,12 @@ def _tuned(members: Sequence[Member], side: str) -> list[Member]:
     return [member for member in members if member.place.side == side and member.place.stage != "final"]
 
 
-def _asked(members: Sequence[Member], side: str) -> int:
+def _searched_count(members: Sequence[Member], side: str) -> int:
     """How many trials of stage 2 the side has."""
     return sum(member.place.stage == "stage2" for member in _tuned(members, side))
 
 
-def _tried(members: Sequence[Member], side: str) -> list[Tried]:
+def _history(members: Sequence[Member], side: str) -> list[Tried]:
     """The side's trials that are cells of stage 2 (one of stage 1 may be, too)."""
     return [
         Tried(cell=member.cell, state=member.state, losses=member.losses)

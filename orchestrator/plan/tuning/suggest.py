@@ -1,4 +1,4 @@
-"""Which cell of a space to try next, as a pure function of the seed and of what was tried so far.
+"""Which cell of a space to try next, as a pure function of the seed and of the cells tried so far.
 
 Every call builds a sampler anew from the whole history, so nothing of it has to be stored: a search that was killed
 goes on as if it had not been. This file alone imports Optuna, and only when it is asked.
@@ -28,7 +28,7 @@ REDRAWS = 20
 
 @dataclass(frozen=True, kw_only=True)
 class Tried:
-    """A cell that was asked for, and what is known of its trial."""
+    """A cell that was suggested before, and what its trial came to."""
 
     cell: Cell
     state: TrialState
@@ -38,7 +38,7 @@ class Tried:
 
 def suggest(space: Space, *, method: Method, seed: int, history: Sequence[Tried]) -> Cell | None:
     """A cell that is not in the history (in the order of asking); None once every cell is."""
-    tried = {each.cell for each in history}
+    tried = {earlier.cell for earlier in history}
     if len(tried) >= cell_count(space):
         return None
     draw = _draw_by_tpe if method == "tpe" else _draw_at_random
@@ -46,8 +46,8 @@ def suggest(space: Space, *, method: Method, seed: int, history: Sequence[Tried]
         cell = draw(space, _mixed(seed, len(history), redraw), history)
         if cell not in tried:
             return cell
-    left = (other for other in cells(space) if other not in tried)
-    return min(left, key=lambda other: (sum(abs(a - b) for a, b in zip(cell, other, strict=True)), other))
+    untried = (choice for choice in cells(space) if choice not in tried)
+    return min(untried, key=lambda choice: (sum(abs(a - b) for a, b in zip(cell, choice, strict=True)), choice))
 
 
 def _mixed(*numbers: int) -> int:
@@ -66,8 +66,8 @@ def _draw_by_tpe(space: Space, seed: int, history: Sequence[Tried]) -> Cell:
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     sampler = optuna.samplers.TPESampler(seed=seed, n_startup_trials=RANDOM_FIRST, constant_liar=True)
     study = optuna.create_study(direction="minimize", sampler=sampler)
-    for each in history:
-        study.add_trial(_frozen(space, each))
+    for tried in history:
+        study.add_trial(_frozen(space, tried))
     trial = study.ask()
     return tuple(trial.suggest_int(dimension.key, 0, len(dimension.values) - 1) for dimension in space)
 
@@ -78,14 +78,14 @@ def _frozen(space: Space, tried: Tried) -> optuna.trial.FrozenTrial:
     from optuna.trial import TrialState as State
 
     ended = {"done": State.COMPLETE, "pruned": State.PRUNED, "diverged": State.PRUNED, "failed": State.FAIL}
-    known: dict[str, Any] = {} if tried.state == "diverged" else {"intermediate_values": dict(tried.losses)}
+    values: dict[str, Any] = {} if tried.state == "diverged" else {"intermediate_values": dict(tried.losses)}
     if tried.state == "done":
-        known["value"] = min(tried.losses.values())
+        values["value"] = min(tried.losses.values())
     return optuna.create_trial(
         state=ended.get(tried.state, State.RUNNING),
         params={dimension.key: index for dimension, index in zip(space, tried.cell, strict=True)},
         distributions={
             dimension.key: optuna.distributions.IntDistribution(0, len(dimension.values) - 1) for dimension in space
         },
-        **known,
+        **values,
     )

@@ -46,9 +46,9 @@ class TuningPlan:
 
     @property
     def stage1_cells(self) -> tuple[Cell, ...]:
-        """Those that are trained."""
-        every = tuple(cells(self.tuning.stage1))
-        return tuple(dict.fromkeys((every[0], every[-1]))) if self.smoke else every
+        """Those that are trained: at scale smoke just the first and the last."""
+        first, *rest = cells(self.tuning.stage1)
+        return (first, *(rest[-1:] if self.smoke else rest))
 
     @property
     def seeds(self) -> tuple[int, ...]:
@@ -62,26 +62,22 @@ class TuningPlan:
 
     def certain(self) -> Iterator[tuple[str, Place, TrialConfig]]:
         """Names, places and resolved configs of the trials that no result is needed for."""
-        space1, space2 = self.tuning.stage1, self.tuning.stage2
-        for side, base in self.bases.items():
+        for side in self.bases:
             for cell in self.stage1_cells:
-                place = Place(side=side, stage="stage1")
-                yield trial_name(place, cell_text(space1, cell)), place, self.resolve(with_cell(base, space1, cell))
-        for number, cell in enumerate(cells(space2) if self.search == "grid" else (), start=1):
+                yield self._named(Place(side=side, stage="stage1"), cell)
+        for number, cell in enumerate(cells(self.tuning.stage2) if self.search == "grid" else (), start=1):
             for side in self.bases:
-                place = Place(side=side, stage="stage2", number=number)
-                yield trial_name(place, cell_text(space2, cell)), place, self._searched_config(side, cell)
+                yield self._named(Place(side=side, stage="stage2", number=number), cell)
 
     def searched(self, side: str, number: int, cell: Cell) -> PlannedTrial:
         """The side's trial of stage 2 with that number."""
-        place = Place(side=side, stage="stage2", number=number)
-        return _planned(place, cell_text(self.tuning.stage2, cell), self._searched_config(side, cell))
+        return _planned(*self._named(Place(side=side, stage="stage2", number=number), cell))
 
     def final(self, side: str, best: Mapping[str, Any]) -> list[PlannedTrial]:
         """The trials with the side's best config (as JSON data) and each final seed."""
         place = Place(side=side, stage="final")
         configs = [TrialConfig.model_validate({**best, "seed": seed}) for seed in self.seeds]
-        return [_planned(place, f"seed={config.seed}", config) for config in configs]
+        return [_planned(_name(place, f"seed={config.seed}"), place, config) for config in configs]
 
     def searched_cell(self, side: str, config: Mapping[str, Any]) -> Cell | None:
         """The cell of stage 2 that a resolved config is of; None where it is none of this plan's."""
@@ -90,14 +86,35 @@ class TuningPlan:
         if any(value not in choices for choices, value in pairs):
             return None
         cell = tuple(choices.index(value) for choices, value in pairs)
-        return cell if self._searched_config(side, cell).model_dump(mode="json") == config else None
+        return cell if self._config(side, self.tuning.stage2, cell).model_dump(mode="json") == config else None
 
-    def _searched_config(self, side: str, cell: Cell) -> TrialConfig:
-        return self.resolve(with_cell(self.bases[side], self.tuning.stage2, cell))
+    def refuse_fixed_dimensions(self) -> None:
+        """Raise UserError where `resolve` gives two choices of a dimension the same value."""
+        for side in self.bases:
+            for space in (self.tuning.stage1, self.tuning.stage2):
+                for dimension, choices in zip(space, self._resolved_choices(side, space), strict=True):
+                    if len(set(choices)) < len(choices):
+                        raise _fixed(dimension)
+
+    def _named(self, place: Place, cell: Cell) -> tuple[str, Place, TrialConfig]:
+        space = self.tuning.stage1 if place.stage == "stage1" else self.tuning.stage2
+        return _name(place, cell_text(space, cell)), place, self._config(place.side, space, cell)
+
+    def _config(self, side: str, space: Space, cell: Cell) -> TrialConfig:
+        return self.resolve(with_cell(self.bases[side], space, cell))
 
     @cached_property
     def _choices(self) -> dict[str, list[list[Any]]]:
-        return {side: _resolved_choices(base, self.tuning.stage2, self.resolve) for side, base in self.bases.items()}
+        return {side: self._resolved_choices(side, self.tuning.stage2) for side in self.bases}
+
+    def _resolved_choices(self, side: str, space: Space) -> list[list[Any]]:
+        """For each dimension the values of its choices once resolved, the other dimensions at their first choice."""
+        values: list[list[Any]] = [[] for _ in space]
+        for place, dimension in enumerate(space):
+            for choice in range(len(dimension.values)):
+                cell = tuple(choice if position == place else 0 for position in range(len(space)))
+                values[place].append(value_at(self._config(side, space, cell).model_dump(mode="json"), dimension.key))
+        return values
 
 
 def plan_tuning(
@@ -129,7 +146,7 @@ def plan_tuning(
         budget=most if method == "grid" else min(most, budget or BUDGETS[scale]),
         smoke=scale == "smoke",
     )
-    _refuse_fixed_dimensions(plan)
+    plan.refuse_fixed_dimensions()
     return plan
 
 
@@ -141,14 +158,6 @@ def _method(search: str | None) -> Search:
     raise UserError(
         f"unknown --search {search!r}: {did_you_mean(str(search), methods)}Choose from {', '.join(methods)}"
     )
-
-
-def _refuse_fixed_dimensions(plan: TuningPlan) -> None:
-    for base in plan.bases.values():
-        for space in (plan.tuning.stage1, plan.tuning.stage2):
-            for dimension, choices in zip(space, _resolved_choices(base, space, plan.resolve), strict=True):
-                if len(set(choices)) < len(choices):
-                    raise _fixed(dimension)
 
 
 def refuse_tuned(tuning: Tuning, keys: Collection[str]) -> None:
@@ -165,30 +174,11 @@ def _fixed(dimension: Dimension) -> UserError:
     )
 
 
-def _resolved_choices(
-    base: TrialConfig, space: Space, resolve: Callable[[TrialConfig], TrialConfig]
-) -> list[list[Any]]:
-    """For each dimension the values of its choices once resolved, the other dimensions at their first choice."""
-    first = (0,) * len(space)
-    return [
-        [
-            value_at(
-                resolve(with_cell(base, space, (*first[:place], index, *first[place + 1 :]))).model_dump(mode="json"),
-                dimension.key,
-            )
-            for index in range(len(dimension.values))
-        ]
-        for place, dimension in enumerate(space)
-    ]
-
-
-def trial_name(place: Place, text: str) -> str:
+def _name(place: Place, text: str) -> str:
     """ "mos_dagger stage2 #7 de=0.31 dh=0.2": what a reader sees of a trial's place, and what is its own there."""
     number = "" if place.number is None else f" #{place.number}"
     return f"{place.side} {place.stage}{number} {text}"
 
 
-def _planned(place: Place, text: str, config: TrialConfig) -> PlannedTrial:
-    return PlannedTrial(
-        trial_id=config.trial_id, name=trial_name(place, text), config=config.model_dump(mode="json"), place=place
-    )
+def _planned(name: str, place: Place, config: TrialConfig) -> PlannedTrial:
+    return PlannedTrial(trial_id=config.trial_id, name=name, config=config.model_dump(mode="json"), place=place)

@@ -271,7 +271,7 @@ def test_a_searched_trial_that_is_retried_may_be_stopped_as_before_and_nothing_n
     trial = pruned.planned()
     store.fail(trial.trial_id, cause="a cause", run_id=1)
     store.reset([trial.trial_id])
-    retry = Tuner(game.tuning, KEY, known(game.tuning), store, asks=False)
+    retry = Tuner(game.tuning, KEY, known(game.tuning), store, plans=False)
     assert (retry.more(busy=()), retry.over, retry.is_searched(trial)) == (None, True, True)
     above = retry.stop_above(trial)
     reached = next(row for row in before if row[1] == trial.trial_id)[3]
