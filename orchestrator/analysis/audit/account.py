@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from orchestrator.analysis.audit.check import Check, Place
+from orchestrator.analysis.audit.check import Check, PrintedNumber
 from search_spaces.published import rows, tables
 
 Fate = Literal["differs", "open", "agrees", "compatible", "explained", "used", "nothing"]
@@ -32,45 +33,44 @@ class AccountLine:
         return sum(self.counts.values())
 
 
-def printed_numbers() -> Mapping[Place, int]:
-    """Every cell with numbers, and how many it holds: lists of values tried stand in one cell."""
-    found = {}
-    for table in tables():
-        for line, row in enumerate(rows(table)):
-            for column, text in row.items():
-                count = 0 if column in LABELS else sum(map(_is_number, text.split()))
-                if count:
-                    found[Place(table, line, column)] = count
-    return found
-
-
 def account(checks: Iterable[Check]) -> tuple[AccountLine, ...]:
     """A line for each published table, in order of names.
 
     Raises LookupError for a check about a cell that holds no number.
     """
     fates = _fates(checks)
-    numbers = printed_numbers()
-    if lost := sorted(set(fates) - set(numbers)):
-        raise LookupError(f"checks are about cells without a number: {lost[:3]}")
     lines = []
     for table in tables():
-        own = {place: count for place, count in numbers.items() if place.table == table}
-        counts: dict[Fate, int] = dict.fromkeys(FATES, 0)
-        for place, count in own.items():
-            counts[fates.get(place, "nothing")] += count
-        nothing = dict.fromkeys(place.column for place in own if place not in fates)
-        lines.append(AccountLine(table=table, counts=counts, nothing=tuple(nothing)))
+        counts, nothing = Counter[Fate](), []
+        for cell, count in _numbers(table).items():
+            fate = fates.pop(cell, "nothing")
+            counts[fate] += count
+            nothing += [cell.column] if fate == "nothing" else []
+        in_order = {fate: counts[fate] for fate in FATES}
+        lines.append(AccountLine(table=table, counts=in_order, nothing=tuple(dict.fromkeys(nothing))))
+    if fates:
+        raise LookupError(f"checks are about cells without a number: {sorted(fates)[:3]}")
     return tuple(lines)
 
 
-def _fates(checks: Iterable[Check]) -> dict[Place, Fate]:
-    fates: dict[Place, Fate] = {}
+def _numbers(table: str) -> Mapping[PrintedNumber, int]:
+    """Every cell with numbers, and how many it holds: lists of values tried stand in one cell."""
+    counts = {
+        PrintedNumber(table, line, column): sum(map(_is_number, text.split()))
+        for line, row in enumerate(rows(table))
+        for column, text in row.items()
+        if column not in LABELS
+    }
+    return {cell: count for cell, count in counts.items() if count}
+
+
+def _fates(checks: Iterable[Check]) -> dict[PrintedNumber, Fate]:
+    fates: dict[PrintedNumber, Fate] = {}
     for check in checks:
-        told: list[tuple[Place, Fate]] = [(place, check.verdict) for place in check.covers]
-        told += [(place, "used") for place in check.uses]
-        for place, fate in told:
-            fates[place] = min(fates.get(place, fate), fate, key=FATES.index)
+        concerned: list[tuple[PrintedNumber, Fate]] = [(number, check.verdict) for number in check.covers]
+        concerned += [(number, "used") for number in check.uses]
+        for number, fate in concerned:
+            fates[number] = min(fates.get(number, fate), fate, key=FATES.index)
     return fates
 
 

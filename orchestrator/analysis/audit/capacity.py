@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orchestrator.analysis.audit.check import AVERAGING, CORPORA, MODELS, Check, Place, Printed, decided, look
+from orchestrator.analysis.audit.check import CORPORA, MODELS, Check, PrintedNumber, Verdict, column_of, decided, look
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.fair_capacity import TUNING
 from search_spaces.models import trial
-from search_spaces.published import rows
 from trainables.config import CorpusConfig, TrialConfig
 from trainables.config.output_layer import MosConfig
 from trainables.corpora.published_corpora import PUBLISHED_CORPORA
 from trainables.parameters import in_millions, parameter_count
 
+QUANTITY = "parameters, in millions"
 DIGITS = "to the two decimals of a million printed, cut off, not rounded"
 CUT_OFF = f"arithmetic on the configuration of SM Table 6: {DIGITS}"
 OF_TEXT = (
     f"arithmetic on the widths of the text (d = d' = 280 or 340) and the MoS configuration of SM Table 6: {DIGITS}"
 )
+OF_TALK = (
+    "arithmetic on the AAAI paper's configuration, cut off or rounded to the digits printed; the talk does not print "
+    "its own configuration, so it need not follow"
+)
+COUNTED = ("table2_seeds", "sm_table10_11_averaging", "sm_table4_5_mos_k", "table5_fair_capacity")
 TALK = {"softmax": "softmax", "lms_plif_1e5": "lms_plif", "mos_15": "mos", "mos_15_plif_1e6": "mos_plif"}
 KNOTS = {"lms_plif_1e5": ("softmax", 1e5), "mos_15_plif_1e6": ("mos_15", 1e6)}
 """A model of the talk with a PLIF, the one without, and the knots."""
@@ -27,23 +32,23 @@ WIDTHS = ("dim_embedding", "dim_hidden", "dim_context", "mos_mixtures", "plif_kn
 
 def checks() -> Iterator[Check]:
     """Tables 2 and 5, SM Tables 4, 5, 10 and 11, the text's 16.35M, and the talk's table."""
-    for line, row in enumerate(rows("table2_seeds")):
-        yield _count("Table 2", "table2_seeds", line, _config(row["corpus"], row["model"]))
-    for line, row in enumerate(rows("sm_table10_11_averaging")):
-        name = f"{'SM Table 10' if row['corpus'] == 'ptb' else 'SM Table 11'}, {AVERAGING[row['averaging']]}"
-        yield _count(name, "sm_table10_11_averaging", line, _config(row["corpus"], row["model"]))
-    for line, row in enumerate(rows("sm_table4_5_mos_k")):
-        config = awd_lstm(_corpus(row["corpus"]), MosConfig(mixtures=int(row["mixtures"])))
-        name = "SM Table 4" if row["corpus"] == "ptb" else "SM Table 5"
-        yield _count(name, "sm_table4_5_mos_k", line, config)
-    for line, row in enumerate(rows("table5_fair_capacity")):
-        config = TUNING.sides[row["model"]](_corpus("ptb"))
-        yield _count("Table 5", "table5_fair_capacity", line, config, of_text=True)
-    yield _softmax_dagger()
-    for row in rows("ganea_language_modelling"):
-        yield _of_talk(row["corpus"], row["model"])
-        if row["model"] in KNOTS:
-            yield _two_a_knot(row["corpus"], row["model"])
+    for table in COUNTED:
+        for printed in column_of(table, "params_millions"):
+            yield _count(printed)
+    count = in_millions(parameters(TUNING.sides["softmax_dagger"](_corpus("ptb"))))
+    yield Check(
+        source="text, Softmax\N{DAGGER}",
+        quantity=QUANTITY,
+        printed="16.35",
+        recomputed=count,
+        rule=OF_TEXT,
+        verdict=decided(count == "16.35"),
+        uses=_widths_beside_text(),
+    )
+    for printed in column_of("ganea_language_modelling", "params_millions"):
+        yield _of_talk(printed)
+        if printed.row["model"] in KNOTS:
+            yield _two_a_knot(printed)
 
 
 def parameters(config: TrialConfig) -> int:
@@ -56,104 +61,87 @@ def _corpus(name: str) -> CorpusConfig:
     return CorpusConfig(name=name, sha256="0" * 64)
 
 
-def _config(corpus: str, model: str) -> TrialConfig:
-    return trial(_corpus(corpus), model)
+def _config(printed: PrintedNumber) -> TrialConfig:
+    """Of the model that the number's line is about."""
+    corpus, row = _corpus(printed.corpus), printed.row
+    if "mixtures" in row:
+        return awd_lstm(corpus, MosConfig(mixtures=int(row["mixtures"])))
+    return TUNING.sides[row["model"]](corpus) if row["model"] in TUNING.sides else trial(corpus, row["model"])
 
 
-def _count(source: str, table: str, line: int, config: TrialConfig, *, of_text: bool = False) -> Check:
-    row = rows(table)[line]
-    label = MODELS[row["model"]] if "model" in row else f"K={row['mixtures']}"
-    found, printed = in_millions(parameters(config)), float(row["params_millions"])
+def _count(printed: PrintedNumber) -> Check:
+    count, digits = in_millions(parameters(_config(printed))), f"{printed.value:.2f}"
+    of_text, by_mixtures = printed.row.get("model") in TUNING.sides, "mixtures" in printed.row
     return Check(
-        source=f"{source}, {CORPORA[config.corpus.name]}, {label}",
-        what="parameters, in millions",
-        printed=f"{printed:.2f}",
-        recomputed=found,
+        source=f"{printed.source}, K={printed.row['mixtures']}" if by_mixtures else printed.source,
+        quantity=QUANTITY,
+        printed=digits,
+        recomputed=count,
         rule=OF_TEXT if of_text else CUT_OFF,
-        verdict="agrees" if found == f"{printed:.2f}" else "differs",
-        covers=(Place(table, line, "params_millions"),),
+        verdict=decided(count == digits),
+        covers=(printed,),
         uses=(
             *(_widths_beside_text() if of_text else _widths()),
-            *([Place(table, line, "mixtures")] if "mixtures" in row else []),
+            *([printed.beside("mixtures")] if by_mixtures else []),
         ),
     )
 
 
-def _widths() -> tuple[Place, ...]:
+def _widths() -> tuple[PrintedNumber, ...]:
     """The cells of SM Table 6 that a count rests on."""
+    names = column_of("sm_table6_hyperparameters", "hyperparameter")
     return tuple(
-        Place("sm_table6_hyperparameters", line, column)
-        for line, row in enumerate(rows("sm_table6_hyperparameters"))
-        if row["hyperparameter"] in WIDTHS
-        for column in row
-        if column not in ("hyperparameter", "unit_note") and row[column]
+        name.beside(column)
+        for name in names
+        if name.text in WIDTHS
+        for column in name.row
+        if column not in ("hyperparameter", "unit_note") and name.row[column]
     )
 
 
-def _widths_beside_text() -> tuple[Place, ...]:
+def _widths_beside_text() -> tuple[PrintedNumber, ...]:
     """Those that the text leaves to SM Table 6: the hidden width of MoS on PTB, and its number of mixtures."""
-    wanted = ("dim_hidden", "mos_mixtures")
     return tuple(
-        place
-        for place in _widths()
-        if place.column == "mos_moc_ptb" and rows(place.table)[place.line]["hyperparameter"] in wanted
+        look("sm_table6_hyperparameters", "mos_moc_ptb", hyperparameter=name) for name in ("dim_hidden", "mos_mixtures")
     )
 
 
-def _softmax_dagger() -> Check:
-    found = in_millions(parameters(TUNING.sides["softmax_dagger"](_corpus("ptb"))))
-    return Check(
-        source="text, Softmax\N{DAGGER}",
-        what="parameters, in millions",
-        printed="16.35",
-        recomputed=found,
-        rule=OF_TEXT,
-        verdict="agrees" if found == "16.35" else "differs",
-        uses=_widths_beside_text(),
-    )
-
-
-def _of_talk(corpus: str, model: str) -> Check:
-    printed = _talk(corpus, model)
-    decimals = len(printed.text.partition(".")[2])
-    exact = parameters(_config(corpus, TALK[model])) / 1e6
+def _of_talk(printed: PrintedNumber) -> Check:
+    decimals = _decimals(printed)
+    exact = parameters(trial(_corpus(printed.corpus), TALK[printed.row["model"]])) / 1e6
     cut, rounded = int(exact * 10**decimals) / 10**decimals, round(exact, decimals)
+    verdict: Verdict = "compatible" if printed.value in (cut, rounded) else "explained"
     return Check(
-        source=f"the talk, {CORPORA[corpus]}, {MODELS[model]}",
-        what="parameters, in millions",
+        source=printed.source,
+        quantity=QUANTITY,
         printed=printed.text,
         recomputed=f"{exact:.2f}",
-        rule="arithmetic on the AAAI paper's configuration, cut off or rounded to the digits printed; the talk does "
-        "not print its own configuration, so it need not follow",
-        verdict="compatible" if printed.value in (cut, rounded) else "explained",
-        covers=(printed.place,),
+        rule=OF_TALK,
+        verdict=verdict,
+        covers=(printed,),
     )
 
 
-def _two_a_knot(corpus: str, model: str) -> Check:
+def _two_a_knot(printed: PrintedNumber) -> Check:
     """What the talk itself adds for its function."""
-    plain, knots = KNOTS[model]
-    printed, without = _talk(corpus, model), _talk(corpus, plain)
-    found = without.value + 2 * knots / 1e6
+    plain, knots = KNOTS[printed.row["model"]]
+    without = look(printed.table, printed.column, corpus=printed.corpus, model=plain)
+    added = 2 * knots / 1e6
     # The softmax of WikiText-2 is printed without decimals, which leaves room for one number a knot as well.
-    coarse = max(_unit(printed), _unit(without)) > knots / 1e6
-    fits = abs(found - printed.value) < max(_unit(printed), _unit(without)) / 2
+    unit = 10.0 ** -min(_decimals(printed), _decimals(without))
+    coarse = unit > knots / 1e6
     return Check(
-        source=f"the talk, {CORPORA[corpus]}, {MODELS[model]}",
-        what=f"parameters more than {MODELS[plain]}, in millions",
+        source=f"the talk, {CORPORA[printed.corpus]}, {MODELS[printed.row['model']]}",
+        quantity=f"parameters more than {MODELS[plain]}, in millions",
         printed=f"{printed.value - without.value:.1f}",
-        recomputed=f"{2 * knots / 1e6:.1f}",
+        recomputed=f"{added:.1f}",
         rule=f"two numbers for each of {knots:,.0f} knots, to the coarser digit printed"
         + (", which allows for one number as well" if coarse else ""),
-        verdict=decided(fits, weakly=coarse),
-        uses=(printed.place, without.place),
+        verdict=decided(abs(without.value + added - printed.value) < unit / 2, weakly=coarse),
+        uses=(printed, without),
     )
 
 
-def _unit(number: Printed) -> float:
-    """Of the last digit that is printed."""
-    return 10.0 ** -len(number.text.partition(".")[2])
-
-
-def _talk(corpus: str, model: str) -> Printed:
-    return look("ganea_language_modelling", "params_millions", corpus=corpus, model=model)
+def _decimals(number: PrintedNumber) -> int:
+    """How many are printed."""
+    return len(number.text.partition(".")[2])

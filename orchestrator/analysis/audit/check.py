@@ -1,4 +1,4 @@
-"""One recomputed number: what is printed, what comes out, the rule that decides, and whose verdict it is."""
+"""A check: what is printed, what comes out, the rule that decides, and the verdict on which printed numbers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from search_spaces.published import rows
+from search_spaces.published import Row, rows
 
 Verdict = Literal["agrees", "compatible", "explained", "differs", "open"]
 """agrees: the printed value comes out. compatible: it lies inside what other printed values leave open, which a wrong
@@ -17,6 +17,7 @@ FEW = 3
 """Points that give the order or the sign which is printed by chance alone too often to say much."""
 PERPLEXITY_ROUNDING = 0.005
 """Half a unit of the last digit that the AAAI paper prints of a perplexity and of its deviation."""
+PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}
 MODELS = {
     "softmax": "softmax",
@@ -33,23 +34,37 @@ MODELS = {
 }
 """Models as the papers write them, by their names in the tables' files."""
 AVERAGING = {"et_asgd": "ET-ASGD", "nt_asgd": "NT-ASGD"}
+TITLES = {
+    "ganea_language_modelling": ("the talk", "the talk"),
+    "sm_table10_11_averaging": ("SM Table 10", "SM Table 11"),
+    "sm_table12_mos_dropout": ("SM Table 12", "SM Table 12"),
+    "sm_table1_significance": ("SM Table 1", "SM Table 1"),
+    "sm_table4_5_mos_k": ("SM Table 4", "SM Table 5"),
+    "table2_seeds": ("Table 2", "Table 2"),
+    "table4_plif_vs_frozen": ("Table 4", "Table 4"),
+    "table5_fair_capacity": ("Table 5", ""),
+    "table6_rank_metrics": ("Table 6", "Table 6"),
+}
+"""What the papers call a table's part of PTB and that of WikiText-2."""
 
 
 @dataclass(frozen=True, order=True)
-class Place:
+class PrintedNumber:
     """A cell of a published table: the file's name, the line (0 for the first below the heading), the column."""
 
     table: str
     line: int
     column: str
 
+    @property
+    def row(self) -> Row:
+        """The cells of its line."""
+        return rows(self.table)[self.line]
 
-@dataclass(frozen=True, kw_only=True)
-class Printed:
-    """A printed number and where it stands."""
-
-    place: Place
-    text: str
+    @property
+    def text(self) -> str:
+        """As the data have it."""
+        return self.row[self.column]
 
     @property
     def value(self) -> float:
@@ -57,9 +72,30 @@ class Printed:
         return float(self.text)
 
     @property
-    def shown(self) -> str:
+    def as_printed(self) -> str:
         """As the paper has it: the data drop the last zero of a perplexity."""
-        return f"{self.value:.2f}" if "ppl" in self.place.column or "_test_" in self.place.column else self.text
+        return f"{self.value:.2f}" if "ppl" in self.column or "_test_" in self.column else self.text
+
+    @property
+    def corpus(self) -> str:
+        """Table 5 is about PTB alone."""
+        return self.row.get("corpus", "ptb")
+
+    @property
+    def title(self) -> str:
+        """Of its table, with the rule of averaging where it has one: "SM Table 10, ET-ASGD"."""
+        title = TITLES[self.table][list(CORPORA).index(self.corpus)]
+        return f"{title}, {AVERAGING[self.row['averaging']]}" if "averaging" in self.row else title
+
+    @property
+    def source(self) -> str:
+        """Which table, corpus and model: "Table 2, PTB, MoS"."""
+        model = self.row.get("model")
+        return f"{self.title}, {CORPORA[self.corpus]}" + (f", {MODELS[model]}" if model else "")
+
+    def beside(self, column: str) -> PrintedNumber:
+        """Another number of its line."""
+        return PrintedNumber(self.table, self.line, column)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,50 +103,75 @@ class Check:
     """A printed statement held against what follows from other printed numbers, from configs or from files."""
 
     source: str
-    """Which table, corpus and model: "Table 2, PTB, mos"."""
-    what: str
+    """Which table, corpus and model, or which sentence."""
+    quantity: str
     printed: str
     recomputed: str
     rule: str
     """What was computed and what decided."""
     verdict: Verdict
-    covers: tuple[Place, ...] = ()
-    """The printed numbers that the verdict is about; none for a sentence of the paper's text."""
-    uses: tuple[Place, ...] = ()
-    """Printed numbers that went in and are not judged by it."""
+    covers: tuple[PrintedNumber, ...] = ()
+    """What the verdict is about; nothing for a sentence of the paper's text."""
+    uses: tuple[PrintedNumber, ...] = ()
+    """What went in and is not judged by it."""
 
 
-def decided(comes_out: bool, *, weakly: bool) -> Verdict:
+def decided(comes_out: bool, *, weakly: bool = False) -> Verdict:
     """The verdict on what comes out or does not; `weakly`: another value would have come out as well."""
     if not comes_out:
         return "differs"
     return "compatible" if weakly else "agrees"
 
 
-def look(table: str, column: str, **keys: str) -> Printed:
-    """The cell of the one line whose columns are `keys`. Raises LookupError where that is not one line with a value."""
-    found = [
-        (line, row) for line, row in enumerate(rows(table)) if all(row[key] == value for key, value in keys.items())
-    ]
-    if len(found) != 1 or not found[0][1][column]:
-        raise LookupError(f"{table} has {len(found)} lines with {keys}, or nothing in {column}")
-    [(line, row)] = found
-    return Printed(place=Place(table, line, column), text=row[column])
+def column_of(table: str, column: str) -> tuple[PrintedNumber, ...]:
+    """The numbers of a column from top to bottom, without empty cells."""
+    return tuple(PrintedNumber(table, line, column) for line, row in enumerate(rows(table)) if row[column])
 
 
-def places(numbers: Sequence[Printed]) -> tuple[Place, ...]:
-    """Where they stand."""
-    return tuple(number.place for number in numbers)
+def look(table: str, column: str, **keys: str) -> PrintedNumber:
+    """The number of the one line whose columns are `keys`. Raises LookupError where that is not one with a value."""
+    lines = [line for line, row in enumerate(rows(table)) if all(row[key] == value for key, value in keys.items())]
+    if len(lines) != 1 or not rows(table)[lines[0]][column]:
+        raise LookupError(f"{table} has {len(lines)} lines with {keys}, or nothing in {column}")
+    return PrintedNumber(table, lines[0], column)
 
 
-def same(source: str, what: str, one: Printed, other: Printed, *, beside: str) -> Check:
-    """A number that is printed in two tables; `beside` names the other one."""
+def same(source: str, quantity: str, one: PrintedNumber, second: PrintedNumber, *, beside: str) -> Check:
+    """A number that is printed in two tables; `beside` names the second."""
     return Check(
         source=source,
-        what=what,
-        printed=one.shown,
-        recomputed=other.shown,
+        quantity=quantity,
+        printed=one.as_printed,
+        recomputed=second.as_printed,
         rule=f"the same number in {beside}, digit by digit",
-        verdict="agrees" if one.value == other.value else "differs",
-        covers=(one.place, other.place),
+        verdict=decided(one.value == second.value),
+        covers=(one, second),
     )
+
+
+@dataclass(frozen=True)
+class MeanAndDeviation:
+    """A printed mean with its printed standard deviation."""
+
+    mean: PrintedNumber
+    sd: PrintedNumber
+
+    @property
+    def numbers(self) -> tuple[PrintedNumber, PrintedNumber]:
+        """Both."""
+        return self.mean, self.sd
+
+    @property
+    def as_printed(self) -> str:
+        """Joined as the paper joins them."""
+        return f"{self.mean.as_printed} {PLUS_MINUS} {self.sd.as_printed}"
+
+
+def look_at_mean(table: str, quantity: str, **keys: str) -> MeanAndDeviation:
+    """The mean and the deviation of a quantity in the one line whose columns are `keys`."""
+    return MeanAndDeviation(look(table, f"{quantity}_mean", **keys), look(table, f"{quantity}_sd", **keys))
+
+
+def all_numbers(pairs: Sequence[MeanAndDeviation]) -> tuple[PrintedNumber, ...]:
+    """Means and deviations of all."""
+    return tuple(number for pair in pairs for number in pair.numbers)

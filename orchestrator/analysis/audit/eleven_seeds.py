@@ -5,7 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from orchestrator.analysis.audit.check import CORPORA, MODELS, PERPLEXITY_ROUNDING, Check, Printed, look, same
+from orchestrator.analysis.audit.check import (
+    CORPORA,
+    PERPLEXITY_ROUNDING,
+    Check,
+    MeanAndDeviation,
+    PrintedNumber,
+    decided,
+    look,
+    look_at_mean,
+    same,
+)
 from search_spaces.models import FIVE
 
 SEEDS = 11
@@ -25,39 +35,38 @@ def checks() -> Iterator[Check]:
         yield from _frozen(corpus)
 
 
-def _authors(corpus: str, model: str, column: str) -> Printed:
+def _authors(corpus: str, model: str, column: str) -> PrintedNumber:
     """The result of the authors' seed."""
     return look("sm_table10_11_averaging", column, corpus=corpus, model=model, averaging="et_asgd")
 
 
 def _test_perplexity(corpus: str, model: str) -> Iterator[Check]:
-    row = {"corpus": corpus, "model": model}
-    mean, sd = (look("table2_seeds", f"test_ppl_{what}", **row) for what in ("mean", "sd"))
-    mean_10, sd_10 = (look("sm_table1_significance", f"test_ppl_{what}", **row) for what in ("mean", "sd"))
+    eleven, ten = (
+        look_at_mean(table, "test_ppl", corpus=corpus, model=model)
+        for table in ("table2_seeds", "sm_table1_significance")
+    )
     authors = _authors(corpus, model, "test_ppl")
-    covers = (mean.place, mean_10.place, authors.place)
-    joined = (10 * mean_10.value + authors.value) / SEEDS
-    source = f"Table 2, {CORPORA[corpus]}, {MODELS[model]}"
+    joined = (10 * ten.mean.value + authors.value) / SEEDS
     yield Check(
-        source=source,
-        what="mean test perplexity",
-        printed=mean.shown,
+        source=eleven.mean.source,
+        quantity="mean test perplexity",
+        printed=eleven.mean.as_printed,
         recomputed=f"{joined:.3f}",
         rule="mean of SM Table 1's 10 seeds and the authors' in SM Tables 10 and 11 (ET-ASGD): within 0.01, the "
         "rounding of both sides",
-        verdict="agrees" if abs(joined - mean.value) <= 2 * PERPLEXITY_ROUNDING + 1e-9 else "differs",
-        covers=covers,
+        verdict=decided(abs(joined - eleven.mean.value) <= 2 * PERPLEXITY_ROUNDING + 1e-9),
+        covers=(eleven.mean, ten.mean, authors),
     )
-    distance = abs(authors.value - mean_10.value)
-    low, high = spread_of_eleven(sd_10.value, distance - 2 * PERPLEXITY_ROUNDING, distance + 2 * PERPLEXITY_ROUNDING)
+    distance = abs(authors.value - ten.mean.value)
+    low, high = spread_of_eleven(ten.sd.value, distance - 2 * PERPLEXITY_ROUNDING, distance + 2 * PERPLEXITY_ROUNDING)
     yield Check(
-        source=source,
-        what="deviation of the test perplexity",
-        printed=sd.shown,
+        source=eleven.mean.source,
+        quantity="deviation of the test perplexity",
+        printed=eleven.sd.as_printed,
         recomputed=f"{low:.3f} to {high:.3f}",
         rule="deviation of the 10 seeds and the eleventh, over what the rounding of all of them allows",
-        verdict="agrees" if _allows(low, high, sd) else "differs",
-        covers=(sd.place, sd_10.place),
+        verdict=decided(_allows(low, high, eleven.sd)),
+        covers=(eleven.sd, ten.sd),
     )
 
 
@@ -71,54 +80,55 @@ def spread_of_eleven(sd_10: float, nearest: float, furthest: float) -> tuple[flo
     return joined(sd_10 - PERPLEXITY_ROUNDING, nearest), joined(sd_10 + PERPLEXITY_ROUNDING, furthest)
 
 
-def _allows(low: float, high: float, printed: Printed) -> bool:
+def _allows(low: float, high: float, printed: PrintedNumber) -> bool:
     """Whether the printed deviation, rounded, can stand for one from low to high."""
     return low - PERPLEXITY_ROUNDING - 1e-9 <= printed.value <= high + PERPLEXITY_ROUNDING + 1e-9
 
 
 def _one_of_eleven(corpus: str, model: str, quantity: str) -> Check:
-    row = {"corpus": corpus, "model": model}
-    mean, sd = (look("table2_seeds", f"{quantity}_{what}", **row) for what in ("mean", "sd"))
+    eleven = look_at_mean("table2_seeds", quantity, corpus=corpus, model=model)
     authors = _authors(corpus, model, "press_rank" if quantity == "rank" else quantity)
     rounding = 0.5 if quantity == "rank" else PERPLEXITY_ROUNDING
-    distance = abs(authors.value - mean.value)
-    allowed = SAMUELSON * (sd.value + rounding) + 2 * rounding
+    distance = abs(authors.value - eleven.mean.value)
+    allowed = SAMUELSON * (eleven.sd.value + rounding) + 2 * rounding
     return Check(
-        source=f"Table 2, {CORPORA[corpus]}, {MODELS[model]}",
-        what=f"{BOUNDED[quantity]}: mean and deviation",
-        printed=f"{mean.shown} \N{PLUS-MINUS SIGN} {sd.shown}",
-        recomputed=f"{authors.shown} is {distance:.4g} away",
+        source=eleven.mean.source,
+        quantity=f"{BOUNDED[quantity]}: mean and deviation",
+        printed=eleven.as_printed,
+        recomputed=f"{authors.as_printed} is {distance:.4g} away",
         rule=f"the authors' seed in SM Tables 10 and 11 is one of the 11, and none can be further than 10/"
         f"\N{SQUARE ROOT}11 deviations from their mean (Samuelson 1968), with rounding {allowed:.4g}",
-        verdict="compatible" if distance <= allowed else "differs",
-        covers=(mean.place, sd.place, authors.place),
+        verdict=decided(distance <= allowed, weakly=True),
+        covers=(*eleven.numbers, authors),
     )
 
 
 def _frozen(corpus: str) -> Iterator[Check]:
     """Table 4's LMS-PLIF is SM Table 1's; its frozen one and Table 3's fit as 10 and 11 seeds of one model."""
-    name = CORPORA[corpus]
-    for what in ("mean", "sd"):
+    for moment, quantity in (("mean", "mean test perplexity"), ("sd", "deviation of the test perplexity")):
         yield same(
-            f"Table 4, {name}, LMS-PLIF",
-            {"mean": "mean test perplexity", "sd": "deviation of the test perplexity"}[what],
-            look("table4_plif_vs_frozen", f"lms_plif_test_{what}", corpus=corpus),
-            look("sm_table1_significance", f"test_ppl_{what}", corpus=corpus, model="lms_plif"),
+            f"Table 4, {CORPORA[corpus]}, LMS-PLIF",
+            quantity,
+            look("table4_plif_vs_frozen", f"lms_plif_test_{moment}", corpus=corpus),
+            look("sm_table1_significance", f"test_ppl_{moment}", corpus=corpus, model="lms_plif"),
             beside="SM Table 1",
         )
-    mean, sd = (look("table3_plif_frozen", f"test_ppl_{what}", corpus=corpus) for what in ("mean", "sd"))
-    mean_10, sd_10 = (look("table4_plif_vs_frozen", f"frozen_test_{what}", corpus=corpus) for what in ("mean", "sd"))
-    apart = SEEDS * (mean.value - mean_10.value)
+    eleven = look_at_mean("table3_plif_frozen", "test_ppl", corpus=corpus)
+    ten = look_at_mean("table4_plif_vs_frozen", "frozen_test", corpus=corpus)
+    yield _joined_with_an_eleventh(f"Table 3, {CORPORA[corpus]}", eleven, ten)
+
+
+def _joined_with_an_eleventh(source: str, eleven: MeanAndDeviation, ten: MeanAndDeviation) -> Check:
+    distance = abs(SEEDS * (eleven.mean.value - ten.mean.value))
     room = 2 * SEEDS * PERPLEXITY_ROUNDING
-    nearest, furthest = max(abs(apart) - room, 0.0), abs(apart) + room
-    low, high = spread_of_eleven(sd_10.value, nearest, furthest)
-    yield Check(
-        source=f"Table 3, {name}",
-        what="test perplexity, frozen PLIF",
-        printed=f"{mean.shown} \N{PLUS-MINUS SIGN} {sd.shown}",
-        recomputed=f"{mean_10.shown} \N{PLUS-MINUS SIGN} {sd_10.shown}",
+    low, high = spread_of_eleven(ten.sd.value, distance - room, distance + room)
+    return Check(
+        source=source,
+        quantity="test perplexity, frozen PLIF",
+        printed=eleven.as_printed,
+        recomputed=ten.as_printed,
         rule="Table 4 has 10 seeds of the same model; an eleventh that moves the mean to Table 3's gives a deviation "
         f"of {low:.3f} to {high:.3f}, rounding included",
-        verdict="compatible" if _allows(low, high, sd) else "differs",
-        covers=(mean.place, sd.place, mean_10.place, sd_10.place),
+        verdict=decided(_allows(low, high, eleven.sd), weakly=True),
+        covers=(*eleven.numbers, *ten.numbers),
     )

@@ -6,139 +6,120 @@ from collections.abc import Iterator
 
 from orchestrator.analysis.audit.check import (
     CORPORA,
-    MODELS,
     PERPLEXITY_ROUNDING,
     Check,
-    Place,
-    Printed,
+    MeanAndDeviation,
+    PrintedNumber,
+    Verdict,
+    all_numbers,
+    column_of,
+    decided,
     look,
+    look_at_mean,
     same,
 )
 from orchestrator.analysis.statistics.samples import SampleSummary
-from orchestrator.analysis.statistics.significance import PValueRange, students_t, students_t_range
-from search_spaces.published import rows
+from orchestrator.analysis.statistics.significance import students_t, students_t_range
 
 SEEDS = 10
-Pair = tuple[Printed, Printed]
-"""A printed mean and its deviation."""
+SM_TABLE_1, TABLE_2, TABLE_4, TABLE_5 = (
+    "sm_table1_significance",
+    "table2_seeds",
+    "table4_plif_vs_frozen",
+    "table5_fair_capacity",
+)
 
 
 def checks() -> Iterator[Check]:
     """SM Table 1, Table 2 twice, Table 4, Table 5."""
-    for row in rows("sm_table1_significance"):
-        if row["p_value_vs_softmax"]:
-            yield from _of_model(row["corpus"], row["model"])
+    for printed in column_of(SM_TABLE_1, "p_value_vs_softmax"):
+        yield from _against_softmax(printed)
     for corpus in CORPORA:
-        yield _table4(corpus)
+        pairs = [
+            MeanAndDeviation(*(look(TABLE_4, f"{side}_test_{moment}", corpus=corpus) for moment in ("mean", "sd")))
+            for side in ("lms_plif", "frozen")
+        ]
+        p_value, size = look(TABLE_4, "p_value", corpus=corpus), look(TABLE_4, "n_per_sample", corpus=corpus)
+        yield _to_three_digits("p-value of learned against frozen", p_value, pairs, (size,))
     yield _table5()
 
 
-def _of_model(corpus: str, model: str) -> Iterator[Check]:
-    name = f"{CORPORA[corpus]}, {MODELS[model]}"
-    own = look("sm_table1_significance", "p_value_vs_softmax", corpus=corpus, model=model)
-    beside = look("table2_seeds", "p_value_vs_softmax", corpus=corpus, model=model)
-    pairs = _pairs("sm_table1_significance", corpus, model)
-    sizes = tuple(look("sm_table1_significance", "n", corpus=corpus, model=each).place for each in (model, "softmax"))
-    yield _three_digits(f"SM Table 1, {name}", "p-value against softmax", own, pairs, sizes)
-    yield same(f"Table 2, {name}", "p-value against softmax", beside, own, beside="SM Table 1")
-    yield _from_table2(f"Table 2, {name}", beside, _pairs("table2_seeds", corpus, model))
-
-
-def _pairs(table: str, corpus: str, model: str) -> tuple[Pair, Pair]:
-    one, other = (
-        (
-            look(table, "test_ppl_mean", corpus=corpus, model=name),
-            look(table, "test_ppl_sd", corpus=corpus, model=name),
-        )
-        for name in (model, "softmax")
+def _against_softmax(printed: PrintedNumber) -> Iterator[Check]:
+    corpus, model = printed.corpus, printed.row["model"]
+    sizes = tuple(look(SM_TABLE_1, "n", corpus=corpus, model=name) for name in (model, "softmax"))
+    in_table2 = look(TABLE_2, "p_value_vs_softmax", corpus=corpus, model=model)
+    ten, eleven = (
+        [look_at_mean(table, "test_ppl", corpus=corpus, model=name) for name in (model, "softmax")]
+        for table in (SM_TABLE_1, TABLE_2)
     )
-    return one, other
+    yield _to_three_digits("p-value against softmax", printed, ten, sizes)
+    yield same(in_table2.source, "p-value against softmax", in_table2, printed, beside="SM Table 1")
+    yield _from_means_of_eleven(in_table2, eleven)
 
 
-def _summary(pair: Pair) -> SampleSummary:
-    return SampleSummary(n=SEEDS, mean=pair[0].value, sd=pair[1].value)
-
-
-def _three_digits(
-    source: str, what: str, printed: Printed, pairs: tuple[Pair, Pair], sizes: tuple[Place, ...]
+def _to_three_digits(
+    quantity: str, printed: PrintedNumber, pairs: list[MeanAndDeviation], sizes: tuple[PrintedNumber, ...]
 ) -> Check:
     """`sizes` are the cells that say n."""
-    found = students_t(_summary(pairs[0]), _summary(pairs[1])).p_value
-    assert found is not None
+    p_value = _p_value(pairs)
     return Check(
-        source=source,
-        what=what,
+        source=printed.source,
+        quantity=quantity,
         printed=printed.text,
-        recomputed=f"{found:.3g}",
+        recomputed=f"{p_value:.3g}",
         rule=f"Student's t-test of the printed means and deviations, n = {SEEDS}: to the three digits printed",
-        verdict="agrees" if f"{found:.2e}" == f"{printed.value:.2e}" else "differs",
-        covers=(printed.place,),
-        uses=_used(pairs) + sizes,
+        verdict=decided(f"{p_value:.2e}" == f"{printed.value:.2e}"),
+        covers=(printed,),
+        uses=all_numbers(pairs) + sizes,
     )
 
 
-def _from_table2(source: str, printed: Printed, pairs: tuple[Pair, Pair]) -> Check:
-    """Its means are over other seeds than its p-value, so that this decides nothing: SM Table 1 does, exactly."""
-    found, allowed = students_t(*map(_summary, pairs)).p_value, _allowed(pairs)
-    rule = (
-        f"Student's t-test of Table 2's own means and deviations, n = {SEEDS}: their rounding allows {_span(allowed)}; "
-        "its caption says that p is over 10 of the 11 seeds that the means are over, so it need not follow"
-    )
+def _from_means_of_eleven(printed: PrintedNumber, pairs: list[MeanAndDeviation]) -> Check:
+    """Table 2's means are over other seeds than its p-value, so that this decides nothing: SM Table 1 does, exactly."""
+    inside, span = _inside(printed, pairs)
+    verdict: Verdict = "compatible" if inside else "explained"
     return Check(
-        source=source,
-        what="p-value from Table 2's own means",
+        source=printed.source,
+        quantity="p-value from Table 2's own means",
         printed=printed.text,
-        recomputed=f"{found:.3g}",
-        rule=rule,
-        verdict="compatible" if printed.value in allowed else "explained",
-        covers=(printed.place,),
-        uses=_used(pairs),
+        recomputed=f"{_p_value(pairs):.3g}",
+        rule=f"Student's t-test of Table 2's own means and deviations, n = {SEEDS}: their rounding allows {span}; "
+        "its caption says that p is over 10 of the 11 seeds that the means are over, so it need not follow",
+        verdict=verdict,
+        covers=(printed,),
+        uses=all_numbers(pairs),
     )
-
-
-def _table4(corpus: str) -> Check:
-    def cell(column: str) -> Printed:
-        return look("table4_plif_vs_frozen", column, corpus=corpus)
-
-    pairs = (
-        (cell("lms_plif_test_mean"), cell("lms_plif_test_sd")),
-        (cell("frozen_test_mean"), cell("frozen_test_sd")),
-    )
-    what, sizes = "p-value of learned against frozen", (cell("n_per_sample").place,)
-    return _three_digits(f"Table 4, {CORPORA[corpus]}", what, cell("p_value"), pairs, sizes)
 
 
 def _table5() -> Check:
-    one, other = (
-        (
-            look("table5_fair_capacity", "test_ppl_mean", model=model),
-            look("table5_fair_capacity", "test_ppl_sd", model=model),
-        )
-        for model in ("mos_dagger", "softmax_double_dagger")
-    )
-    printed = [look("table5_fair_capacity", "p_value", model=side) for side in ("mos_dagger", "softmax_double_dagger")]
-    found, allowed = students_t(_summary(one), _summary(other)).p_value, _allowed((one, other))
+    models = ("mos_dagger", "softmax_double_dagger")
+    pairs = [look_at_mean(TABLE_5, "test_ppl", model=model) for model in models]
+    both = tuple(look(TABLE_5, "p_value", model=model) for model in models)
+    inside, span = _inside(both[0], pairs)
     return Check(
         source="Table 5, PTB",
-        what="p-value of MoS\N{DAGGER} against Softmax\N{DOUBLE DAGGER}",
-        printed=printed[0].text,
-        recomputed=f"{found:.3f}",
-        rule=f"Student's t-test of the printed means and deviations, n = {SEEDS}: their rounding allows "
-        f"{_span(allowed)}",
-        verdict="agrees" if printed[0].value in allowed else "differs",
-        covers=tuple(number.place for number in printed),
-        uses=_used((one, other)),
+        quantity="p-value of MoS\N{DAGGER} against Softmax\N{DOUBLE DAGGER}",
+        printed=both[0].text,
+        recomputed=f"{_p_value(pairs):.3f}",
+        rule=f"Student's t-test of the printed means and deviations, n = {SEEDS}: their rounding allows {span}",
+        verdict=decided(inside),
+        covers=both,
+        uses=all_numbers(pairs),
     )
 
 
-def _allowed(pairs: tuple[Pair, Pair]) -> PValueRange:
-    return students_t_range(_summary(pairs[0]), _summary(pairs[1]), PERPLEXITY_ROUNDING)
+def _p_value(pairs: list[MeanAndDeviation]) -> float:
+    p_value = students_t(*_samples(pairs)).p_value
+    assert p_value is not None
+    return p_value
 
 
-def _span(allowed: PValueRange) -> str:
-    assert allowed.low is not None and allowed.high is not None
-    return f"{allowed.low:#.2g} to {allowed.high:#.2g}"
+def _samples(pairs: list[MeanAndDeviation]) -> tuple[SampleSummary, SampleSummary]:
+    one, second = (SampleSummary(n=SEEDS, mean=pair.mean.value, sd=pair.sd.value) for pair in pairs)
+    return one, second
 
 
-def _used(pairs: tuple[Pair, Pair]) -> tuple[Place, ...]:
-    return tuple(number.place for pair in pairs for number in pair)
+def _inside(printed: PrintedNumber, pairs: list[MeanAndDeviation]) -> tuple[bool, str]:
+    """Whether the p-value is one that the rounding of means and deviations allows, and which those are."""
+    allowed = students_t_range(*_samples(pairs), PERPLEXITY_ROUNDING)
+    return printed.value in allowed, f"{allowed.low:#.2g} to {allowed.high:#.2g}"

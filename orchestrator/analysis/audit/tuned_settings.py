@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orchestrator.analysis.audit.check import Check, Place, look
-from search_spaces.published import rows
+from orchestrator.analysis.audit.check import Check, PrintedNumber, column_of, decided, look
 
 TABLE = "sm_table7_8_9_fair_capacity_tuning"
 SIDES = {
@@ -15,33 +14,29 @@ SIDES = {
 
 
 def checks() -> Iterator[Check]:
-    """One for each final setting."""
-    for line, row in enumerate(rows(TABLE)):
-        for column, side in SIDES.items():
-            if row[column]:
-                yield _tried(line, column, side)
+    """One for each final setting, line by line."""
+    finals = [final for column in SIDES for final in column_of(TABLE, column)]
+    for final in sorted(finals, key=lambda final: final.line):
+        yield _tried(final)
 
 
-def _tried(line: int, column: str, side: str) -> Check:
-    row = rows(TABLE)[line]
-    name, printed = row["hyperparameter"], row[column]
-    grids = [(i, other) for i, other in enumerate(rows(TABLE)) if other["hyperparameter"] == name]
-    found = [other["stage"] for _, other in grids if float(printed) in map(float, other["values"].split())]
-    uses = tuple(Place(TABLE, i, "values") for i, _ in grids)
-    rule = "among the values tried in stage 1 or 2, or SM Table 6's where stage 1 left it at that"
-    outcome = f"tried in stage {' and '.join(found)}"
-    if not found and all(other["stage"] != "1" for _, other in grids):
+def _tried(final: PrintedNumber) -> Check:
+    name = final.row["hyperparameter"]
+    tried = [values for values in column_of(TABLE, "values") if values.row["hyperparameter"] == name]
+    stages = [values.row["stage"] for values in tried if final.value in map(float, values.text.split())]
+    outcome = f"tried in stage {' and '.join(stages)}" if stages else "not among the values tried"
+    uses = tried
+    if not stages and all(values.row["stage"] != "1" for values in tried):
         default = look("sm_table6_hyperparameters", "mos_moc_ptb", hyperparameter=name)
-        uses += (default.place,)
-        if default.value == float(printed):
-            found, outcome = ["default"], "SM Table 6's value"
+        uses = [*tried, default]
+        outcome = "SM Table 6's value" if default.value == final.value else outcome
     return Check(
-        source=f"SM Tables 7 to 9, {side}",
-        what=f"final {name.replace('_', ' ')}",
-        printed=printed,
-        recomputed=outcome if found else "not among the values tried",
-        rule=rule,
-        verdict="compatible" if found else "differs",
-        covers=(Place(TABLE, line, column),),
-        uses=uses,
+        source=f"SM Tables 7 to 9, {SIDES[final.column]}",
+        quantity=f"final {name.replace('_', ' ')}",
+        printed=final.text,
+        recomputed=outcome,
+        rule="among the values tried in stage 1 or 2, or SM Table 6's where stage 1 left it at that",
+        verdict=decided(not outcome.startswith("not"), weakly=True),
+        covers=(final,),
+        uses=tuple(uses),
     )

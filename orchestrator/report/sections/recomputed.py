@@ -94,9 +94,12 @@ def _findings(numbers: RecomputedNumbers) -> Iterator[str]:
         f"{'does' if count['differs'] == 1 else 'do'} not agree, {count['explained']} do not come out and need not, "
         f"and {count['open']} could not be made here."
     )
-    for rule, checks in _by_rule(numbers.having("differs")).items():
-        shown = (f"{each.source}, {each.what}: printed {each.printed}, recomputed {each.recomputed}" for each in checks)
-        yield f"{'; '.join(shown)} (rule: {rule})."
+    for rule, alike in _by_rule(numbers.having("differs")).items():
+        lines = (
+            f"{check.source}, {check.quantity}: printed {check.printed}, recomputed {check.recomputed}"
+            for check in alike
+        )
+        yield f"{'; '.join(lines)} (rule: {rule})."
     open_checks = numbers.having("open")
     for reason in dict.fromkeys(check.rule for check in open_checks):
         concerned = sum(check.rule == reason for check in open_checks)
@@ -106,10 +109,10 @@ def _findings(numbers: RecomputedNumbers) -> Iterator[str]:
 
 def _by_rule(checks: Iterable[Check]) -> dict[str, list[Check]]:
     """What one rule decided goes into one sentence."""
-    found: dict[str, list[Check]] = {}
+    by_rule: dict[str, list[Check]] = {}
     for check in checks:
-        found.setdefault(check.rule, []).append(check)
-    return found
+        by_rule.setdefault(check.rule, []).append(check)
+    return by_rule
 
 
 def _totals(numbers: RecomputedNumbers) -> str:
@@ -130,7 +133,7 @@ def _check_table(checks: list[Check], which: str) -> TextTable:
         body=tuple(
             (
                 Cell(check.source),
-                Cell(check.what),
+                Cell(check.quantity),
                 Cell(check.printed, kind="short"),
                 Cell(check.recomputed),
                 Cell(check.rule, kind="cause"),
@@ -158,4 +161,4 @@ def _account_cells(line: AccountLine) -> tuple[Cell, ...]:
 
 def _csv_line(check: Check) -> list[str]:
     cells = " ".join(f"{place.table}:{place.line + 2}:{place.column}" for place in check.covers)
-    return [check.source, check.what, check.printed, check.recomputed, check.rule, check.verdict, cells]
+    return [check.source, check.quantity, check.printed, check.recomputed, check.rule, check.verdict, cells]

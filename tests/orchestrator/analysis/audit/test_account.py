@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.analysis.audit import recomputed_numbers
 from orchestrator.analysis.audit.account import account
-from orchestrator.analysis.audit.check import Check, Place
+from orchestrator.analysis.audit.check import Check, PrintedNumber
 from search_spaces import published
 
 NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
@@ -40,15 +40,15 @@ def test_the_account_has_every_number_of_every_table_once() -> None:
 @pytest.mark.skipif(not SHARED.is_dir(), reason="no ../shared/paper")
 def test_the_project_has_every_table_that_there_is() -> None:
     for path in SHARED.glob("*.csv"):
-        own = published.FOLDER / path.name
-        assert own.exists() and own.read_text().split() == path.read_text().split(), path.name
+        packaged = published.FOLDER / path.name
+        assert packaged.exists() and packaged.read_text().split() == path.read_text().split(), path.name
 
 
 def test_the_first_fate_that_applies_counts() -> None:
-    place = Place("table2_seeds", 0, "rank_mean")
+    place = PrintedNumber("table2_seeds", 0, "rank_mean")
 
-    def check(**what: object) -> Check:
-        return Check(source="", what="", printed="", recomputed="", rule="", **what)  # type: ignore[arg-type]
+    def check(**fields: object) -> Check:
+        return Check(source="", quantity="", printed="", recomputed="", rule="", **fields)  # type: ignore[arg-type]
 
     def fate(*checks: Check) -> str:
         [line] = [line for line in account(checks) if line.table == place.table]
@@ -60,7 +60,7 @@ def test_the_first_fate_that_applies_counts() -> None:
 
 
 def test_a_check_about_no_number_is_refused() -> None:
-    wrong = Place("table2_seeds", 0, "model")
-    check = Check(source="", what="", printed="", recomputed="", rule="", verdict="agrees", covers=(wrong,))
+    wrong = PrintedNumber("table2_seeds", 0, "model")
+    check = Check(source="", quantity="", printed="", recomputed="", rule="", verdict="agrees", covers=(wrong,))
     with pytest.raises(LookupError, match="cells without a number"):
         account([check])
