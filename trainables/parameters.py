@@ -3,44 +3,29 @@
 from __future__ import annotations
 
 from trainables.config.language_model import TrialConfig
-from trainables.config.output_layer import CustomConfig, LmsPlifConfig, MixtureConfig, MonotoneNnConfig, MosPlifConfig
+from trainables.config.output_layer import CustomConfig, layer_parameters
 from trainables.errors import UserError
 
 
 def parameter_count(config: TrialConfig, vocabulary_size: int) -> int:
     """Trainable numbers: embedding (shared with the output), three LSTM layers of two biases each, output layer."""
-    model = config.model
+    model, layer = config.model, config.output_layer
+    widths = {"embedding_width": model.embedding_width, "context_width": model.context_width}
     recurrent = sum(4 * out * (into + out + 2) for into, out in model.layer_widths)
-    return vocabulary_size * model.embedding_width + recurrent + _of_output_layer(config, vocabulary_size)
-
-
-def _of_output_layer(config: TrialConfig, vocabulary_size: int) -> int:
-    """Those that the output layer owns: its bias, and what its kind adds."""
-    layer, model = config.output_layer, config.model
     if isinstance(layer, CustomConfig):
-        return _of_custom_layer(layer, config, vocabulary_size)
-    added = 0
-    if isinstance(layer, LmsPlifConfig | MosPlifConfig):
-        added += layer.knots
-    if isinstance(layer, MonotoneNnConfig):
-        added += 3 * layer.units
-    if isinstance(layer, MixtureConfig):
-        prior, latent = model.context_width, model.embedding_width * (model.context_width + 1)
-        added += layer.mixtures * (prior + latent)
-    return vocabulary_size + added
+        output = _count_custom_layer(layer, vocabulary_size=vocabulary_size, **widths)
+    else:
+        output = layer_parameters(layer, vocabulary=vocabulary_size, **widths)
+    return vocabulary_size * model.embedding_width + recurrent + output
 
 
-def _of_custom_layer(layer: CustomConfig, config: TrialConfig, vocabulary_size: int) -> int:
+def _count_custom_layer(layer: CustomConfig, **sizes: int) -> int:
     """Only the class itself knows; the study that names it has loaded torch already."""
     import torch
 
     from trainables.output_layers import LayerShape, build_output_layer
 
-    shape = LayerShape(
-        vocabulary_size=vocabulary_size,
-        embedding_width=config.model.embedding_width,
-        context_width=config.model.context_width,
-    )
+    shape = LayerShape(**sizes)
     with torch.random.fork_rng():
         try:
             with torch.device("meta"):

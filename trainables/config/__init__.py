@@ -4,23 +4,25 @@ from trainables.config.language_model import (
     MIN_STREAM,
     AveragingConfig,
     CorpusConfig,
-    CustomConfig,
     EtAsgdConfig,
     EvaluationConfig,
-    GssConfig,
     LanguageModelConfig,
+    NtAsgdConfig,
+    TrainingConfig,
+    TrialConfig,
+)
+from trainables.config.output_layer import (
+    CustomConfig,
+    GssConfig,
     LmsPlifConfig,
     LmsPlifFrozenConfig,
     MocConfig,
     MonotoneNnConfig,
     MosConfig,
     MosPlifConfig,
-    NtAsgdConfig,
     OutputLayerConfig,
     SigSoftmaxConfig,
     SoftmaxConfig,
-    TrainingConfig,
-    TrialConfig,
 )
 
 __all__ = [

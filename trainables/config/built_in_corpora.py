@@ -35,8 +35,8 @@ def markov_rank(name: str) -> int | None:
         return MARKOV_RANK
     if not name.startswith(f"{MARKOV}-"):
         return None
-    found = _NUMBERED.fullmatch(name)
-    rank = int(found[1]) if found else 0
+    numbered = _NUMBERED.fullmatch(name)
+    rank = int(numbered[1]) if numbered else 0
     if not LEAST_MARKOV_RANK <= rank <= GREATEST_MARKOV_RANK:
         raise UserError(
             f"a generated language is {MARKOV} or {MARKOV}-R, with R the rank of its log-P matrix, a number from "

@@ -36,14 +36,14 @@ class Context(Frozen):
     """What follows in the test text as it is written; None where the file does not say."""
 
 
-class _Given(Context):
+class _ListedContext(Context):
     """A context as a file may give it."""
 
     group: Annotated[str, Field(pattern=r"^[\w-]+$")] = "own"
     number: PositiveInt | None = None  # type: ignore[assignment]
 
 
-_GIVEN: TypeAdapter[tuple[_Given, ...]] = TypeAdapter(tuple[_Given, ...])
+_CONTEXT_LIST: TypeAdapter[tuple[_ListedContext, ...]] = TypeAdapter(tuple[_ListedContext, ...])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,7 +89,7 @@ def parse_contexts(name: str, text: str) -> tuple[Context, ...]:
     Those without a group belong to "own", those without a number take their place in the list. Raises UserError.
     """
     try:
-        given = _GIVEN.validate_json(text)
+        listed = _CONTEXT_LIST.validate_json(text)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the whole"
@@ -97,14 +97,14 @@ def parse_contexts(name: str, text: str) -> tuple[Context, ...]:
             "a contexts file is a JSON list of objects with last_token_index and, if wanted, group, number and "
             f"next_token; {name} is not one ({place}: {first['msg']}): mend it"
         ) from error
-    if not given:
+    if not listed:
         raise UserError(f"a contexts file names at least one context, and {name} has an empty list: add some")
     contexts = tuple(
-        Context.model_validate(each.model_dump() | {"number": each.number or place})
-        for place, each in enumerate(given, start=1)
+        Context.model_validate(context.model_dump() | {"number": context.number or place})
+        for place, context in enumerate(listed, start=1)
     )
     names = [(context.group, context.number) for context in contexts]
-    twice = next((each for each in names if names.count(each) > 1), None)
+    twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise UserError(
             f"the contexts of a file differ in group or number, and {name} has {twice[0]} {twice[1]} twice: number "

@@ -13,42 +13,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 
 from trainables.config.frozen import Frozen, Identified, NonNegative, Rate
-from trainables.config.output_layer import (
-    CustomConfig,
-    GssConfig,
-    LmsPlifConfig,
-    LmsPlifFrozenConfig,
-    MixtureConfig,
-    MocConfig,
-    MonotoneNnConfig,
-    MosConfig,
-    MosPlifConfig,
-    OutputLayerConfig,
-    SigSoftmaxConfig,
-    SoftmaxConfig,
-)
-
-__all__ = [
-    "AveragingConfig",
-    "CorpusConfig",
-    "CustomConfig",
-    "EtAsgdConfig",
-    "EvaluationConfig",
-    "GssConfig",
-    "LanguageModelConfig",
-    "LmsPlifConfig",
-    "LmsPlifFrozenConfig",
-    "MocConfig",
-    "MonotoneNnConfig",
-    "MosConfig",
-    "MosPlifConfig",
-    "NtAsgdConfig",
-    "OutputLayerConfig",
-    "SigSoftmaxConfig",
-    "SoftmaxConfig",
-    "TrainingConfig",
-    "TrialConfig",
-]
+from trainables.config.output_layer import CustomConfig, MixtureConfig, OutputLayerConfig
 
 SCHEMA_VERSION: Literal[2] = 2
 MIN_STREAM = 3

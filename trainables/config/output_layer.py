@@ -177,3 +177,16 @@ OutputLayerConfig = Annotated[
     | CustomConfig,
     Field(discriminator="name"),
 ]
+
+
+def layer_parameters(layer: OutputLayerConfig, *, vocabulary: int, embedding_width: int, context_width: int) -> int:
+    """The trainable numbers of an output layer of this package beside the tied embedding: its bias, and what its kind
+    adds."""
+    count = vocabulary
+    if isinstance(layer, LmsPlifConfig | MosPlifConfig):
+        count += layer.knots
+    if isinstance(layer, MonotoneNnConfig):
+        count += 3 * layer.units
+    if isinstance(layer, MixtureConfig):
+        count += layer.mixtures * (context_width + embedding_width * (context_width + 1))
+    return count

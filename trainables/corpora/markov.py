@@ -66,9 +66,8 @@ class MarkovLanguage:
         """The share of each type in an endless text: the distribution that one step of the chain leaves alone."""
         p_VV = np.exp(self.log_p_VV)
         equations = np.vstack([p_VV.T - np.eye(len(p_VV)), np.ones(len(p_VV))])
-        share, *_ = np.linalg.lstsq(equations, np.append(np.zeros(len(p_VV)), 1.0))
-        found: NDArray[np.float64] = share
-        return found
+        shares_V: NDArray[np.float64] = np.linalg.lstsq(equations, np.append(np.zeros(len(p_VV)), 1.0))[0]
+        return shares_V
 
     def entropy_rate(self) -> float:
         """Nats a token: the least mean cross-entropy that any model can expect on this language's text."""
@@ -147,9 +146,9 @@ def _scales(factors: int) -> NDArray[np.int64]:
     return np.array([round(first / k) for k in range(1, factors + 1)], dtype=np.int64)
 
 
-def _random_signs(rank: int, what: str, count: int) -> NDArray[np.int64]:
+def _random_signs(rank: int, purpose: str, count: int) -> NDArray[np.int64]:
     """So many of -1 and 1, both as likely."""
-    stream = hashlib.shake_256(f"markov {rank} {what}".encode()).digest(-(-count // 8))
+    stream = hashlib.shake_256(f"markov {rank} {purpose}".encode()).digest(-(-count // 8))
     return 2 * np.unpackbits(np.frombuffer(stream, dtype=np.uint8), count=count).astype(np.int64) - 1
 
 
@@ -157,9 +156,9 @@ def _bias(size: int) -> NDArray[np.int64]:
     """b in units of 2^-24."""
     with localcontext(Context(prec=DIGITS)):
         shares = [1 / (word + ZIPF_OFFSET) for word in range(1, size)]
-        of_words = (1 - END_PROBABILITY) / sum(shares)
-        probabilities = [END_PROBABILITY, *(share * of_words for share in shares)]
-        return np.array([round(each.ln() * 2**LOGIT_BITS) for each in probabilities], dtype=np.int64)
+        word_share = (1 - END_PROBABILITY) / sum(shares)
+        probabilities = [END_PROBABILITY, *(share * word_share for share in shares)]
+        return np.array([round(probability.ln() * 2**LOGIT_BITS) for probability in probabilities], dtype=np.int64)
 
 
 def _weights(logits_VV: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -168,17 +167,18 @@ def _weights(logits_VV: NDArray[np.int64]) -> NDArray[np.int64]:
     least, greatest = int(whole_VV.min()), int(whole_VV.max())
     with localcontext(Context(prec=DIGITS)):
         table = np.array([float(Decimal(n).exp() * 2**WEIGHT_BITS) for n in range(least, greatest + 1)])
-        found = table[whole_VV - least]
+        weights_VV = table[whole_VV - least]
         for byte in range(LOGIT_BITS // 8):
             unit = Decimal(2) ** (8 * byte - LOGIT_BITS)
             table = np.array([float((n * unit).exp()) for n in range(256)])
-            found *= table[logits_VV >> (8 * byte) & 255]
-    assert found.sum(1).max() < 2**62, "the sums of weights fit an int64"
-    return np.rint(found).astype(np.int64)
+            weights_VV *= table[logits_VV >> (8 * byte) & 255]
+    assert weights_VV.sum(1).max() < 2**62, "the sums of weights fit an int64"
+    return np.rint(weights_VV).astype(np.int64)
 
 
 def _logarithms(sums_V: NDArray[np.int64]) -> NDArray[np.int64]:
     """z in units of 2^-40."""
     with localcontext(Context(prec=DIGITS)):
         zero = (Decimal(2) ** WEIGHT_BITS).ln()
-        return np.array([round((Decimal(int(each)).ln() - zero) * 2**LOG_P_BITS) for each in sums_V], dtype=np.int64)
+        logarithms = (Decimal(int(total)).ln() - zero for total in sums_V)
+        return np.array([round(logarithm * 2**LOG_P_BITS) for logarithm in logarithms], dtype=np.int64)

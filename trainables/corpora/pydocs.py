@@ -101,5 +101,5 @@ def prose_sentences(paragraph: str) -> list[Sentence]:
 
 
 def _tokens(sentence: str) -> Sentence:
-    found = _TOKEN.findall(_MARKUP.sub("", sentence).lower())
-    return ["N" if token[0].isdigit() else token for token in found]
+    tokens = _TOKEN.findall(_MARKUP.sub("", sentence).lower())
+    return ["N" if token[0].isdigit() else token for token in tokens]

@@ -54,8 +54,8 @@ def number(splits: Sequence[Sequence[str]], *, limit: int | None) -> Vocabulary:
     numbered: dict[str, int] = {}
     ids = {}
     for token in appearance:
-        shown = token if token in kept else UNKNOWN
-        ids[token] = numbered.setdefault(shown, len(numbered))
+        kept_type = token if token in kept else UNKNOWN
+        ids[token] = numbered.setdefault(kept_type, len(numbered))
     return Vocabulary(types=tuple(numbered), ids=ids)
 
 
@@ -66,6 +66,6 @@ def _most_frequent(appearance: dict[str, None], train: Sequence[str], limit: int
             f"{limit}: give a larger one, or none to keep all {len(appearance)} types"
         )
     counts = Counter(train)
-    others = [token for token in appearance if token not in (END_OF_SENTENCE, UNKNOWN)]
-    others.sort(key=lambda token: -counts[token])  # stable: ties stay in order of first appearance
-    return {END_OF_SENTENCE, UNKNOWN, *others[: limit - 2]}
+    types = [token for token in appearance if token not in (END_OF_SENTENCE, UNKNOWN)]
+    types.sort(key=lambda token: -counts[token])  # stable: ties stay in order of first appearance
+    return {END_OF_SENTENCE, UNKNOWN, *types[: limit - 2]}

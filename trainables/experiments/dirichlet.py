@@ -57,11 +57,10 @@ def measure(config: DirichletConfig, runtime: Runtime) -> dict[str, Measured]:
     targets = draw_targets(alpha=config.alpha, targets=config.targets, outcomes=config.outcomes, seed=config.seed)
     model = draw_model(config, dtype=PRECISION, device=runtime.device)
     fitted = fit(model, targets, config)
-    found = compare(model, targets)
     return {
         "dirichlet@1": Measured(
             metrics={
-                **found,
+                **compare(model, targets),
                 "iterations": fitted.iterations,
                 "passes": fitted.passes,
                 "met_rule": int(fitted.met_rule),

@@ -68,9 +68,8 @@ def minimise(
     while rounds < config.most_rounds and not met_rule:
         search.step(watched)
         rounds += 1
-        now = watched() - floor
-        met_rule = now < config.gap_nats or gap - now < config.tolerance * gap
-        gap = now
+        earlier_gap, gap = gap, watched() - floor
+        met_rule = gap < config.gap_nats or earlier_gap - gap < config.tolerance * earlier_gap
     iterations = config.adam_steps + int(search.state[trained[0]]["n_iter"])
     return Fitted(iterations=iterations, passes=watched.passes, met_rule=met_rule)
 

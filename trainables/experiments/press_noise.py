@@ -78,8 +78,8 @@ def round_trip(matrix_NV: Tensor, kept: int) -> Tensor:
 
 
 def _singular_values(matrix_NV: Tensor) -> NDArray[np.float64]:
-    found: NDArray[np.float64] = singular_values(matrix_NV).double().cpu().numpy()
-    return found
+    sigma: NDArray[np.float64] = singular_values(matrix_NV).double().cpu().numpy()
+    return sigma
 
 
 def _ranks(sigma: NDArray[np.float64], eps: float) -> dict[str, int]:

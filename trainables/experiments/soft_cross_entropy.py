@@ -62,11 +62,11 @@ class _SoftCrossEntropy(torch.autograd.Function):
     ) -> Tensor:
         del parameters  # the function's own; named here so that autograd passes their gradients on
         total, experts, width = hidden.shape
-        of_hidden, of_prior = (
+        by_hidden, by_prior = (
             torch.empty_like(hidden, memory_format=torch.contiguous_format),
             torch.empty_like(log_prior),
         )
-        of_weight, of_bias = torch.zeros_like(weight), torch.zeros_like(bias)
+        by_weight, by_bias = torch.zeros_like(weight), torch.zeros_like(bias)
         contexts = max(1, chunk_rows(len(weight), width, weight.element_size(), weight.device.type) // experts)
         buffer = weight.new_empty(min(contexts, total) * experts, len(weight))
         chunk_pass = function.chunk_pass(buffer)
@@ -79,15 +79,15 @@ class _SoftCrossEntropy(torch.autograd.Function):
             chunk_pass.apply_(logits)
             if experts == 1:
                 losses_n = _softmax_loss_(logits, targets[chunk])
-                of_prior[chunk] = -1.0
+                by_prior[chunk] = -1.0
             else:
-                losses_n, of_prior[chunk] = _mixture_loss_(logits, log_prior[chunk], targets[chunk])
+                losses_n, by_prior[chunk] = _mixture_loss_(logits, log_prior[chunk], targets[chunk])
             loss += losses_n.sum(dtype=torch.float64)
             chunk_pass.pull_back_(logits)
-            of_bias.add_(logits.sum(0))
-            torch.mm(logits, weight, out=of_hidden[chunk].view(rows.shape))
-            of_weight.addmm_(logits.t(), rows)
-        ctx.save_for_backward(of_hidden, of_prior, of_weight, of_bias, *chunk_pass.gradients())
+            by_bias.add_(logits.sum(0))
+            torch.mm(logits, weight, out=by_hidden[chunk].view(rows.shape))
+            by_weight.addmm_(logits.t(), rows)
+        ctx.save_for_backward(by_hidden, by_prior, by_weight, by_bias, *chunk_pass.gradients())
         ctx.contexts = total
         return loss / total
 
@@ -95,10 +95,10 @@ class _SoftCrossEntropy(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor | None, ...]:
         scale = grad_loss / ctx.contexts
-        hidden, prior, weight, bias, *of_function = (
+        hidden, prior, weight, bias, *by_parameters = (
             gradient * scale.to(gradient.dtype) for gradient in ctx.saved_tensors
         )
-        return (hidden, prior, weight, bias, None, None, *of_function)
+        return (hidden, prior, weight, bias, None, None, *by_parameters)
 
 
 def _softmax_loss_(logits_nV: Tensor, targets_nV: Tensor) -> Tensor:

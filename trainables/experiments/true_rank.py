@@ -45,15 +45,15 @@ def measure(config: ExperimentConfig, runtime: Runtime) -> dict[str, Measured]:
     language = markov_language(rank)
     # Of full column rank, so that the left factors' rows alone decide the rank of a choice of contexts.
     assert rank_modulo_prime(language.right_VR) == rank, "the language has the rank that it says"
-    truth = _Truth.of(language, corpus)
+    truth = _Truth.ordered(language, corpus)
     evaluation = config.evaluation
     tokens = corpus.test[: evaluation.test_tokens]
-    streams_TB = parallel_streams(tokens, evaluation.test_batch_size, "cpu", what="test").numpy()
+    streams_TB = parallel_streams(tokens, evaluation.test_batch_size, "cpu", split="test").numpy()
     contexts_N = tokens[: evaluation.rank_contexts]
     # The Gram matrix would lose what the eps of float64 asks for.
     spectrum = log_p_spectrum(_rows(config, truth.log_p_VV, contexts_N), columns=len(corpus.vocabulary), method="qr")
     different_D = np.unique(contexts_N)
-    about: dict[str, Metric] = {
+    metrics: dict[str, Metric] = {
         "language_rank": rank,
         "true_rank": rank_modulo_prime(truth.left_VR[different_D]),
         "different_contexts": len(different_D),
@@ -67,7 +67,7 @@ def measure(config: ExperimentConfig, runtime: Runtime) -> dict[str, Measured]:
         SPECTRUM: Measured(
             metrics=rank_report(spectrum, eps=EPS[config.variant]), singular_values=spectrum.singular_values
         ),
-        "true_rank@1": Measured(metrics=about),
+        "true_rank@1": Measured(metrics=metrics),
     }
 
 
@@ -80,7 +80,7 @@ class _Truth:
     share_V: NDArray[np.float64]
 
     @classmethod
-    def of(cls, language: MarkovLanguage, corpus: Corpus) -> _Truth:
+    def ordered(cls, language: MarkovLanguage, corpus: Corpus) -> _Truth:
         place = {name: state for state, name in enumerate(language.types)}
         states_V = np.array([place[name] for name in corpus.vocabulary])
         return cls(

@@ -10,7 +10,7 @@ from trainables.corpora.benchmarks import Benchmark, parse_pairs, read_published
 from trainables.corpora.source import read_source
 from trainables.corpora.text import SPLITS, tokenise
 from trainables.measurements.measured import Measured
-from trainables.measurements.word_similarity import known_pairs
+from trainables.measurements.word_similarity import pairs_in_vocabulary
 from trainables.runtime import Runtime
 from trainables.trial_folder.outcome import Metric
 
@@ -34,4 +34,4 @@ def measure(config: WordPairsConfig, runtime: Runtime) -> dict[str, Measured]:
 def count_pairs(benchmark: Benchmark, words: Collection[str]) -> tuple[int, int]:
     """The pairs of a benchmark, and those of them of which a lower-cased word is not among `words`."""
     pairs = parse_pairs(benchmark)
-    return len(pairs), len(pairs) - len(known_pairs(pairs, dict.fromkeys(words, 0)))
+    return len(pairs), len(pairs) - len(pairs_in_vocabulary(pairs, dict.fromkeys(words, 0)))

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from trainables.config import LanguageModelConfig, OutputLayerConfig
-from trainables.dropout import drop_connect, gaussian_noise, locked_dropout, word_dropout
+from trainables.draws import drop_connect, gaussian_noise, locked_dropout, word_dropout
 from trainables.output_layers import LayerShape, OutputLayer, build_output_layer
 
 LstmState = tuple[Tensor, Tensor]

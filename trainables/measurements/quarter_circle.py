@@ -24,7 +24,7 @@ def rank_with_noise(tolerance: float, *, variance: float, size: int, rank: int) 
     The matrix' own singular values count as above it. Beside so strong directions the others are those of the noise in
     the `size` - `rank` dimensions that are left.
     """
-    left = size - rank
-    if variance == 0 or left == 0:
+    noise_size = size - rank
+    if variance == 0 or noise_size == 0:
         return float(rank)
-    return rank + left * (1 - share_below(tolerance / math.sqrt(variance * left)))
+    return rank + noise_size * (1 - share_below(tolerance / math.sqrt(variance * noise_size)))

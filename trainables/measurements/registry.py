@@ -36,7 +36,7 @@ def measure_perplexity(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> M
     """Test perplexity by the protocol: batch 1, windows of 70, hidden state carried."""
     evaluation = config.evaluation
     tokens = corpus.test[: evaluation.test_tokens]
-    loss = mean_loss(model, tokens, batch=evaluation.test_batch_size, window=evaluation.window, what="test")
+    loss = mean_loss(model, tokens, batch=evaluation.test_batch_size, window=evaluation.window, split="test")
     if not loss <= MAX_LOSS:
         raise DivergedError(f"the test loss is {loss:.3g} nats per token")
     return Measured(metrics={"test_perplexity": math.exp(loss)})
@@ -58,20 +58,20 @@ def measure_top_k(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Measur
 
 def measurements(runtime: Runtime) -> dict[str, Measure]:
     """Every measurement by name, with those over the contexts and benchmarks that the runtime brings."""
-    known: dict[str, Measure] = {
+    by_name: dict[str, Measure] = {
         PERPLEXITY: measure_perplexity,
         SPECTRUM: measure_spectrum,
         TOP_K: measure_top_k,
         WORD_SIMILARITY: partial(_published_similarity, runtime.benchmarks_dir or runtime.data_dir),
     }
     if runtime.contexts is not None:
-        known[runtime.contexts.measurement] = partial(_own_top_k, runtime.contexts, runtime.data_dir)
+        by_name[runtime.contexts.measurement] = partial(_top_k_of_file, runtime.contexts, runtime.data_dir)
     if runtime.benchmarks is not None:
-        known[runtime.benchmarks.measurement] = partial(_own_similarity, runtime.benchmarks)
-    return known
+        by_name[runtime.benchmarks.measurement] = partial(_similarity_of_folder, runtime.benchmarks)
+    return by_name
 
 
-def _own_top_k(
+def _top_k_of_file(
     file: ContextsFile, data_dir: Path | None, model: AwdLstm, corpus: Corpus, config: TrialConfig
 ) -> Measured:
     require_in_text(file, test_words(corpus.name, data_dir=data_dir), corpus.name)
@@ -84,15 +84,15 @@ def _published_similarity(data_dir: Path | None, model: AwdLstm, corpus: Corpus,
     return Measured(metrics=similarity_metrics(_embedding(model), corpus.vocabulary, benchmarks))
 
 
-def _own_similarity(folder: BenchmarkFolder, model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Measured:
+def _similarity_of_folder(folder: BenchmarkFolder, model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Measured:
     del config
     prefix = f"similarity-{folder.tag}"
     return Measured(metrics=similarity_metrics(_embedding(model), corpus.vocabulary, folder.benchmarks, prefix=prefix))
 
 
 def _embedding(model: AwdLstm) -> NDArray[np.float32]:
-    found: NDArray[np.float32] = model.embedding_VD.detach().float().cpu().numpy()
-    return found
+    embedding_VD: NDArray[np.float32] = model.embedding_VD.detach().float().cpu().numpy()
+    return embedding_VD
 
 
 def measure(
@@ -103,13 +103,13 @@ def measure(
     Raises UserError for a name that is not among `measurements(runtime)`, and where one of them needs a file that is
     missing or not the right one.
     """
-    known = measurements(runtime)
+    by_name = measurements(runtime)
     metrics: dict[str, dict[str, Metric]] = {}
     singular_values = None
     for name in names:
-        if name not in known:
-            raise UserError(f"unknown measurement {name!r}: choose from {', '.join(known)}")
-        measured = known[name](model, corpus, config)
+        if name not in by_name:
+            raise UserError(f"unknown measurement {name!r}: choose from {', '.join(by_name)}")
+        measured = by_name[name](model, corpus, config)
         metrics[name] = measured.metrics
         if measured.singular_values is not None:
             singular_values = measured.singular_values

@@ -46,8 +46,8 @@ def top_k_metrics(
     where a context lies there; the output layer sees no other than the asked contexts.
     """
     indices = [context.last_token_index for context in contexts]
-    asked_NC = _contexts_at(model, corpus.test[: max(indices) + 1], indices, window=config.evaluation.window)
-    log_p_NV = np.concatenate(list(log_probability_rows(model, asked_NC)))
+    contexts_NC = _contexts_at(model, corpus.test[: max(indices) + 1], indices, window=config.evaluation.window)
+    log_p_NV = np.concatenate(list(log_probability_rows(model, contexts_NC)))
     if np.isnan(log_p_NV).any():
         raise DivergedError("a probability at one of the asked contexts is no number")
     return {
@@ -61,13 +61,13 @@ def top_k_metrics(
 @torch.no_grad()
 def _contexts_at(model: AwdLstm, tokens: NDArray[np.int64], indices: Sequence[int], *, window: int) -> Tensor:
     """The context vectors after the tokens at these indices, N x C, without keeping those of all others."""
-    found: dict[int, Tensor] = {}
+    vectors: dict[int, Tensor] = {}
     start = 0
     for part_NC in context_windows(model, tokens, window=window):
         # Cloned: a view would keep the whole window.
-        found |= {i: part_NC[i - start].clone() for i in indices if start <= i < start + len(part_NC)}
+        vectors |= {i: part_NC[i - start].clone() for i in indices if start <= i < start + len(part_NC)}
         start += len(part_NC)
-    return torch.stack([found[index] for index in indices])
+    return torch.stack([vectors[index] for index in indices])
 
 
 def _describe(log_p_V: NDArray[np.float32], true_id: int, vocabulary: Sequence[str], next_in_text: str | None) -> str:

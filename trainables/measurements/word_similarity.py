@@ -33,7 +33,7 @@ def similarity_metrics(
     ids = {word: index for index, word in enumerate(vocabulary)}
     metrics: dict[str, Metric] = {}
     for benchmark in benchmarks:
-        pairs = known_pairs(parse_pairs(benchmark), ids)
+        pairs = pairs_in_vocabulary(parse_pairs(benchmark), ids)
         scores = np.array([pair.score for pair in pairs])
         rho = spearman_rho(_cosines(embedding_VD, pairs, ids), scores) if len(pairs) >= FEWEST_PAIRS else None
         if rho is not None:
@@ -42,7 +42,7 @@ def similarity_metrics(
     return metrics
 
 
-def known_pairs(pairs: Iterable[WordPair], ids: Mapping[str, int]) -> list[WordPair]:
+def pairs_in_vocabulary(pairs: Iterable[WordPair], ids: Mapping[str, int]) -> list[WordPair]:
     """The pairs whose two lower-cased words are both in the vocabulary."""
     return [pair for pair in pairs if pair.first in ids and pair.second in ids]
 

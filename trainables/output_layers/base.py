@@ -56,7 +56,7 @@ class OutputLayer(nn.Module, ABC):
         return []
 
 
-def own_rates_of(function: Pointwise) -> list[OwnRate]:
+def function_rates(function: Pointwise) -> list[OwnRate]:
     """The function's parameters, if they have a learning rate of their own."""
     rate = function.own_learning_rate()
     return [] if rate is None else [(rate, list(function.parameters()))]
@@ -114,4 +114,4 @@ class PointwiseSoftmax(OutputLayer):
         self.function.initialise(generator)
 
     def own_rates(self) -> list[OwnRate]:
-        return own_rates_of(self.function)
+        return function_rates(self.function)

@@ -78,15 +78,15 @@ class _LinearCrossEntropy(torch.autograd.Function):
         )
         loss = _forward(hidden, prior, weight, bias, targets, function, gradients=gradients)
         ctx.save_for_backward(
-            gradients.hidden, gradients.prior, gradients.weight, gradients.bias, *gradients.of_function
+            gradients.hidden, gradients.prior, gradients.weight, gradients.bias, *gradients.by_parameters
         )
         return loss
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor | None, ...]:
-        hidden, prior, weight, bias, *of_function = (gradient * grad_loss for gradient in ctx.saved_tensors)
-        return (hidden, prior, weight, bias, None, None, *of_function)
+        hidden, prior, weight, bias, *by_parameters = (gradient * grad_loss for gradient in ctx.saved_tensors)
+        return (hidden, prior, weight, bias, None, None, *by_parameters)
 
 
 @dataclass(kw_only=True)
@@ -97,7 +97,7 @@ class _Gradients:
     prior: Tensor
     weight: Tensor
     bias: Tensor
-    of_function: tuple[Tensor, ...] = ()
+    by_parameters: tuple[Tensor, ...] = ()
 
 
 def _forward(
@@ -143,7 +143,7 @@ def _forward(
                 chunk_pass.pull_back_(logits)
                 _add_gradients(gradients, chunk, logits, hidden, factor_VD)
         if gradients is not None:
-            gradients.of_function = chunk_pass.gradients()
+            gradients.by_parameters = chunk_pass.gradients()
     return (loss / total).to(weight_VD.dtype)
 
 

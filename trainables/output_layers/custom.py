@@ -42,7 +42,7 @@ def load_layers(file: LayerFile) -> None:
 
 def build_custom(config: CustomConfig, shape: LayerShape) -> OutputLayer:
     """The user's layer. Raises UserError where its file was not loaded, or the class cannot be made."""
-    layer = _class_of(config)
+    layer = _layer_class(config)
     try:
         built: OutputLayer = layer(shape, **config.settings)
     except UserError:
@@ -61,13 +61,13 @@ def build_custom(config: CustomConfig, shape: LayerShape) -> OutputLayer:
     return built
 
 
-def _class_of(config: CustomConfig) -> type[OutputLayer]:
+def _layer_class(config: CustomConfig) -> type[OutputLayer]:
     layer: Any = defined_here(config)
     if layer is None and config.sha256 not in _loaded:
-        given = ", ".join(f"{module.__file__}" for module in _loaded.values()) or "none"
+        files = ", ".join(f"{module.__file__}" for module in _loaded.values()) or "none"
         raise UserError(
             f"the output layer {config.layer} is in a file with SHA-256 {config.sha256[:12]}..., and of such files "
-            f"this process was given {given}: run it through its study, or name that very file, unchanged, to "
+            f"this process was given {files}: run it through its study, or name that very file, unchanged, to "
             "`python -m trainables` by --layers"
         )
     layer = layer or getattr(_loaded[config.sha256], config.layer, None)

@@ -77,10 +77,10 @@ class _NetworkPass(ChunkPass):
         gradient_nV.mul_(slope_nV)
 
     def gradients(self) -> tuple[Tensor, ...]:
-        function, (of_v_U, of_b_U, of_u_U) = self._function, self._sums_3U
-        of_steepness_U = of_u_U * function.steepness_U.double().sigmoid()
-        of_height_U = of_v_U * function.height_U.double().sigmoid()
-        return tuple(gradient.to(function.bias_U.dtype) for gradient in (of_steepness_U, of_height_U, of_b_U))
+        function, (by_v_U, by_b_U, by_u_U) = self._function, self._sums_3U
+        by_steepness_U = by_u_U * function.steepness_U.double().sigmoid()
+        by_height_U = by_v_U * function.height_U.double().sigmoid()
+        return tuple(gradient.to(function.bias_U.dtype) for gradient in (by_steepness_U, by_height_U, by_b_U))
 
 
 def _softplus_inverse(value: float) -> float:

@@ -116,10 +116,10 @@ def running_sum(values_K: Tensor) -> Tensor:
     A GPU's scan of floats depends on which block comes first; of integers it does not.
     """
     differentiated = torch.is_grad_enabled() and values_K.requires_grad
-    return _running_sum_of_integers(values_K) if values_K.is_cuda and not differentiated else values_K.cumsum(0)
+    return _integer_running_sum(values_K) if values_K.is_cuda and not differentiated else values_K.cumsum(0)
 
 
-def _running_sum_of_integers(values_K: Tensor) -> Tensor:
+def _integer_running_sum(values_K: Tensor) -> Tensor:
     """In units of 2^-60 of the sum of absolute values, so that no sum can overflow; finer than float64."""
     unit = values_K.abs().sum().clamp(min=1e-300) * 2.0**-60
     return (values_K / unit).round().long().cumsum(0).double() * unit

@@ -94,11 +94,11 @@ class _AutogradPass(ChunkPass):
 
     def pull_back_(self, gradient_nV: Tensor) -> None:
         trained = [p for p in self._parameters if p.requires_grad]
-        found = torch.autograd.grad(self._output_nV, [self._input_nV, *trained], gradient_nV, allow_unused=True)
-        of_input, *of_parameters = found
-        gradient_nV.copy_(of_input) if of_input is not None else gradient_nV.zero_()
+        inputs = [self._input_nV, *trained]
+        by_input, *by_parameters = torch.autograd.grad(self._output_nV, inputs, gradient_nV, allow_unused=True)
+        gradient_nV.copy_(by_input) if by_input is not None else gradient_nV.zero_()
         sums = (total for total, p in zip(self._sums, self._parameters, strict=True) if p.requires_grad)
-        for total, gradient in zip(sums, of_parameters, strict=True):
+        for total, gradient in zip(sums, by_parameters, strict=True):
             if gradient is not None:
                 total.add_(gradient)
 

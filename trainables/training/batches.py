@@ -16,14 +16,14 @@ MAX_EXTRA = 40
 SHORT_PROBABILITY = 0.05
 
 
-def parallel_streams(tokens: NDArray[np.int64], batch: int, device: str, *, what: str) -> Tensor:
+def parallel_streams(tokens: NDArray[np.int64], batch: int, device: str, *, split: str) -> Tensor:
     """The stream cut into `batch` equal parts side by side, T x B; what does not fill a row is left out.
 
     Raises ValueError where the text is too short to give every part MIN_STREAM tokens; a plan refuses such a trial.
     """
     length = len(tokens) // batch
     if length < MIN_STREAM:
-        raise ValueError(f"a batch of {batch} needs {MIN_STREAM * batch} tokens; the {what} text has {len(tokens)}")
+        raise ValueError(f"a batch of {batch} needs {MIN_STREAM * batch} tokens; the {split} text has {len(tokens)}")
     streams = torch.tensor(tokens[: length * batch]).view(batch, length)
     return streams.t().contiguous().to(device)
 

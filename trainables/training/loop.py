@@ -77,7 +77,7 @@ class Trainer:
         self.optimizer = torch.optim.SGD(
             _parameter_groups(self.model, training.learning_rate), weight_decay=training.weight_decay
         )
-        self.streams_TB = parallel_streams(corpus.train, training.batch_size, runtime.device, what="train")
+        self.streams_TB = parallel_streams(corpus.train, training.batch_size, runtime.device, split="train")
         self.valid = corpus.valid[: evaluation.valid_tokens]
         self.state: list[LstmState] = self.model.zero_state(training.batch_size)
         self.epoch_loss = torch.zeros((), dtype=torch.float64, device=runtime.device)
@@ -169,7 +169,7 @@ class Trainer:
                 self.valid,
                 batch=evaluation.valid_batch_size,
                 window=evaluation.window,
-                what="valid",
+                split="valid",
             )
             self._raise_if_diverged(valid_loss, "validation")
             earlier_losses = [epoch.valid_loss for epoch in progress.epochs]
@@ -194,10 +194,10 @@ class Trainer:
         self.epoch_loss.zero_()
         return metrics
 
-    def _raise_if_diverged(self, loss: float, what: str) -> None:
+    def _raise_if_diverged(self, loss: float, name: str) -> None:
         if not loss <= MAX_LOSS:
             epoch, step = len(self.progress.epochs) + 1, self.progress.step
-            raise DivergedError(f"the {what} loss became {loss:.3g} nats per token in epoch {epoch}, step {step}")
+            raise DivergedError(f"the {name} loss became {loss:.3g} nats per token in epoch {epoch}, step {step}")
 
     def _raise_if_pruned(self, stop_above: Mapping[int, float]) -> None:
         if not self.progress.epochs:
@@ -255,10 +255,9 @@ class Trainer:
 
 def _parameter_groups(model: AwdLstm, learning_rate: float) -> list[dict[str, Any]]:
     """The model's parameters, and apart from them those for which the output layer has a learning rate of its own."""
-    own_rates = model.output.own_rates()
-    own = {parameter for _, parameters in own_rates for parameter in parameters}
-    others = [parameter for parameter in model.parameters() if parameter not in own]
-    groups = [(learning_rate, others), *own_rates]
+    layer_rates = model.output.own_rates()
+    apart = {parameter for _, parameters in layer_rates for parameter in parameters}
+    groups = [(learning_rate, [parameter for parameter in model.parameters() if parameter not in apart]), *layer_rates]
     return [{"params": parameters, "lr": rate, "base_lr": rate} for rate, parameters in groups]
 
 

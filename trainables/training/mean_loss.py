@@ -15,13 +15,13 @@ ROWS_PER_LOSS = 1024
 
 
 @torch.no_grad()
-def mean_loss(model: AwdLstm, tokens: NDArray[np.int64], *, batch: int, window: int, what: str) -> float:
+def mean_loss(model: AwdLstm, tokens: NDArray[np.int64], *, batch: int, window: int, split: str) -> float:
     """Mean cross-entropy in nats per predicted token; the first token of each parallel stream is not predicted.
 
     The model is put into evaluation mode and left in it.
     """
     model.eval()
-    streams_TB = parallel_streams(tokens, batch, str(model.embedding_VD.device), what=what)
+    streams_TB = parallel_streams(tokens, batch, str(model.embedding_VD.device), split=split)
     state = model.zero_state(batch)
     total = torch.zeros((), dtype=torch.float64, device=streams_TB.device)
     predicted, pending, targets = 0, list[Tensor](), list[Tensor]()

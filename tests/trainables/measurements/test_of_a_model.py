@@ -47,7 +47,7 @@ def test_perplexity_is_that_of_a_loop_over_single_tokens(window: int) -> None:
     model, tokens = trained(GssConfig(c=-1.5, k=2.5)), tiny.corpus().test
     log_p = token_by_token(model, tokens)
     expected = -log_p[np.arange(len(tokens) - 1), tokens[1:]].mean()
-    assert mean_loss(model, tokens, batch=1, window=window, what="test") == pytest.approx(expected, rel=1e-5)
+    assert mean_loss(model, tokens, batch=1, window=window, split="test") == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_batch_reads_parallel_streams_and_leaves_the_rest_out() -> None:
@@ -56,7 +56,7 @@ def test_a_batch_reads_parallel_streams_and_leaves_the_rest_out() -> None:
     for stream in np.split(tokens[:63], 3):
         log_p = token_by_token(model, stream)
         losses.append(-log_p[np.arange(20), stream[1:]])
-    found = mean_loss(model, tokens, batch=3, window=9, what="valid")
+    found = mean_loss(model, tokens, batch=3, window=9, split="valid")
     assert found == pytest.approx(np.concatenate(losses).mean(), rel=1e-5)
 
 
@@ -119,5 +119,5 @@ def test_measurements_run_by_name_and_respect_the_number_of_contexts() -> None:
     assert len(singular_values) == tiny.VOCABULARY
     rows = token_by_token(model, corpus.test)[:100]
     np.testing.assert_allclose(singular_values[:D], np.linalg.svd(rows, compute_uv=False)[:D], atol=1e-6)
-    loss = mean_loss(model, corpus.test, batch=1, window=70, what="test")
+    loss = mean_loss(model, corpus.test, batch=1, window=70, split="test")
     assert metrics["perplexity@1"]["test_perplexity"] == pytest.approx(math.exp(loss))

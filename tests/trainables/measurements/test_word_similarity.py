@@ -20,7 +20,7 @@ from trainables.config import CorpusConfig, SoftmaxConfig
 from trainables.corpora import identity, load
 from trainables.corpora.benchmarks import Benchmark, parse_pairs, read_folder, read_published
 from trainables.measurements.registry import measure
-from trainables.measurements.word_similarity import known_pairs, similarity_metrics, spearman_rho
+from trainables.measurements.word_similarity import pairs_in_vocabulary, similarity_metrics, spearman_rho
 from trainables.runtime import Runtime
 
 TABLE = REAL_DATA.parent / "paper" / "sm_table13_word_pairs.csv"
@@ -102,7 +102,7 @@ def test_all_thirteen_benchmarks_have_the_published_numbers_of_pairs(corpus: str
     found = {}
     for each in read_published(REAL_DATA):
         pairs = parse_pairs(each)
-        found[each.name] = (len(pairs), len(pairs) - len(known_pairs(pairs, vocabulary_of(corpus))))
+        found[each.name] = (len(pairs), len(pairs) - len(pairs_in_vocabulary(pairs, vocabulary_of(corpus))))
     assert len(found) == 13
     assert found == published
 

@@ -17,6 +17,7 @@ from trainables.config.output_layer import (
     MosPlifConfig,
     OutputLayerConfig,
     SoftmaxConfig,
+    layer_parameters,
 )
 
 PASSES = 900.0
@@ -66,15 +67,10 @@ class DirichletConfig(ExperimentConfig):
     @property
     def parameters(self) -> int:
         """Vectors of contexts and outcomes, and what the output layer owns."""
-        layer, d = self.output_layer, self.width
-        own = self.outcomes
-        if isinstance(layer, LmsPlifConfig | MosPlifConfig):
-            own += layer.knots
-        if isinstance(layer, MonotoneNnConfig):
-            own += 3 * layer.units
-        if isinstance(layer, MixtureConfig):
-            own += layer.mixtures * (d + d * (d + 1))
-        return (self.targets + self.outcomes) * d + own
+        d = self.width
+        return (self.targets + self.outcomes) * d + layer_parameters(
+            self.output_layer, vocabulary=self.outcomes, embedding_width=d, context_width=d
+        )
 
     @property
     def operations(self) -> float:

@@ -97,8 +97,8 @@ class LayerTaskConfig(LayerExperimentConfig):
         if isinstance(self.layer, ExpertsLayerConfig):
             hidden *= self.layer.experts
             if self.layer.gates == "softmax":
-                each = 1 if self.layer.gate_for == "expert" else self.width
-                hidden += self.layer.experts * each * (self.input_width + 1)
+                gates = 1 if self.layer.gate_for == "expert" else self.width
+                hidden += self.layer.experts * gates * (self.input_width + 1)
         return hidden + self.outputs * (self.width + 1)
 
     @property

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from trainables.config import LanguageModelConfig, SoftmaxConfig
-from trainables.dropout import drop_connect, gaussian_noise, locked_dropout, word_dropout
+from trainables.draws import drop_connect, gaussian_noise, locked_dropout, word_dropout
 from trainables.language_model.awd_lstm import AwdLstm
 
 NO_DROPOUT = {
