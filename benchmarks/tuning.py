@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from orchestrator.plan.study_plan import make_plan, scale_named
+from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from orchestrator.plan.tuning.halving import thresholds
 from orchestrator.plan.tuning.suggest import Method, Tried, suggest
 from search_spaces.fair_capacity import STUDY, TUNING
@@ -54,7 +54,7 @@ def losses_of(cell: Cell, space: Space, epochs: int | None) -> dict[int, float]:
     torch.set_num_threads(1)
     study = replace(STUDY, tuning=replace(TUNING, stage2=space))
     longer = {} if epochs is None else {"training.epochs": epochs}
-    plan = make_plan(study, scale_named("smoke"), "pydocs", None, longer).tuning
+    plan = make_plan(study, scale_named("smoke"), "pydocs", PlanRequest(overrides=longer)).tuning
     assert plan is not None, "the study tunes"
     config = TrialConfig.model_validate(plan.searched(SIDE, 1, cell).config)
     trainer = Trainer(config, load(config.corpus, data_dir=None), Runtime(checkpoint_every_s=1e9))

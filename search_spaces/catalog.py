@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
 
@@ -36,29 +37,29 @@ MODULES = {"published": "recomputed"}
 ALL = "all"
 """What is typed for every built-in study, one after another."""
 
-COMMANDS = ("studies", "status", "results", "report", "retry", "submit", "stop", "corpus", "store", "rank")
-"""What else may have been meant by a word that is no study."""
-
 
 def is_file(name: str) -> bool:
     """Whether what was typed for a study is a file."""
     return name.endswith(".py") or "/" in name
 
 
-def load_study(name: str) -> Study:
-    """The study called `name`, or the one in the Python file `name`. Raises UserError where there is none."""
+def load_study(name: str, commands: Collection[str] = ()) -> Study:
+    """The study called `name`, or the one in the Python file `name`. Raises UserError where there is none.
+
+    `commands` are words with another meaning where a study is named: none may be called so, one may have been meant.
+    """
+    reserved = (*NAMES, ALL, *commands)
     if is_file(name):
         study = _study_in(_import_file(Path(name)), name)
-        if study.name in (*NAMES, ALL, *COMMANDS):
+        if study.name in reserved:
             raise UserError(
                 f"a study of your own needs a name of its own, as results are kept by it; {name} calls its study "
                 f"{study.name!r}, which is a built-in name: rename it"
             )
         return study
     if name not in NAMES:
-        hint = did_you_mean(name, (*NAMES, ALL, *COMMANDS))
         raise UserError(
-            f"unknown study {name!r}: {hint}Choose from {', '.join((*NAMES, ALL))}, "
+            f"unknown study {name!r}: {did_you_mean(name, reserved)}Choose from {', '.join((*NAMES, ALL))}, "
             "or give a Python file that defines STUDY"
         )
     return _study_in(importlib.import_module(f"search_spaces.{MODULES.get(name, name)}"), name)

@@ -12,6 +12,7 @@ from rich.console import Console
 
 if TYPE_CHECKING:
     from orchestrator.storage.mirror import Mirror
+    from search_spaces.study import Study
 
 STORAGE = "results"
 
@@ -86,6 +87,17 @@ LogTo = Annotated[
 ]
 OneStudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name or a Python file.")]
 StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, a Python file, or all.")]
+
+
+COMMANDS = ("run", "retry", "studies", "status", "results", "report", "submit", "stop", "corpus", "store", "rank")
+"""Any other first word is that of a study."""
+
+
+def named_study(argument: str) -> Study:
+    """The study of that name or in that file. Raises UserError where there is none."""
+    from search_spaces.catalog import load_study
+
+    return load_study(argument, COMMANDS)
 
 
 def console(*, stderr: bool = False) -> Console:

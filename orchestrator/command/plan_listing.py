@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
-from orchestrator.command.listing import print_records
+from orchestrator.command.records import print_records
 from orchestrator.plan.estimates import CORE_BASIS, MEMORY_BASIS, V100_BASIS
 from orchestrator.plan.tuning.outlook import outlook
 from orchestrator.words import counted, duration, on_corpus
@@ -26,14 +26,13 @@ def print_plans(plans: Sequence[Plan], form: str, console: Console, *, measured:
 
     `measured` are sentences about times known from trials that are done.
     """
-
     records = _plan_records(plans)
     if form != "table":
         columns = {key: key for key in records[0] if key not in ("config", "estimate_basis")}
-        print_records(records, columns, form, console)
+        print_records(records, columns, form)
         _note_unnamed(plans)
         return
-    _print_trials(records, console)
+    _print_trials(records)
     for plan in plans:
         for stage in outlook(plan):
             console.print(f"{stage}; up to {_hours(stage.gpu_hours)} GPU-hours.", soft_wrap=True)
@@ -56,7 +55,6 @@ def _note_unnamed(plans: Sequence[Plan]) -> None:
 
 def _plan_records(plans: Sequence[Plan]) -> list[dict[str, Any]]:
     """One record a different trial; a trial of several studies names all of them."""
-
     studies: dict[str, dict[str, None]] = {}
     for plan in plans:
         for trial in plan.trials:
@@ -82,7 +80,7 @@ def _plan_records(plans: Sequence[Plan]) -> list[dict[str, Any]]:
     ]
 
 
-def _print_trials(records: Sequence[Mapping[str, Any]], console: Console) -> None:
+def _print_trials(records: Sequence[Mapping[str, Any]]) -> None:
     shown = [
         {
             **record,
@@ -103,7 +101,7 @@ def _print_trials(records: Sequence[Mapping[str, Any]], console: Console) -> Non
         "memory": "GPU memory",
     }
     several = {"study": "study"} if len({record["study"] for record in records}) > 1 else {}
-    print_records(shown, {**several, **headings}, "table", console)
+    print_records(shown, {**several, **headings}, "table")
 
 
 def _on_gpu(trial: TrialPlan) -> bool:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from orchestrator.command.options import STORAGE, AnyCorpus, Storage, StoreUrl, console, store_url
-from search_spaces.catalog import ALL, load_study
+from orchestrator.command.options import STORAGE, AnyCorpus, Storage, StoreUrl, console, named_study, store_url
+from orchestrator.command.variants import VariantFilter, study_name
+from search_spaces.catalog import ALL
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
-    from orchestrator.command.listing import Wanted
     from orchestrator.store.records import StudyKey
     from orchestrator.store.store import Store
 
@@ -87,7 +87,7 @@ def _check(parameters: dict[str, object]) -> str:
     else:
         scale_named(str(parameters["scale"]))
         if study != ALL:
-            load_study(study)
+            named_study(study)
     if isinstance(store, str) and ("://" not in store or store.startswith(SQLITE)):
         paths.append(("--store", store.removeprefix(SQLITE)))
     store_url(store if isinstance(store, str) else None, str(parameters["storage"]))
@@ -111,7 +111,6 @@ def stop(
     storage: Storage = STORAGE,
 ) -> None:
     """Ask whoever runs it to stop a study (without one, all that run) or a trial; it goes on when run again."""
-    from orchestrator.command.listing import Wanted
     from orchestrator.store.opening import open_store
     from orchestrator.words import on_corpus
 
@@ -121,7 +120,7 @@ def stop(
             opened.ask_to_stop(trial[0])
             console().print(f"Asked to stop the trial {trial[1]} ({trial[0][:12]}); the others of its sweep go on.")
             return
-        for key, trains in _stoppable(opened, what, Wanted(scale=scale, corpus=corpus)).items():
+        for key, trains in _stoppable(opened, what, VariantFilter(scale=scale, corpus=corpus)).items():
             opened.ask_to_stop(key)
             effect = (
                 "what was done is kept, and the same command goes on"
@@ -149,21 +148,19 @@ def _trial(store: Store, start: str) -> tuple[str, str] | None:
     return next(iter(found.items()), None)
 
 
-def _stoppable(store: Store, study: str | None, wanted: Wanted) -> Mapping[StudyKey, bool]:
+def _stoppable(store: Store, study: str | None, variants: VariantFilter) -> Mapping[StudyKey, bool]:
     """The variants that are meant, and whether trials of each run: those that do, or of a named study any there are.
 
     Raises UserError where there are none.
     """
-    from orchestrator.command.listing import study_name
-
     name = study and study_name(study)
     known = {each.key: each.counts["running"] > 0 for each in store.studies()}
-    fitting = {key: runs for key, runs in known.items() if name in (None, key.study) and wanted.fits(key)}
+    fitting = {key: runs for key, runs in known.items() if name in (None, key.study) and variants.fits(key)}
     keys: Mapping[StudyKey, bool] = {key: runs for key, runs in fitting.items() if runs}
     if name and not keys:
         keys = fitting
     if not keys:
         which = ", ".join(dict.fromkeys(key.study for key, runs in known.items() if runs)) or "none"
-        what = f"the study or trial {study!r}{wanted}" if study else f"a study{wanted}"
+        what = f"the study or trial {study!r}{variants}" if study else f"a study{variants}"
         raise UserError(f"By this store {what} does not run, so there is nothing to stop; running: {which}.")
     return keys

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.plan.study_plan import trials_at
+from orchestrator.plan.study_trials import trials_at
 from search_spaces.scales import SCALES
 from search_spaces.study import Study
 from trainables.config import CorpusConfig

@@ -13,7 +13,7 @@ from trainables.errors import UserError
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnInputs:
+class UserInputs:
     """Nothing, or what `--contexts` and `--benchmarks` named."""
 
     contexts: ContextsFile | None = None
@@ -39,9 +39,9 @@ class OwnInputs:
             own[WORD_SIMILARITY] = self.benchmarks.measurement
         return tuple(own.get(name, name) for name in study.measurements)
 
-    def for_study(self, study: Study) -> OwnInputs:
+    def for_study(self, study: Study) -> UserInputs:
         """Those of them that the study measures anything over."""
-        return OwnInputs(
+        return UserInputs(
             contexts=self.contexts if TOP_K in study.measurements else None,
             benchmarks=self.benchmarks if WORD_SIMILARITY in study.measurements else None,
         )
@@ -53,9 +53,9 @@ class OwnInputs:
         return {option: f"{own.name} {own.tag}" for option, own in given.items() if own is not None}
 
 
-def read_own(contexts: Path | None, benchmarks: Path | None) -> OwnInputs:
+def read_inputs(contexts: Path | None, benchmarks: Path | None) -> UserInputs:
     """Read what the options named. Raises UserError for a file that is not what it should be."""
-    return OwnInputs(
+    return UserInputs(
         contexts=None if contexts is None else read_contexts(contexts),
         benchmarks=None if benchmarks is None else read_folder(benchmarks),
     )

@@ -64,14 +64,14 @@ class DataFolder:
 def data_folder(argument: str | None, corpora: Sequence[str]) -> tuple[Path | None, DataFolder | None]:
     """The local folder of what was typed after --data-dir, and its place in an object store if it is a URL.
 
-    `corpora` are those asked for. Raises UserError for another kind of URL and where the store fails.
+    `corpora` are those typed. Nothing is copied yet: see `DataFolder.fetch`. Raises UserError for another kind of URL.
     """
     if argument is None or not is_url(argument):
         return None if argument is None else Path(argument), None
     bucket = Bucket.at(argument, "--data-dir")
     names = dict.fromkeys([*PUBLISHED_CORPORA, WORD_SIMILARITY, *(name for name in corpora if "/" not in name)])
-    data = DataFolder(bucket, tuple(names), cache_folder("data", bucket.url))
-    return data.fetch(), data
+    here = cache_folder("data", bucket.url)
+    return here, DataFolder(bucket, tuple(names), here)
 
 
 def on_this_machine(runtime: Runtime, data: DataFolder | None) -> Runtime:

@@ -28,8 +28,8 @@ def ensure_texts(plan: Plan, console: Console) -> frozenset[str]:
         ensure(plan.corpus.name, data_dir=plan.data_dir)
     if WORD_SIMILARITY in plan.measurements:
         ensure_benchmarks(plan.benchmarks_dir)
-    if plan.own.contexts is not None:
-        require_in_text(plan.own.contexts, test_words(plan.corpus.name, data_dir=plan.data_dir), plan.corpus.name)
+    if plan.inputs.contexts is not None:
+        require_in_text(plan.inputs.contexts, test_words(plan.corpus.name, data_dir=plan.data_dir), plan.corpus.name)
     return _without_pairs(plan, console)
 
 

@@ -245,7 +245,7 @@ def test_retry_runs_just_the_failed_ones(tmp_path: Path) -> None:
     """A planned trial stays planned: retry is no second way to run everything."""
     ids = list(_trial_ids((*SMOKE, tmp_path)).values())
     with open_store(str(tmp_path / "results.db")) as store:
-        plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", None, {})
+        plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs")
         store.register(plan.key, [trial.planned() for trial in plan.trials])
         run = RunRecord(code_version="-", packages={}, host="-", device="-", corpus_sha256="0" * 64)
         store.fail(ids[1], cause="a cause", run_id=store.begin_run(run))
@@ -270,7 +270,7 @@ def test_a_plan_without_results_does_not_hide_those_there_are(undisturbed: Path,
     storage = tmp_path / "copy"
     shutil.copytree(undisturbed, storage)
     with open_store(str(storage / "results.db")) as store:
-        plan = make_plan(load_study("gss_grid"), scale_named("paper"), "ptb", None, {})
+        plan = make_plan(load_study("gss_grid"), scale_named("paper"), "ptb")
         store.register(plan.key, [trial.planned() for trial in plan.trials])
     assert [row["state"] for row in results_table(storage)] == ["done"] * 4
 

@@ -12,7 +12,7 @@ from trainables.config.output_layer import MixtureConfig, MosConfig
 
 
 def plan_of(scale: str) -> Plan:
-    return make_plan(load_study("dirichlet"), scale_named(scale), "none", None, {})
+    return make_plan(load_study("dirichlet"), scale_named(scale), "none")
 
 
 def configs(scale: str) -> list[DirichletConfig]:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from orchestrator.plan.study_plan import Plan, make_plan, scale_named
+from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
 from orchestrator.store.records import Place
 from search_spaces.catalog import load_study
 from search_spaces.fair_capacity import TUNING
@@ -19,7 +19,7 @@ SIDES = ("mos_dagger", "softmax_dagger", "softmax_double_dagger")
 
 
 def planned(scale: str = "paper", search: str | None = None, budget: int | None = None) -> Plan:
-    return make_plan(load_study("fair_capacity"), scale_named(scale), "ptb", None, {}, search=search, budget=budget)
+    return make_plan(load_study("fair_capacity"), scale_named(scale), "ptb", PlanRequest(search=search, budget=budget))
 
 
 def test_the_spaces_are_those_of_sm_tables_7_and_8() -> None:

@@ -29,7 +29,7 @@ VARIANTS = [(study, corpus) for study, corpora in PAPER_SCALE.items() for corpus
 
 
 def plan_of(study: str, corpus: str, scale: str = "paper") -> Plan:
-    return make_plan(load_study(study), scale_named(scale), corpus, None, {})
+    return make_plan(load_study(study), scale_named(scale), corpus)
 
 
 @pytest.mark.parametrize(("study", "corpus"), VARIANTS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.plan.study_plan import Plan, make_plan, scale_named
+from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
 from search_spaces.catalog import load_study
 from search_spaces.models import SIX
 from trainables.config import TrialConfig
@@ -17,7 +17,7 @@ FIRST_IDS = {"ptb": "a23d1e436b0104a3", "wikitext-2": "316aaca604d3c03c"}
 
 
 def plan_of(corpus: str, scale: str, study: str = "rank_metrics", overrides: dict[str, object] | None = None) -> Plan:
-    return make_plan(load_study(study), scale_named(scale), corpus, None, overrides or {})
+    return make_plan(load_study(study), scale_named(scale), corpus, PlanRequest(overrides=overrides or {}))
 
 
 def test_the_truth_stands_before_six_layers_on_one_model() -> None:

@@ -32,7 +32,7 @@ def lines() -> Iterator[str]:
     for name, scale in itertools.product(NAMES, SCALES):
         study = load_study(name)
         for corpus in CORPORA if study.reads_text else ("none",):
-            plan = make_plan(study, scale_named(scale), corpus, None, {})
+            plan = make_plan(study, scale_named(scale), corpus)
             ids = [identity(trial.config)[:DIGITS] for trial in plan.trials]
             yield " ".join([name, scale, corpus, str(plan.total), *ids])
 

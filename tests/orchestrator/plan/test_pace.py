@@ -28,7 +28,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def plan_of(study: str) -> Plan:
-    return make_plan(load_study(study), SCALES["quick"], "pydocs", None, {})
+    return make_plan(load_study(study), SCALES["quick"], "pydocs")
 
 
 def end(store: Store, plan: Plan, seconds: dict[str, float], *, device: str = "cpu") -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.plan.paper_scale import is_paper_scale, scale_summary
-from orchestrator.plan.study_plan import make_plan, scale_named
+from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from orchestrator.store.records import StudyKey
 from orchestrator.sweep.announcement import paper_command
 from search_spaces.catalog import load_study
@@ -23,7 +23,7 @@ from trainables.errors import UserError
 def test_what_small_leaves_as_it_is_is_the_papers(name: str) -> None:
     study = load_study(name)
     ids = [
-        [trial.trial_id for trial in make_plan(study, scale_named(scale), "none", None, {}).trials]
+        [trial.trial_id for trial in make_plan(study, scale_named(scale), "none").trials]
         for scale in ("small", "paper")
     ]
     assert ids[0] == ids[1]
@@ -51,21 +51,26 @@ def test_words_and_models_are_spoken_of_where_there_are_any() -> None:
 
 def test_a_corpus_for_a_study_that_reads_its_own_is_refused_with_their_names() -> None:
     with pytest.raises(UserError, match=r"published always reads ptb and wikitext-2: .*--data-dir"):
-        make_plan(load_study("published"), scale_named("quick"), "ptb", None, {})
+        make_plan(load_study("published"), scale_named("quick"), "ptb")
     with pytest.raises(UserError, match="press_robustness reads none"):
-        make_plan(load_study("press_robustness"), scale_named("quick"), "ptb", None, {})
+        make_plan(load_study("press_robustness"), scale_named("quick"), "ptb")
 
 
 def test_a_trial_of_no_kind_is_refused_with_all_seven() -> None:
     assert len(KINDS) == 7
     study = Study(name="mine", trials=lambda corpus: [1])  # type: ignore[list-item]  # noqa: ARG005
     with pytest.raises(UserError, match=r"LayerTaskConfig, PressNoiseConfig, TrueRankConfig or WordPairsConfig; mine"):
-        make_plan(study, scale_named("quick"), "pydocs", None, {})
+        make_plan(study, scale_named("quick"), "pydocs")
 
 
 def test_a_rank_that_leaves_noise_no_room_is_one_sentence() -> None:
     with pytest.raises(UserError, match="--set makes a config that cannot be: rank must be less than size"):
-        make_plan(load_study("press_robustness"), scale_named("quick"), "none", None, {"size": 20, "rank": 20})
+        make_plan(
+            load_study("press_robustness"),
+            scale_named("quick"),
+            "none",
+            PlanRequest(overrides={"size": 20, "rank": 20}),
+        )
 
 
 def test_a_dry_run_leaves_out_what_a_count_of_words_has_not() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.plan.overrides import apply_overrides, parse_overrides
-from orchestrator.plan.study_plan import make_plan, scale_named
+from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.catalog import load_study
 from search_spaces.study import Study
@@ -26,7 +26,7 @@ BENT = GssConfig(c=0.0, k=2.0)
 
 
 def plan_of(corpus: str, scale: str = "paper", overrides: dict[str, object] | None = None):  # type: ignore[no-untyped-def]
-    return make_plan(load_study("gss_grid"), scale_named(scale), corpus, None, overrides or {})
+    return make_plan(load_study("gss_grid"), scale_named(scale), corpus, PlanRequest(overrides=overrides or {}))
 
 
 @pytest.mark.parametrize(
@@ -183,7 +183,7 @@ def test_a_users_own_study_is_planned() -> None:
     def trials(corpus: CorpusConfig) -> list[TrialConfig]:
         return [TrialConfig(seed=s, corpus=corpus, output_layer=GssConfig(c=0, k=2)) for s in (1, 2, 3)]
 
-    plan = make_plan(Study(name="mine", trials=trials), scale_named("quick"), "pydocs", None, {})
+    plan = make_plan(Study(name="mine", trials=trials), scale_named("quick"), "pydocs")
     assert [trial.name for trial in plan.trials] == ["gss c=0 k=2 seed=1", "gss c=0 k=2 seed=2", "gss c=0 k=2 seed=3"]
 
 

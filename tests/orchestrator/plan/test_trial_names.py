@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.plan.study_plan import make_plan, scale_named
+from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from search_spaces.catalog import NAMES, load_study
 from search_spaces.scales import SCALES
 from search_spaces.study import group_of
@@ -35,7 +35,10 @@ def names(tmp_path: Path) -> Callable[..., list[str]]:
     def plan(label: str = "", scale: str = "quick", overrides: Mapping[str, Any] | None = None) -> list[str]:
         (tmp_path / "rates.py").write_text(STUDY.replace("LABEL", label))
         study = load_study(str(tmp_path / "rates.py"))
-        return [trial.name for trial in make_plan(study, scale_named(scale), "pydocs", None, overrides or {}).trials]
+        return [
+            trial.name
+            for trial in make_plan(study, scale_named(scale), "pydocs", PlanRequest(overrides=overrides or {})).trials
+        ]
 
     return plan
 
@@ -76,7 +79,7 @@ def test_a_label_that_trials_cannot_share_is_refused(
 def test_groups_of_the_built_in_studies_differ_in_their_seed_alone(name: str) -> None:
     study = load_study(name)
     for scale in SCALES.values():
-        plan = make_plan(study, scale, "ptb" if study.reads_text else "none", None, {})
+        plan = make_plan(study, scale, "ptb" if study.reads_text else "none")
         groups: dict[str, set[str]] = {}
         for trial in plan.trials:
             groups.setdefault(group_of(trial.name), set()).add(trial.config.model_copy(update={"seed": 0}).trial_id)

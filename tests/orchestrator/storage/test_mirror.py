@@ -253,6 +253,7 @@ def test_a_corpus_is_copied_once_and_again_where_it_changed(
         store.client.put_object(Bucket=store.bucket, Key=f"data/mine/{split}.txt", Body=f"a {split}\n".encode())
     here, data = data_folder(f"s3://{store.bucket}/data", ["mine"])
     assert here is not None and data is not None
+    assert data.fetch() == here
     assert (here / "mine" / "test.txt").read_text() == "a test\n"
     before = {path: path.stat().st_mtime_ns for path in (here / "mine").glob("*.txt")}
     store.client.put_object(Bucket=store.bucket, Key="data/mine/test.txt", Body=b"another\n")

@@ -12,9 +12,8 @@ from datetime import datetime
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
-from orchestrator.command.listing import print_status
+from orchestrator.command.listing import status
 from orchestrator.store.lease import LeaseKeeper, dead_owners, this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import StudyKey
@@ -49,7 +48,7 @@ def test_status_counts_nothing_as_running_that_a_killed_command_left(
         store.register(KEY, plan)
         for trial, owner in zip(plan, (owner_of_a_process_that_ended(), this_owner()), strict=True):
             store.claim([trial.trial_id], owner=owner, lease_s=60)
-    print_status("held", address, "json", Console())
+    status("held", store=address, form="json")
     (line,) = json.loads(capsys.readouterr().out)
     assert (line["running"], line["planned"]) == (1, 1)
 

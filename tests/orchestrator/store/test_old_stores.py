@@ -12,7 +12,7 @@ import pytest
 from alembic import command
 from sqlalchemy import MetaData, text
 
-from orchestrator.plan.study_plan import Plan, make_plan, scale_named
+from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
 from orchestrator.plan.tuning.tuner import Tuner
 from orchestrator.store.integrity import check
 from orchestrator.store.opening import alembic_config, open_database, open_store, upgrade
@@ -35,7 +35,7 @@ def old_store(version: int, folder: Path) -> str:
 
 
 def smoke_plan(study: str, *, budget: int | None = None) -> Plan:
-    return make_plan(load_study(study), scale_named("smoke"), "pydocs", None, {}, budget=budget)
+    return make_plan(load_study(study), scale_named("smoke"), "pydocs", PlanRequest(budget=budget))
 
 
 def tuner(plan: Plan, store: Store) -> Tuner:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from orchestrator.plan.study_plan import make_plan, scale_named
+from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from orchestrator.sweep import corpus_files as texts
 from search_spaces.catalog import load_study
 from trainables.errors import UserError
@@ -28,7 +28,7 @@ def test_what_is_missing_is_said_and_just_the_trials_that_need_it_wait(
 
     monkeypatch.setattr(texts, "ensure", bring)
     monkeypatch.setattr(texts, "ensure_benchmarks", lambda folder, **_: bring("word-similarity", folder))
-    plan = make_plan(load_study("published"), scale_named("quick"), "none", tmp_path, {})
+    plan = make_plan(load_study("published"), scale_named("quick"), "none", PlanRequest(data_dir=tmp_path))
     shown = io.StringIO()
     withheld = texts.ensure_texts(plan, Console(file=shown, width=200))
     assert [trial.name for trial in plan.trials if trial.trial_id in withheld] == waiting

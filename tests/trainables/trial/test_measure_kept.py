@@ -31,7 +31,7 @@ NAMES = ("perplexity@1", "spectrum@1", "top_k@1", CONTEXTS.measurement, BENCHMAR
 
 
 def smoke_trial() -> TrialConfig:
-    config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", None, {}).trials[0].config
+    config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs").trials[0].config
     assert isinstance(config, TrialConfig)
     return config
 

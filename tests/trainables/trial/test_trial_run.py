@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestrator.plan.study_plan import make_plan, scale_named
+from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from search_spaces.catalog import load_study
 from trainables.config import SoftmaxConfig, TrialConfig
 from trainables.runtime import Runtime
@@ -25,7 +25,7 @@ CLOCKS = ("seconds", "seconds_per_epoch", "tokens_per_second", "wall_seconds", "
 
 
 def smoke_trial() -> TrialConfig:
-    config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", None, {}).trials[0].config
+    config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs").trials[0].config
     assert isinstance(config, TrialConfig)
     return config
 
@@ -110,7 +110,11 @@ def test_killed_and_started_again_alone_it_gives_the_same_outcome(tmp_path: Path
 def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(tmp_path: Path) -> None:
     """Stopped after the second of five epochs, with the averaging switch still to come."""
     overrides = {"training.epochs": 5, "training.averaging.switch_epoch": 3}
-    config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", None, overrides).trials[0].config
+    config = (
+        make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", PlanRequest(overrides=overrides))
+        .trials[0]
+        .config
+    )
     straight = run_trial(config, directory=tmp_path / "straight", runtime=Runtime())
     folder = tmp_path / "stopped"
     second_loss = straight.epochs[1].valid_loss
@@ -163,7 +167,7 @@ def test_a_file_that_is_no_config_gets_one_sentence(tmp_path: Path, content: str
 
 def test_a_softmax_model_of_scale_quick_reaches_its_rank_bound(tmp_path: Path) -> None:
     """d + 2 = 26, while a cell of the grid goes far beyond it: what the quick scale has to show."""
-    grid_cell = make_plan(load_study("gss_grid"), scale_named("quick"), "pydocs", None, {}).trials[0].config
+    grid_cell = make_plan(load_study("gss_grid"), scale_named("quick"), "pydocs").trials[0].config
     assert isinstance(grid_cell, TrialConfig)
     softmax = grid_cell.model_copy(update={"output_layer": SoftmaxConfig()})
     assert softmax.model.embedding_width == 24

@@ -46,7 +46,7 @@ def test_the_later_worker_has_the_right_and_nobody_once_it_left(tmp_path: Path) 
 def test_of_two_workers_in_one_folder_the_later_ones_result_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", None, {}).trials[0].config
+    config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs").trials[0].config
     runtime = Runtime(checkpoint_every_s=0.0)
     monkeypatch.setattr(TrialFolder, "locked", unlocked)
     texts: list[bytes] = []

@@ -1,0 +1,119 @@
+"""The trials of a study at a scale: what its code yields, read as the workers will read it, resolved and named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pydantic import ValidationError
+
+from orchestrator.plan.overrides import apply_overrides
+from orchestrator.plan.trial_names import trial_names
+from orchestrator.plan.tuning.tuning_plan import TuningPlan, plan_tuning, refuse_tuned
+from search_spaces.scales import Scale, apply_scale, smoke_corner
+from search_spaces.study import Study
+from trainables.config import CorpusConfig, TrialConfig
+from trainables.config.kinds import KINDS, AnyConfig, read_config
+from trainables.errors import UserError, first_line
+
+
+def named_trials(
+    study: Study, scale: Scale, corpus: CorpusConfig, overrides: Mapping[str, Any]
+) -> list[tuple[str, AnyConfig]]:
+    """Each trial that the scale runs, with its name. Raises UserError where the study cannot make them, or where
+    an override does not fit."""
+    written = _written_trials(study, corpus)
+    configs = _at_scale(study, scale, written)
+    resolved = apply_overrides([apply_scale(scale, config) for config in configs], overrides)
+    # As the study has written them, the same at every scale; but what fits the scale's config need not fit the paper's.
+    named = _overridden(configs, overrides, resolved)
+    with _blaming(study, "its label function"):
+        names = trial_names(study, named, named if configs is written else _overridden(written, overrides, named))
+    return list(zip(names, resolved, strict=True))
+
+
+def trials_at(study: Study, scale: Scale, corpus: CorpusConfig) -> list[AnyConfig]:
+    """The trials of a study that tunes nothing, as the scale has them. Raises UserError where it cannot make them."""
+    return [apply_scale(scale, config) for config in _at_scale(study, scale, _written_trials(study, corpus))]
+
+
+def tuning_plan(
+    study: Study,
+    scale: Scale,
+    corpus: CorpusConfig,
+    overrides: Mapping[str, Any],
+    *,
+    search: str | None,
+    budget: int | None,
+) -> TuningPlan | None:
+    """The stages of a study that tunes; None for another, which `search` and `budget` are refused for."""
+    if study.tuning is None:
+        for option, value in (("--search", search), ("--budget", budget)):
+            if value is not None:
+                raise UserError(f"{option} is for studies that tune, and {study.name} tunes nothing: leave it away")
+        return None
+
+    def resolve(config: TrialConfig) -> TrialConfig:
+        [resolved] = apply_overrides([apply_scale(scale, config)], overrides)
+        assert isinstance(resolved, TrialConfig), "a tuning is over language models"
+        return resolved
+
+    refuse_tuned(study.tuning, overrides)
+    with _blaming(study, "its tuning"):
+        # All sides at once: what only some of them have is refused with a sentence that says so.
+        apply_overrides([apply_scale(scale, base(corpus)) for base in study.tuning.sides.values()], overrides)
+        return plan_tuning(study.tuning, corpus, scale.name, resolve, search=search, budget=budget)
+
+
+def _written_trials(study: Study, corpus: CorpusConfig) -> list[AnyConfig]:
+    with _blaming(study, "its trials function"):
+        configs = list(study.trials(corpus))
+    if not configs:
+        raise UserError(f"a study needs at least one trial; {study.name} has none for the corpus {corpus.name}")
+    wrong = next((config for config in configs if not isinstance(config, KINDS)), None)
+    if wrong is not None:
+        raise UserError(
+            f"the trials of a study are configs of {', '.join(kind.__name__ for kind in KINDS[:-1])} or "
+            f"{KINDS[-1].__name__}; {study.name} yields a {type(wrong).__name__}: mend it"
+        )
+    with _blaming(study, "its trials function"):
+        # What is run is read from JSON; a config made past validation would be another trial there than here.
+        return [read_config(config.model_dump(mode="json", warnings="error")) for config in configs]
+
+
+def _at_scale(study: Study, scale: Scale, written: Sequence[AnyConfig]) -> Sequence[AnyConfig]:
+    """Those of the trials that the scale runs, as the study has written them."""
+    if scale.name != "smoke":
+        return written
+    with _blaming(study, "its corner function"):
+        return list((study.corner or smoke_corner)(written))
+
+
+def _overridden(
+    configs: Sequence[AnyConfig], overrides: Mapping[str, Any], otherwise: Sequence[AnyConfig]
+) -> Sequence[AnyConfig]:
+    try:
+        return apply_overrides(configs, overrides)
+    except UserError:
+        return otherwise
+
+
+@contextmanager
+def _blaming(study: Study, part: str) -> Iterator[None]:
+    """A study is the user's code: whatever it raises is said as a fault of that part of it."""
+    try:
+        yield
+    except UserError:
+        raise  # says already what is wrong and what to do
+    except Exception as error:
+        finding = _first_finding(error) if isinstance(error, ValidationError) else first_line(str(error))
+        raise UserError(
+            f"the study {study.name} cannot make its trials: {type(error).__name__}: {finding}; mend {part}"
+        ) from error
+
+
+def _first_finding(error: ValidationError) -> str:
+    """After the key that it is about."""
+    finding = error.errors()[0]
+    return ": ".join([*([".".join(map(str, finding["loc"]))] if finding["loc"] else []), finding["msg"]])

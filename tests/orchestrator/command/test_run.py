@@ -1,0 +1,42 @@
+"""What `run` and `retry` do before anything is run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.command.app import app, main
+from orchestrator.command.options import COMMANDS
+
+NOBODY = "http://127.0.0.1:1"
+
+
+@pytest.fixture
+def unreachable(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
+    """The URL of a data folder in an object store that does not answer."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", NOBODY)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return "s3://bucket/data"
+
+
+def test_a_dry_run_plans_by_names_and_asks_no_object_store(
+    unreachable: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["gss_grid", "--scale", "smoke", "--data-dir", unreachable, "--dry-run", "--format", "csv"]
+    assert main([*command, "--corpus", "ptb", "--corpus", "pydocs"]) == 0
+    shown = capsys.readouterr()
+    assert shown.out.count("\n") == 1 + 2 * 4
+    assert shown.err.startswith("A dry run copies nothing from s3://bucket/data")
+    assert main([*command, "--corpus", "mine"]) == 2
+    assert "corpus check mine --data-dir s3://bucket/data" in capsys.readouterr().err
+
+
+def test_retry_takes_the_options_of_run_but_lists_no_plan(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["retry", "gss_grid", "--dry-run"]) == 2
+    assert "--dry-run and --format are for run" in capsys.readouterr().err
+
+
+def test_every_command_is_told_from_the_name_of_a_study() -> None:
+    registered = {command.name for command in app.registered_commands}
+    assert {*COMMANDS} == {*registered, *(group.name for group in app.registered_groups)}
