@@ -85,13 +85,15 @@ class Missing:
         try:
             if self._recover(work, run_id):
                 work = self._work()
+            if not work.nothing:
+                # What is announced can be read: a text that cannot be had ends the run, or leaves trials out, before.
+                work = work.without(ensure_texts(self._plan, self._console))
+                if self._options.data is not None:
+                    self._options.data.push()
             seconds_each = self._seconds_per_trial(work)
             self._announce(work, seconds_each)
             if work.nothing:
                 return LaterSummary()
-            work = work.without(ensure_texts(self._plan, self._console))
-            if self._options.data is not None:
-                self._options.data.push()
             study_work = StudyWork(
                 measurements=self._plan.measurements,
                 seconds_per_trial=seconds_each[0],

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from orchestrator.sweep import corpus_files as texts
+from orchestrator.sweep.study_run import run_study
 from search_spaces.catalog import load_study
 from trainables.errors import UserError
 
@@ -34,3 +36,15 @@ def test_what_is_missing_is_said_and_just_the_trials_that_need_it_wait(
     assert [trial.name for trial in plan.trials if trial.trial_id in withheld] == waiting
     said = shown.getvalue().splitlines()
     assert said == [f"{name} cannot be had; the study goes on without it." for name in absent]
+
+
+def test_a_run_whose_text_cannot_be_had_is_not_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str, **_: object) -> None:
+        raise UserError(f"{name} cannot be had")
+
+    monkeypatch.setattr(texts, "ensure", refuse)
+    plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "ptb", PlanRequest(data_dir=tmp_path))
+    shown = io.StringIO()
+    with pytest.raises(UserError, match="ptb cannot be had"):
+        run_study(plan, RunOptions(storage=tmp_path, store_url=str(tmp_path / "results.db")), Console(file=shown))
+    assert shown.getvalue() == ""
