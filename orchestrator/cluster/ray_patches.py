@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from orchestrator.store.masking import masked
+from orchestrator.store.masking import hide_password
 
 PRIVATE = (
     "ray._private.utils:set_sigterm_handler",
@@ -49,7 +49,7 @@ def show_typed_command() -> None:
     """The dashboard shows the command as it was typed, passwords masked."""
     from ray._private import utils
 
-    utils.get_entrypoint_name = lambda: " ".join(map(masked, ["python", *sys.argv]))
+    utils.get_entrypoint_name = lambda: " ".join(map(hide_password, ["python", *sys.argv]))
 
 
 def count_no_callbacks() -> None:

@@ -50,14 +50,14 @@ def status(
     form: Format = "table",
 ) -> None:
     """Show how far each study has come."""
-    from orchestrator.store.lease import give_back_of_dead
+    from orchestrator.store.lease import expire_dead_owners
     from orchestrator.store.opening import open_store
 
     check_format(form)
     name = study and study_name(study)
     with open_store(store_url(store, storage), create=False) as opened:
         with suppress(UserError):  # a store that can only be read is shown as it is
-            give_back_of_dead(opened)
+            expire_dead_owners(opened)
         every = opened.studies()
         summaries = [s for s in every if name in (None, s.key.study)]
         busy = [s.key for s in summaries if s.counts["running"]]

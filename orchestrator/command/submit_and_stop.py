@@ -31,7 +31,7 @@ def submit(
     address: Annotated[str, typer.Option("--address", help="The cluster's dashboard, http://HOST:8265.")] = DASHBOARD,
 ) -> None:
     """Hand a sweep over to a cluster and return: the arguments of `run`, which then runs on the cluster's head."""
-    from orchestrator.store.masking import masked
+    from orchestrator.store.masking import hide_password
 
     if not address.startswith(("http://", "https://")):
         raise UserError(f"submit takes the address of a cluster's dashboard, http://HOST:8265, not {address!r}.")
@@ -41,7 +41,7 @@ def submit(
     from orchestrator.cluster.jobs import submit as hand_over
 
     job = hand_over(["run", *typed, "--address", "auto"], address, Path(study).stem)
-    place = " ".join(masked(f"--{name} {parameters[name]}") for name in ("storage", "store") if parameters[name])
+    place = " ".join(hide_password(f"--{name} {parameters[name]}") for name in ("storage", "store") if parameters[name])
     shown = console()
     for line in (
         f"Submitted as {job}.",

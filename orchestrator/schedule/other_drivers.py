@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence, Set
 
-from orchestrator.store.lease import LEASE_S, give_back_of_dead
+from orchestrator.store.lease import LEASE_S, expire_dead_owners
 from orchestrator.store.records import OPEN, PlannedTrial
 from orchestrator.store.store import Store
 from trainables.trial_folder.outcome import TrialOutcome
@@ -45,7 +45,7 @@ class ForeignTrials:
         if not self._trials or time.monotonic() < self._next_poll_s:
             return []
         self._next_poll_s = time.monotonic() + POLL_S
-        give_back_of_dead(self._store)
+        expire_dead_owners(self._store)
         self._drop_ended()
         free = self._store.claim(list(self._trials), owner=self._owner, lease_s=LEASE_S)
         return [self._trials.pop(trial_id) for trial_id in free]

@@ -16,7 +16,7 @@ from orchestrator.schedule.steering import Followed, Pool, Steering
 from orchestrator.schedule.study_work import RunSummary, StudyWork
 from orchestrator.schedule.tune import fit
 from orchestrator.schedule.tune_link import Bridge, Watch
-from orchestrator.store.lease import LeaseKeeper, give_back_of_dead
+from orchestrator.store.lease import LeaseKeeper, expire_dead_owners
 from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
 from orchestrator.watch.listener import Listener, Several
@@ -50,7 +50,7 @@ def run_trials(
         return RunSummary()
     check_options(options)
     check_cluster(options.address)
-    give_back_of_dead(store)
+    expire_dead_owners(store)
     with (
         Interrupt() as interrupt,
         connected(options, listener.note),

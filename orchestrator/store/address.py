@@ -36,8 +36,8 @@ def parse(address: str) -> URL:
     raise UserError(f"A results store cannot be of the kind {scheme}: it is {FORMS}.")
 
 
-def shown(url: URL) -> str:
-    """The store's address as it may be printed: a path, or a URL with every password hidden."""
+def printable(url: URL) -> str:
+    """The store's address without its secrets: a path, or a URL with every password hidden."""
     if url.drivername == "sqlite":
         return url.database or ""
     hidden = {name: "..." for name in url.query if name.lower() in SECRETS}

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL
 
-from orchestrator.store.address import shown
+from orchestrator.store.address import printable
 from orchestrator.store.failures import user_errors
 
 BUSY_TIMEOUT_S = 30.0
@@ -27,7 +27,7 @@ class Database:
 
     def __init__(self, url: URL) -> None:
         self.url = url
-        self.address = shown(url)
+        self.address = printable(url)
         """Safe to print: without the password."""
         self._reader: Engine
         self._writer: Engine

@@ -50,13 +50,13 @@ def user_errors(store: str) -> Iterator[None]:
 def _problem(error: BaseException | None) -> str | None:
     if isinstance(error, sqlite3.Error):
         name = getattr(error, "sqlite_errorname", "")
-        return next((text for known, text in _SQLITE.items() if name.startswith(known)), None)
+        return next((text for prefix, text in _SQLITE.items() if name.startswith(prefix)), None)
     import psycopg  # only here: a SQLite store works without the PostgreSQL client library
 
     if not isinstance(error, psycopg.Error):
         return None
     if error.sqlstate is not None:
-        return next((text for known, text in _POSTGRESQL.items() if error.sqlstate.startswith(known)), None)
+        return next((text for prefix, text in _POSTGRESQL.items() if error.sqlstate.startswith(prefix)), None)
     if not isinstance(error, psycopg.OperationalError):
         return None
     # Without a state the client library itself speaks: no server, a refused connection, a lost one.

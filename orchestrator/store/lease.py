@@ -8,7 +8,6 @@ import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from orchestrator.store.store import Store
@@ -28,18 +27,18 @@ def this_owner() -> str:
 def dead_owners(owners: Iterable[str]) -> list[str]:
     """Those owners that were processes of this machine and no longer exist.
 
-    Of owners elsewhere, in another container or before the last boot, nothing is known; their leases run out.
+    Of owners elsewhere, in another container or before the last boot, this machine cannot tell; their leases run out.
     """
     here = [socket.gethostname(), _kernel()]
-    dead = []
-    for owner in owners:
-        parts = owner.rsplit(":", 3)
-        if len(parts) == 4 and parts[:2] == here and _start_ticks(int(parts[2])) != parts[3]:
-            dead.append(owner)
-    return dead
+    processes = ((owner, owner.rsplit(":", 3)) for owner in owners)
+    return [
+        owner
+        for owner, parts in processes
+        if len(parts) == 4 and parts[:2] == here and _start_ticks(int(parts[2])) != parts[3]
+    ]
 
 
-def give_back_of_dead(store: Store) -> None:
+def expire_dead_owners(store: Store) -> None:
     """Make planned again what drivers of this machine were running that no longer exist."""
     for owner in dead_owners(store.owners()):
         store.expire(owner)
@@ -81,9 +80,7 @@ class LeaseKeeper:
         self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self._ended.set()
         self._thread.join()
 

@@ -7,6 +7,6 @@ import re
 PASSWORD = re.compile(r"(://[^:/@?]*:).+(?=@)|([?&](?:ssl)?password=)[^&]+")
 
 
-def masked(word: str) -> str:
+def hide_password(word: str) -> str:
     """A word of the command line with the password of a store's address in it hidden."""
-    return PASSWORD.sub(lambda found: f"{found[1] or found[2]}***", word)
+    return PASSWORD.sub(lambda match: f"{match[1] or match[2]}***", word)

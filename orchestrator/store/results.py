@@ -24,8 +24,8 @@ class Results(Transactions):
     def results(self, key: StudyKey) -> list[dict[str, Any]]:
         """One dict a trial in plan order, for a table.
 
-        Keys: trial_id, name, place, state, attempt, cause, config (nested), metrics (flat, over all measurements; of
-        several versions of one measurement, the latest has the last word).
+        Keys: those of `TrialRow`, and metrics (flat, over all measurements; of several versions of one measurement,
+        the latest has the last word).
         """
         query = (
             select(result.c.trial_id, result.c.metrics)
@@ -39,19 +39,7 @@ class Results(Transactions):
             for row in connection.execute(query):
                 metrics[row.trial_id].update(json.loads(row.metrics))
             rows = read_trials(connection, key)
-        return [
-            {
-                "trial_id": row.trial_id,
-                "name": row.name,
-                "place": row.place,
-                "state": row.state,
-                "attempt": row.attempt,
-                "cause": row.cause,
-                "config": row.config,
-                "metrics": metrics[row.trial_id],
-            }
-            for row in rows
-        ]
+        return [{**vars(row), "metrics": metrics[row.trial_id]} for row in rows]
 
     def lacking(self, key: StudyKey, measurements: Collection[str]) -> dict[str, list[str]]:
         """Which of these measurements ("name@version") each done trial of the study has not got: by trial id in plan

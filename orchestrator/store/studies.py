@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Row, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, select, update
 
 from orchestrator.store.database import Transactions, chunks, insert_new, now
 from orchestrator.store.records import STATES, Place, PlannedTrial, StudyKey, StudySummary, TrialRow, TrialState
@@ -82,12 +82,7 @@ def canonical_json(value: Any) -> str:
 
 def is_study(key: StudyKey) -> ColumnElement[bool]:
     """The condition that picks a study variant."""
-    return (
-        (study.c.study == key.study)
-        & (study.c.scale == key.scale)
-        & (study.c.corpus == key.corpus)
-        & (study.c.overrides == key.overrides)
-    )
+    return and_(*(study.c[name] == value for name, value in asdict(key).items()))
 
 
 def read_trials(connection: Connection, key: StudyKey) -> list[TrialRow]:

@@ -10,7 +10,7 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.paper_scale import is_paper_scale, scale_summary
 from orchestrator.plan.study_plan import Plan
 from orchestrator.plan.tuning.outlook import outlook
-from orchestrator.store.masking import masked
+from orchestrator.store.masking import hide_password
 from orchestrator.store.records import COMPLETE, StudyKey, TrialState
 from orchestrator.words import counted, duration, on_corpus
 from search_spaces.study import Study
@@ -89,7 +89,7 @@ def _kept(typed: Sequence[str]) -> list[str]:
         name, equals, _ = word.partition("=")
         if name in PLACES:
             words += [word] if equals else typed[place : place + 2]
-    return [masked(word) for word in words]
+    return [hide_password(word) for word in words]
 
 
 def retry_command(typed: Sequence[str]) -> str:
@@ -97,12 +97,12 @@ def retry_command(typed: Sequence[str]) -> str:
 
     A password in a store's address is masked: this line may end in a log.
     """
-    return shlex.join(["python", "sweep.py", "retry", *map(masked, typed)])
+    return shlex.join(["python", "sweep.py", "retry", *map(hide_password, typed)])
 
 
 def run_command(typed: Sequence[str]) -> str:
     """What to type to run all that the study lacks, with everything else as it was typed; passwords masked."""
-    return shlex.join(["python", "sweep.py", *map(masked, typed)])
+    return shlex.join(["python", "sweep.py", *map(hide_password, typed)])
 
 
 def interrupted(done: int, total: int) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from orchestrator.store.address import parse, shown
+from orchestrator.store.address import parse, printable
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from orchestrator.store.address import parse, shown
 )
 def test_no_form_of_a_password_is_shown_and_none_is_lost(address: str) -> None:
     url = parse(address)
-    text = shown(url)
+    text = printable(url)
     assert "hunter2" not in text
     assert all(part in text for part in ("me", "host/results"))
     assert "hunter2" in url.render_as_string(hide_password=False)
@@ -27,4 +27,4 @@ def test_no_form_of_a_password_is_shown_and_none_is_lost(address: str) -> None:
 
 def test_what_is_no_secret_is_shown_as_it_was_typed() -> None:
     address = "postgresql+psycopg://me@host:5433/results?passfile=passwords&sslmode=require"
-    assert shown(parse(address)) == address
+    assert printable(parse(address)) == address

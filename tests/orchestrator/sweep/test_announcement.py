@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from orchestrator.store.masking import masked
+from orchestrator.store.masking import hide_password
 from orchestrator.store.records import StudyKey
 from orchestrator.sweep.announcement import paper_command, retry_command
 from search_spaces.study import Study
@@ -23,8 +23,11 @@ def test_retry_repeats_what_was_typed_but_no_password() -> None:
 
 def test_a_port_is_no_password() -> None:
     for word in ("mlflow=http://127.0.0.1:5000", "--address=10.0.0.1:6379", "http://head:8265/?a=b", "s3://bucket/a:b"):
-        assert masked(word) == word
-    assert masked("mlflow=http://me:s3cret@host:5000/x?password=t0o") == "mlflow=http://me:***@host:5000/x?password=***"
+        assert hide_password(word) == word
+    assert (
+        hide_password("mlflow=http://me:s3cret@host:5000/x?password=t0o")
+        == "mlflow=http://me:***@host:5000/x?password=***"
+    )
 
 
 def test_an_address_without_a_password_is_left_alone() -> None:
