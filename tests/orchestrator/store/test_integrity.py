@@ -36,31 +36,29 @@ def test_a_sound_store_has_no_problems(filled: str) -> None:
     assert check(filled) == []
 
 
-def test_a_done_trial_without_results_is_found(filled: str) -> None:
-    spoil(filled, "DELETE FROM result")
-    (problem,) = check(filled)
-    assert ids(plan(1))[0] in problem
-    assert "no results" in problem
+DONE, _, PLANNED = ids(plan(3))
+NAN = np.array([1.0, np.nan]).astype("<f8").tobytes()
 
 
-def test_a_config_that_was_changed_is_found(filled: str) -> None:
-    victim = ids(plan(3))[2]
-    spoil(filled, "UPDATE trial SET config = replace(config, '-1.5', '-1.0') WHERE id = :id", id=victim)
-    (problem,) = check(filled)
-    assert victim in problem
-
-
-def test_a_config_that_is_no_json_is_found(filled: str) -> None:
-    victim = ids(plan(3))[2]
-    spoil(filled, "UPDATE trial SET config = '{' WHERE id = :id", id=victim)
-    assert check(filled) == [f"The config of trial {victim} is no JSON."]
-
-
-def test_a_spectrum_with_nan_is_found(filled: str) -> None:
-    values = np.array([1.0, np.nan]).astype("<f8").tobytes()
-    spoil(filled, "UPDATE spectrum SET singular_values = :values, length = 2", values=values)
-    (problem,) = check(filled)
-    assert "not finite" in problem
+@pytest.mark.parametrize(
+    ("statement", "values", "problem"),
+    [
+        ("DELETE FROM result", {}, f"Trial {DONE} is done but has no results."),
+        ("UPDATE trial SET config = replace(config, '-1.5', '-1.0') WHERE id = :id", {"id": PLANNED}, PLANNED),
+        ("UPDATE trial SET config = '{' WHERE id = :id", {"id": PLANNED}, f"The config of trial {PLANNED} is no JSON."),
+        (
+            "UPDATE spectrum SET singular_values = :values, length = 2",
+            {"values": NAN},
+            f"{DONE} has values that are not",
+        ),
+    ],
+)
+def test_what_was_changed_behind_its_back_is_told(
+    filled: str, statement: str, values: dict[str, object], problem: str
+) -> None:
+    spoil(filled, statement, **values)
+    (sentence,) = check(filled)
+    assert problem in sentence
 
 
 def test_a_spectrum_that_was_cut_is_found(filled: str) -> None:

@@ -33,17 +33,6 @@ def test_done_trials_are_listed_with_what_they_lack_in_the_given_order(store: St
     assert store.lacking(replace(KEY, study="unknown"), NAMES) == {}
 
 
-def test_an_added_measurement_is_lacking_no_more(store: Store) -> None:
-    store.register(KEY, plan(1))
-    run_id = store.begin_run(RUN)
-    (trial_id,) = ids(plan(1))
-    store.record(outcome(trial_id), run_id=run_id, spectrum=None)
-    assert store.lacking(KEY, ["top_k@1"]) == {trial_id: ["top_k@1"]}
-    store.add_measurement(trial_id, "top_k@1", {"top": "{}"}, run_id=run_id)
-    assert store.lacking(KEY, ["top_k@1"]) == {}
-    assert store.lacking(KEY, ["top_k@2"]) == {trial_id: ["top_k@2"]}, "another version is another measurement"
-
-
 def test_a_name_without_a_version_is_refused(store: Store) -> None:
     with pytest.raises(ValueError, match="name@version"):
         store.lacking(KEY, ["spectrum"])

@@ -74,12 +74,6 @@ def test_spectra_and_environments_are_those_of_the_studys_trials(store: Store, r
         }
 
 
-def test_a_float32_spectrum_is_stored_in_float64(store: Store, trial_id: str, run_id: int) -> None:
-    values = np.array([3.0, 1 / 3], dtype=np.float32)
-    store.record(outcome(trial_id), run_id=run_id, spectrum=values)
-    np.testing.assert_array_equal(store.spectra(KEY)[trial_id], values.astype(np.float64))
-
-
 def test_a_done_trial_never_changes(store: Store, trial_id: str, run_id: int) -> None:
     store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM)
     before = everything(store, trial_id)
@@ -97,63 +91,50 @@ def test_a_done_trial_never_changes(store: Store, trial_id: str, run_id: int) ->
 
 @pytest.mark.parametrize("state", ["diverged", "failed"])
 def test_other_ends_have_a_cause_and_give_way_to_done(store: Store, trial_id: str, run_id: int, state: str) -> None:
-    ended = outcome(trial_id, state=state, measurements={})  # type: ignore[arg-type]
-    assert store.record(ended, run_id=run_id, spectrum=None) is True
+    store.record_epochs({trial_id: [epoch(1)]})
+    if state == "failed":
+        assert store.fail(trial_id, cause="the loss is not finite", run_id=run_id) is True
+    else:
+        ended = outcome(trial_id, state="diverged", measurements={}, epochs=0)
+        assert store.record(ended, run_id=run_id, spectrum=None) is True
     row = store.trials(KEY)[0]
     assert (row.state, row.cause, row.owner, row.lease_until) == (state, "the loss is not finite", None, None)
-    assert store.record(outcome(trial_id), run_id=run_id, spectrum=None) is True
-    assert (store.trials(KEY)[0].state, store.trials(KEY)[0].cause) == ("done", None)
-
-
-def test_a_failed_trial_names_its_cause_and_keeps_its_epochs(store: Store, trial_id: str, run_id: int) -> None:
-    store.record_epochs({trial_id: [epoch(1)]})
-    assert store.fail(trial_id, cause="the worker died", run_id=run_id) is True
-    row = store.trials(KEY)[0]
-    assert (row.state, row.cause, row.owner) == ("failed", "the worker died", None)
     assert store.epochs(trial_id) == [epoch(1)]
+    values = np.array([3.0, 1 / 3], dtype=np.float32)
+    assert store.record(outcome(trial_id), run_id=run_id, spectrum=values) is True
+    assert (store.trials(KEY)[0].state, store.trials(KEY)[0].cause) == ("done", None)
+    np.testing.assert_array_equal(store.spectra(KEY)[trial_id], values.astype(np.float64))
 
 
-def test_epochs_repeated_after_a_resume_replace_the_first_ones(store: Store, trial_id: str) -> None:
+def test_later_epochs_replace_earlier_ones(store: Store, trial_id: str) -> None:
     store.record_epochs({trial_id: [epoch(1), epoch(2), epoch(3)]})
     store.record_epochs({trial_id: [epoch(2, valid_loss=4.5), epoch(3)], ids(plan(2))[1]: [epoch(1)]})
     assert store.epochs(trial_id) == [epoch(1), epoch(2, valid_loss=4.5), epoch(3)]
     assert store.epochs(ids(plan(2))[1]) == [epoch(1)]
+    store.record(outcome(trial_id, epochs=2), run_id=store.begin_run(RUN), spectrum=None)
+    assert store.epochs(trial_id) == [epoch(1), epoch(2)], "an outcome's epochs are all that there are"
 
 
-def test_the_outcomes_epochs_replace_what_an_earlier_attempt_left(store: Store, trial_id: str, run_id: int) -> None:
-    store.record_epochs({trial_id: [epoch(number) for number in range(1, 9)]})
-    store.record(outcome(trial_id, epochs=2), run_id=run_id, spectrum=None)
-    assert store.epochs(trial_id) == [epoch(1), epoch(2)]
-
-
-NOT_FINITE = [math.nan, math.inf, -math.inf]
-
-
-@pytest.mark.parametrize("value", NOT_FINITE)
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_values_that_are_not_finite_are_refused_and_nothing_is_written(
     store: Store, trial_id: str, run_id: int, value: float
 ) -> None:
     # model_construct leaves out pydantic's own check, as a subclass or a later version might.
     bad_epoch = EpochMetrics.model_construct(**{**epoch(1).model_dump(), "valid_loss": value})
-    bad_metric = {"perplexity@1": {"test_perplexity": value}}
+    good = dict(outcome(trial_id))
+    bad_metric = TrialOutcome.model_construct(**{**good, "measurements": {"perplexity@1": {"test_perplexity": value}}})
+    bad_epochs = TrialOutcome.model_construct(**{**good, "epochs": (epoch(2), bad_epoch)})
     before = everything(store, trial_id)
-    for bad in (
-        TrialOutcome.model_construct(**{**dict(outcome(trial_id)), "measurements": bad_metric}),
-        TrialOutcome.model_construct(**{**dict(outcome(trial_id)), "epochs": (epoch(2), bad_epoch)}),
+    for call in (
+        lambda: store.record(bad_metric, run_id=run_id, spectrum=SPECTRUM),
+        lambda: store.record(bad_epochs, run_id=run_id, spectrum=SPECTRUM),
+        lambda: store.record(outcome(trial_id), run_id=run_id, spectrum=np.array([1.0, value])),
+        lambda: store.record(outcome(trial_id), run_id=run_id, spectrum=np.ones((2, 2))),
+        lambda: store.record_epochs({trial_id: [epoch(2), bad_epoch]}),
     ):
         with pytest.raises(ValueError, match="finite"):
-            store.record(bad, run_id=run_id, spectrum=SPECTRUM)
-    with pytest.raises(ValueError, match="finite"):
-        store.record(outcome(trial_id), run_id=run_id, spectrum=np.array([1.0, value]))
-    with pytest.raises(ValueError, match="finite"):
-        store.record_epochs({trial_id: [epoch(2), bad_epoch]})
+            call()
     assert everything(store, trial_id) == before
-
-
-def test_a_spectrum_is_one_dimensional(store: Store, trial_id: str, run_id: int) -> None:
-    with pytest.raises(ValueError, match="one-dimensional"):
-        store.record(outcome(trial_id), run_id=run_id, spectrum=np.ones((2, 2)))
-    assert store.trials(KEY)[0].state == "running"
 
 
 @pytest.mark.parametrize("name", ["spectrum", "spectrum@", "@1", "spectrum@one", "spectrum@-1"])
