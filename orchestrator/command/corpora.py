@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.command.options import DataDir, console
+from orchestrator.command import options
+from orchestrator.command.options import console
 
 if TYPE_CHECKING:
     from trainables.corpora import CheckedFile
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 
 
-def fetch_corpus(name: Name, data_dir: DataDir = None) -> None:
+def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     """Download what is absent or wrong of a corpus (or of the benchmarks, word-similarity), and verify it."""
     from orchestrator.storage.data_folder import data_folder
     from trainables.corpora import fetch
@@ -35,7 +36,7 @@ def fetch_corpus(name: Name, data_dir: DataDir = None) -> None:
     console().print(f"{name} is complete and verified.")
 
 
-def check_corpus(name: Name, data_dir: DataDir = None) -> None:
+def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     """Verify a corpus (or word-similarity, the benchmarks): files, hashes, counts."""
     from orchestrator.storage.data_folder import data_folder
     from trainables.config.built_in_corpora import markov_rank

@@ -8,19 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.command.options import (
-    STORAGE,
-    AnyCorpus,
-    AnyScale,
-    AnySettings,
-    Format,
-    OneStudyArgument,
-    Storage,
-    StoreUrl,
-    console,
-    named_study,
-    store_url,
-)
+from orchestrator.command import options
+from orchestrator.command.options import console, named_study, store_url
 from orchestrator.command.records import check_format, print_records
 from orchestrator.command.variants import choose_variant, study_name, typed_filter
 from trainables.errors import UserError
@@ -29,7 +18,7 @@ if TYPE_CHECKING:
     from orchestrator.store.records import TrialRow
 
 
-def studies(form: Format = "table") -> None:
+def studies(form: options.Format = "table") -> None:
     """List the studies, what each reproduces and how many trials it has at paper scale."""
     from orchestrator.plan.study_plan import make_plan, scale_named
     from search_spaces.catalog import NAMES
@@ -45,9 +34,9 @@ def studies(form: Format = "table") -> None:
 
 def status(
     study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="Only this study.")] = None,
-    store: StoreUrl = None,
-    storage: Storage = STORAGE,
-    form: Format = "table",
+    store: options.StoreUrl = None,
+    storage: options.Storage = options.STORAGE,
+    form: options.Format = "table",
 ) -> None:
     """Show how far each study has come."""
     from orchestrator.store.lease import expire_dead_owners
@@ -94,12 +83,12 @@ def _running_line(trial: TrialRow) -> str:
 
 
 def results(
-    study: OneStudyArgument,
-    scale: AnyScale = None,
-    corpus: AnyCorpus = None,
-    settings: AnySettings = None,
-    store: StoreUrl = None,
-    storage: Storage = STORAGE,
+    study: options.OneStudyArgument,
+    scale: options.AnyScale = None,
+    corpus: options.AnyCorpus = None,
+    settings: options.AnySettings = None,
+    store: options.StoreUrl = None,
+    storage: options.Storage = options.STORAGE,
     form: Annotated[str, typer.Option("--format", help="table, csv, json or parquet.")] = "table",
 ) -> None:
     """Print all trials of a study with their configs and metrics."""

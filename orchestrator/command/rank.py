@@ -8,7 +8,7 @@ from typing import Annotated, get_args
 
 import typer
 
-from orchestrator.command.options import Format
+from orchestrator.command import options
 from orchestrator.command.records import check_format, print_records
 from trainables.errors import UserError
 
@@ -17,7 +17,7 @@ def rank(
     file: Annotated[Path, typer.Argument(metavar="FILE.npy")],
     method: Annotated[str, typer.Option("--method", help="gram (fast) or qr (resolves smaller values).")] = "gram",
     eps: Annotated[str, typer.Option("--eps", help="float32 (as published) or float64.")] = "float32",
-    form: Format = "table",
+    form: options.Format = "table",
 ) -> None:
     """Measure the ranks of any saved matrix."""
     from trainables.measurements.matrix_file import EpsName, rank_of_file

@@ -7,19 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.command.options import (
-    STORAGE,
-    AnyCorpus,
-    AnyScale,
-    AnySettings,
-    Storage,
-    StoreUrl,
-    StudyArgument,
-    console,
-    named_study,
-    placed,
-    store_url,
-)
+from orchestrator.command import options
+from orchestrator.command.options import console, named_study, placed, store_url
 from orchestrator.command.variants import VariantFilter, choose_variant, typed_filter
 from search_spaces.catalog import ALL, NAMES
 from trainables.errors import UserError
@@ -32,12 +21,12 @@ if TYPE_CHECKING:
 
 def report(
     context: typer.Context,
-    study: StudyArgument,
-    scale: AnyScale = None,
-    corpus: AnyCorpus = None,
-    settings: AnySettings = None,
-    store: StoreUrl = None,
-    storage: Storage = STORAGE,
+    study: options.StudyArgument,
+    scale: options.AnyScale = None,
+    corpus: options.AnyCorpus = None,
+    settings: options.AnySettings = None,
+    store: options.StoreUrl = None,
+    storage: options.Storage = options.STORAGE,
     out: Annotated[Path | None, typer.Option("--out", help="The folder to write to.")] = None,
 ) -> None:
     """Write the report of what the store holds, trials missing or not; with all, of every built-in study it has."""

@@ -9,31 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.command.options import (
-    STORAGE,
-    Address,
-    Benchmarks,
-    Budget,
-    Contexts,
-    Cores,
-    Corpus,
-    DataDir,
-    Deterministic,
-    Format,
-    Gpus,
-    LogTo,
-    MaxConcurrent,
-    Scale,
-    Search,
-    Settings,
-    Storage,
-    StoreUrl,
-    StudyArgument,
-    console,
-    named_study,
-    placed,
-    store_url,
-)
+from orchestrator.command import options
+from orchestrator.command.options import console, named_study, placed, store_url
 from orchestrator.storage.data_folder import DataFolder, data_folder
 from search_spaces import catalog
 from trainables.errors import UserError
@@ -48,25 +25,25 @@ BAD_INPUT = 2
 
 def run(
     context: typer.Context,
-    study: StudyArgument,
-    scale: Scale = "quick",
-    corpus: Corpus = None,
-    data_dir: DataDir = None,
-    store: StoreUrl = None,
-    storage: Storage = STORAGE,
-    address: Address = None,
-    gpus_per_trial: Gpus = None,
-    cores_per_trial: Cores = 1,
-    max_concurrent: MaxConcurrent = None,
-    deterministic: Deterministic = False,
-    contexts: Contexts = None,
-    benchmarks: Benchmarks = None,
-    search: Search = None,
-    budget: Budget = None,
-    log_to: LogTo = None,
+    study: options.StudyArgument,
+    scale: options.Scale = "quick",
+    corpus: options.Corpus = None,
+    data_dir: options.DataDir = None,
+    store: options.StoreUrl = None,
+    storage: options.Storage = options.STORAGE,
+    address: options.Address = None,
+    gpus_per_trial: options.Gpus = None,
+    cores_per_trial: options.Cores = 1,
+    max_concurrent: options.MaxConcurrent = None,
+    deterministic: options.Deterministic = False,
+    contexts: options.Contexts = None,
+    benchmarks: options.Benchmarks = None,
+    search: options.Search = None,
+    budget: options.Budget = None,
+    log_to: options.LogTo = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
-    form: Format = "table",
-    settings: Settings = None,
+    form: options.Format = "table",
+    settings: options.Settings = None,
 ) -> None:
     """Run what is missing of a study and report. `run` itself may be left away: sweep.py STUDY."""
     from orchestrator.plan.overrides import parse_overrides
@@ -103,7 +80,7 @@ def run(
 
     url = store_url(store, storage)
     place, mirror = placed(storage)
-    options = RunOptions(
+    run_options = RunOptions(
         storage=place,
         mirror=mirror,
         store_url=url,
@@ -114,7 +91,7 @@ def run(
         log_to=tuple(log_to or ()),
         typed=tuple(context.obj),
     )
-    _run_all(plans, [_for_study(options, *pair) for pair in zip(plans, gpus, strict=True)], again=retried)
+    _run_all(plans, [_for_study(run_options, *pair) for pair in zip(plans, gpus, strict=True)], again=retried)
 
 
 def _check_form(study: str, form: str, *, dry_run: bool, retried: bool) -> None:
@@ -195,13 +172,13 @@ def _gpus(typed: float | None, plan: Plan) -> float:
     return typed
 
 
-def _for_study(options: RunOptions, plan: Plan, gpus_per_trial: float) -> RunOptions:
+def _for_study(run_options: RunOptions, plan: Plan, gpus_per_trial: float) -> RunOptions:
     """The options with what the study decides."""
     from trainables.config.kinds import output_layer_of
     from trainables.config.output_layer import layer_files
 
     runtime = replace(
-        options.runtime,
+        run_options.runtime,
         data_dir=plan.data_dir,
         device="cuda" if gpus_per_trial > 0 else "cpu",
         layer_files=layer_files(filter(None, (output_layer_of(trial.config) for trial in plan.trials))),
@@ -209,11 +186,11 @@ def _for_study(options: RunOptions, plan: Plan, gpus_per_trial: float) -> RunOpt
         contexts=plan.inputs.contexts,
         benchmarks=plan.inputs.benchmarks,
     )
-    return replace(options, gpus_per_trial=gpus_per_trial, runtime=runtime)
+    return replace(run_options, gpus_per_trial=gpus_per_trial, runtime=runtime)
 
 
-def _run_all(plans: Sequence[Plan], options: Sequence[RunOptions], *, again: bool) -> None:
-    """`options`: of each plan."""
+def _run_all(plans: Sequence[Plan], run_options: Sequence[RunOptions], *, again: bool) -> None:
+    """`run_options`: of each plan."""
     from orchestrator.cluster.shared import shared
     from orchestrator.sweep.study_run import INTERRUPTED, run_study
 
@@ -221,7 +198,7 @@ def _run_all(plans: Sequence[Plan], options: Sequence[RunOptions], *, again: boo
     signal.signal(signal.SIGTERM, _as_ctrl_c)
     statuses = []
     with shared():
-        for plan, study_options in zip(plans, options, strict=True):
+        for plan, study_options in zip(plans, run_options, strict=True):
             try:
                 statuses.append(run_study(plan, study_options, console(), again=again))
             except UserError as error:

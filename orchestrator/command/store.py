@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import typer
 
-from orchestrator.command.options import STORAGE, Storage, StoreUrl, console, store_url
+from orchestrator.command import options
+from orchestrator.command.options import console, store_url
 
 
-def upgrade_store(store: StoreUrl = None, storage: Storage = STORAGE) -> None:
+def upgrade_store(store: options.StoreUrl = None, storage: options.Storage = options.STORAGE) -> None:
     """Bring a store made by an older version up to this one."""
     from orchestrator.store.opening import upgrade
 
     console().print(upgrade(store_url(store, storage)), soft_wrap=True)
 
 
-def check_store(store: StoreUrl = None, storage: Storage = STORAGE) -> None:
+def check_store(store: options.StoreUrl = None, storage: options.Storage = options.STORAGE) -> None:
     """Check a store for damage; exit status 1 where there is some."""
     from orchestrator.store.integrity import check
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from orchestrator.command.options import STORAGE, AnyCorpus, Storage, StoreUrl, console, named_study, store_url
+from orchestrator.command import options
+from orchestrator.command.options import console, named_study, store_url
 from orchestrator.command.variants import VariantFilter, study_name
 from search_spaces.catalog import ALL
 from trainables.errors import UserError
@@ -106,9 +107,9 @@ def stop(
         typer.Argument(metavar="[STUDY|TRIAL]", help="A study, or a trial by the start of its id (4 digits or more)."),
     ] = None,
     scale: Annotated[str | None, typer.Option("--scale", help="Only this scale. [default: all that run]")] = None,
-    corpus: AnyCorpus = None,
-    store: StoreUrl = None,
-    storage: Storage = STORAGE,
+    corpus: options.AnyCorpus = None,
+    store: options.StoreUrl = None,
+    storage: options.Storage = options.STORAGE,
 ) -> None:
     """Ask whoever runs it to stop a study (without one, all that run) or a trial; it goes on when run again."""
     from orchestrator.store.opening import open_store
