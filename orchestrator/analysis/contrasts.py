@@ -1,15 +1,17 @@
-"""Each group against its baseline, over the seeds that count, as one family of tests."""
+"""Each group against its baseline as one family of tests: over the seeds that count, or pair by pair of one seed."""
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orchestrator.analysis.groups import corpora_beside, values_by_group
+from orchestrator.analysis.groups import corpora_beside, values_by_group, values_of_done
 from orchestrator.analysis.statistics.group_comparison import GroupComparison, compare
+from orchestrator.analysis.statistics.pairs import PairComparison, compare_pairs
 from orchestrator.analysis.statistics.significance import holm
-from search_spaces.analyses import Comparison
+from search_spaces.analyses import Comparison, PairedComparison
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,34 +39,69 @@ class ContrastNumbers:
     contrasts: tuple[Contrast, ...]
 
 
+@dataclass(frozen=True, kw_only=True)
+class PairedContrast:
+    """One group against its baseline, over pairs of one seed."""
+
+    group: str
+    baseline: str
+    comparison: PairComparison
+    p_adjusted: float | None
+    """Of the paired t-test, after Holm's correction over the family."""
+    unpaired: int
+    """Values of either that have no partner: at their seed the baseline or the group has none, or several."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PairedNumbers:
+    """A family of paired tests."""
+
+    request: PairedComparison
+    contrasts: tuple[PairedContrast, ...]
+
+
 def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -> ContrastNumbers:
     """The tests that a study asks for; groups that the plan does not have are left out."""
     counted = frame if request.seeds is None else frame[frame["seed"].isin(request.seeds)]
-    values = values_by_group(counted, request.metric)
-    pairs = {
-        group: baseline
-        for group, baseline in request.baselines.items()
-        if group in set(frame["group"]) and baseline in set(frame["group"])
-    }
-    comparisons = {
-        group: compare(values.get(group, []), values.get(baseline, []), names=(group, baseline))
-        for group, baseline in pairs.items()
-    }
-    adjusted = holm([comparison.student.p_value for comparison in comparisons.values()])
+    values = defaultdict[str, list[float]](list, values_by_group(counted, request.metric))
+    pairs = _planned(frame, request.baselines)
+    comparisons = [compare(values[group], values[baseline], names=(group, baseline)) for group, baseline in pairs]
+    adjusted = holm([comparison.student.p_value for comparison in comparisons])
     corpora = corpora_beside(request.published, corpus)
-    return ContrastNumbers(
-        request=request,
-        corpora=corpora,
-        contrasts=tuple(
-            Contrast(
-                group=group,
-                baseline=baseline,
-                comparison=comparisons[group],
-                p_adjusted=p_adjusted,
-                published={
-                    name: request.published[name][group] for name in corpora if group in request.published[name]
-                },
-            )
-            for (group, baseline), p_adjusted in zip(pairs.items(), adjusted, strict=True)
-        ),
+    contrasts = tuple(
+        Contrast(
+            group=group,
+            baseline=baseline,
+            comparison=comparison,
+            p_adjusted=p_adjusted,
+            published={name: request.published[name][group] for name in corpora if group in request.published[name]},
+        )
+        for (group, baseline), comparison, p_adjusted in zip(pairs, comparisons, adjusted, strict=True)
     )
+    return ContrastNumbers(request=request, corpora=corpora, contrasts=contrasts)
+
+
+def paired_numbers(frame: pd.DataFrame, request: PairedComparison) -> PairedNumbers:
+    """The paired tests that a study asks for; groups that the plan does not have are left out."""
+    by_seed: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for group, seed, value in values_of_done(frame, request.metric, "group", "seed"):
+        by_seed[group][int(seed)].append(value)
+    pairs = _planned(frame, request.baselines)
+    comparisons, unpaired = [], []
+    for group, baseline in pairs:
+        a, b = by_seed[group], by_seed[baseline]
+        seeds = [seed for seed in a if len(a[seed]) == 1 and len(b.get(seed, ())) == 1]
+        comparisons.append(
+            compare_pairs([a[seed][0] for seed in seeds], [b[seed][0] for seed in seeds], names=(group, baseline))
+        )
+        unpaired.append(sum(map(len, (*a.values(), *b.values()))) - 2 * len(seeds))
+    adjusted = holm([comparison.test.p_value for comparison in comparisons])
+    contrasts = tuple(
+        PairedContrast(group=group, baseline=baseline, comparison=comparison, p_adjusted=p_adjusted, unpaired=alone)
+        for (group, baseline), comparison, p_adjusted, alone in zip(pairs, comparisons, adjusted, unpaired, strict=True)
+    )
+    return PairedNumbers(request=request, contrasts=contrasts)
+
+
+def _planned(frame: pd.DataFrame, baselines: Mapping[str, str]) -> list[tuple[str, str]]:
+    return [pair for pair in baselines.items() if set(frame["group"]).issuperset(pair)]

@@ -26,7 +26,7 @@ class CountNumbers:
 
 def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
     """The table that a study asks for."""
-    found = values_by_group(frame, request.metric)
-    values = tuple(sorted({*request.values, *(value for each in found.values() for value in each)}))
-    counts = {group: tuple(each.count(value) for value in values) for group, each in found.items()}
+    groups = values_by_group(frame, request.metric)
+    values = tuple(sorted({*request.values, *(value for came_up in groups.values() for value in came_up)}))
+    counts = {group: tuple(came_up.count(value) for value in values) for group, came_up in groups.items()}
     return CountNumbers(request=request, values=values, counts=counts)

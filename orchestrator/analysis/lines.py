@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis.statistics.samples import SampleSummary, summarise_sample
@@ -43,10 +45,6 @@ class Line:
     by: Any
     points: tuple[LinePoint, ...]
 
-    def mean_at(self, x: float) -> float | None:
-        """The mean at x; None where the line has no point there."""
-        return next((point.mean for point in self.points if point.x == x), None)
-
 
 @dataclass(frozen=True, kw_only=True)
 class Reached:
@@ -65,7 +63,7 @@ class ClaimChecked:
 
     claim: Claim
     panel: Any
-    asked: tuple[float, ...]
+    places: tuple[float, ...]
     """Every x that both lines have and that the claim is about."""
     holds: tuple[float, ...]
     """Where the mean is better."""
@@ -111,46 +109,48 @@ def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
     panels = list(dict.fromkeys(_panel(record, request) for record in records))
     groups = list(dict.fromkeys(record[request.by] for record in records))
     values = _values(records, request)
-    lines = tuple(
-        Line(panel=panel, metric=metric, by=group, points=_points(values.get((panel, metric, group), {})))
-        for panel in panels
-        for metric in request.metrics
-        for group in groups
-    )
+    lines = {
+        key: Line(panel=key[0], metric=key[1], by=key[2], points=_points(values.get(key, {})))
+        for key in product(panels, request.metrics, groups)
+    }
     reached = tuple(
         Reached(reach=reach, panel=line.panel, by=line.by, x=_reached(line, reach))
         for reach in request.reaches
-        for line in lines
+        for line in lines.values()
         if line.metric == reach.metric
     )
-    bare = LineNumbers(request=request, lines=lines, reached=reached, claims=(), limited=())
     checked = tuple(
-        found
+        _check(lines[panel, claim.metric, claim.better], lines[panel, claim.metric, claim.than], claim)
         for claim in request.claims
         for panel in claim.panels or panels
-        if (found := _check(bare, claim, panel)) is not None
+        if {(panel, claim.metric, by) for by in (claim.better, claim.than)} <= set(lines)
     )
-    limited = tuple(r["name"] for r in records if r["state"] == "done" and r.get(MET_RULE) == 0)
-    return LineNumbers(request=request, lines=lines, reached=reached, claims=checked, limited=limited)
+    return LineNumbers(
+        request=request,
+        lines=tuple(lines.values()),
+        reached=reached,
+        claims=tuple(claim for claim in checked if claim.places),
+        limited=tuple(row["name"] for row in records if row["state"] == "done" and row.get(MET_RULE) == 0),
+    )
 
 
 def _panel(record: Mapping[Any, Any], request: Lines) -> Any:
     return record[request.panel] if request.panel else None
 
 
-_Values = dict[tuple[Any, str, Any], dict[float, list[float]]]
+_Values = Mapping[tuple[Any, str, Any], Mapping[float, list[float]]]
 
 
 def _values(records: list[dict[Any, Any]], request: Lines) -> _Values:
     """Panel, metric and line -> x -> the values of the done trials there."""
-    found: _Values = {}
+    values: dict[tuple[Any, str, Any], dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
     for record in records:
         for metric in request.metrics if record["state"] == "done" else ():
             value = record.get(metric)
             if isinstance(value, (int, float)) and math.isfinite(value):
-                key = (_panel(record, request), metric, record[request.by])
-                found.setdefault(key, {}).setdefault(float(record[request.x]), []).append(float(value))
-    return found
+                by_x = values[_panel(record, request), metric, record[request.by]]
+                by_x[float(record[request.x])].append(float(value))
+    return values
 
 
 def _points(by_x: Mapping[float, list[float]]) -> tuple[LinePoint, ...]:
@@ -166,24 +166,18 @@ def _reached(line: Line, reach: Reach) -> float | None:
     return next((point.x for point in line.points if sign * point.mean >= sign * reach.value), None)
 
 
-def _check(numbers: LineNumbers, claim: Claim, panel: Any) -> ClaimChecked | None:
-    better, than = (numbers.find(panel, claim.metric, by) for by in (claim.better, claim.than))
-    if better is None or than is None:
-        return None
+def _check(better: Line, than: Line, claim: Claim) -> ClaimChecked:
     sign = -1 if claim.lower_is_better else 1
-    others = {point.x: point for point in than.points}
+    worse = {point.x: point for point in than.points}
     pairs = [
-        (point, others[point.x])
+        (point, worse[point.x])
         for point in better.points
-        if point.x in others and (claim.x_up_to is None or point.x <= claim.x_up_to)
+        if point.x in worse and (claim.x_up_to is None or point.x <= claim.x_up_to)
     ]
-    if not pairs:
-        return None
-
     return ClaimChecked(
         claim=claim,
-        panel=panel,
-        asked=tuple(a.x for a, _ in pairs),
+        panel=better.panel,
+        places=tuple(a.x for a, _ in pairs),
         holds=tuple(a.x for a, b in pairs if sign * a.mean > sign * b.mean),
         apart=tuple(a.x for a, b in pairs if _apart(a, b, sign)),
         apart_against=tuple(a.x for a, b in pairs if _apart(b, a, sign)),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.analysis.comparison import PublishedValue, Window
+from orchestrator.analysis.correlations import PublishedValue, Window
 from orchestrator.analysis.statistics.correlation import Coefficient, Interval
 from search_spaces.published import PublishedNumber
 

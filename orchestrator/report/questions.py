@@ -16,14 +16,13 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from orchestrator.analysis.audit import recomputed_numbers
-from orchestrator.analysis.comparison import correlation_numbers
-from orchestrator.analysis.contrasts import contrast_numbers
+from orchestrator.analysis.contrasts import contrast_numbers, paired_numbers
+from orchestrator.analysis.correlations import correlation_numbers
 from orchestrator.analysis.counts import count_numbers
 from orchestrator.analysis.grid import lay_out
 from orchestrator.analysis.groups import curve_numbers, difference_numbers, group_numbers
 from orchestrator.analysis.jacobians import jacobian_numbers
 from orchestrator.analysis.lines import line_numbers
-from orchestrator.analysis.paired_contrasts import paired_numbers
 from orchestrator.analysis.predictions import prediction_numbers
 from orchestrator.analysis.press_noise import press_noise_numbers
 from orchestrator.analysis.similarity import similarity_numbers

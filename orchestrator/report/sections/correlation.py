@@ -12,7 +12,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from orchestrator.analysis.comparison import ComparedCorrelation, CorrelationNumbers, PublishedValue, Window
+from orchestrator.analysis.correlations import ComparedCorrelation, CorrelationNumbers, PublishedValue, Window
 from orchestrator.analysis.statistics.correlation import Coefficient
 from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, Drawing, new_figure

@@ -87,14 +87,14 @@ def _reach_sentence(found: Sequence[Reached], numbers: LineNumbers) -> str:
 
 def _claim_sentence(checked: Sequence[ClaimChecked], numbers: LineNumbers) -> str:
     claim = checked[0].claim
-    asked, holds, apart, against = _counts(checked, "asked", "holds", "apart", "apart_against")
+    places, holds, apart, against = _counts(checked, "places", "holds", "apart", "apart_against")
     panels = ", ".join(formats.setting(each.panel) for each in checked) if numbers.request.panel else ""
     where = f" at {formats.title(numbers.request.panel)} {panels}" if numbers.request.panel else ""
     up_to = "" if claim.x_up_to is None else f" and {formats.title(numbers.request.x)} up to {claim.x_up_to:g}"
     return (
         f"Claimed: \N{LEFT DOUBLE QUOTATION MARK}{claim.text}\N{RIGHT DOUBLE QUOTATION MARK}; {_verdict(checked)}: in "
         f"{formats.title(claim.metric)}{where}{up_to}, {claim.better} is better than {claim.than} in the mean at "
-        f"{holds} of {counted(asked, 'place')}; every one of its trials is better at {apart}, and worse at {against}."
+        f"{holds} of {counted(places, 'place')}; every one of its trials is better at {apart}, and worse at {against}."
     )
 
 
@@ -105,14 +105,14 @@ def _counts(checked: Sequence[ClaimChecked], *names: str) -> Iterator[int]:
 
 def _verdict(checked: Sequence[ClaimChecked]) -> str:
     """What the places together allow to say: a mean alone decides nothing, and a single trial has no spread."""
-    asked, holds, apart, against, single = _counts(checked, "asked", "holds", "apart", "apart_against", "single")
-    if single == asked:
+    places, holds, apart, against, single = _counts(checked, "places", "holds", "apart", "apart_against", "single")
+    if single == places:
         return "ours do not decide it, with one trial a place"
-    if apart == asked:
+    if apart == places:
         return "ours agree, every trial of them"
-    if holds == asked:
+    if holds == places:
         return "ours agree in the mean"
-    if against == asked:
+    if against == places:
         return "ours say the contrary, every trial of them"
     return "ours agree in part" if holds else "ours do not agree in the mean"
 
@@ -157,7 +157,7 @@ def _claims_table(numbers: LineNumbers) -> TextTable:
     body = []
     for each in numbers.claims:
         panel = (Cell(formats.setting(each.panel), kind="label"),) if request.panel else ()
-        places = (each.asked, each.holds, each.apart, each.apart_against)
+        places = (each.places, each.holds, each.apart, each.apart_against)
         texts = (", ".join(f"{x:g}" for x in xs) or "nowhere" for xs in places)
         metric = formats.title(each.claim.metric)
         who = (Cell(metric), *(Cell(name, kind="name") for name in (each.claim.better, each.claim.than)))
@@ -189,11 +189,11 @@ def _csv(numbers: LineNumbers) -> Iterator[list[Any]]:
 
 
 def _claims_csv(numbers: LineNumbers) -> Iterator[list[Any]]:
-    names = ("asked", "holds", "apart", "apart_against")
-    yield ["claim", numbers.request.panel or "panel", "metric", "better", "than", *names]
+    names = ("holds", "apart", "apart_against")
+    yield ["claim", numbers.request.panel or "panel", "metric", "better", "than", "asked", *names]
     for each in numbers.claims:
         claim = each.claim
-        places = (" ".join(f"{x:g}" for x in getattr(each, name)) for name in names)
+        places = (" ".join(f"{x:g}" for x in getattr(each, name)) for name in ("places", *names))
         yield [claim.text, each.panel, claim.metric, claim.better, claim.than, *places]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from orchestrator.analysis.paired_contrasts import PairedContrast, PairedNumbers
+from orchestrator.analysis.contrasts import PairedContrast, PairedNumbers
 from orchestrator.analysis.statistics.samples import FEWEST, SampleSummary
 from orchestrator.report import formats
 from orchestrator.report.sections.family_csv import csv_lines, ends

@@ -81,7 +81,7 @@ def test_where_a_line_first_gets_so_far_is_read_off_its_means(numbers: LineNumbe
 
 def test_a_claim_is_counted_in_means_and_trial_by_trial(numbers: LineNumbers) -> None:
     (found,) = numbers.claims
-    assert (found.asked, found.holds, found.apart, found.apart_against) == ((2, 4), (2, 4), (2,), ())
+    assert (found.places, found.holds, found.apart, found.apart_against) == ((2, 4), (2, 4), (2,), ())
 
 
 def test_a_claim_that_fails_is_said_to_fail() -> None:
@@ -101,7 +101,7 @@ def test_a_lower_metric_can_be_the_better_one() -> None:
     claim = Claim(text="b has the lower loss", metric="loss", better="b", than="a", lower_is_better=True)
     request = Lines(x="width", by="layer", panel="alpha", metrics=("loss",), claims=(claim,))
     first, second = line_numbers(frame(SCORES), request).claims
-    assert (first.asked, first.holds, first.apart, first.apart_against) == ((2, 4, 8), (2, 4), (2,), (8,))
+    assert (first.places, first.holds, first.apart, first.apart_against) == ((2, 4, 8), (2, 4), (2,), (8,))
     assert (second.panel, second.holds, second.apart_against) == (0.1, (), (2,))
 
 

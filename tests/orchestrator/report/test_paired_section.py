@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from orchestrator.analysis.contrasts import paired_numbers
 from orchestrator.analysis.counts import count_numbers
 from orchestrator.analysis.frames import flatten
-from orchestrator.analysis.paired_contrasts import paired_numbers
 from orchestrator.analysis.statistics.pairs import compare_pairs
 from orchestrator.report.sections.counts import count_section
 from orchestrator.report.sections.paired import paired_section

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.analysis.comparison import ComparedCorrelation, PublishedValue, Window
+from orchestrator.analysis.correlations import ComparedCorrelation, PublishedValue, Window
 from orchestrator.analysis.environments import Environment
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.statistics.correlation import Coefficient, Interval

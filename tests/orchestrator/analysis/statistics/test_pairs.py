@@ -10,8 +10,8 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 from statsmodels.stats.weightstats import DescrStatsW
 
+from orchestrator.analysis.contrasts import PairedNumbers, paired_numbers
 from orchestrator.analysis.frames import flatten
-from orchestrator.analysis.paired_contrasts import PairedNumbers, paired_numbers
 from orchestrator.analysis.statistics.pairs import compare_pairs
 from orchestrator.analysis.statistics.significance import holm
 from search_spaces.analyses import PairedComparison

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from orchestrator.analysis.comparison import choose_window, correlate, describe_missing
+from orchestrator.analysis.correlations import ComparedCorrelation, choose_window, correlation_numbers, describe_missing
 from search_spaces.study import Correlation, PublishedCorrelation
 
 REQUEST = Correlation(
@@ -22,9 +22,13 @@ def make_frame(perplexities: list[float], *, states: list[str] | None = None) ->
     return pd.DataFrame({"state": state, "press_rank": ranks, "test_perplexity": perplexities})
 
 
+def correlate(frame: pd.DataFrame, *, corpus: str = "ptb", scale: str = "quick") -> tuple[ComparedCorrelation, ...]:
+    return correlation_numbers(frame, REQUEST, corpus=corpus, scale=scale).lines
+
+
 def test_the_published_window_holds_at_paper_scale_both_ends_inside() -> None:
     frame = make_frame([56.5, 56.6, 57.0, 57.2, 57.6, 57.61])
-    everything, inside = correlate(frame, REQUEST, corpus="ptb", scale="paper")
+    everything, inside = correlate(frame, scale="paper")
     assert (everything.pearson.n, inside.pearson.n) == (6, 4)
     assert inside.window is not None and inside.window.origin == "published"
     assert inside.pearson.value == pytest.approx(np.corrcoef(frame.press_rank[1:5], frame.test_perplexity[1:5])[0, 1])
@@ -33,7 +37,7 @@ def test_the_published_window_holds_at_paper_scale_both_ends_inside() -> None:
 @pytest.mark.parametrize(("corpus", "scale"), [("ptb", "quick"), ("pydocs", "paper")])
 def test_elsewhere_the_window_is_the_better_half_with_its_bounds(corpus: str, scale: str) -> None:
     frame = make_frame([210.0, 190.0, 200.0, 230.0, 220.0, 240.0, 250.0])
-    _, inside = correlate(frame, REQUEST, corpus=corpus, scale=scale)
+    _, inside = correlate(frame, corpus=corpus, scale=scale)
     assert inside.window is not None
     assert (inside.window.low, inside.window.high, inside.window.origin) == (190.0, 220.0, "better half")
     assert inside.pearson.n == 4
@@ -45,7 +49,7 @@ def test_the_median_of_an_even_number_lies_between_the_middle_two() -> None:
 
 
 def test_the_published_interval_comes_from_the_number_of_cells_and_the_window_has_none() -> None:
-    everything, inside = correlate(make_frame([1.0, 2.0, 3.0, 4.0]), REQUEST, corpus="ptb", scale="quick")
+    everything, inside = correlate(make_frame([1.0, 2.0, 3.0, 4.0]))
     interval = everything.published[0].interval
     assert interval is not None
     half = 1.959963984540054 / math.sqrt(72 - 3)
@@ -55,7 +59,7 @@ def test_the_published_interval_comes_from_the_number_of_cells_and_the_window_ha
 
 def test_trials_without_a_result_are_left_out_and_counted() -> None:
     states = ["done", "done", "done", "done", "failed", "diverged", "diverged", "planned", "running"]
-    everything, _ = correlate(make_frame([1.0] * 4 + [math.nan] * 5, states=states), REQUEST, corpus="ptb", scale="x")
+    everything, _ = correlate(make_frame([1.0] * 4 + [math.nan] * 5, states=states))
     assert everything.pearson.n == 4
     assert everything.missing == (
         "1 of 9 trials has failed, 2 of 9 trials have diverged, 2 of 9 trials are not finished"
@@ -68,6 +72,6 @@ def test_done_trials_that_lack_a_metric_are_counted_too() -> None:
 
 def test_a_metric_that_nobody_measured_gives_words_not_an_error() -> None:
     frame = make_frame([1.0, 2.0, 3.0]).drop(columns="press_rank")
-    (only,) = correlate(frame, REQUEST, corpus="ptb", scale="quick")
+    (only,) = correlate(frame)
     assert only.pearson.value is None and "there is none" in only.pearson.missing
     assert only.missing == "3 of 3 trials have no value of both metrics"

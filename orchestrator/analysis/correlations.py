@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 from orchestrator.analysis.statistics.correlation import Coefficient, Interval, fisher_interval, pearson, spearman
@@ -67,17 +69,24 @@ class CorrelationNumbers:
 def correlation_numbers(
     frame: pd.DataFrame, request: Correlation, *, corpus: str, scale: str, colours: Sequence[str] = ()
 ) -> CorrelationNumbers:
-    """What a Correlation request comes to; points have the colours of the first of the columns that has numbers."""
-    lines = correlate(frame, request, corpus=corpus, scale=scale)
-    if not {request.x, request.y} <= set(frame.columns):
-        return CorrelationNumbers(corpus=corpus, lines=lines, x=(), y=(), colour=None)
-    done = frame[frame["state"] == "done"]
+    """The correlation over all done trials, then over those inside the window (where there are any).
+
+    Points have the colours of the first of the columns that has numbers.
+    """
+    unmeasured = {name: math.nan for name in (request.x, request.y) if name not in frame.columns}
+    done = frame.assign(**unmeasured)[frame["state"] == "done"]
     points = done.dropna(subset=[request.x, request.y])
+    missing = describe_missing(list(frame["state"]), usable=len(points))
+    lines = [_compare(points, request, window=None, missing=missing)]
+    if len(points):
+        window = choose_window(list(points[request.y]), request.windows.get(corpus) if scale == "paper" else None)
+        inside = points[points[request.y].between(window.low, window.high)]
+        lines.append(_compare(inside, request, window=window, missing=missing))
     numeric = set(done.select_dtypes(include=["number", "bool"]).columns)
     colour_by = next((name for name in colours if name in numeric and done[name].notna().all()), "")
     return CorrelationNumbers(
         corpus=corpus,
-        lines=lines,
+        lines=tuple(lines),
         x=tuple(points[request.x]),
         y=tuple(points[request.y]),
         colour=tuple(points[colour_by]) if colour_by else None,
@@ -85,28 +94,11 @@ def correlation_numbers(
     )
 
 
-def correlate(frame: pd.DataFrame, request: Correlation, *, corpus: str, scale: str) -> tuple[ComparedCorrelation, ...]:
-    """The correlation over all done trials of `frame`, then over those inside the window (where there are any)."""
-    if not {request.x, request.y} <= set(frame.columns):
-        done = frame.iloc[:0].assign(**{request.x: 0.0, request.y: 0.0})
-    else:
-        done = frame[frame["state"] == "done"].dropna(subset=[request.x, request.y])
-    missing = describe_missing(list(frame["state"]), usable=len(done))
-    lines = [_compare(done, request, window=None, missing=missing)]
-    if len(done):
-        window = choose_window(list(done[request.y]), request.windows.get(corpus) if scale == "paper" else None)
-        inside = done[done[request.y].between(window.low, window.high)]
-        lines.append(_compare(inside, request, window=window, missing=missing))
-    return tuple(lines)
-
-
 def choose_window(values: Sequence[float], published: tuple[float, float] | None) -> Window:
     """The published window, or else the better half: from the least of `values` up to their median."""
     if published is not None:
         return Window(low=published[0], high=published[1], origin="published")
-    ordered = sorted(values)
-    middle = (ordered[(len(ordered) - 1) // 2] + ordered[len(ordered) // 2]) / 2
-    return Window(low=ordered[0], high=middle, origin="better half")
+    return Window(low=min(values), high=median(values), origin="better half")
 
 
 def describe_missing(states: Sequence[str], *, usable: int) -> str:
@@ -121,10 +113,10 @@ def describe_missing(states: Sequence[str], *, usable: int) -> str:
     return ", ".join(part for part in parts if part)
 
 
-def _count(count: int, total: int, what: str) -> str:
+def _count(count: int, total: int, words: str) -> str:
     if count == 1:
-        what = what.replace("have ", "has ").replace("are ", "is ")
-    return f"{count} of {total} trials {what}" if count else ""
+        words = words.replace("have ", "has ").replace("are ", "is ")
+    return f"{count} of {total} trials {words}" if count else ""
 
 
 def _compare(cells: pd.DataFrame, request: Correlation, *, window: Window | None, missing: str) -> ComparedCorrelation:
