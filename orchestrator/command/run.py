@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import console, named_study, placed, store_url
-from orchestrator.storage.data_folder import DataFolder, data_folder
-from search_spaces import catalog
+from orchestrator.command.options import console, placed, store_url
+from orchestrator.command.plans import gpus_of, measured_times, plans_of, text_folder
 from trainables.errors import UserError
 from trainables.runtime import Runtime
 
 if TYPE_CHECKING:
     from orchestrator.cluster.run_options import RunOptions
-    from orchestrator.plan.study_plan import Plan, PlanRequest
+    from orchestrator.plan.study_plan import Plan
 
 BAD_INPUT = 2
 
@@ -52,14 +51,7 @@ def run(
 
     retried = context.info_name == "retry"
     _check_form(study, form, dry_run=dry_run, retried=retried)
-    folder, data = data_folder(data_dir, corpus or [])
-    if data is not None:
-        _bring(data, corpus or [], dry_run=dry_run)
-    elif folder is not None and not folder.is_dir():
-        raise UserError(
-            f"--data-dir takes a folder that exists, and {folder} is none: name the one where the corpora lie, or "
-            "leave it away and they are fetched to data"
-        )
+    folder, data = text_folder(data_dir, corpus or [], dry_run=dry_run)
     request = PlanRequest(
         data_dir=folder,
         overrides=parse_overrides(settings or []),
@@ -67,13 +59,13 @@ def run(
         search=search,
         budget=budget,
     )
-    plans = _plans(study, scale, corpus, request)
-    gpus = [_gpus(gpus_per_trial, plan) for plan in plans]
+    plans = plans_of(study, scale, corpus, request)
+    gpus = [gpus_of(gpus_per_trial, plan) for plan in plans]
     if dry_run:
         from orchestrator.command.plan_listing import print_plans
 
         # The other formats are for programs: they get the plan alone.
-        measured = _measured(plans, store_url(store, storage), gpus) if form == "table" else []
+        measured = measured_times(plans, store_url(store, storage), gpus) if form == "table" else []
         print_plans(plans, form, console(), measured=measured)
         return
     from orchestrator.cluster.run_options import RunOptions
@@ -101,75 +93,6 @@ def _check_form(study: str, form: str, *, dry_run: bool, retried: bool) -> None:
         raise UserError(
             f"--format {form} is for --dry-run; the results of a run are shown by: sweep.py results {study}"
         )
-
-
-def _bring(data: DataFolder, corpora: Sequence[str], *, dry_run: bool) -> None:
-    """Copy the texts in the object store to this machine; for a dry run say what is not known without that."""
-    from trainables.config.built_in_corpora import is_built_in
-    from trainables.corpora.published_corpora import PUBLISHED_CORPORA
-
-    if not dry_run:
-        data.fetch()
-        return
-    url = data.bucket.url
-    for name in corpora:
-        if (
-            name not in PUBLISHED_CORPORA
-            and not is_built_in(name)
-            and "/" not in name
-            and not (data.driver / name).is_dir()
-        ):
-            raise UserError(
-                f"--dry-run copies nothing from {url}, and its {name} is not on this machine yet, so that its trials "
-                f"are not known: copy it with python sweep.py corpus check {name} --data-dir {url}"
-            )
-    console(stderr=True).print(f"A dry run copies nothing from {url}: what it has now, a run will see.", soft_wrap=True)
-
-
-def _plans(study: str, scale: str, corpora: list[str] | None, request: PlanRequest) -> list[Plan]:
-    """Of each study that is meant, a plan for each corpus."""
-    from orchestrator.plan.study_plan import default_corpora, make_plan, scale_named
-
-    size, everything = scale_named(scale), study == catalog.ALL
-    plans = []
-    for argument in catalog.NAMES if everything else (study,):
-        chosen, fitting = named_study(argument), replace(request, argument=argument)
-        if everything:
-            # Those that tune nothing have no use for how to search, nor others for inputs to measure.
-            fitting = replace(fitting, inputs=request.inputs.for_study(chosen))
-            if chosen.tuning is None:
-                fitting = replace(fitting, search=None, budget=None)
-        typed = corpora if chosen.reads_text or not everything else None
-        names = dict.fromkeys(typed or default_corpora(chosen, size))
-        plans += [make_plan(chosen, size, name, fitting) for name in names]
-    return plans
-
-
-def _measured(plans: Sequence[Plan], store_url: str, gpus: Sequence[float]) -> list[str]:
-    """What trials done so far say about the time of those to run; nothing where there is no store yet."""
-    from orchestrator.plan.pace import remaining
-    from orchestrator.store.opening import open_store
-
-    try:
-        opened = open_store(store_url, create=False)
-    except UserError:  # a plan needs no store
-        return []
-    with opened:
-        sentences = []
-        for gpu in (True, False):
-            alike = [plan for plan, number in zip(plans, gpus, strict=True) if (number > 0) == gpu]
-            sentences += remaining(alike, opened, gpu=gpu)
-        return sentences
-
-
-def _gpus(typed: float | None, plan: Plan) -> float:
-    """GPUs of a trial: as typed, else one where models are trained at the scales that are meant for GPUs."""
-    if typed is None:
-        return 1.0 if plan.scale.name in ("small", "paper") and plan.study.reads_text else 0.0
-    from orchestrator.cluster.resources import check_gpus
-
-    check_gpus(typed)
-    return typed
 
 
 def _for_study(run_options: RunOptions, plan: Plan, gpus_per_trial: float) -> RunOptions:
