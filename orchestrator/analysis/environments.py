@@ -16,4 +16,4 @@ def count_values(environments: Sequence[Mapping[str, str]]) -> Environment:
     """
     names = dict.fromkeys(name for environment in environments for name in environment)
     counts = {name: Counter(environment.get(name, "") for environment in environments) for name in names}
-    return {name: dict(sorted(found.items(), key=lambda item: (-item[1], item[0]))) for name, found in counts.items()}
+    return {name: dict(sorted(values.items(), key=lambda item: (-item[1], item[0]))) for name, values in counts.items()}

@@ -90,7 +90,7 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
     configs = [flat_values(row["config"]) for row in rows]
     metrics = [_with_derived(row["metrics"]) for row in rows]
     config_columns = tuple(dict.fromkeys(key for config in configs for key in config))
-    present = {key for each in metrics for key in each}
+    present = {key for measured in metrics for key in measured}
     metric_columns = (*(name for name in METRICS if name in present), *sorted(present - set(METRICS)))
     clash = set(config_columns) & present
     assert not clash, f"metrics and config values share the names {sorted(clash)}"

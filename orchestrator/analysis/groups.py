@@ -75,20 +75,18 @@ class CurveNumbers:
 
 def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
     """The metric of the done trials of each group, in the order of the plan; groups without a value are empty."""
-    found: dict[str, list[float]] = {group: [] for group in frame["group"]}
+    values: dict[str, list[float]] = {group: [] for group in frame["group"]}
     for group, value in values_of_done(frame, metric, "group"):
-        found[group].append(value)
-    return found
+        values[group].append(value)
+    return values
 
 
 def values_of_done(frame: pd.DataFrame, metric: str, *columns: str) -> Iterator[tuple[Any, ...]]:
     """What each done trial that has the metric has in `columns`, and the metric, in the order of the plan."""
-    if not {metric, *columns}.issubset(frame.columns):
-        return
-    done = frame[frame["state"] == "done"]
-    for *found, value in zip(*(done[column] for column in columns), done[metric], strict=True):
-        if value is not None and not math.isnan(value):
-            yield (*found, float(value))
+    if {metric, *columns}.issubset(frame.columns):
+        done = frame[frame["state"] == "done"].dropna(subset=[metric])
+        for *cells, value in zip(*(done[column] for column in (*columns, metric)), strict=True):
+            yield (*cells, float(value))
 
 
 def corpora_beside(published: Mapping[str, object], corpus: str) -> tuple[str, ...]:
@@ -154,7 +152,7 @@ def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> Curve
         request=request,
         points=points,
         published={
-            name: _printed(request.published[name], request, places)
+            name: tuple(_printed(request.published[name], request, places))
             for name in corpora_beside(request.published, corpus)
         },
     )
@@ -162,17 +160,14 @@ def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> Curve
 
 def _printed(
     groups: Mapping[str, Mapping[str, PublishedNumber]], request: Curves, places: Mapping[str, float]
-) -> tuple[CurvePoint, ...]:
-    found = []
+) -> Iterator[CurvePoint]:
     for group, numbers in groups.items():
-        x = numbers[request.x].value if request.x in numbers else places.get(group)
-        if x is None:
-            continue
         values = {metric: numbers[metric].value for metric in request.metrics if metric in numbers}
         if "generalisation_gap" in request.metrics and {"train_perplexity", "test_perplexity"} <= set(numbers):
             values["generalisation_gap"] = numbers["test_perplexity"].value - numbers["train_perplexity"].value
-        found.append(CurvePoint(label=group, x=x, values=values))
-    return tuple(found)
+        x = numbers[request.x].value if request.x in numbers else places.get(group)
+        if x is not None:
+            yield CurvePoint(label=group, x=x, values=values)
 
 
 def _is_number(value: object) -> bool:

@@ -34,6 +34,15 @@ POSSIBLE = Interval(low=0.0, high=1.0)
 FEWEST_SEEDS = 3
 """Below it no claim gets a verdict: an interval of two values says more of the two than of the layer."""
 VANISHING, STRAIGHTNESS = "vanishing_1e-3", "first_half_r2"
+LEVELS = (
+    ("Of a dense layer, about half of the singular values vanish", VANISHING, HALF),
+    (
+        "Of a dense layer, they decrease roughly linearly up to the middle one",
+        STRAIGHTNESS,
+        Interval(low=STRAIGHT_R2, high=POSSIBLE.high),
+    ),
+)
+"""A claim about the dense layer, the share that it is about, and between which bounds it then lies."""
 BREAKING = (VANISHING, "vanishing_1e-1")
 """By what a layer is less degenerate than another: fewer singular values below a thousandth, or a tenth, of the
 largest."""
@@ -68,7 +77,7 @@ class LayerSpectrum:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """Whether a layer's metric is lower (or higher, as wanted) than that of the one it is held against."""
+    """Whether a layer's metric is better than that of the one it is held against."""
 
     group: str
     baseline: str
@@ -76,7 +85,7 @@ class Step:
     """Welch's, group less baseline."""
     p_adjusted: float | None
     """By Holm's correction over the claim's steps."""
-    wants_lower: bool
+    lower_is_better: bool
     seeds: int
     """Of the one that has fewer."""
 
@@ -90,19 +99,19 @@ class Step:
         """Whether it is significantly so, significantly the other way, or neither."""
         if not self.decided or self.test.difference is None:
             return "not decided"
-        return "held" if (self.test.difference < 0) == self.wants_lower else "did not hold"
+        return "held" if (self.test.difference < 0) == self.lower_is_better else "did not hold"
 
 
 @dataclass(frozen=True, kw_only=True)
 class LevelClaim:
-    """A claim about one number of the dense layer: its 95% interval over the seeds lies in `wanted`."""
+    """A claim about one number of the dense layer: its 95% interval over the seeds lies in `bounds`."""
 
     text: str
     metric: str
     sample: SampleSummary
     interval: Interval | None
     """None for fewer than two seeds."""
-    wanted: Interval
+    bounds: Interval
 
     @property
     def seeds(self) -> int:
@@ -114,9 +123,9 @@ class LevelClaim:
         """Whether the interval lies inside, outside, or across a bound."""
         if self.interval is None or self.seeds < FEWEST_SEEDS:
             return "not decided"
-        if self.interval.low in self.wanted and self.interval.high in self.wanted:
+        if self.interval.low in self.bounds and self.interval.high in self.bounds:
             return "held"
-        apart = self.interval.high < self.wanted.low or self.interval.low > self.wanted.high
+        apart = self.interval.high < self.bounds.low or self.interval.low > self.bounds.high
         return "did not hold" if apart else "not decided"
 
 
@@ -155,70 +164,53 @@ class JacobianNumbers:
     @property
     def drawn(self) -> tuple[LayerSpectrum, ...]:
         """Those with at least one done trial."""
-        return tuple(each for each in self.spectra if each.mean is not None)
+        return tuple(layer for layer in self.spectra if layer.mean is not None)
 
 
 def jacobian_numbers(
     frame: pd.DataFrame, request: JacobianSpectra, *, spectra: Mapping[str, NDArray[np.float64]]
 ) -> JacobianNumbers:
     """What a JacobianSpectra request asks for; `spectra` are the trials' mean singular values by trial id."""
-    layers = tuple(_layer(group, part, spectra) for group, part in frame.groupby("group", sort=False))
+    layers = tuple(_layer(group, trials, spectra) for group, trials in frame.groupby("group", sort=False))
     values = {metric: values_by_group(frame, metric) for metric in dict.fromkeys((*BREAKING, *CONDITION, STRAIGHTNESS))}
-    dense = [each.group for each in layers if each.gates == "none"][:1]
+    dense = [layer.group for layer in layers if layer.gates == "none"][:1]
     steps = []
     for gates in ("softmax", "constant"):
-        ordered = sorted((each for each in layers if each.gates == gates), key=lambda each: each.experts)
-        names = [each.group for each in ordered]
-        pairs = [(name, baseline) for baseline in dense for name in names]
-        breaks = f"{'Constant' if gates == 'constant' else 'Softmax'} gates break the degeneracy of the dense layer"
-        steps += [_step_claim(breaks, metric, pairs, values[metric]) for metric in BREAKING]
-        grown = [(larger, smaller) for smaller, larger in pairwise(names)]
+        mixtures = sorted((layer for layer in layers if layer.gates == gates), key=lambda layer: layer.experts)
+        names = [layer.group for layer in mixtures]
+        breaks = f"{gates.capitalize()} gates break the degeneracy of the dense layer"
         more = f"With {gates} gates, more experts are better conditioned"
-        steps += [_step_claim(more, metric, grown, values[metric]) for metric in CONDITION]
+        against_dense = [(name, baseline) for baseline in dense for name in names]
+        against_fewer = [(larger, smaller) for smaller, larger in pairwise(names)]
+        steps += [_step_claim(breaks, metric, against_dense, values[metric]) for metric in BREAKING]
+        steps += [_step_claim(more, metric, against_fewer, values[metric]) for metric in CONDITION]
     return JacobianNumbers(
         request=request,
         spectra=layers,
-        levels=tuple(claim for name in dense for claim in _dense_claims(name, values)),
+        levels=tuple(_level_claim(*level, values[level[1]][name]) for name in dense for level in LEVELS),
         steps=tuple(claim for claim in steps if claim.steps),
     )
 
 
-def _layer(group: object, part: pd.DataFrame, spectra: Mapping[str, NDArray[np.float64]]) -> LayerSpectrum:
-    first = part.iloc[0]
+def _layer(group: object, trials: pd.DataFrame, spectra: Mapping[str, NDArray[np.float64]]) -> LayerSpectrum:
+    first = trials.iloc[0]
     mixture = first["layer.name"] == "experts"
-    done = [row for row in part.to_dict("records") if row["state"] == "done"]
-    found = [spectra[row["trial_id"]] for row in done if len(spectra.get(row["trial_id"], ()))]
-    stacked = np.stack(found) if found else None
-    zero_shares = [row["zero_share"] for row in done if row.get("zero_share") is not None]
+    done = [row for row in trials.to_dict("records") if row["state"] == "done"]
+    measured = [spectra[row["trial_id"]] for row in done if len(spectra.get(row["trial_id"], ()))]
     return LayerSpectrum(
         group=str(group),
         gates=first["layer.gates"] if mixture else "none",
         experts=int(first["layer.experts"]) if mixture else 1,
-        seeds=len(found),
-        mean=None if stacked is None else stacked.mean(axis=0),
-        deviation=stacked.std(axis=0, ddof=1) if stacked is not None and len(found) > 1 else None,
-        zero_share=summarise_sample(zero_shares),
+        seeds=len(measured),
+        mean=np.mean(measured, axis=0) if measured else None,
+        deviation=np.std(measured, axis=0, ddof=1) if len(measured) > 1 else None,
+        zero_share=summarise_sample([row["zero_share"] for row in done if row.get("zero_share") is not None]),
     )
 
 
-def _dense_claims(dense: str, values: Mapping[str, Mapping[str, Sequence[float]]]) -> tuple[LevelClaim, LevelClaim]:
-    half, straight = summarise_sample(values[VANISHING][dense]), summarise_sample(values[STRAIGHTNESS][dense])
-    return (
-        LevelClaim(
-            text="Of a dense layer, about half of the singular values vanish",
-            metric=VANISHING,
-            sample=half,
-            interval=share_interval(half),
-            wanted=HALF,
-        ),
-        LevelClaim(
-            text="Of a dense layer, they decrease roughly linearly up to the middle one",
-            metric=STRAIGHTNESS,
-            sample=straight,
-            interval=share_interval(straight),
-            wanted=Interval(low=STRAIGHT_R2, high=POSSIBLE.high),
-        ),
-    )
+def _level_claim(text: str, metric: str, bounds: Interval, values: Sequence[float]) -> LevelClaim:
+    sample = summarise_sample(values)
+    return LevelClaim(text=text, metric=metric, sample=sample, interval=share_interval(sample), bounds=bounds)
 
 
 def share_interval(sample: SampleSummary) -> Interval | None:
@@ -232,22 +224,19 @@ def share_interval(sample: SampleSummary) -> Interval | None:
 def _step_claim(
     text: str, metric: str, pairs: Sequence[tuple[str, str]], values: Mapping[str, Sequence[float]]
 ) -> StepClaim:
-    wants_lower = metric not in BETTER_HIGHER
     samples = {name: summarise_sample(values[name]) for pair in pairs for name in pair}
     tests = [welch_t(samples[group], samples[baseline], names=(group, baseline)) for group, baseline in pairs]
-    adjusted = holm([test.p_value for test in tests])
-    return StepClaim(
-        text=text,
-        metric=metric,
-        steps=tuple(
-            Step(
-                group=group,
-                baseline=baseline,
-                test=test,
-                p_adjusted=p_adjusted,
-                wants_lower=wants_lower,
-                seeds=min(samples[group].n, samples[baseline].n),
-            )
-            for (group, baseline), test, p_adjusted in zip(pairs, tests, adjusted, strict=True)
-        ),
+    steps = tuple(
+        Step(
+            group=group,
+            baseline=baseline,
+            test=test,
+            p_adjusted=p_adjusted,
+            lower_is_better=metric not in BETTER_HIGHER,
+            seeds=min(samples[group].n, samples[baseline].n),
+        )
+        for (group, baseline), test, p_adjusted in zip(
+            pairs, tests, holm([test.p_value for test in tests]), strict=True
+        )
     )
+    return StepClaim(text=text, metric=metric, steps=steps)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -61,8 +60,8 @@ class PredictionNumbers:
 
     def hits(self, j: int) -> tuple[int, int]:
         """At how many contexts the j-th model has the true word among its likeliest, and at how many it could have."""
-        asked = [cell for row in self.cells if (cell := row[j]) is not None and cell.askable]
-        return sum(cell.hit for cell in asked), len(asked)
+        askable = [cell for row in self.cells if (cell := row[j]) is not None and cell.askable]
+        return sum(cell.hit for cell in askable), len(askable)
 
     @property
     def not_askable(self) -> int:
@@ -91,12 +90,11 @@ def _place(column: str) -> tuple[str, int]:
 def _read(value: object) -> Prediction | None:
     if not isinstance(value, str):
         return None
-    found: dict[str, Any] = json.loads(value)
-    top: Sequence[tuple[str, float]] = found["top"]
+    prediction: dict[str, Any] = json.loads(value)
     return Prediction(
-        next=found["next"],
-        probability=found["probability"],
-        in_text=found.get("next_in_text"),
-        rank=found["rank"],
-        top=tuple((word, probability) for word, probability in top),
+        next=prediction["next"],
+        probability=prediction["probability"],
+        in_text=prediction.get("next_in_text"),
+        rank=prediction["rank"],
+        top=tuple((word, probability) for word, probability in prediction["top"]),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -33,8 +34,7 @@ class Scores:
 
     def compared(self) -> int:
         """How many comparisons of two groups on one benchmark there are."""
-        known = [sum(value is not None for value in row) for row in self.rho]
-        return sum(count * (count - 1) // 2 for count in known)
+        return sum(math.comb(sum(value is not None for value in row), 2) for row in self.rho)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,5 +80,5 @@ def _printed(benchmarks: Mapping[str, Mapping[str, float]], groups: Sequence[str
     )
 
 
-def _greater(one: float | None, other: float | None) -> bool:
-    return one is not None and other is not None and one > other
+def _greater(one: float | None, than: float | None) -> bool:
+    return one is not None and than is not None and one > than

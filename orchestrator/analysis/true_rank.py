@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +61,7 @@ class TrueRankNumbers:
     truth: tuple[MatrixRanks, ...]
     learned: tuple[MatrixRanks, ...]
 
-    def found(self, rank: float | None) -> bool:
+    def is_true(self, rank: float | None) -> bool:
         """Whether a metric gives the true rank: it, or a number that rounds to it."""
         return rank is not None and round(rank) == self.true_rank
 
@@ -77,25 +77,26 @@ def true_rank_numbers(frame: pd.DataFrame, request: TrueRank) -> TrueRankNumbers
     done = frame[(frame["state"] == "done") & frame["true_rank"].notna()]
     if done.empty:
         return None
-    truths = {str(row["variant"]): {str(key): value for key, value in row.items()} for row in done.to_dict("records")}
-    about = truths.get(EXACT) or next(iter(truths.values()))
-    floor = float(about["test_perplexity"])
-    models = frame[frame["variant"].isna() & ((frame["rank_rows"] == about["rank_rows"]) | frame["rank_rows"].isna())]
+    truths: dict[str, Mapping[Any, Any]] = {str(row["variant"]): row for row in done.to_dict("records")}
+    exact = truths.get(EXACT) or next(iter(truths.values()))
+    floor = float(exact["test_perplexity"])
+    same_rows = (frame["rank_rows"] == exact["rank_rows"]) | frame["rank_rows"].isna()
+    models = frame[frame["variant"].isna() & same_rows]
     return TrueRankNumbers(
-        language_rank=int(about["language_rank"]),
-        true_rank=int(about["true_rank"]),
-        different_contexts=int(about["different_contexts"]),
+        language_rank=int(exact["language_rank"]),
+        true_rank=int(exact["true_rank"]),
+        different_contexts=int(exact["different_contexts"]),
         floor=floor,
-        entropy_perplexity=float(about["entropy_perplexity"]),
-        shares_perplexity=float(about["shares_perplexity"]),
-        tokens=int(about["rank_rows"]),
+        entropy_perplexity=float(exact["entropy_perplexity"]),
+        shares_perplexity=float(exact["shares_perplexity"]),
+        tokens=int(exact["rank_rows"]),
         metrics=request.metrics,
         truth=tuple(_truth(row, request.metrics) for row in truths.values()),
-        learned=_learned(models, request.metrics, floor),
+        learned=tuple(_learned(models, request.metrics, floor)),
     )
 
 
-def _truth(row: Mapping[str, Any], metrics: tuple[str, ...]) -> MatrixRanks:
+def _truth(row: Mapping[Any, Any], metrics: tuple[str, ...]) -> MatrixRanks:
     names = [name for metric in metrics for name in (PRESS_BY_EPS.values() if metric == PRESS else (metric,))]
     return MatrixRanks(
         name=str(row["group"]),
@@ -107,20 +108,15 @@ def _truth(row: Mapping[str, Any], metrics: tuple[str, ...]) -> MatrixRanks:
     )
 
 
-def _learned(models: pd.DataFrame, metrics: tuple[str, ...], floor: float) -> tuple[MatrixRanks, ...]:
+def _learned(models: pd.DataFrame, metrics: tuple[str, ...], floor: float) -> Iterator[MatrixRanks]:
     ranks = {metric: values_by_group(models, metric) for metric in metrics}
-    perplexities = values_by_group(models, "test_perplexity")
-    found = []
-    for group, values in perplexities.items():
-        perplexity = summarise_sample(values).mean
-        found.append(
-            MatrixRanks(
-                name=group,
-                variant=None,
-                trials=len(values),
-                ranks={metric: summarise_sample(ranks[metric][group]).mean for metric in metrics},
-                perplexity=perplexity,
-                excess=None if perplexity is None else perplexity / floor,
-            )
+    for group, perplexities in values_by_group(models, "test_perplexity").items():
+        perplexity = summarise_sample(perplexities).mean
+        yield MatrixRanks(
+            name=group,
+            variant=None,
+            trials=len(perplexities),
+            ranks={metric: summarise_sample(ranks[metric][group]).mean for metric in metrics},
+            perplexity=perplexity,
+            excess=None if perplexity is None else perplexity / floor,
         )
-    return tuple(found)

@@ -70,8 +70,8 @@ def _truth_sentence(numbers: TrueRankNumbers) -> str:
 def _found_sentence(line: MatrixRanks, numbers: TrueRankNumbers) -> str:
     """Which metrics give the true rank of one of the truth's matrices, and what the others give."""
     assert line.variant is not None
-    right = [formats.title(name) for name, rank in line.ranks.items() if numbers.found(rank)]
-    wrong = [_shown(name, rank) for name, rank in line.ranks.items() if not numbers.found(rank)]
+    right = [formats.title(name) for name, rank in line.ranks.items() if numbers.is_true(rank)]
+    wrong = [_shown(name, rank) for name, rank in line.ranks.items() if not numbers.is_true(rank)]
     of = f"Of {VARIANTS[line.variant]}, "
     found = f"{listed(right)} {'find' if len(right) > 1 else 'finds'}" if right else "no metric finds"
     missed = f"; {'the others give' if right else 'they give'} {listed(wrong)}" if wrong else ""
@@ -89,7 +89,7 @@ def _learned_sentences(numbers: TrueRankNumbers) -> Iterator[str]:
         for name in sorted(known, key=known.__getitem__):
             by_value.setdefault(formats.spread(metric, known[name], None), []).append(name)
         shown = ", ".join(f"{' = '.join(names)} {value}" for value, names in by_value.items())
-        right = [name for name, value in known.items() if numbers.found(value)]
+        right = [name for name, value in known.items() if numbers.is_true(value)]
         verdict = f"it is the true rank, {numbers.true_rank}, in {listed(right)}" if right else _side(known, numbers)
         yield f"{formats.capital(formats.title(metric))} of what was learned: {shown}; {verdict}."
 
