@@ -31,6 +31,7 @@ def storage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_each_ends_in_a_report_and_the_index_has_them_all(storage: Path) -> None:
     out = (storage / "out.txt").read_text()
+    assert out.count("Ray dashboard:") == 1, "they share one Ray"
     for name in NAMES:
         folder = storage / "reports" / f"{name}-smoke-{'pydocs' if load_study(name).reads_text else 'none'}"
         assert f"Report: {folder / 'report.html'}" in out
@@ -41,22 +42,12 @@ def test_each_ends_in_a_report_and_the_index_has_them_all(storage: Path) -> None
         assert not {"nan", "NaN", "None", "inf"} & set(text.split())
 
 
-def test_they_share_one_ray(storage: Path) -> None:
-    assert (storage / "out.txt").read_text().count("Ray dashboard:") == 1
-
-
 def test_studies_that_share_trials_train_them_once(storage: Path) -> None:
     trials = [json.loads(path.read_text()) for path in storage.glob("trials/*/*/result.json")]
     trials += [json.loads(path.read_text()) for path in storage.glob("trials/*/result.json")]
     planned = json.loads(sweep("all", "--scale", "smoke", "--dry-run", "--format", "json").stdout)
     assert {trial["trial_id"] for trial in planned} <= {trial["trial_id"] for trial in trials}
     assert len(planned) < sum(len(trial["study"].split(", ")) for trial in planned)
-
-
-def test_typed_again_nothing_runs(storage: Path) -> None:
-    answer = sweep("all", "--scale", "smoke", "--data-dir", DATA, "--storage", storage)
-    assert answer.returncode == 0
-    assert len(re.findall(r"^\d+ trials?: 0 to run", answer.stdout, flags=re.M)) == len(NAMES)
 
 
 @pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine")

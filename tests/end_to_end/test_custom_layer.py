@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import subprocess
 import sys
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
 
 from tests.support.command import ROOT, environment, results_table, sweep
+from trainables.__main__ import main
+from trainables.config import output_layer
+from trainables.output_layers import custom
 
 
 @pytest.fixture
@@ -23,18 +28,17 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run_alone(config: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "trainables", str(config), "--directory", str(folder / "alone"), *arguments],
-        cwd=ROOT,
-        env=environment(),
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+def run_alone(config: Path, folder: Path, *arguments: str) -> tuple[int, str]:
+    """`python -m trainables` in this process, as if it had met no layer before: its status and standard error."""
+    err = io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stderr(err):
+        patch.setattr(custom, "_loaded", {})
+        patch.setattr(output_layer, "_defined", {})
+        status = main([str(config), "--directory", str(folder / "alone"), *arguments])
+    return status, err.getvalue()
 
 
+@pytest.mark.usefixtures("one_ray")
 def test_the_layer_of_the_readme_runs_in_a_sweep_and_alone(folder: Path) -> None:
     layer = folder / "my_layer.py"
     assert len(layer.read_text().splitlines()) < 30
@@ -50,11 +54,11 @@ def test_the_layer_of_the_readme_runs_in_a_sweep_and_alone(folder: Path) -> None
     plan = json.loads(sweep(study, "--scale", "smoke", "--dry-run", "--format", "json").stdout)
     config = folder / "config.json"
     config.write_text(json.dumps(plan[0]))
-    outcome = json.loads(run_alone(config, folder, "--layers", str(layer)).stdout)
-    assert outcome["measurements"]["perplexity@1"]["test_perplexity"] == pytest.approx(
-        float(rows[0]["test_perplexity"])
-    )
-    assert outcome["measurements"]["training@1"]["parameters"] == plan[0]["parameters"]
+    command = ["-m", "trainables", str(config), "--directory", str(folder / "alone"), "--layers", str(layer)]
+    alone = subprocess.run([sys.executable, *command], cwd=ROOT, env=environment(), capture_output=True, check=True)
+    measurements = json.loads(alone.stdout)["measurements"]
+    assert measurements["perplexity@1"]["test_perplexity"] == pytest.approx(float(rows[0]["test_perplexity"]))
+    assert measurements["training@1"]["parameters"] == plan[0]["parameters"]
 
 
 def test_a_changed_layer_makes_other_trials(folder: Path) -> None:
@@ -79,10 +83,9 @@ def test_a_layer_whose_file_is_not_named_is_never_run(folder: Path, arguments: t
     plan = sweep(folder / "my_layer_study.py", "--scale", "smoke", "--dry-run", "--format", "json")
     config = folder / "config.json"
     config.write_text(json.dumps(json.loads(plan.stdout)[0]))
-    answer = run_alone(config, folder, *arguments)
-    assert answer.returncode == 2, answer.stderr
-    assert sentence in answer.stderr
-    assert "Traceback" not in answer.stderr
+    status, error = run_alone(config, folder, *arguments)
+    assert status == 2, error
+    assert sentence in error
 
 
 def test_a_layer_that_cannot_be_made_fails_with_its_reason(folder: Path) -> None:
@@ -93,6 +96,7 @@ def test_a_layer_that_cannot_be_made_fails_with_its_reason(folder: Path) -> None
     assert "WaveSoftmax cannot be made with the settings {'b': 0.1}" in answer.stderr
 
 
+@pytest.mark.usefixtures("one_ray")
 def test_a_layer_that_fails_in_training_is_named_with_its_line(folder: Path) -> None:
     layer = folder / "my_layer.py"
     text = layer.read_text().replace("return logits + self.a * torch.tanh(logits)", "return logits[:, :3].view(7, -1)")
@@ -104,13 +108,11 @@ def test_a_layer_that_fails_in_training_is_named_with_its_line(folder: Path) -> 
     assert f"(my_layer.py, line {line})" in ran.stdout
     config = folder / "config.json"
     config.write_text(sweep(*study, "--dry-run", "--format", "json").stdout)
-    many = run_alone(config, folder, "--layers", str(layer))
-    assert "is a list of 3 trials" in many.stderr
+    status, error = run_alone(config, folder, "--layers", str(layer))
+    assert (status, "is a list of 3 trials" in error) == (2, True)
     config.write_text(json.dumps(json.loads(config.read_text())[:1]))
-    alone = run_alone(config, folder, "--layers", str(layer))
-    assert alone.returncode == many.returncode == 2
-    assert f"(my_layer.py, line {line})" in alone.stderr
-    assert "Traceback" not in alone.stderr
+    status, error = run_alone(config, folder, "--layers", str(layer))
+    assert (status, f"(my_layer.py, line {line})" in error) == (2, True)
 
 
 def test_a_layer_without_a_map_of_its_own_needs_equal_widths(folder: Path) -> None:

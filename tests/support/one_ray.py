@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import pytest
 import ray
 
-from orchestrator.cluster.connection import connected
+from orchestrator.cluster import connection
 from orchestrator.cluster.run_options import RunOptions
 
 notes: list[str] = []
@@ -19,9 +21,17 @@ def start_ray() -> None:
     """Start Ray as the product does, unless it is up."""
     if not ray.is_initialized():
         notes.clear()
-        _started.enter_context(connected(RunOptions(storage=Path("/nonexistent")), notes.append))
+        _started.enter_context(connection.connected(RunOptions(storage=Path("/nonexistent")), notes.append))
 
 
 def end_ray() -> None:
     """Before a test that needs a Ray of its own, and when all tests are done."""
     _started.close()
+
+
+@contextmanager
+def without_ray() -> Iterator[None]:
+    """A command that starts or uses Ray meanwhile fails."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connection, "ray", None)
+        yield
