@@ -30,3 +30,9 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 def listed(names: Sequence[str]) -> str:
     """ "a", "a and b", "a, b and c"; of at least one name."""
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else names[0]
+
+
+def some_of(names: Sequence[str], most: int) -> str:
+    """ "a, b and 5 more": at most so many of the names, and how many there are besides."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import io
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from numpy.typing import NDArray
 
 from orchestrator.report.svg import inline_svg
 from trainables.trial_folder.files import write_file
@@ -72,6 +74,23 @@ def new_figure(
     left, bottom, top = left_in / width_in, bottom_in / height_in, 1 - top_in / height_in
     axes = figure.add_axes((left, bottom, 0.98 - left, top - bottom))
     return figure, axes
+
+
+def new_panels(
+    rows: int, columns: int, *, width_in: float, height_in: float, **sharing: Any
+) -> tuple[Figure, NDArray[np.object_]]:
+    """An empty figure of that size with rows x columns axes, whose margins are measured."""
+    figure = Figure(figsize=(width_in, height_in), facecolor="white", layout="constrained")
+    return figure, figure.subplots(rows, columns, squeeze=False, **sharing)
+
+
+def name_cells(axes: Axes, columns: Sequence[str], rows: Sequence[str], *, rotation: float = 0) -> None:
+    """Name the columns and rows of a field of cells, of which the first is at 0 to 1, and take its frame away."""
+    alignment: dict[str, Any] = {"ha": "right"} if 0 < rotation < 90 else {}
+    axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=rotation, **alignment)
+    axes.set_yticks(np.arange(len(rows)) + 0.5, rows)
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
 
 
 def save(drawing: Drawing, out: Path) -> DrawnFigure:

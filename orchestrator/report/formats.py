@@ -8,6 +8,7 @@ from typing import Any
 
 from orchestrator.analysis.correlations import PublishedValue, Window
 from orchestrator.analysis.statistics.correlation import Coefficient, Interval
+from orchestrator.words import some_of
 from search_spaces.published import PublishedNumber
 
 TITLES = {
@@ -75,13 +76,11 @@ def corpus_title(name: str) -> str:
     return CORPORA.get(name, name)
 
 
-def counted(values: Mapping[str, int]) -> str:
+def with_counts(values: Mapping[str, int]) -> str:
     """Values with how many trials have each, as in "a (60), b (12)"; the value alone where all trials have the same."""
     if len(values) == 1:
         return next(iter(values))
-    shown = [f"{value or 'not recorded'} ({trials})" for value, trials in values.items()]
-    more = f" and {len(shown) - VALUES_SHOWN} more" if len(shown) > VALUES_SHOWN else ""
-    return ", ".join(shown[:VALUES_SHOWN]) + more
+    return some_of([f"{value or 'not recorded'} ({trials})" for value, trials in values.items()], VALUES_SHOWN)
 
 
 def number(value: Any, *, digits: int = 5) -> str:

@@ -19,6 +19,7 @@ from orchestrator.report.glossary import terms
 from orchestrator.report.questions import Answer
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import TextTable
+from orchestrator.words import some_of
 from search_spaces.study import Study
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -115,13 +116,12 @@ def template(name: str) -> jinja2.Template:
 
 def _run(study: Study, summary: StudySummaryNumbers, environment: Environment) -> list[tuple[str, str]]:
     key = summary.key
-    shown = ", ".join(str(seed) for seed in summary.seeds[:SEEDS_SHOWN])
-    seeds = shown + (f" and {len(summary.seeds) - SEEDS_SHOWN} more" if len(summary.seeds) > SEEDS_SHOWN else "")
+    seeds = some_of(list(map(str, summary.seeds)), SEEDS_SHOWN)
     counts = ", ".join(f"{count} {state}" for state, count in summary.counts.items())
     lines = [("scale", key.scale), ("corpus", formats.corpus_title(key.corpus)), ("trials", counts)]
     if study.trains or len(summary.seeds) > 1:
         lines.append(("seeds", seeds))
     if key.overrides != "{}":
         lines.append(("settings", key.overrides))
-    lines += [(name, formats.counted(values)) for name, values in environment.items()]
+    lines += [(name, formats.with_counts(values)) for name, values in environment.items()]
     return [(name, value) for name, value in lines if value]

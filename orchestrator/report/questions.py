@@ -29,7 +29,6 @@ from orchestrator.analysis.similarity import similarity_numbers
 from orchestrator.analysis.spectra import trial_spectra
 from orchestrator.analysis.true_rank import true_rank_numbers
 from orchestrator.analysis.tuned import tuned_numbers
-from orchestrator.report.sections.contrasts import contrast_section
 from orchestrator.report.sections.correlation import correlation_section
 from orchestrator.report.sections.counts import count_section
 from orchestrator.report.sections.curves import curve_section
@@ -38,11 +37,11 @@ from orchestrator.report.sections.grid import grid_section
 from orchestrator.report.sections.groups import difference_section, group_section
 from orchestrator.report.sections.jacobians import jacobian_section
 from orchestrator.report.sections.lines import line_section
-from orchestrator.report.sections.paired import paired_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.press_noise import press_noise_section
 from orchestrator.report.sections.recomputed import recomputed_section
 from orchestrator.report.sections.section import Section
+from orchestrator.report.sections.significance import contrast_section, paired_section
 from orchestrator.report.sections.similarity import similarity_section
 from orchestrator.report.sections.spectra import spectra_section
 from orchestrator.report.sections.true_rank import true_rank_section

@@ -60,7 +60,7 @@ def cautions(
 
 def _not_alike(environment: Environment) -> list[str]:
     differing = [
-        f"{words} {formats.counted(environment[name])}"
+        f"{words} {formats.with_counts(environment[name])}"
         for name, words in DECISIVE.items()
         if len(environment.get(name, {})) > 1
     ]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.analysis.frames import METRICS, FlatResults
+from orchestrator.analysis.statistics.correlation import Interval
 from orchestrator.analysis.summary import StudySummaryNumbers
 from orchestrator.report import formats
 from orchestrator.store.records import LOST
@@ -54,6 +55,32 @@ class TextTable:
     body: Sequence[Sequence[Cell]]
     narrower: tuple[TextTable, ...] = ()
     """What a console shows in its place that is too narrow for it; without them, its columns go into several tables."""
+
+
+def text_table(caption: str, head: Sequence[str], rows: Iterable[Iterable[Cell | str | int]]) -> TextTable:
+    """A table of cells; a text alone is kept on one line, the first of its row being a name, an integer is a number."""
+    return TextTable(
+        caption=caption,
+        head=tuple(head),
+        body=tuple(tuple(_cell(value, kind="short" if i else "name") for i, value in enumerate(row)) for row in rows),
+    )
+
+
+def _cell(value: Cell | str | int, *, kind: str) -> Cell:
+    if isinstance(value, Cell):
+        return value
+    return Cell(value, kind=kind) if isinstance(value, str) else Cell(str(value), value)
+
+
+def csv_lines(records: Sequence[Mapping[str, Any]], empty: Sequence[str] = ()) -> list[list[Any]]:
+    """A heading and a line for each record, which all have the same keys; the heading `empty` where there is none."""
+    heading = list(records[0]) if records else list(empty)
+    return [heading, *(list(record.values()) for record in records)]
+
+
+def ends(name: str, interval: Interval | None) -> dict[str, float | None]:
+    """The two ends of an interval under names of their own; None where there is none."""
+    return {f"{name}_low": interval.low if interval else None, f"{name}_high": interval.high if interval else None}
 
 
 def own_metrics(study: Study) -> list[str]:

@@ -16,7 +16,7 @@ from matplotlib.patches import Rectangle
 
 from orchestrator.analysis.grid import Grid, GridCell
 from orchestrator.report import formats
-from orchestrator.report.figures import COLOURS, Drawing, new_figure
+from orchestrator.report.figures import COLOURS, Drawing, name_cells, new_figure
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, sortable
 from orchestrator.store.records import LOST
@@ -104,10 +104,7 @@ def heat_map(grid: Grid) -> Figure:
                 continue
             ink = _ink(cmap, norm(cell.value))
             axes.text(j + 0.5, i + 0.5, formats.cell(grid.metric, cell.value), color=ink, **CENTRED)
-    axes.set_xticks(np.arange(len(grid.columns)) + 0.5, [formats.setting(value) for value in grid.columns])
-    axes.set_yticks(np.arange(len(grid.rows)) + 0.5, [formats.setting(value) for value in grid.rows])
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
+    name_cells(axes, list(map(formats.setting, grid.columns)), list(map(formats.setting, grid.rows)))
     axes.set_xlabel(formats.title(grid.column))
     axes.set_ylabel(formats.title(grid.row))
     axes.set_title(formats.capital(formats.title(grid.metric)), fontsize=11)

@@ -24,9 +24,9 @@ from orchestrator.analysis.jacobians import (
     share_interval,
 )
 from orchestrator.report import formats
-from orchestrator.report.figures import GROUP_COLOURS, GROUP_LINES, Drawing
+from orchestrator.report.figures import GROUP_COLOURS, GROUP_LINES, Drawing, new_panels
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import DASH, Cell, TextTable
+from orchestrator.report.tables import DASH, Cell, TextTable, text_table
 from orchestrator.words import counted
 
 PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 4.2, 3.4
@@ -116,12 +116,12 @@ def _step_sentence(claim: StepClaim) -> str:
     start = f"{claim.text}, by {_words(claim.metric)}: {_outcome(claim)}"
     if claim.seeds < FEWEST_SEEDS:
         return f"{start}."
-    others = [_other(step) for step in claim.steps if step.outcome != "held"]
-    held = f"{len(claim.steps) - len(others)} of {len(claim.steps)} comparisons are so and significant"
-    return f"{start}. {formats.capital(held)}" + (f"; {'; '.join(others)}." if others else ".")
+    failing = [_not_held(step) for step in claim.steps if step.outcome != "held"]
+    held = f"{len(claim.steps) - len(failing)} of {len(claim.steps)} comparisons are so and significant"
+    return f"{start}. {formats.capital(held)}" + (f"; {'; '.join(failing)}." if failing else ".")
 
 
-def _other(step: Step) -> str:
+def _not_held(step: Step) -> str:
     pair = f"{step.group} against {step.baseline}"
     if step.p_adjusted is None:
         return f"{pair} could not be tested ({step.test.missing})"
@@ -134,108 +134,83 @@ def _signed(value: float | None) -> str:
     return formats.number(None) if value is None else f"{value:+.3g}".replace("-", formats.MINUS)
 
 
-def _zeros_sentence(spectra: Sequence[LayerSpectrum]) -> str:
-    known = [each for each in spectra if each.zero_share.mean is not None]
-    off = {each.group: abs((each.zero_share.mean or 0.0) - each.expected_zero_share) for each in known}
-    enough = [each for each in known if each.zero_share.n >= FEWEST_SEEDS]
-    intervals = [(each, share_interval(each.zero_share)) for each in enough if each.zero_share.sd]
-    inside = sum(interval is not None and each.expected_zero_share in interval for each, interval in intervals)
+def _zeros_sentence(layers: Sequence[LayerSpectrum]) -> str:
+    measured = [layer for layer in layers if layer.zero_share.mean is not None]
+    off = [abs((layer.zero_share.mean or 0.0) - layer.expected_zero_share) for layer in measured]
+    enough = [layer for layer in measured if layer.zero_share.n >= FEWEST_SEEDS]
+    intervals = [(layer, share_interval(layer.zero_share)) for layer in enough if layer.zero_share.sd]
+    inside = sum(interval is not None and layer.expected_zero_share in interval for layer, interval in intervals)
     text = "The share of Jacobian rows that are exactly zero is expected to be 2^-K, with either kind of gates; "
-    text += f"the means over seeds are at most {max(off.values(), default=0.0):.2g} away from it"
+    text += f"the means over seeds are at most {max(off, default=0.0):.2g} away from it"
     if intervals:
         text += f", and {inside} of {len(intervals)} 95% intervals contain it"
-    return f"{text}{''.join(_left_out(known, enough))}."
-
-
-def _left_out(known: Sequence[LayerSpectrum], enough: Sequence[LayerSpectrum]) -> Iterator[str]:
-    """Which layers have no interval that could contain what is expected, and why."""
-    few = [each.group for each in known if each not in enough]
-    alike = [each.group for each in enough if not each.zero_share.sd]
+    few = [layer.group for layer in measured if layer not in enough]
+    alike = [layer.group for layer in enough if not layer.zero_share.sd]
     for groups, why in (
         (few, f"fewer than {FEWEST_SEEDS} seeds"),
         (alike, "the same share at every seed, so no interval"),
     ):
         if groups:
-            yield f"; left out for having {why}: {len(groups)} of {len(known)} layers ({', '.join(groups)})"
+            text += f"; left out for having {why}: {len(groups)} of {len(measured)} layers ({', '.join(groups)})"
+    return f"{text}."
 
 
 def _claims_table(numbers: JacobianNumbers) -> TextTable:
-    body: list[tuple[Cell, ...]] = []
+    rows: list[Sequence[Cell | str]] = []
     for level in numbers.levels:
-        mean, sd = level.sample.mean, level.sample.sd
-        body.append(
-            (
-                Cell(level.text, kind="name"),
-                Cell(_words(level.metric)),
-                Cell(formats.spread(level.metric, mean, sd)),
-                Cell(_outcome(level), kind="short"),
-            )
-        )
+        mean = Cell(formats.spread(level.metric, level.sample.mean, level.sample.sd))
+        rows.append((level.text, Cell(_words(level.metric)), mean, _outcome(level)))
     for claim in numbers.steps:
         held = sum(step.outcome == "held" for step in claim.steps)
-        body.append(
-            (
-                Cell(claim.text, kind="name"),
-                Cell(_words(claim.metric)),
-                Cell(f"{held} of {len(claim.steps)} comparisons", kind="short"),
-                Cell(_outcome(claim), kind="short"),
-            )
-        )
-    return TextTable(
-        caption="The post's claims; it shows figures and prints no numbers to stand beside these",
-        head=("claim", "judged by", "found", "outcome"),
-        body=tuple(body),
+        comparisons = f"{held} of {len(claim.steps)} comparisons"
+        rows.append((claim.text, Cell(_words(claim.metric)), comparisons, _outcome(claim)))
+    return text_table(
+        "The post's claims; it shows figures and prints no numbers to stand beside these",
+        ("claim", "judged by", "found", "outcome"),
+        rows,
     )
 
 
 def _zeros_table(numbers: JacobianNumbers) -> TextTable:
-    body = []
-    for each in numbers.drawn:
-        found, interval = each.zero_share, share_interval(each.zero_share)
-        shown = f"{interval.low:.5f} to {interval.high:.5f}" if interval and found.sd else DASH
-        body.append(
-            (
-                Cell(each.group, kind="name"),
-                Cell(str(each.seeds), number=each.seeds),
-                Cell(f"{each.expected_zero_share:.5f}", number=each.expected_zero_share),
-                Cell(DASH if found.mean is None else f"{found.mean:.5f}", number=found.mean),
-                Cell(shown, kind="short"),
-            )
-        )
-    return TextTable(
-        caption="Share of the Jacobian's rows that are exactly zero: units whose experts are all off",
-        head=("layer", "seeds", "expected", "mean", "95% interval"),
-        body=tuple(body),
+    rows: list[Sequence[Cell | str | int]] = []
+    for layer in numbers.drawn:
+        share, interval = layer.zero_share, share_interval(layer.zero_share)
+        shares = [
+            Cell(DASH if value is None else f"{value:.5f}", value) for value in (layer.expected_zero_share, share.mean)
+        ]
+        ends = f"{interval.low:.5f} to {interval.high:.5f}" if interval and share.sd else DASH
+        rows.append((layer.group, layer.seeds, *shares, ends))
+    return text_table(
+        "Share of the Jacobian's rows that are exactly zero: units whose experts are all off",
+        ("layer", "seeds", "expected", "mean", "95% interval"),
+        rows,
     )
 
 
 def _csv(numbers: JacobianNumbers) -> Iterator[list[Any]]:
     yield ["layer", "gates", "experts", "seeds", "index", "mean_singular_value", "deviation_over_seeds"]
-    for each in numbers.drawn:
-        assert each.mean is not None
-        for index, value in enumerate(each.mean):
-            deviation = None if each.deviation is None else float(each.deviation[index])
-            yield [each.group, each.gates, each.experts, each.seeds, index + 1, float(value), deviation]
+    for layer in numbers.drawn:
+        assert layer.mean is not None
+        for index, value in enumerate(layer.mean):
+            deviation = None if layer.deviation is None else float(layer.deviation[index])
+            yield [layer.group, layer.gates, layer.experts, layer.seeds, index + 1, float(value), deviation]
 
 
 def _steps_csv(numbers: JacobianNumbers) -> Iterator[list[Any]]:
     yield ["claim", "metric", "layer", "against", "difference", "welch_t", "welch_p", "holm_p", "outcome", "missing"]
     for claim in numbers.steps:
         for step in claim.steps:
-            test = step.test
-            found = [test.difference, test.t, test.p_value, step.p_adjusted, step.outcome, test.missing]
-            yield [claim.text, claim.metric, step.group, step.baseline, *found]
+            test = [step.test.difference, step.test.t, step.test.p_value, step.p_adjusted]
+            yield [claim.text, claim.metric, step.group, step.baseline, *test, step.outcome, step.test.missing]
 
 
 def _draw(spectra: Sequence[LayerSpectrum], *, logarithmic: bool) -> Figure:
     """A panel for softmax gates and one for constant gates; the dense layer is in both."""
-    size_in = (2 * PANEL_WIDTH_IN, PANEL_HEIGHT_IN)
-    figure = Figure(figsize=size_in, facecolor="white", layout="constrained")
-    panels = figure.subplots(1, 2, sharex=True)
-    for axes, gates in zip(panels, ("softmax", "constant"), strict=True):
-        shown = [each for each in spectra if each.gates in ("none", gates)]
-        for place, each in enumerate(shown):
-            _draw_line(axes, each, place, logarithmic=logarithmic)
+    figure, panels = new_panels(1, 2, width_in=2 * PANEL_WIDTH_IN, height_in=PANEL_HEIGHT_IN, sharex=True)
+    for axes, gates in zip(panels[0], ("softmax", "constant"), strict=True):
+        shown = [layer for layer in spectra if layer.gates in ("none", gates)]
+        for place, layer in enumerate(shown):
+            _draw_line(axes, layer, place, logarithmic=logarithmic)
         axes.set_title("softmax gates" if gates == "softmax" else "constant gates 1/K", fontsize=10)
         axes.set_xlabel("index of the singular value")
         axes.set_ylabel("mean singular value")
@@ -250,15 +225,15 @@ def _draw(spectra: Sequence[LayerSpectrum], *, logarithmic: bool) -> Figure:
     return figure
 
 
-def _draw_line(axes: Axes, each: LayerSpectrum, place: int, *, logarithmic: bool) -> None:
-    assert each.mean is not None
-    index = np.arange(1, len(each.mean) + 1)
+def _draw_line(axes: Axes, layer: LayerSpectrum, place: int, *, logarithmic: bool) -> None:
+    assert layer.mean is not None
+    index = np.arange(1, len(layer.mean) + 1)
     # Half the floor lies under the axis: a zero has no place on a logarithmic one.
     least = FLOOR / 2 if logarithmic else 0.0
     colour = GROUP_COLOURS[place % len(GROUP_COLOURS)]
     line = GROUP_LINES[place // len(GROUP_COLOURS) % len(GROUP_LINES)]
-    name = "dense" if each.gates == "none" else f"K = {each.experts}"
-    axes.plot(index, np.maximum(each.mean, least), line, color=colour, linewidth=1.4, label=name)
-    if each.deviation is not None:
-        low, high = (np.maximum(each.mean + sign * each.deviation, least) for sign in (-1, 1))
+    name = "dense" if layer.gates == "none" else f"K = {layer.experts}"
+    axes.plot(index, np.maximum(layer.mean, least), line, color=colour, linewidth=1.4, label=name)
+    if layer.deviation is not None:
+        low, high = (np.maximum(layer.mean + sign * layer.deviation, least) for sign in (-1, 1))
         axes.fill_between(index, low, high, color=colour, alpha=0.2, linewidth=0)

@@ -12,10 +12,10 @@ from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
 from orchestrator.analysis.lines import ClaimChecked, LineNumbers, LinePoint, Reached
 from orchestrator.report import formats
-from orchestrator.report.figures import Drawing
+from orchestrator.report.figures import Drawing, new_panels
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, TextTable
-from orchestrator.words import counted, listed
+from orchestrator.report.tables import Cell, TextTable, text_table
+from orchestrator.words import counted, listed, some_of
 
 PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 2.7, 2.4
 COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
@@ -55,40 +55,38 @@ def line_section(numbers: LineNumbers) -> Section:
 
 
 def _findings(numbers: LineNumbers) -> Iterator[str]:
-    for _, found in groupby(numbers.reached, key=lambda each: (each.reach, each.panel)):
-        yield _reach_sentence(list(found), numbers)
-    for _, checked in groupby(numbers.claims, key=lambda each: each.claim):
+    for _, lines in groupby(numbers.reached, key=lambda line: (line.reach, line.panel)):
+        yield _reach_sentence(list(lines), numbers)
+    for _, checked in groupby(numbers.claims, key=lambda panel: panel.claim):
         yield _claim_sentence(list(checked), numbers)
     if numbers.limited:
-        some = ", ".join(numbers.limited[:NAMES_SHOWN])
-        more = f" and {len(numbers.limited) - NAMES_SHOWN} more" if len(numbers.limited) > NAMES_SHOWN else ""
         yield (
             f"{counted(len(numbers.limited), 'fit')} stopped at the limit of iterations before the rule of convergence "
-            f"was met: {some}{more}."
+            f"was met: {some_of(numbers.limited, NAMES_SHOWN)}."
         )
 
 
-def _reach_sentence(found: Sequence[Reached], numbers: LineNumbers) -> str:
-    reach, x_title = found[0].reach, formats.title(numbers.request.x)
+def _reach_sentence(lines: Sequence[Reached], numbers: LineNumbers) -> str:
+    reach, x_title = lines[0].reach, formats.title(numbers.request.x)
     far = max((p.x for line in numbers.lines if line.metric == reach.metric for p in line.points), default=0.0)
-    ordered = sorted((each for each in found if each.x is not None), key=lambda each: each.x or 0.0)
+    ordered = sorted((line for line in lines if line.x is not None), key=lambda line: line.x or 0.0)
     parts = [
-        f"first at {x_title} {x:g} by {listed([formats.setting(each.by) for each in same])}"
-        for x, same in groupby(ordered, key=lambda each: each.x)
+        f"first at {x_title} {x:g} by {listed([formats.setting(line.by) for line in same])}"
+        for x, same in groupby(ordered, key=lambda line: line.x)
     ]
-    never = [formats.setting(each.by) for each in found if each.x is None]
+    never = [formats.setting(line.by) for line in lines if line.x is None]
     if never:
         parts.append(f"nowhere up to {far:g} by {listed(never)}")
     metric = formats.capital(formats.title(reach.metric))
     bound = "at most" if reach.at_most else "at least"
-    where = _where(found[0].panel, numbers)
+    where = _where(lines[0].panel, numbers)
     return f"{metric} of {bound} {reach.value:g}{where}, in the mean, is reached {'; '.join(parts)}."
 
 
 def _claim_sentence(checked: Sequence[ClaimChecked], numbers: LineNumbers) -> str:
     claim = checked[0].claim
     places, holds, apart, against = _counts(checked, "places", "holds", "apart", "apart_against")
-    panels = ", ".join(formats.setting(each.panel) for each in checked) if numbers.request.panel else ""
+    panels = ", ".join(formats.setting(panel.panel) for panel in checked) if numbers.request.panel else ""
     where = f" at {formats.title(numbers.request.panel)} {panels}" if numbers.request.panel else ""
     up_to = "" if claim.x_up_to is None else f" and {formats.title(numbers.request.x)} up to {claim.x_up_to:g}"
     return (
@@ -100,7 +98,7 @@ def _claim_sentence(checked: Sequence[ClaimChecked], numbers: LineNumbers) -> st
 
 def _counts(checked: Sequence[ClaimChecked], *names: str) -> Iterator[int]:
     """How many places each of the fields has, over all panels."""
-    return (sum(len(getattr(each, name)) for each in checked) for name in names)
+    return (sum(len(getattr(panel, name)) for panel in checked) for name in names)
 
 
 def _verdict(checked: Sequence[ClaimChecked]) -> str:
@@ -128,21 +126,26 @@ def _places(numbers: LineNumbers) -> list[float]:
 
 def _table(numbers: LineNumbers, metric: str) -> TextTable:
     request, places = numbers.request, _places(numbers)
-    named = (formats.title(request.panel),) if request.panel else ()
-    body = []
+    rows = []
     for line in numbers.lines:
-        if line.metric != metric:
-            continue
-        points = {point.x: point for point in line.points}
-        panel = (Cell(formats.setting(line.panel), kind="label"),) if request.panel else ()
-        cells = (_cell(metric, points.get(x)) for x in places)
-        body.append((*panel, Cell(formats.setting(line.by), kind="name"), *cells))
-    return TextTable(
-        caption=f"{formats.capital(formats.title(metric))} over {formats.title(request.x)} (across): mean, and the "
+        if line.metric == metric:
+            points = {point.x: point for point in line.points}
+            by = Cell(formats.setting(line.by), kind="name")
+            rows.append((*_panel_cell(line.panel, numbers), by, *(_cell(metric, points.get(x)) for x in places)))
+    return text_table(
+        f"{formats.capital(formats.title(metric))} over {formats.title(request.x)} (across): mean, and the "
         "least and the greatest of several trials",
-        head=(*named, formats.title(request.by), *(f"{x:g}" for x in places)),
-        body=tuple(body),
+        (*_panel_title(numbers), formats.title(request.by), *(f"{x:g}" for x in places)),
+        rows,
     )
+
+
+def _panel_title(numbers: LineNumbers) -> list[str]:
+    return [formats.title(numbers.request.panel)] if numbers.request.panel else []
+
+
+def _panel_cell(panel: Any, numbers: LineNumbers) -> list[Cell]:
+    return [Cell(formats.setting(panel), kind="label")] if numbers.request.panel else []
 
 
 def _cell(metric: str, point: LinePoint | None) -> Cell:
@@ -153,28 +156,18 @@ def _cell(metric: str, point: LinePoint | None) -> Cell:
 
 
 def _claims_table(numbers: LineNumbers) -> TextTable:
-    request = numbers.request
-    body = []
-    for each in numbers.claims:
-        panel = (Cell(formats.setting(each.panel), kind="label"),) if request.panel else ()
-        places = (each.places, each.holds, each.apart, each.apart_against)
-        texts = (", ".join(f"{x:g}" for x in xs) or "nowhere" for xs in places)
-        metric = formats.title(each.claim.metric)
-        who = (Cell(metric), *(Cell(name, kind="name") for name in (each.claim.better, each.claim.than)))
-        body.append((*panel, *who, *(Cell(text) for text in texts)))
-    return TextTable(
-        caption=f"What was claimed, by {formats.title(request.x)}: where the first is better than the second",
-        head=(
-            *((formats.title(request.panel),) if request.panel else ()),
-            "metric",
-            "first",
-            "second",
-            "asked at",
-            "better in the mean",
-            "every trial better",
-            "every trial worse",
-        ),
-        body=tuple(body),
+    rows = []
+    for checked in numbers.claims:
+        claim, places = checked.claim, (checked.places, checked.holds, checked.apart, checked.apart_against)
+        lines = (Cell(formats.title(claim.metric)), *(Cell(name, kind="name") for name in (claim.better, claim.than)))
+        texts = (Cell(", ".join(f"{x:g}" for x in xs) or "nowhere") for xs in places)
+        rows.append((*_panel_cell(checked.panel, numbers), *lines, *texts))
+    head = ("metric", "first", "second", "asked at", "better in the mean", "every trial better", "every trial worse")
+    over = formats.title(numbers.request.x)
+    return text_table(
+        f"What was claimed, by {over}: where the first is better than the second",
+        (*_panel_title(numbers), *head),
+        rows,
     )
 
 
@@ -191,17 +184,18 @@ def _csv(numbers: LineNumbers) -> Iterator[list[Any]]:
 def _claims_csv(numbers: LineNumbers) -> Iterator[list[Any]]:
     names = ("holds", "apart", "apart_against")
     yield ["claim", numbers.request.panel or "panel", "metric", "better", "than", "asked", *names]
-    for each in numbers.claims:
-        claim = each.claim
-        places = (" ".join(f"{x:g}" for x in getattr(each, name)) for name in ("places", *names))
-        yield [claim.text, each.panel, claim.metric, claim.better, claim.than, *places]
+    for checked in numbers.claims:
+        claim = checked.claim
+        places = (" ".join(f"{x:g}" for x in getattr(checked, name)) for name in ("places", *names))
+        yield [claim.text, checked.panel, claim.metric, claim.better, claim.than, *places]
 
 
 def _draw(numbers: LineNumbers) -> Figure:
     request, panels = numbers.request, numbers.panels
-    size_in = (PANEL_WIDTH_IN * len(panels) + 0.4, PANEL_HEIGHT_IN * len(request.metrics) + 0.5)
-    figure = Figure(figsize=size_in, facecolor="white", layout="constrained")
-    grid = figure.subplots(len(request.metrics), len(panels), squeeze=False, sharey="row", sharex=True)
+    width_in, height_in = PANEL_WIDTH_IN * len(panels) + 0.4, PANEL_HEIGHT_IN * len(request.metrics) + 0.5
+    figure, grid = new_panels(
+        len(request.metrics), len(panels), width_in=width_in, height_in=height_in, sharey="row", sharex=True
+    )
     for i, metric in enumerate(request.metrics):
         for j, panel in enumerate(panels):
             _draw_panel(grid[i][j], numbers, panel, metric)

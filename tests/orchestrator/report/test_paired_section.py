@@ -14,7 +14,7 @@ from orchestrator.analysis.counts import count_numbers
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.statistics.pairs import compare_pairs
 from orchestrator.report.sections.counts import count_section
-from orchestrator.report.sections.paired import paired_section
+from orchestrator.report.sections.significance import paired_section
 from orchestrator.report.verdicts import paired_verdict
 from search_spaces.study import Counts, PairedComparison
 from tests.support.synthetic_results import STUDY, done_trial, report_on

@@ -140,8 +140,8 @@ def test_trials_computed_with_different_versions_are_named() -> None:
 
 
 def test_values_are_counted_only_where_they_differ() -> None:
-    assert formats.counted({"2.13.0": 72}) == "2.13.0"
-    many = formats.counted({f"host {i}": 1 for i in range(40)})
+    assert formats.with_counts({"2.13.0": 72}) == "2.13.0"
+    many = formats.with_counts({f"host {i}": 1 for i in range(40)})
     assert many.startswith("host 0 (1), host 1 (1)") and many.endswith("host 11 (1) and 28 more")
 
 

@@ -63,13 +63,6 @@ def test_unequal_numbers_of_seeds_are_both_named() -> None:
     assert "that 6 and 10 seeds could have shown" in verdict(found, None, names=NAMES, metric="test_perplexity")
 
 
-def test_welchs_test_decides_where_it_is_asked_for() -> None:
-    found = compare(make_values(57.0, 1.0, n=4), make_values(58.0, 0.1))
-    student = verdict(found, None, names=NAMES, metric="test_perplexity")
-    welch = verdict(found, None, names=NAMES, metric="test_perplexity", test="welch")
-    assert "has a lower" in student and "is not significant" in welch
-
-
 @pytest.mark.parametrize("mean", [57.08, 57.07, 57.02, 56.99])
 def test_no_verdict_calls_two_groups_equal(mean: float) -> None:
     found = compare(make_values(mean, 0.13), make_values(57.08, 0.10))
