@@ -18,6 +18,7 @@ from benchmarks.scheduling import do_nothing, peak_mib, planned
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
+from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord, StudyKey
@@ -77,7 +78,7 @@ def drive(storage: Path, store_url: str, address: str, trials: int, *, idle: boo
             store=store,
             run_id=store.begin_run(record),
             owner=this_owner(),
-            options=RunOptions(storage=storage, address=address),
+            options=RunOptions(storage=FolderStorage(storage), address=address),
             work=StudyWork(seconds_per_trial=0.001 if idle else 1.0),
             listener=Memory(trials) if idle else Silent(),
             run_trial=do_nothing if idle else wait_a_second,

@@ -18,6 +18,7 @@ import ray
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
+from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
@@ -64,7 +65,7 @@ def main(trials: int) -> None:
     with tempfile.TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/results.db") as store:
         store.register(StudyKey(study="nothing", scale="smoke", corpus="none"), plan)
         run = RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64)
-        options = RunOptions(storage=Path(folder))
+        options = RunOptions(storage=FolderStorage(Path(folder)))
         work = StudyWork(seconds_per_trial=0.001)
         start_s = time.perf_counter()
         warm = plan[: min(8, trials // 2)]

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +16,6 @@ from orchestrator.cluster.faults import check, faults
 from orchestrator.cluster.preflight import Findings, Question, look, question
 from orchestrator.cluster.resources import per_pack, slots_of
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.storage.bucket import BucketError
 from trainables.config.kinds import AnyConfig
 from trainables.corpora import CorpusIdentity
 from trainables.errors import UserError, last_line
@@ -43,20 +41,8 @@ def marked(options: RunOptions) -> Iterator[str]:
     if options.address is None:
         yield ""
         return
-    marker = f".seen-from-everywhere-{secrets.token_hex(8)}"
-    if options.mirror is not None:
-        options.mirror.bucket.write(marker, b"x")
-        try:
-            yield marker
-        finally:
-            with suppress(BucketError):
-                options.mirror.bucket.remove([marker])
-        return
-    (options.storage / marker).touch()
-    try:
+    with options.storage.marked() as marker:
         yield marker
-    finally:
-        (options.storage / marker).unlink(missing_ok=True)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.bucket import Bucket, is_url
-from orchestrator.storage.cache import cache_folder
 from orchestrator.storage.data_folder import DataFolder
+from orchestrator.storage.storage import Storage, storage_at
 from trainables.config.built_in_corpora import is_built_in
 from trainables.config.experiments import WordPairsConfig
 from trainables.config.frozen import Frozen
@@ -105,7 +105,7 @@ def question(
     texts = {config.text for config in configs if isinstance(config, WordPairsConfig)}
     return Question(
         versions=versions(),
-        storage=str(options.mirror or options.storage),
+        storage=str(options.storage),
         marker=marker,
         corpus=corpus and corpus.name,
         corpus_sha256=corpus and corpus.sha256,
@@ -128,11 +128,12 @@ def look(asked: str) -> str:
     """Answer a `Question` about this machine with `Findings`, both as JSON; fetches texts where they are missing."""
     about = Question.model_validate_json(asked)
     digest, problem = _texts(about)
-    folder, free = _free(about.storage)
+    storage = storage_at(about.storage)
+    folder, free = _free_bytes(storage)
     return Findings(
         host=socket.gethostname(),
         versions=versions(),
-        storage_problem=_storage_problem(about.storage, about.marker),
+        storage_problem=storage.problem(about.marker),
         written_to=folder,
         free_bytes=free,
         corpus_sha256=digest,
@@ -141,36 +142,10 @@ def look(asked: str) -> str:
     ).model_dump_json()
 
 
-def _storage_problem(storage: str, marker: str) -> str | None:
-    """Why what was just written there cannot be found, or a trial could not write there, from here."""
-    if is_url(storage):
-        return _bucket_problem(Bucket(storage), marker)
-    if not (Path(storage) / marker).exists():
-        return f"{storage} is not the same folder there: name one that all machines of the cluster share with --storage"
-    probe = Path(storage) / f"{marker}-{socket.gethostname()}-{os.getpid()}"
-    try:
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        return f"{storage} cannot be written to there ({error.strerror}): give the user whose Ray that is the right to"
-    return None
-
-
-def _bucket_problem(bucket: Bucket, marker: str) -> str | None:
-    try:
-        bucket.check()
-        if bucket.read([marker]):
-            return None
-    except UserError as error:
-        return str(error)
-    return f"{bucket.url} is not the one of the machine that the command was typed on: see AWS_ENDPOINT_URL on both"
-
-
-def _free(storage: str) -> tuple[str | None, int | None]:
+def _free_bytes(storage: Storage) -> tuple[str | None, int | None]:
     """The folder that trials write to, and its free bytes."""
     try:
-        folder = cache_folder("scratch", storage) if is_url(storage) else Path(storage)
-        return str(folder), shutil.disk_usage(folder).free
+        return str(storage.work_folder), shutil.disk_usage(storage.work_folder).free
     except (OSError, UserError):
         return None, None
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from orchestrator.storage.data_folder import DataFolder
-from orchestrator.storage.mirror import Mirror
+from orchestrator.storage.storage import Storage
 from trainables.runtime import Runtime
 
 
@@ -14,14 +13,11 @@ from trainables.runtime import Runtime
 class RunOptions:
     """Where results go and what may be used to get them. Nothing here changes a result."""
 
-    storage: Path
-    """Root of the trial folders; absolute, and the same folder on every machine of the cluster, or with a `mirror`
-    the driver's copy."""
+    storage: Storage
+    """Of trials and reports; the same place on every machine of the cluster."""
     runtime: Runtime = field(default_factory=Runtime)
     store_url: str = field(default="", repr=False)
     """Of the results store; empty on workers, which have no use for it."""
-    mirror: Mirror | None = None
-    """The object store that --storage names."""
     data: DataFolder | None = None
     """The object store that --data-dir names."""
     address: str | None = None

@@ -11,7 +11,6 @@ import typer
 from rich.console import Console
 
 if TYPE_CHECKING:
-    from orchestrator.storage.mirror import Mirror
     from search_spaces.study import Study
 
 STORAGE = "results"
@@ -119,15 +118,3 @@ def store_url(store: str | None, storage: str) -> str:
             "postgresql+psycopg://... or the path of a file"
         )
     return store or os.fspath(Path(storage).resolve() / "results.db")
-
-
-def placed(storage: str) -> tuple[Path, Mirror | None]:
-    """The local folder of what was typed after --storage, and the object store behind it if it is a URL."""
-    from orchestrator.storage.bucket import Bucket, is_url
-
-    if not is_url(storage):
-        return Path(storage).resolve(), None
-    from orchestrator.storage.mirror import Mirror
-
-    mirror = Mirror(Bucket.at(storage, "--storage"))
-    return mirror.folder, mirror

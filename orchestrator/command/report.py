@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import console, named_study, placed, store_url
+from orchestrator.command.options import console, named_study, store_url
 from orchestrator.command.variants import VariantFilter, choose_variant, typed_filter
 from search_spaces.catalog import ALL, NAMES
 from trainables.errors import UserError
@@ -31,26 +31,27 @@ def report(
 ) -> None:
     """Write the report of what the store holds, trials missing or not; with all, of every built-in study it has."""
     from orchestrator.report.terminal import summary_group
+    from orchestrator.storage.storage import storage_at
     from orchestrator.store.opening import open_store
     from orchestrator.sweep.announcement import paper_command
     from orchestrator.sweep.study_run import default_report_folder, write_all, write_report
 
     variants, url = typed_filter(scale, corpus, settings), store_url(store, storage)
-    folder, mirror = placed(storage)
+    place = storage_at(storage)
     if study == ALL and out is not None:
         raise UserError("--out is the folder of one report, and all writes several: leave it away, or name a study")
     shown = console()
     with open_store(url, create=False) as opened:
         chosen = _every_variant(opened, variants) if study == ALL else _variant(opened, study, variants)
         for key, content in chosen.items():
-            place = (out or default_report_folder(folder, key)).resolve()
+            folder = (out or default_report_folder(place.folder, key)).resolve()
             command = paper_command(key.study if study == ALL else study, content, key, context.obj)
-            result = write_report(opened, content, key, place, paper_command=command)
+            result = write_report(opened, content, key, folder, paper_command=command)
             if study != ALL:
                 shown.print(summary_group(result))
             shown.print(f"Report: {result.path}", soft_wrap=True)
             if out is None:
-                index = write_all(result.path, mirror, shown)
+                index = write_all(result.path, place, shown)
     if out is None:
         shown.print(f"All reports: {index}", soft_wrap=True)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import console, placed, store_url
+from orchestrator.command.options import console, store_url
 from orchestrator.command.plans import gpus_of, measured_times, plans_of, text_folder
 from trainables.errors import UserError
 from trainables.runtime import Runtime
@@ -69,12 +69,11 @@ def run(
         print_plans(plans, form, console(), measured=measured)
         return
     from orchestrator.cluster.run_options import RunOptions
+    from orchestrator.storage.storage import storage_at
 
     url = store_url(store, storage)
-    place, mirror = placed(storage)
     run_options = RunOptions(
-        storage=place,
-        mirror=mirror,
+        storage=storage_at(storage),
         store_url=url,
         data=data,
         address=address,

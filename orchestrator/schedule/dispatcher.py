@@ -26,7 +26,7 @@ from orchestrator.store.store import Store
 from orchestrator.watch.listener import Listener
 from orchestrator.worker.messages import TrialEvent
 from trainables.errors import UserError
-from trainables.trial_folder.folder import TrialFolder, UnusableResultError
+from trainables.trial_folder.folder import UnusableResultError
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 MOST_START_FAILURES = 3
@@ -169,8 +169,8 @@ class Dispatcher:
         for event in events:
             if event.disk is not None:
                 raise UserError(
-                    f"The disk of {self._options.storage} {event.disk} and type the same command again; what was done "
-                    "is kept."
+                    f"The disk of {self._options.storage.work_folder} {event.disk} and type the same command again; "
+                    "what was done is kept."
                 )
             if event.bucket is not None:
                 raise UserError(f"{event.bucket}; what was done is kept.")
@@ -282,11 +282,10 @@ class Dispatcher:
 
     def _recover(self, flight: _Flight) -> None:
         """Record what the worker made durable and could not report."""
-        if self._options.mirror is not None:
-            self._options.mirror.fetch(flight.waiting)
+        self._options.storage.bring_results(flight.waiting)
         for trial_id in list(flight.waiting):
             try:
-                result = TrialFolder.below(self._options.storage, trial_id).result()
+                result = self._options.storage.trial(trial_id).result()
             except UnusableResultError:
                 continue
             if result is not None and (result[0].state != "pruned" or flight.may_be_pruned):
@@ -319,8 +318,7 @@ class Dispatcher:
         self._end(flight, self._recorded(outcome))
 
     def _recorded(self, outcome: TrialOutcome) -> TrialOutcome:
-        storage, mirror = self._options.storage, self._options.mirror
-        return record_outcome(self._store, storage, outcome, run_id=self._run_id, mirror=mirror)
+        return record_outcome(self._store, self._options.storage, outcome, run_id=self._run_id)
 
     def _end(self, flight: _Flight, outcome: TrialOutcome) -> None:
         flight.ended += 1

@@ -31,15 +31,15 @@ from orchestrator.schedule.steering import obey
 from orchestrator.schedule.study_work import LOW_MEMORY, PROCESS_DIED, LaterSummary, StudyWork
 from orchestrator.storage.bucket import BucketError, patiently
 from orchestrator.storage.data_folder import on_this_machine
+from orchestrator.storage.disk import DISK_TROUBLES
 from orchestrator.store.records import PlannedTrial
 from orchestrator.store.store import Store
 from orchestrator.watch.listener import Listener
-from orchestrator.worker.messages import DISK_TROUBLES
 from orchestrator.worker.pack_run import Job
 from trainables.config.kinds import AnyConfig, read_config
 from trainables.errors import UserError, last_line
 from trainables.runtime import Runtime
-from trainables.trial_folder.folder import TrialFolder, measurement_files
+from trainables.trial_folder.folder import TrialFolder
 from trainables.trial_folder.outcome import TrialOutcome
 
 LOOK_S = 0.2
@@ -192,8 +192,8 @@ class _Tasks:
         problem = patiently(lambda: self._record(trial))
         if answer.disk is not None:
             raise UserError(
-                f"The disk of {self._options.storage} {answer.disk} and type the same command again; what was measured "
-                "is kept."
+                f"The disk of {self._options.storage.work_folder} {answer.disk} and type the same command again; what "
+                "was measured is kept."
             )
         if answer.bucket is not None:
             raise UserError(f"{answer.bucket}; what was measured is kept.")
@@ -207,8 +207,7 @@ class _Tasks:
         """Record the files there are; why that cannot be, where it cannot."""
         names = self._lacking[trial.trial_id]
         try:
-            if self._options.mirror is not None:
-                self._options.mirror.fetch([trial.trial_id], measurement_files(names))
+            self._options.storage.bring_measurements([trial.trial_id], names)
             record_later(self._store, self._options.storage, trial.trial_id, names, run_id=self._run_id)
         except ValueError as error:
             return f"what was measured cannot be recorded: {error}"
@@ -221,23 +220,25 @@ def _measure_one(config_json: str, job: Job, measure: MeasureKept | None) -> _An
     config = read_config(json.loads(config_json))
     try:
         runtime = on_this_machine(job.options.runtime, job.options.data)
-        with job.working(config.trial_id, owned=False) as directory:
-            return _attempt(config, directory, runtime, job, measure)
+        with job.options.storage.working(config.trial_id) as folder:
+            return _attempt(config, folder, runtime, job, measure)
     except UserError as error:
         return _Answer(bucket=str(error))
 
 
-def _attempt(config: AnyConfig, directory: Path, runtime: Runtime, job: Job, measure: MeasureKept | None) -> _Answer:
+def _attempt(
+    config: AnyConfig, folder: TrialFolder, runtime: Runtime, job: Job, measure: MeasureKept | None
+) -> _Answer:
     try:
-        (measure or _default_measure())(config, directory=directory, runtime=runtime, names=job.measurements)
+        (measure or _default_measure())(config, directory=folder.path, runtime=runtime, names=job.measurements)
     except UserError as error:
-        return _Answer(cause=job.said(str(error), directory, config.trial_id))
+        return _Answer(cause=job.options.storage.in_words_of_user(str(error), folder))
     except OSError as error:
         if error.errno in DISK_TROUBLES:
             return _Answer(disk=DISK_TROUBLES[error.errno])
-        return _Answer(cause=TrialFolder(directory, config.trial_id).failure_cause(error, runtime.layer_files))
+        return _Answer(cause=folder.failure_cause(error, runtime.layer_files))
     except (Exception, SystemExit) as error:
-        return _Answer(cause=TrialFolder(directory, config.trial_id).failure_cause(error, runtime.layer_files))
+        return _Answer(cause=folder.failure_cause(error, runtime.layer_files))
     return _Answer()
 
 

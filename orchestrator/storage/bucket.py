@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from orchestrator.worker.messages import DISK_TROUBLES
+from orchestrator.storage.disk import DISK_TROUBLES
 from trainables.errors import UserError, first_line
 
 SCHEME = "s3://"
@@ -77,24 +77,28 @@ class Bucket:
         return cls(text.rstrip("/"))
 
     def check(self) -> None:
-        """List, write, read and delete. Raises BucketError for the first of them that cannot be."""
+        """Write, list, read and delete. Raises BucketError for the first of them that cannot be."""
         probe = f".writable-{secrets.token_hex(8)}"
-        self.names("")
         self.write(probe, b"x")
+        with self._trouble("listed"):
+            _files().ls(self.url)
         if self.read([probe]) != {probe: b"x"}:
             raise BucketError(f"{self.url} does not give back what was just written to it: use another object store")
-        with self._trouble("deleted from"):
-            _files().rm_file(self._path(probe))
+        self.remove([probe])
 
-    def names(self, folder: str) -> dict[str, str]:
-        """What lies directly in a folder: each object's name, and a mark that changes with its content."""
-        listed = self._list(f"{folder}/" if folder else "", Delimiter="/")
-        return {each["Key"].rpartition("/")[2]: f"{each['ETag']} {each['Size']}" for each in listed}
-
-    def below(self, folder: str) -> list[str]:
-        """The keys of all objects in a folder and its folders, from this bucket's own root."""
-        root = len(self._inside(""))
-        return [each["Key"][root:] for each in self._list(f"{folder}/")]
+    def files(self, folder: str) -> dict[str, str]:
+        """The objects below a folder: their paths from there, and marks that change with their contents."""
+        path = self._path(folder)
+        with self._trouble("listed"):
+            listed: Mapping[str, Mapping[str, Any]] = _files().find(path, detail=True)
+        start = len(path.removeprefix(SCHEME)) + 1
+        # An object whose name is a folder's stands for that folder where it is empty.
+        # One with a folder "..", which becomes a path here, is nothing that this program has put there.
+        return {
+            name[start:]: f"{info['ETag']} {info['size']}"
+            for name, info in listed.items()
+            if not name.endswith("/") and ".." not in name.split("/")
+        }
 
     def read(self, keys: Iterable[str]) -> dict[str, bytes]:
         """The objects of these keys, several at a time; those that are absent are left out."""
@@ -142,33 +146,12 @@ class Bucket:
             with self._trouble("deleted from"):
                 _files().rm_file(self._path(key))
 
-    def _list(self, key: str, **how: str) -> list[Mapping[str, Any]]:
-        """The objects whose keys begin so, as the store describes them, a thousand in an answer."""
-        found: list[Mapping[str, Any]] = []
-        with self._trouble("listed"):
-            while True:
-                page = _files().call_s3("list_objects_v2", Bucket=self._name, Prefix=self._inside(key), **how)
-                # An object whose name is a folder's stands for that folder where it is empty.
-                # One with a folder "..", which becomes a path here, is nothing that this program has put there.
-                found += [
-                    each
-                    for each in page.get("Contents", ())
-                    if not each["Key"].endswith("/") and ".." not in each["Key"].split("/")
-                ]
-                if not page.get("IsTruncated"):
-                    return found
-                how["ContinuationToken"] = page["NextContinuationToken"]
-
     def _path(self, key: str) -> str:
         return f"{self.url}/{key}"
 
     @property
     def _name(self) -> str:
         return self.url.removeprefix(SCHEME).partition("/")[0]
-
-    def _inside(self, key: str) -> str:
-        """The key within the whole bucket."""
-        return self._path(key).removeprefix(f"{SCHEME}{self._name}/")
 
     @contextmanager
     def _trouble(self, doing: str) -> Iterator[None]:
@@ -212,16 +195,14 @@ class Bucket:
 @functools.cache
 def _files() -> Any:
     """The client of this process."""
+    import fsspec
+
+    requests = {"connect_timeout": CONNECT_S, "read_timeout": READ_S, "retries": {"total_max_attempts": TRIES}}
     try:
-        import s3fs
+        files = fsspec.filesystem("s3", use_listings_cache=False, skip_instance_cache=True, config_kwargs=requests)
     except ImportError as error:
         raise UserError(
             f"a place {SCHEME}... needs the package s3fs: install it on every machine with pip install '.[s3]'"
         ) from error
-    files = s3fs.S3FileSystem(
-        use_listings_cache=False,
-        skip_instance_cache=True,
-        config_kwargs={"connect_timeout": CONNECT_S, "read_timeout": READ_S, "retries": {"total_max_attempts": TRIES}},
-    )
     files.retries = 2  # around those of the request itself
     return files

@@ -33,7 +33,7 @@ class DataFolder:
         """Bring this machine's copy up to date; returns its folder. Raises BucketError."""
         here = cache_folder("data", self.bucket.url)
         for name in self.names:
-            listed = {file: mark for file, mark in self.bucket.names(name).items() if file.endswith(".txt")}
+            listed = {file: mark for file, mark in self.bucket.files(name).items() if _is_text(file)}
             if listed or (here / name).is_dir():
                 self._bring(here / name, listed)
         return here
@@ -87,6 +87,10 @@ def on_this_machine(runtime: Runtime, data: DataFolder | None) -> Runtime:
 @functools.cache
 def _fetched(data: DataFolder) -> Path:
     return patiently(data.fetch)
+
+
+def _is_text(file: str) -> bool:
+    return file.endswith(".txt") and "/" not in file
 
 
 def _marks(folder: Path) -> dict[str, str]:

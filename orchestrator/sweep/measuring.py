@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -12,11 +11,10 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.study_plan import Plan
 from orchestrator.schedule.recording import record_later, recover
 from orchestrator.schedule.study_work import LaterSummary, StudyWork
-from orchestrator.storage.mirror import Mirror
+from orchestrator.storage.storage import Storage
 from orchestrator.store.records import PlannedTrial, TrialRow
 from orchestrator.watch.terminal import watching
 from orchestrator.words import counted
-from trainables.trial_folder.folder import measurement_files
 
 if TYPE_CHECKING:
     from orchestrator.store.store import Store
@@ -26,21 +24,20 @@ def recover_all(
     plan: Plan,
     missing: Sequence[PlannedTrial],
     lacking: Mapping[str, Sequence[str]],
-    storage: Path,
+    storage: Storage,
     store: Store,
     run_id: int,
     console: Console,
     *,
     may_be_pruned: Callable[[PlannedTrial], bool],
-    mirror: Mirror | None,
 ) -> int:
     """Record what an earlier run left as files: results of missing trials, measurements that done ones lack."""
-    results = recover(store, storage, missing, run_id, note=console.print, may_be_pruned=may_be_pruned, mirror=mirror)
+    results = recover(store, storage, missing, run_id, note=console.print, may_be_pruned=may_be_pruned)
     if results:
         console.print(f"Recorded {counted(results, 'result')} that an earlier run had left as files.")
         lacking = {**lacking, **store.lacking(plan.key, plan.measurements)}
-    if mirror is not None and lacking:
-        mirror.fetch(lacking, measurement_files({name for names in lacking.values() for name in names}))
+    if lacking:
+        storage.bring_measurements(lacking, {name for names in lacking.values() for name in names})
     later = 0
     for trial_id, names in lacking.items():
         # One that cannot be recorded is measured again, and its trouble said then.

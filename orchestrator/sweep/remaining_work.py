@@ -131,7 +131,6 @@ class Missing:
             run_id,
             self._console,
             may_be_pruned=lambda trial: self._tuner is not None and self._tuner.is_searched(trial),
-            mirror=self._options.mirror,
         )
 
     def _run_trials(self, work: _Work, study_work: StudyWork, run_id: int) -> bool:

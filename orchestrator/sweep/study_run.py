@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,13 +17,11 @@ from orchestrator.sweep.measuring import print_not_measured
 from orchestrator.sweep.remaining_work import Missing
 from orchestrator.watch.trial_logs import TrialLogs
 from orchestrator.words import on_corpus
-from trainables.errors import UserError
-from trainables.trial_folder.folder import TrialFolder
 
 if TYPE_CHECKING:
     from orchestrator.plan.tuning.tuner import Tuner
     from orchestrator.report.build import ReportResult
-    from orchestrator.storage.mirror import Mirror
+    from orchestrator.storage.storage import Storage
     from orchestrator.store.store import Store
     from orchestrator.watch.sink import Sink
     from search_spaces.study import Study
@@ -39,9 +36,7 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
     """
     from orchestrator.store.opening import open_store
 
-    make_storage(options.storage)
-    if options.mirror is not None:
-        options.mirror.bucket.check()
+    options.storage.check()
     sinks = _sinks(plan, options, console)
     with open_store(options.store_url, create=not again) as store, _logs(sinks, plan, store, console) as logs:
         tuner = _tuner(plan, store, plans=not again)
@@ -74,7 +69,7 @@ def _sinks(plan: Plan, options: RunOptions, console: Console) -> Sequence[Sink]:
         return ()
     from orchestrator.watch.log_targets import open_sinks
 
-    sinks = open_sinks(options.log_to, plan.key, options.storage)
+    sinks = open_sinks(options.log_to, plan.key, options.storage.folder)
     for sink in sinks:
         console.print(f"Every trial is logged to {sink.name}, too: {sink.place}", soft_wrap=True)
     return sinks
@@ -140,31 +135,12 @@ def _nothing_to_retry(plan: Plan, store: Store) -> str:
     )
 
 
-def make_storage(storage: Path) -> None:
-    """Make the storage folder. Raises UserError where that cannot be."""
-    try:
-        storage.mkdir(parents=True, exist_ok=True)
-        probe = storage / f".writable-{os.getpid()}"
-        probe.write_bytes(b"x")
-        probe.unlink()
-    except OSError as error:
-        raise UserError(
-            f"results need a folder that can be written to, but {storage} cannot ({error.strerror}); "
-            "free space there or name another one with --storage"
-        ) from error
-
-
 def _forget(store: Store, ids: Sequence[str], options: RunOptions) -> list[str]:
     """Plan failed and diverged trials again; a diverged one starts anew, a failed one from its checkpoint."""
     states = store.states(ids)
     lost = [trial_id for trial_id in ids if states.get(trial_id) in LOST]
     for trial_id in lost:
-        if options.mirror is not None:
-            options.mirror.forget(trial_id, checkpoints=states[trial_id] == "diverged")
-        folder = TrialFolder.below(options.storage, trial_id)
-        folder.forget_result()
-        if states[trial_id] == "diverged":
-            folder.forget_checkpoints()
+        options.storage.forget(trial_id, checkpoints=states[trial_id] == "diverged")
     return store.reset(lost, states=LOST)
 
 
@@ -174,11 +150,11 @@ def report_and_status(store: Store, plan: Plan, options: RunOptions, console: Co
 
     command = paper_command(plan.argument, plan.study, plan.key, options.typed)
     result = write_report(
-        store, plan.study, plan.key, default_report_folder(options.storage, plan.key), paper_command=command
+        store, plan.study, plan.key, default_report_folder(options.storage.folder, plan.key), paper_command=command
     )
     console.print(summary_group(result))
     console.print(f"Report: {result.path}", soft_wrap=True)
-    console.print(f"All reports: {write_all(result.path, options.mirror, console)}", soft_wrap=True)
+    console.print(f"All reports: {write_all(result.path, options.storage, console)}", soft_wrap=True)
     rows = store.trials(plan.key)
     lost = [row for row in rows if row.state in LOST]
     for row in lost:
@@ -188,15 +164,15 @@ def report_and_status(store: Store, plan: Plan, options: RunOptions, console: Co
     return 0 if all(row.state in COMPLETE for row in rows) else 1
 
 
-def write_all(page: Path, mirror: Mirror | None, console: Console) -> Path:
+def write_all(page: Path, storage: Storage, console: Console) -> Path:
     """Write the page over all reports beside the one at `page`, in an object store too where they lie in one."""
     from orchestrator.report.index import CARD_FILE, write_index
 
-    if mirror is not None:
-        mirror.fetch_cards(CARD_FILE)
+    storage.bring_reports(CARD_FILE)
     index = write_index(page.parent.parent)
-    if mirror is not None:
-        console.print(f"The same report: {mirror.push_report(page, index)}", soft_wrap=True)
+    address = storage.publish_report(page, index)
+    if address is not None:
+        console.print(f"The same report: {address}", soft_wrap=True)
     return index
 
 

@@ -2,20 +2,10 @@
 
 from __future__ import annotations
 
-import errno
-
 from pydantic import TypeAdapter
 
 from trainables.config.frozen import Frozen
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
-
-DISK_TROUBLES = {
-    errno.ENOSPC: "is full: free space there",
-    errno.EDQUOT: "is full by your quota: free space there",
-    errno.EFBIG: "takes no file so large: raise the limit of file sizes (ulimit -f)",
-    errno.EROFS: "is read-only: make it writable",
-}
-"""What a failed write says about the disk, and the cure."""
 
 
 class TrialEvent(Frozen):

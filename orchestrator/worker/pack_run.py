@@ -6,7 +6,6 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -20,13 +19,13 @@ from orchestrator.cluster.faults import faults
 from orchestrator.cluster.preflight import Findings, Question, look
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.data_folder import on_this_machine
-from orchestrator.storage.mirror import TakenOverError
+from orchestrator.storage.disk import DISK_TROUBLES
 from orchestrator.worker.assignment import Assignment
-from orchestrator.worker.messages import DISK_TROUBLES, EVENTS, TrialEvent
+from orchestrator.worker.messages import EVENTS, TrialEvent
 from trainables.config.kinds import AnyConfig
 from trainables.errors import UserError
 from trainables.runtime import Runtime
-from trainables.trial_folder.folder import SupersededError, TrialFolder, trial_directory
+from trainables.trial_folder.folder import SupersededError, TrialFolder
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 REPORT_EVERY_S = 0.5
@@ -59,18 +58,6 @@ class Job:
     measurements: tuple[str, ...]
     run_trial: RunTrial | None
     """None: `trainables.trial.trial_run.run_trial`, imported in the worker so that the driver needs no torch."""
-
-    def working(self, trial_id: str, *, owned: bool = True) -> AbstractContextManager[Path]:
-        """The folder that a trial runs in; see `Mirror.working`."""
-        mirror = self.options.mirror
-        if mirror is not None:
-            return mirror.working(trial_id, owned=owned)
-        return nullcontext(trial_directory(self.options.storage, trial_id))
-
-    def said(self, text: str, directory: Path, trial_id: str) -> str:
-        """What a trial says of its folder, with the name by which the user knows that."""
-        mirror = self.options.mirror
-        return text if mirror is None else text.replace(str(directory), mirror.address(trial_id))
 
     question: Question | None = None
     """What the machines of a cluster were asked before any trial started; None where no machine can join."""
@@ -179,9 +166,9 @@ def _run_one(
     try:
         runtime = on_this_machine(job.options.runtime, job.options.data)
         job = replace(job, options=replace(job.options, runtime=runtime))
-        with job.working(config.trial_id) as directory:
-            return _attempt(run_trial, config, directory, job, outbox, stop_above)
-    except TakenOverError as error:
+        with job.options.storage.working(config.trial_id) as folder:
+            return _attempt(run_trial, config, folder, job, outbox, stop_above)
+    except SupersededError as error:
         raise BrokenProcessError(str(error)) from error
     except OSError as error:
         if error.errno in DISK_TROUBLES:
@@ -192,16 +179,16 @@ def _run_one(
 def _attempt(
     run_trial: RunTrial,
     config: AnyConfig,
-    directory: Path,
+    folder: TrialFolder,
     job: Job,
     outbox: _Outbox,
     stop_above: Mapping[int, float] | None,
 ) -> TrialOutcome:
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        folder.path.mkdir(parents=True, exist_ok=True)
         return run_trial(
             config,
-            directory=directory,
+            directory=folder.path,
             runtime=job.options.runtime,
             measurements=job.measurements,
             on_epoch=lambda metrics: outbox.add(TrialEvent(trial_id=config.trial_id, epoch=metrics)),
@@ -210,13 +197,13 @@ def _attempt(
     except SupersededError as error:
         raise BrokenProcessError(str(error)) from error
     except UserError as error:
-        cause = job.said(str(error), directory, config.trial_id)
+        cause = job.options.storage.in_words_of_user(str(error), folder)
     except OSError as error:
         if error.errno in DISK_TROUBLES:
             raise _DiskError(DISK_TROUBLES[error.errno]) from error
-        cause = TrialFolder(directory, config.trial_id).failure_cause(error, job.options.runtime.layer_files)
+        cause = folder.failure_cause(error, job.options.runtime.layer_files)
     except (Exception, SystemExit) as error:  # any trouble is this trial's alone; it is reported, not swallowed
-        cause = TrialFolder(directory, config.trial_id).failure_cause(error, job.options.runtime.layer_files)
+        cause = folder.failure_cause(error, job.options.runtime.layer_files)
     return TrialOutcome(trial_id=config.trial_id, state="failed", cause=cause)
 
 

@@ -14,6 +14,7 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.steering import Followed
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
+from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, RunRecord, StudyKey
@@ -51,7 +52,7 @@ def main(storage: Path, store_url: str, address: str, seeds: Sequence[int]) -> N
             store=store,
             run_id=run,
             owner=this_owner(),
-            options=RunOptions(storage=storage, address=address),
+            options=RunOptions(storage=FolderStorage(storage), address=address),
             work=StudyWork(seconds_per_trial=60),
             listener=listener,
             run_trial=run_scripted,

@@ -13,6 +13,7 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.recording import recover
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
+from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, RunRecord, StudyKey
@@ -28,14 +29,14 @@ def main(folder: Path, trials: int) -> None:
     with open_store(f"sqlite:///{folder}/results.db") as store:
         store.register(KEY, plan)
         run = store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
-        recovered = recover(store, folder, plan, run, note=lambda text: print(text, file=sys.stderr))
+        recovered = recover(store, FolderStorage(folder), plan, run, note=lambda text: print(text, file=sys.stderr))
         states = store.states([trial.trial_id for trial in plan])
         summary = run_trials(
             [trial for trial in plan if states[trial.trial_id] in OPEN],
             store=store,
             run_id=run,
             owner=this_owner(),
-            options=RunOptions(storage=folder, max_attempts=2),
+            options=RunOptions(storage=FolderStorage(folder), max_attempts=2),
             work=StudyWork(seconds_per_trial=1.2),
             listener=Silent(),
             run_trial=run_scripted,

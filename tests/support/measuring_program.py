@@ -13,6 +13,7 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.measure_tasks import run_later
 from orchestrator.schedule.recording import record_later
 from orchestrator.schedule.study_work import StudyWork
+from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.watch.listener import Silent
 from tests.support.scripted_measurements import KEY, NAMES, measure_scripted, store_done
@@ -25,7 +26,7 @@ def main(folder: Path, trials: int) -> None:
     with open_store(f"sqlite:///{folder}/results.db") as store:
         run_id = store_done(store, plan, folder)
         recovered = sum(
-            record_later(store, folder, trial_id, names, run_id=run_id)
+            record_later(store, FolderStorage(folder), trial_id, names, run_id=run_id)
             for trial_id, names in store.lacking(KEY, NAMES).items()
         )
         summary = run_later(
@@ -33,7 +34,7 @@ def main(folder: Path, trials: int) -> None:
             plan,
             store=store,
             run_id=run_id,
-            options=RunOptions(storage=folder),
+            options=RunOptions(storage=FolderStorage(folder)),
             work=StudyWork(measurements=NAMES, seconds_per_trial=1.0),
             listener=Silent(),
             measure=measure_scripted,

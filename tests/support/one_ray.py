@@ -11,6 +11,7 @@ import ray
 
 from orchestrator.cluster import connection
 from orchestrator.cluster.run_options import RunOptions
+from orchestrator.storage.folder_storage import FolderStorage
 
 notes: list[str] = []
 """What the user would have been told when it started."""
@@ -21,7 +22,9 @@ def start_ray() -> None:
     """Start Ray as the product does, unless it is up."""
     if not ray.is_initialized():
         notes.clear()
-        _started.enter_context(connection.connected(RunOptions(storage=Path("/nonexistent")), notes.append))
+        _started.enter_context(
+            connection.connected(RunOptions(storage=FolderStorage(Path("/nonexistent"))), notes.append)
+        )
 
 
 def end_ray() -> None:

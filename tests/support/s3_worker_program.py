@@ -6,11 +6,9 @@ Runs one trial with its files at the URL and prints the numbers of the epochs th
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.storage.bucket import Bucket
-from orchestrator.storage.mirror import Mirror
+from orchestrator.storage.storage import storage_at
 from orchestrator.worker.assignment import Assignment
 from orchestrator.worker.messages import EVENTS
 from orchestrator.worker.pack_run import Job, run_pack
@@ -46,7 +44,7 @@ def show(text: str) -> None:
 if __name__ == "__main__":
     job = Job(
         title="one trial",
-        options=RunOptions(storage=Path("/nonexistent"), runtime=RUNTIME, mirror=Mirror(Bucket(sys.argv[1]))),
+        options=RunOptions(storage=storage_at(sys.argv[1]), runtime=RUNTIME),
         measurements=MEASUREMENTS,
         run_trial=None,
     )

@@ -13,6 +13,7 @@ from orchestrator.plan.tuning.tuner import Tuner
 from orchestrator.schedule.recording import recover
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
+from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, RunRecord
@@ -27,14 +28,14 @@ def main(folder: Path, workers: int) -> None:
         tuner = Tuner(tuning, KEY, known(tuning), store)
         trials = tuner.start()
         run = store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
-        recover(store, folder, trials, run, note=print, may_be_pruned=tuner.is_searched)
+        recover(store, FolderStorage(folder), trials, run, note=print, may_be_pruned=tuner.is_searched)
         states = store.states([trial.trial_id for trial in trials])
         run_trials(
             [trial for trial in trials if states[trial.trial_id] in OPEN],
             store=store,
             run_id=run,
             owner=this_owner(),
-            options=RunOptions(storage=folder, max_concurrent=workers),
+            options=RunOptions(storage=FolderStorage(folder), max_concurrent=workers),
             work=StudyWork(seconds_per_trial=0.2),
             listener=Silent(),
             run_trial=run_scripted_tuning,

@@ -30,7 +30,10 @@ from trainables.trial_folder.vector_file import read_vector, write_vector
 LOCK, FENCE = "lock", "worker"
 RESULT, SPECTRUM = "result.json", "spectrum.npy"
 UNUSABLE = "result.unusable.json"
+RESULT_FILES = (RESULT, SPECTRUM)
 CHECKPOINT = "checkpoint-"
+RESTART = "restart"
+"""A file by which an object store tells that the trial was to start anew: copies without it are of no use."""
 LaterMeasurement = tuple[dict[str, Metric], NDArray[float64] | None]
 """What one measurement gave: its metrics, and the singular values where it has some."""
 Result = tuple[TrialOutcome, NDArray[float64] | None]
@@ -175,6 +178,13 @@ class TrialFolder:
         with contextlib.suppress(NotADirectoryError):
             (self.path / RESULT).unlink(missing_ok=True)
 
+    def restart(self) -> bytes | None:
+        """What tells the trial's last start from those before; None for the first one."""
+        try:
+            return (self.path / RESTART).read_bytes()
+        except FileNotFoundError:
+            return None
+
     def checkpoint(self, step: int) -> Path:
         """The file of the checkpoint of this step."""
         return self.path / f"{CHECKPOINT}{step:012d}.safetensors"
@@ -244,6 +254,11 @@ def measurement_files(names: Iterable[str]) -> list[str]:
 
 def _measurement_file(name: str, kind: str) -> str:
     return f"measurement-{name}.{kind}"
+
+
+def newest_checkpoint(names: Iterable[str]) -> str:
+    """Of the names in a trial's folder, that of the newest checkpoint; empty where there is none."""
+    return max(filter(is_checkpoint, names), default="")
 
 
 def is_checkpoint(name: str) -> bool:

@@ -18,6 +18,7 @@ from orchestrator.cluster.machines import check_cuda
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
+from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord, StudyKey
@@ -28,7 +29,7 @@ from trainables.errors import UserError
 
 
 def options(storage: Path, gpus_per_trial: float = 0.0) -> RunOptions:
-    return RunOptions(storage=storage, gpus_per_trial=gpus_per_trial)
+    return RunOptions(storage=FolderStorage(storage), gpus_per_trial=gpus_per_trial)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from orchestrator.cluster.preflight import Findings, Question, look, question, v
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.estimates import estimate
 from orchestrator.schedule.placement import STEP_BYTES, Placement
+from orchestrator.storage.folder_storage import FolderStorage
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.scales import SCALES, apply_scale
 from tests.support.small_disk import change, small_disk
@@ -93,7 +94,7 @@ def test_each_fault_is_one_sentence_with_the_machine_and_the_cure(machine: Findi
 
 
 def test_what_no_machine_can_take_any_more_is_known_and_asks_for_less_next_time(tmp_path: Path) -> None:
-    options = RunOptions(storage=tmp_path)
+    options = RunOptions(storage=FolderStorage(tmp_path))
     large, small = {"CPU": 8.0, "memory": 1e12}, {"CPU": 8.0, "memory": 1e6}
     without_cores = {"CPU": 0.0, "memory": 1e13}
     placement = Placement(options, PTB, {"a": large, "b": small, "head": without_cores})
@@ -116,7 +117,7 @@ def test_what_no_machine_can_take_any_more_is_known_and_asks_for_less_next_time(
 
 
 def test_this_machine_looks_at_itself(tmp_path: Path) -> None:
-    options = RunOptions(storage=tmp_path, runtime=Runtime(data_dir=tmp_path))
+    options = RunOptions(storage=FolderStorage(tmp_path), runtime=Runtime(data_dir=tmp_path))
     asked = question(options, "marker", [], corpus=PTB)
     assert (asked.corpus, asked.gpus, asked.benchmarks) == ("ptb", False, False)
     asked = asked.model_copy(update={"corpus": "no-such"})
@@ -132,7 +133,7 @@ def test_this_machine_looks_at_itself(tmp_path: Path) -> None:
 
 
 def test_a_storage_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
-    options = RunOptions(storage=tmp_path / "disk")
+    options = RunOptions(storage=FolderStorage(tmp_path / "disk"))
     with small_disk(tmp_path / "disk", kib=1024) as disk:
         (disk / "marker").touch()
         change(disk, "ro")
@@ -141,7 +142,7 @@ def test_a_storage_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
 
 
 def test_everything_that_trials_read_is_asked_for(tmp_path: Path) -> None:
-    options = RunOptions(storage=tmp_path, runtime=Runtime(benchmarks_dir=tmp_path))
+    options = RunOptions(storage=FolderStorage(tmp_path), runtime=Runtime(benchmarks_dir=tmp_path))
     (tmp_path / "marker").touch()
     asked = question(options, "marker", [WordPairsConfig(seed=0, text="ptb")], measurements=("word_similarity@1",))
     assert (asked.corpus, asked.texts, asked.benchmarks) == (None, ("ptb",), True)
@@ -154,7 +155,7 @@ def test_everything_that_trials_read_is_asked_for(tmp_path: Path) -> None:
 
 
 def test_a_pack_asks_for_the_memory_of_its_largest_trial_and_never_for_more_than_there_is(tmp_path: Path) -> None:
-    options = RunOptions(storage=tmp_path, gpus_per_trial=0.25)
+    options = RunOptions(storage=FolderStorage(tmp_path), gpus_per_trial=0.25)
     quick = apply_scale(SCALES["quick"], SOFTMAX)
     large = Placement(options, PTB, {name: {"CPU": 1.0, "GPU": 1.0, "memory": size} for name, size in MEMORY.items()})
     quick_bytes, mos_bytes, both = (large.place(configs).memory_bytes for configs in ([quick], [MOS], [quick, MOS]))

@@ -10,6 +10,7 @@ import pytest
 
 from orchestrator.cluster.resources import check_options, per_pack, slots_of
 from orchestrator.cluster.run_options import RunOptions
+from orchestrator.storage.folder_storage import FolderStorage
 from trainables.errors import UserError
 from trainables.runtime import Runtime
 
@@ -19,7 +20,7 @@ GPU_HOST = {"CPU": 16.0, "GPU": 2.0}
 
 def options(threads: int = 1, **changes: Any) -> RunOptions:
     runtime = Runtime(threads=threads)
-    return RunOptions(storage=Path(), runtime=runtime, **changes)
+    return RunOptions(storage=FolderStorage(Path()), runtime=runtime, **changes)
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,13 @@ from orchestrator.schedule import other_drivers as foreign
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.packs import Pack
 from orchestrator.schedule.study_work import MACHINE_LEFT
+from orchestrator.storage.disk import DISK_TROUBLES
+from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
 from orchestrator.store.store import Store
 from orchestrator.watch.listener import Listener, Silent
-from orchestrator.worker.messages import DISK_TROUBLES, TrialEvent
+from orchestrator.worker.messages import TrialEvent
 from tests.support.scripted_trials import planned
 from trainables.errors import UserError
 from trainables.trial_folder.folder import trial_directory
@@ -64,7 +66,7 @@ def dispatcher(
     store: Store, storage: Path, plan: list[PlannedTrial] = PLAN, listener: Listener | None = None, **changes: Any
 ) -> Dispatcher:
     """With packs of three trials on two slots."""
-    options = RunOptions(storage=storage, **changes)
+    options = RunOptions(storage=FolderStorage(storage), **changes)
     run = store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
     return Dispatcher(
         plan,

@@ -11,6 +11,7 @@ import pytest
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.measure_tasks import run_later
 from orchestrator.schedule.study_work import LaterSummary, StudyWork
+from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.store import Store
 from orchestrator.watch.listener import Silent
@@ -55,7 +56,7 @@ WORK = StudyWork(study=KEY, measurements=NAMES, seconds_per_trial=0.3)
 
 
 def options(storage: Path, **changes: Any) -> RunOptions:
-    return RunOptions(storage=storage, **changes)
+    return RunOptions(storage=FolderStorage(storage), **changes)
 
 
 @pytest.fixture

@@ -20,6 +20,7 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.estimates import estimate
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
+from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
@@ -58,7 +59,7 @@ def cluster(**head: Any) -> Iterator[Any]:
 def run(plan: Sequence[TrialConfig], folder: Path, **changes: Any) -> tuple[list[tuple[str, str]], list[str]]:
     """Run the trials to their ends; the output layer and machine of each start, and what was said."""
     trials = [PlannedTrial(trial_id=each.trial_id, name="-", config=each.model_dump(mode="json")) for each in plan]
-    options = RunOptions(storage=folder, **changes)
+    options = RunOptions(storage=FolderStorage(folder), **changes)
     heard = Notes()
     with open_store(f"sqlite:///{folder}/results.db") as store:
         store.register(KEY, trials)

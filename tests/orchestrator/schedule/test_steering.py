@@ -13,6 +13,7 @@ from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.other_drivers import POLL_S
 from orchestrator.schedule.packs import Pack
 from orchestrator.schedule.steering import Followed, Steering
+from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
 from tests.support.notes import Notes
@@ -35,7 +36,7 @@ def test_only_trials_that_came_later_and_that_it_can_run_are_taken_up(
     clock_s = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock_s[0])
     mine, left_to_wait, added = planned([0]), planned([1]), planned([2])
-    options = RunOptions(storage=tmp_path)
+    options = RunOptions(storage=FolderStorage(tmp_path))
     heard, pool = Notes(), [(1, {"10.0.0.1"})]
     with open_store(f"sqlite:///{tmp_path}/results.db") as store, Interrupt() as interrupt:
         store.register(KEY, [*mine, *left_to_wait])

@@ -16,6 +16,7 @@ import pytest
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.study_work import RunSummary, StudyWork
 from orchestrator.schedule.trials_run import run_trials
+from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey, TrialRow
@@ -70,7 +71,7 @@ WORK = StudyWork(seconds_per_trial=0.3)
 
 
 def options(storage: Path, **changes: Any) -> RunOptions:
-    return RunOptions(storage=storage, **changes)
+    return RunOptions(storage=FolderStorage(storage), **changes)
 
 
 @pytest.fixture(scope="module")

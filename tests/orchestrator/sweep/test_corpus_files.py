@@ -10,6 +10,7 @@ from rich.console import Console
 
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
+from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.sweep import corpus_files as texts
 from orchestrator.sweep.study_run import run_study
 from search_spaces.catalog import load_study
@@ -46,5 +47,6 @@ def test_a_run_whose_text_cannot_be_had_is_not_announced(tmp_path: Path, monkeyp
     plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "ptb", PlanRequest(data_dir=tmp_path))
     shown = io.StringIO()
     with pytest.raises(UserError, match="ptb cannot be had"):
-        run_study(plan, RunOptions(storage=tmp_path, store_url=str(tmp_path / "results.db")), Console(file=shown))
+        options = RunOptions(storage=FolderStorage(tmp_path), store_url=str(tmp_path / "results.db"))
+        run_study(plan, options, Console(file=shown))
     assert shown.getvalue() == ""

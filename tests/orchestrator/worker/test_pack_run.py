@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cluster.run_options import RunOptions
+from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.worker.assignment import Assignment
 from orchestrator.worker.messages import EVENTS, TrialEvent
 from orchestrator.worker.pack_run import BrokenProcessError, Job, run_pack
@@ -32,7 +33,9 @@ def assignment(pack: list[TrialConfig]) -> Assignment:
 def run_until_it_breaks(pack: list[TrialConfig], storage: Path) -> list[TrialEvent]:
     """Run a pack whose disk takes nothing more at some time; what it told."""
     sent: list[str] = []
-    job = Job(title="trials", options=RunOptions(storage=storage), measurements=(), run_trial=run_scripted)
+    job = Job(
+        title="trials", options=RunOptions(storage=FolderStorage(storage)), measurements=(), run_trial=run_scripted
+    )
     with pytest.raises(BrokenProcessError, match="the disk"):
         run_pack(assignment(pack), job, sent.append)
     return [event for text in sent for event in EVENTS.validate_json(text)]
@@ -70,7 +73,9 @@ def test_any_other_trouble_is_the_trials_own_and_its_mates_go_on(tmp_path: Path)
     trial_file.parent.mkdir(parents=True)
     trial_file.write_text("a file where the folder should be")
     sent: list[str] = []
-    job = Job(title="trials", options=RunOptions(storage=tmp_path), measurements=(), run_trial=run_scripted)
+    job = Job(
+        title="trials", options=RunOptions(storage=FolderStorage(tmp_path)), measurements=(), run_trial=run_scripted
+    )
     run_pack(assignment(pack), job, sent.append)
     outcomes = [event.outcome for text in sent for event in EVENTS.validate_json(text) if event.outcome is not None]
     assert [outcome.state for outcome in outcomes] == ["failed", "failed", "done"]

@@ -16,6 +16,7 @@ from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.packs import Pack
 from orchestrator.schedule.recording import recover
+from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, PlannedTrial, RunRecord, StudyKey, TrialRow
 from orchestrator.store.store import Store
@@ -55,7 +56,7 @@ class Played:
         tuner = Tuner(self.tuning, KEY, known(self.tuning), self.store)
         trials = tuner.start()
         states = self.store.states([trial.trial_id for trial in trials])
-        options = RunOptions(storage=self.storage, max_concurrent=self.workers)
+        options = RunOptions(storage=FolderStorage(self.storage), max_concurrent=self.workers)
         dispatcher = Dispatcher(
             [trial for trial in trials if states[trial.trial_id] in OPEN],
             store=self.store,
@@ -235,9 +236,9 @@ def test_a_pruned_result_that_a_driver_left_counts_only_for_a_search(store: Stor
     outcome = TrialOutcome(trial_id=trial.trial_id, state="pruned", cause="not good enough")
     (folder / "result.json").write_text(outcome.model_dump_json())
     run_id = store.begin_run(RUN)
-    assert recover(store, tmp_path, [trial], run_id, note=print) == 0
+    assert recover(store, FolderStorage(tmp_path), [trial], run_id, note=print) == 0
     assert store.states([trial.trial_id]) == {trial.trial_id: "planned"}
-    assert recover(store, tmp_path, [trial], run_id, note=print, may_be_pruned=tuner.is_searched) == 1
+    assert recover(store, FolderStorage(tmp_path), [trial], run_id, note=print, may_be_pruned=tuner.is_searched) == 1
     assert store.states([trial.trial_id]) == {trial.trial_id: "pruned"}
 
 

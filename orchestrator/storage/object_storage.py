@@ -1,0 +1,159 @@
+"""Trials and reports in an object store, by way of this machine's disk.
+
+A trial works in a folder of its machine, with the locks and renames that an object store has not: see
+`orchestrator.storage.working_copy`.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from typing_extensions import override
+
+from orchestrator.storage.bucket import Bucket, BucketError
+from orchestrator.storage.cache import cache_folder
+from orchestrator.storage.storage import Storage, check_folder
+from orchestrator.storage.working_copy import WorkingCopy
+from trainables.errors import UserError
+from trainables.trial_folder.files import locked, write_file
+from trainables.trial_folder.folder import (
+    RESTART,
+    RESULT,
+    RESULT_FILES,
+    TrialFolder,
+    is_checkpoint,
+    measurement_files,
+    trial_directory,
+)
+
+MANY = 100
+"""Of so many files, listing the store tells sooner than asking for each which there are."""
+
+
+@dataclass(frozen=True)
+class ObjectStorage(Storage):
+    """The same paths below a URL as below a folder."""
+
+    bucket: Bucket
+
+    @property
+    @override
+    def folder(self) -> Path:
+        return cache_folder("results", self.bucket.url)
+
+    @property
+    @override
+    def work_folder(self) -> Path:
+        return cache_folder("scratch", self.bucket.url)
+
+    @override
+    def __str__(self) -> str:
+        return self.bucket.url
+
+    @override
+    def address(self, trial_id: str) -> str:
+        return f"{self.bucket.url}/{_key(trial_id)}"
+
+    @override
+    def check(self) -> None:
+        check_folder(self.folder)
+        self.bucket.check()
+
+    @override
+    @contextmanager
+    def working(self, trial_id: str) -> Iterator[TrialFolder]:
+        """Only one process of a machine works in the folder: a second one waits.
+
+        Where the store is away at the start or the end, this waits for it; in between it is not needed. Raises
+        BucketError where it does not come back or refuses.
+        """
+        home = self.work_folder / trial_id
+        home.mkdir(parents=True, exist_ok=True)
+        with locked(home):
+            folder = TrialFolder(home / "files", trial_id)
+            with WorkingCopy(self.bucket, _key(trial_id), folder).kept():
+                yield folder
+
+    @override
+    def bring_results(self, trial_ids: Iterable[str]) -> None:
+        self._bring([(trial_id, name) for trial_id in trial_ids for name in RESULT_FILES])
+
+    @override
+    def bring_measurements(self, trial_ids: Iterable[str], names: Iterable[str]) -> None:
+        files = measurement_files(names)
+        self._bring([(trial_id, name) for trial_id in trial_ids for name in files])
+
+    def _bring(self, wanted: Sequence[tuple[str, str]]) -> None:
+        """Copy these files here; what is not in the store is not here either."""
+        # Another command of this machine may bring the same files: what one reads it writes before the other reads.
+        with locked(self.folder):
+            keys = [_key(*file) for file in wanted]
+            if len(keys) > MANY:
+                listed = {f"trials/{name}" for name in self.bucket.files("trials")}
+                keys = [key for key in keys if key in listed]
+            contents = self.bucket.read(keys)
+            for trial_id, name in wanted:
+                path, content = self.trial(trial_id).path / name, contents.get(_key(trial_id, name))
+                if content is None:
+                    path.unlink(missing_ok=True)
+                else:
+                    path.parent.mkdir(parents=True, exist_ok=True)
+                    write_file(path, content)
+
+    @override
+    def set_aside_result(self, trial_id: str) -> None:
+        folder = self.trial(trial_id)
+        aside = folder.set_aside_result()
+        self.bucket.put(aside, _key(trial_id, aside.name))
+        self.bucket.remove([_key(trial_id, RESULT)])
+
+    @override
+    def forget(self, trial_id: str, *, checkpoints: bool) -> None:
+        super().forget(trial_id, checkpoints=checkpoints)
+        names = self.bucket.files(_key(trial_id))
+        old = [name for name in names if name == RESULT or (checkpoints and is_checkpoint(name))]
+        self.bucket.remove(_key(trial_id, name) for name in old)
+        if checkpoints:  # what killed workers left on whichever machine does not count either
+            self.bucket.write(_key(trial_id, RESTART), secrets.token_hex(8).encode())
+
+    @override
+    def bring_reports(self, name: str) -> None:
+        keys = [f"reports/{file}" for file in self.bucket.files("reports") if file.endswith(f"/{name}")]
+        for key, content in self.bucket.read(keys).items():
+            path = self.folder / key
+            path.parent.mkdir(parents=True, exist_ok=True)
+            write_file(path, content)
+
+    @override
+    def publish_report(self, page: Path, index: Path) -> str | None:
+        for path in [*sorted(page.parent.rglob("*")), index]:
+            if path.is_file() and not path.name.startswith("."):
+                self.bucket.put(path, str(path.relative_to(self.folder)))
+        return f"{self.bucket.url}/{page.relative_to(self.folder)}"
+
+    @override
+    def put_marker(self, name: str) -> None:
+        self.bucket.write(name, b"x")
+
+    @override
+    def remove_marker(self, name: str) -> None:
+        with suppress(BucketError):
+            self.bucket.remove([name])
+
+    @override
+    def problem(self, marker: str) -> str | None:
+        try:
+            self.bucket.check()
+            if self.bucket.read([marker]):
+                return None
+        except UserError as error:
+            return str(error)
+        return f"{self} is not the one of the machine that the command was typed on: see AWS_ENDPOINT_URL on both"
+
+
+def _key(trial_id: str, name: str = "") -> str:
+    return str(trial_directory(Path(), trial_id) / name)

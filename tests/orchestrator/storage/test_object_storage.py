@@ -1,0 +1,303 @@
+"""A trial's files between a machine's disk and an object store: real server, real kills of the way to it."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.cluster.run_options import RunOptions
+from orchestrator.storage.bucket import Bucket, BucketError, _files
+from orchestrator.storage.data_folder import data_folder, on_this_machine
+from orchestrator.storage.object_storage import ObjectStorage
+from orchestrator.worker.assignment import Assignment
+from orchestrator.worker.pack_run import BrokenProcessError, Job, run_pack
+from tests.support.object_store import ObjectStore, object_store
+from tests.support.scripted_trials import SOUND, planned
+from trainables.config import TrialConfig
+from trainables.errors import UserError
+from trainables.runtime import Runtime
+from trainables.trial_folder.files import write_file
+from trainables.trial_folder.folder import SupersededError, TrialFolder, trial_directory
+from trainables.trial_folder.outcome import TrialOutcome
+
+TRIAL = "ab" + "0" * 62
+DONE = TrialOutcome(trial_id=TRIAL, state="done")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
+    with object_store(tmp_path_factory.mktemp("s3")) as started:
+        yield started
+
+
+@pytest.fixture
+def use(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Make this process one that sees the store; keyword arguments replace what it knows of it."""
+
+    def change(**environment: str) -> None:
+        for name, value in {**store.environment, **environment}.items():
+            monkeypatch.setenv(name, value)
+        _files.cache_clear()
+
+    return change
+
+
+@pytest.fixture
+def storage(store: ObjectStore, use: Callable[..., None], tmp_path: Path) -> ObjectStorage:
+    """A storage of its own, seen from a machine of its own."""
+    use(XDG_CACHE_HOME=str(tmp_path / "one"))
+    return ObjectStorage(Bucket(f"s3://{store.bucket}/{tmp_path.name}"))
+
+
+def names(storage: ObjectStorage) -> set[str]:
+    """What the store has of the trial."""
+    return set(storage.bucket.files(trial_directory(Path(), TRIAL).as_posix()))
+
+
+def save(folder: TrialFolder, step: int, content: bytes = b"x") -> None:
+    write_file(folder.checkpoint(step), content)
+
+
+def name_of(step: int) -> str:
+    return TrialFolder(Path(), TRIAL).checkpoint(step).name
+
+
+def test_another_machine_goes_on_from_what_the_store_has(
+    storage: ObjectStorage, use: Callable[..., None], tmp_path: Path
+) -> None:
+    with pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
+        save(folder, 1, b"one")
+        save(folder, 2, b"two")
+        folder.checkpoint(1).unlink()
+        (folder.path / ".half.tmp").write_bytes(b"ha")
+        raise RuntimeError
+    assert names(storage) == {name_of(2)}
+    use(XDG_CACHE_HOME=str(tmp_path / "two"))
+    with storage.working(TRIAL) as folder:
+        assert {path.name: path.read_bytes() for path in folder.path.iterdir()} == {name_of(2): b"two"}
+        folder.write_result(DONE, None)
+        folder.forget_checkpoints()
+    assert names(storage) == {"result.json"}
+    assert not folder.path.exists(), "a finished trial keeps no copy on the worker's disk"
+    storage.bring_results([TRIAL, "cd" + "1" * 62])
+    assert storage.trial(TRIAL).outcome() == DONE
+    assert len([path for path in (storage.folder / "trials").rglob("*") if path.is_file()]) == 1
+
+
+def test_checkpoints_are_copied_while_the_trial_runs(storage: ObjectStorage) -> None:
+    with storage.working(TRIAL) as folder:
+        for step in (1, 2):
+            save(folder, step)
+            _wait_until(lambda step=step: name_of(step) in names(storage))  # type: ignore[misc]
+
+
+def test_a_trial_that_ends_while_the_store_is_away_waits_for_it(storage: ObjectStorage, store: ObjectStore) -> None:
+    with storage.working(TRIAL) as folder:
+        store.off()
+        back = threading.Timer(3, store.on)
+        back.start()
+        folder.write_result(DONE, None)
+    back.join()
+    assert names(storage) == {"result.json"}
+
+
+def test_a_result_that_could_not_be_copied_is_on_the_disk_and_is_copied_the_next_time(
+    storage: ObjectStorage, store: ObjectStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.storage.bucket.AWAY_S", 0)
+    with pytest.raises(BucketError, match=r"cannot be .*see that the store runs"), storage.working(TRIAL) as folder:
+        store.off()
+        folder.write_result(DONE, None)
+    store.on()
+    assert names(storage) == set()
+    with storage.working(TRIAL) as folder:
+        assert folder.outcome() == DONE
+    assert names(storage) == {"result.json"}
+
+
+@pytest.mark.parametrize("harm", ["cleared", "half written", "not all brought"])
+def test_what_a_killed_worker_left_counts_only_where_it_is_further_on(storage: ObjectStorage, harm: str) -> None:
+    with pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
+        save(folder, 1, b"one")
+        save(folder, 2, b"two")
+        raise RuntimeError
+    if harm == "half written":
+        folder.checkpoint(2).rename(folder.path / f".{name_of(2)}.1-2.tmp")
+    elif harm == "not all brought":
+        folder.checkpoint(1).unlink()
+        folder.checkpoint(2).rename(folder.path / f".{name_of(2)}.part")
+    else:
+        folder.forget_checkpoints()
+    with storage.working(TRIAL) as again:
+        assert [path.read_bytes() for path in again.checkpoints()] == [b"one", b"two"]
+    with pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
+        save(folder, 3, b"three")
+        raise RuntimeError
+    storage.bucket.remove([f"{trial_directory(Path(), TRIAL)}/{name_of(3)}"])
+    with storage.working(TRIAL) as again:
+        assert again.checkpoint(3).read_bytes() == b"three"
+
+
+def test_a_working_copy_that_is_cleared_meanwhile_takes_nothing_from_the_store(storage: ObjectStorage) -> None:
+    for action in (lambda folder: save(folder, 1), TrialFolder.forget_checkpoints):
+        with pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
+            action(folder)
+            raise RuntimeError
+    assert names(storage) == {name_of(1)}
+
+
+def test_an_older_worker_writes_nothing_more_and_its_pack_goes_elsewhere(
+    storage: ObjectStorage, use: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.storage.working_copy.LOOK_S", 0.1)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    (trial,) = planned([SOUND])
+
+    def cut_off(config: TrialConfig, *, directory: Path, **_: object) -> TrialOutcome:
+        folder = TrialFolder(directory, config.trial_id)
+        folder.take_over()
+        save(folder, 1, b"old")
+        _wait_until(lambda: len(storage.bucket.files("trials")) == 2)
+        use(XDG_CACHE_HOME=str(tmp_path / "two"))
+        with storage.working(config.trial_id) as later:
+            later.take_over()
+            _wait_until(lambda: later.fence() in storage.bucket.read([f"trials/{folder_name}/worker"]).values())
+            later.forget_checkpoints()
+            later.write_result(TrialOutcome(trial_id=config.trial_id, state="done"), None)
+            later.leave()
+        for step in range(2, 1000):
+            folder.check_fence()
+            save(folder, step, b"old")
+            time.sleep(0.05)
+        raise AssertionError("it was not stopped")
+
+    folder_name = trial_directory(Path(), trial.trial_id).relative_to("trials")
+    job = Job(title="trials", options=RunOptions(storage=storage), measurements=(), run_trial=cut_off)
+    pack = Assignment(configs=(TrialConfig.model_validate(trial.config),), names=("it",))
+    with pytest.raises(BrokenProcessError, match="another worker has taken over"):
+        run_pack(pack, job, list[str]().append)
+    assert set(storage.bucket.files("trials")) == {f"{folder_name}/result.json"}
+
+
+def test_a_worker_that_ends_after_it_was_superseded_does_not_replace_the_result(
+    storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("orchestrator.storage.working_copy.LOOK_S", 0.1)
+    with pytest.raises(SupersededError, match="share a --store too"), storage.working(TRIAL) as folder:
+        folder.take_over()
+        _wait_until(lambda: names(storage) == {"worker"})
+        storage.bucket.write(f"{trial_directory(Path(), TRIAL)}/worker", b"a later one")
+        folder.write_result(DONE, None)
+        folder.leave()
+    assert names(storage) == {"worker"}
+
+
+def test_forgetting_a_trial_removes_it_here_and_there(storage: ObjectStorage) -> None:
+    with storage.working(TRIAL) as folder:
+        folder.write_result(DONE, None)
+        save(folder, 1)
+    storage.bring_results([TRIAL])
+    storage.forget(TRIAL, checkpoints=False)
+    assert names(storage) == {name_of(1)}
+    assert storage.trial(TRIAL).outcome() is None
+    storage.forget(TRIAL, checkpoints=True)
+    assert not any(name.startswith(("checkpoint", "result")) for name in names(storage))
+
+
+def test_a_forgotten_trial_does_not_come_back_from_another_machine(
+    storage: ObjectStorage, use: Callable[..., None], tmp_path: Path
+) -> None:
+    with pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
+        save(folder, 1, b"towards divergence")
+        raise RuntimeError
+    use(XDG_CACHE_HOME=str(tmp_path / "two"))
+    storage.forget(TRIAL, checkpoints=True)
+    use(XDG_CACHE_HOME=str(tmp_path / "one"))
+    assert folder.checkpoints()
+    with storage.working(TRIAL) as folder:
+        assert folder.checkpoints() == []
+
+
+def _wait_until(true: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline_s
+        time.sleep(0.05)
+
+
+def test_a_storage_travels_without_credentials(storage: ObjectStorage, store: ObjectStore) -> None:
+    storage.bucket.check()
+    assert store.secret.encode() not in pickle.dumps(storage)
+
+
+@pytest.mark.parametrize(
+    ("environment", "bucket", "sentence"),
+    [
+        ({}, "nowhere", "cannot be written to: there is no bucket nowhere: create it"),
+        ({"AWS_SECRET_ACCESS_KEY": "wrong-key"}, None, "refuses these credentials .*signature"),
+        ({"AWS_ACCESS_KEY_ID": "nobody"}, None, "refuses these credentials .*does not exist"),
+        ({"AWS_ACCESS_KEY_ID": "", "HOME": "/nonexistent"}, None, "credentials"),
+        ({"AWS_PROFILE": "nobodys"}, None, "no credentials .*nobodys"),
+        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, None, "Could not connect .*AWS_ENDPOINT_URL is right"),
+        ({"AWS_ENDPOINT_URL": "127.0.0.1:9000"}, None, "AWS_ENDPOINT_URL takes an address such as https"),
+    ],
+)
+def test_what_is_amiss_with_a_bucket_is_one_sentence(
+    store: ObjectStore, use: Callable[..., None], environment: dict[str, str], bucket: str | None, sentence: str
+) -> None:
+    use(**environment)
+    with pytest.raises(BucketError, match=sentence) as error:
+        Bucket(f"s3://{bucket or store.bucket}/x").check()
+    assert store.secret not in str(error.value)
+    assert "wrong-key" not in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["gs://a/b", "s3://key:secret@bucket/x", "s3://", "file:///tmp"])
+def test_only_urls_of_buckets_are_taken_and_no_secret_is_repeated(text: str) -> None:
+    with pytest.raises(UserError, match="takes a folder or s3://BUCKET/PREFIX") as error:
+        Bucket.at(text, "--storage")
+    assert "secret@" not in str(error.value)
+
+
+def test_a_corpus_is_copied_once_and_again_where_it_changed(
+    store: ObjectStore, use: Callable[..., None], tmp_path: Path
+) -> None:
+    use(XDG_CACHE_HOME=str(tmp_path / "one"))
+    for split in ("train", "valid", "test"):
+        store.client.put_object(Bucket=store.bucket, Key=f"data/mine/{split}.txt", Body=f"a {split}\n".encode())
+    here, data = data_folder(f"s3://{store.bucket}/data", ["mine"])
+    assert here is not None and data is not None
+    assert data.fetch() == here
+    assert (here / "mine" / "test.txt").read_text() == "a test\n"
+    before = {path: path.stat().st_mtime_ns for path in (here / "mine").glob("*.txt")}
+    store.client.put_object(Bucket=store.bucket, Key="data/mine/test.txt", Body=b"another\n")
+    data.fetch()
+    assert (here / "mine" / "test.txt").read_text() == "another\n"
+    assert (here / "mine" / "train.txt").stat().st_mtime_ns == before[here / "mine" / "train.txt"]
+    use(XDG_CACHE_HOME=str(tmp_path / "two"))
+    elsewhere = on_this_machine(Runtime(data_dir=here, benchmarks_dir=tmp_path), data)
+    assert elsewhere.data_dir is not None
+    assert (elsewhere.data_dir / "mine" / "test.txt").read_text() == "another\n"
+    assert str(elsewhere.data_dir).startswith(str(tmp_path / "two"))
+    assert elsewhere.benchmarks_dir == tmp_path
+    use(XDG_CACHE_HOME=str(tmp_path / "one"))
+    (here / "mine" / "extra.txt").write_text("downloaded")
+    store.client.delete_object(Bucket=store.bucket, Key="data/mine/valid.txt")
+    data.fetch()
+    assert not (here / "mine" / "valid.txt").exists()
+    data.push()
+    assert "data/mine/extra.txt" in store.keys("data")
+
+
+def test_an_object_whose_name_leads_out_of_the_folder_is_left_alone(storage: ObjectStorage, store: ObjectStore) -> None:
+    root = storage.bucket.url.removeprefix(f"s3://{store.bucket}/")
+    for key in ("reports/x/summary.json", "reports/../../../stolen/summary.json"):
+        store.client.put_object(Bucket=store.bucket, Key=f"{root}/{key}", Body=b"{}")
+    storage.bring_reports("summary.json")
+    assert (storage.folder / "reports" / "x" / "summary.json").exists()
+    assert not list(storage.folder.parents[2].rglob("stolen"))
