@@ -47,7 +47,7 @@ def plan(search: str | None = None, budget: int | None = 5) -> TuningPlan:
     return plan_tuning(TUNING, CORPUS, "paper", lambda config: config, search=search, budget=budget)
 
 
-def known(tuning: TuningPlan) -> list[PlannedTrial]:
+def certain(tuning: TuningPlan) -> list[PlannedTrial]:
     """What the study's plan would hold."""
     return [
         PlannedTrial(trial_id=config.trial_id, name=name, config=config.model_dump(mode="json"), place=place)

@@ -18,14 +18,14 @@ from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, RunRecord
 from orchestrator.watch.listener import Silent
-from tests.support.scripted_tuning import KEY, known, plan, run_scripted_tuning
+from tests.support.scripted_tuning import KEY, certain, plan, run_scripted_tuning
 
 
 def main(folder: Path, workers: int) -> None:
     """One run of the command."""
     tuning = plan(budget=4)
     with open_store(f"sqlite:///{folder}/results.db") as store:
-        tuner = Tuner(tuning, KEY, known(tuning), store)
+        tuner = Tuner(tuning, KEY, certain(tuning), store)
         trials = tuner.start()
         run = store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
         recover(store, FolderStorage(folder), trials, run, note=print, may_be_pruned=tuner.is_searched)

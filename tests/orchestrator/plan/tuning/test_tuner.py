@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from orchestrator.store.records import OPEN, PlannedTrial, RunRecord, StudyKey, 
 from orchestrator.store.store import Store
 from orchestrator.watch.listener import Silent
 from orchestrator.worker.messages import TrialEvent
-from tests.support.scripted_tuning import KEY, ending, epochs_of, known, losses, plan
+from tests.support.scripted_tuning import KEY, certain, ending, epochs_of, losses, plan
 from trainables.config import TrialConfig
 from trainables.trial_folder.folder import trial_directory
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
@@ -53,7 +53,7 @@ class Played:
         """Returns whether the run came to its end."""
         for owner in self.store.owners():
             self.store.expire(owner)
-        tuner = Tuner(self.tuning, KEY, known(self.tuning), self.store)
+        tuner = tuner_for(self.tuning, self.store)
         trials = tuner.start()
         states = self.store.states([trial.trial_id for trial in trials])
         options = RunOptions(storage=FolderStorage(self.storage), max_concurrent=self.workers)
@@ -110,6 +110,17 @@ def played(
     return Played(store, storage, plan(search, budget), workers, random.Random(seed))
 
 
+def tuner_for(tuning: TuningPlan, store: Store, *, plans: bool = True) -> Tuner:
+    return Tuner(tuning, KEY, certain(tuning), store, plans=plans)
+
+
+def record_all(store: Store, trials: Iterable[PlannedTrial]) -> None:
+    """Each trained to its end."""
+    run_id = store.begin_run(RUN)
+    for trial in trials:
+        store.record(ending(TrialConfig.model_validate(trial.config), 4), run_id=run_id, spectrum=None)
+
+
 def table(store: Store) -> list[tuple[str, str, str, list[float]]]:
     """What may not depend on kills."""
     return [
@@ -139,15 +150,10 @@ def test_stages_follow_each_other_with_the_same_budget_for_each_side(
     assert all(" stage2 " in row.name for row in rows if row.state == "pruned")
     assert [row.name.split()[1] for row in rows] == ["stage1"] * 4 + ["stage2"] * 10 + ["final"] * 4
     assert set(game.ended.values()) == {1}
-
-
-def test_the_final_trials_have_the_best_config_of_their_side_and_the_final_seeds(store: Store, tmp_path: Path) -> None:
-    assert played(store, tmp_path).run()
     for side in ("narrow", "wide"):
-        rows = [row for row in store.trials(KEY) if row.name.startswith(side)]
-        tuned = [row for row in rows if " final " not in row.name and row.state == "done"]
+        tuned = [row for row in rows[:14] if row.name.startswith(side) and row.state == "done"]
         best = min(tuned, key=lambda row: min(losses(TrialConfig.model_validate(row.config))))
-        finals = [row.config for row in rows if " final " in row.name]
+        finals = [row.config for row in rows[14:] if row.name.startswith(side)]
         assert finals == [{**best.config, "seed": seed} for seed in (11, 12)]
 
 
@@ -194,12 +200,7 @@ def test_a_larger_budget_goes_on_from_what_is_there(store: Store, tmp_path: Path
         assert table(other) == more
 
 
-def test_a_search_of_every_cell_ends(store: Store, tmp_path: Path) -> None:
-    assert played(store, tmp_path, budget=20).run()
-    assert by_stage(store.trials(KEY))["wide", "stage2"] == 20
-
-
-def test_the_grid_is_known_from_the_start_and_none_of_it_is_stopped_early(store: Store, tmp_path: Path) -> None:
+def test_a_grid_is_planned_at_once_and_whole_and_a_search_of_every_cell_ends(store: Store, tmp_path: Path) -> None:
     tuning = plan("grid", budget=None)
     assert len(list(tuning.certain())) == 2 * (2 + 20)
     game = Played(store, tmp_path, tuning, 3, random.Random(0))
@@ -207,6 +208,9 @@ def test_the_grid_is_known_from_the_start_and_none_of_it_is_stopped_early(store:
     rows = store.trials(KEY)
     assert len(rows) == tuning.total == 2 * (2 + 20 + 2)
     assert {row.state for row in rows} == {"done"}
+    with open_store(f"sqlite:///{tmp_path}/search.db") as other:
+        assert played(other, tmp_path, budget=20).run()
+        assert by_stage(other.trials(KEY)) == by_stage(rows)
 
 
 def test_what_another_study_has_run_costs_no_training_and_a_pruned_trial_is_finished_where_it_is_wanted_whole(
@@ -228,7 +232,7 @@ def test_what_another_study_has_run_costs_no_training_and_a_pruned_trial_is_fini
 
 def test_a_pruned_result_that_a_driver_left_counts_only_for_a_search(store: Store, tmp_path: Path) -> None:
     tuning = plan()
-    tuner = Tuner(tuning, KEY, known(tuning), store)
+    tuner = tuner_for(tuning, store)
     trial = tuning.searched("wide", 1, (0, 0))
     store.register(KEY, [trial])
     folder = trial_directory(tmp_path, trial.trial_id)
@@ -244,16 +248,14 @@ def test_a_pruned_result_that_a_driver_left_counts_only_for_a_search(store: Stor
 
 def test_failed_trials_count_as_asked_for_and_a_side_without_a_result_has_no_final_ones(store: Store) -> None:
     tuning = plan(budget=2)
-    tuner = Tuner(tuning, KEY, known(tuning), store)
+    tuner = tuner_for(tuning, store)
     tuner.start()
     run_id = store.begin_run(RUN)
     while more := tuner.more(busy=()):
         for trial in more:
             if trial.name.startswith("narrow"):
                 store.fail(trial.trial_id, cause="a cause", run_id=run_id)
-            else:
-                config = TrialConfig.model_validate(trial.config)
-                store.record(ending(config, 4), run_id=run_id, spectrum=None)
+        record_all(store, [trial for trial in more if trial.name.startswith("wide")])
     assert more is None
     assert tuner.over
     assert by_stage(store.trials(KEY)) == {
@@ -272,7 +274,7 @@ def test_a_searched_trial_that_is_retried_may_be_stopped_as_before_and_nothing_n
     trial = pruned.planned()
     store.fail(trial.trial_id, cause="a cause", run_id=1)
     store.reset([trial.trial_id])
-    retry = Tuner(game.tuning, KEY, known(game.tuning), store, plans=False)
+    retry = tuner_for(game.tuning, store, plans=False)
     assert (retry.more(busy=()), retry.over, retry.is_searched(trial)) == (None, True, True)
     above = retry.stop_above(trial)
     reached = next(row for row in before if row[1] == trial.trial_id)[3]
@@ -285,10 +287,8 @@ def test_what_another_driver_plans_between_a_look_and_a_write_is_kept(
 ) -> None:
     """It knew of other results then, so its choice may be another: here at least one of these two is."""
     tuning = plan(budget=3)
-    tuner = Tuner(tuning, KEY, known(tuning), store)
-    run_id = store.begin_run(RUN)
-    for trial in tuner.start():
-        store.record(ending(TrialConfig.model_validate(trial.config), 4), run_id=run_id, spectrum=None)
+    tuner = tuner_for(tuning, store)
+    record_all(store, tuner.start())
     read, theirs = Store.trials, tuning.searched("narrow", 1, cell)
 
     def read_while_another_driver_plans(self: Store, key: StudyKey) -> list[TrialRow]:
@@ -304,47 +304,34 @@ def test_what_another_driver_plans_between_a_look_and_a_write_is_kept(
 
 def test_a_smaller_budget_in_another_driver_drops_what_is_beyond_it_and_breaks_nothing(store: Store) -> None:
     tuning = plan(budget=3)
-    one = Tuner(tuning, KEY, known(tuning), store)
-    run_id = store.begin_run(RUN)
-    for trial in one.start():
-        store.record(ending(TrialConfig.model_validate(trial.config), 4), run_id=run_id, spectrum=None)
-    asked: list[PlannedTrial] = []
+    one = tuner_for(tuning, store)
+    record_all(store, one.start())
+    searched: list[PlannedTrial] = []
     for _ in range(4):
-        [trial] = one.more(busy={trial.trial_id for trial in asked}) or []
-        asked.append(trial)
-    other = plan(budget=1)
-    left = Tuner(other, KEY, known(other), store).start()
-    assert [trial.trial_id in {each.trial_id for each in left} for trial in asked] == [True, True, False, False]
-    assert one.stop_above(asked[3]) == {}
+        searched += one.more(busy={trial.trial_id for trial in searched}) or []
+    left = tuner_for(plan(budget=1), store).start()
+    assert [trial in left for trial in searched] == [True, True, False, False]
+    assert one.stop_above(searched[3]) == {}
 
 
 def test_a_retried_trial_that_becomes_the_best_one_brings_new_final_trials(store: Store) -> None:
     tuning = plan(budget=1)
-    tuner = Tuner(tuning, KEY, known(tuning), store)
+    tuner = tuner_for(tuning, store)
     trials = tuner.start()
     run_id = store.begin_run(RUN)
     late = next(trial for trial in trials if trial.name.startswith("wide"))
     store.fail(late.trial_id, cause="a cause", run_id=run_id)
     while more := tuner.more(busy=()):
-        for trial in more:
-            store.record(ending(TrialConfig.model_validate(trial.config), 4), run_id=run_id, spectrum=None)
+        record_all(store, more)
     assert tuner.over
     old = {row.trial_id for row in store.trials(KEY) if " final " in row.name}
     store.reset([late.trial_id])
     best = [EpochMetrics(epoch=1, tokens=1, train_loss=1.0, valid_loss=1.0, averaging=False, seconds=1.0)]
     store.record(TrialOutcome(trial_id=late.trial_id, state="done", epochs=tuple(best)), run_id=run_id, spectrum=None)
-    again = Tuner(tuning, KEY, known(tuning), store)
+    again = tuner_for(tuning, store)
     finals = [trial for trial in again.start() if " final " in trial.name]
     assert not again.over
     assert [trial.config for trial in finals if trial.name.startswith("wide")] == [
         {**late.config, "seed": seed} for seed in (11, 12)
     ]
     assert {trial.trial_id for trial in finals if trial.name.startswith("narrow")} < old
-
-
-def test_another_study_key_is_another_search(store: Store, tmp_path: Path) -> None:
-    assert played(store, tmp_path).run()
-    key = StudyKey(study="tuned", scale="paper", corpus="none", overrides='{"search":"random"}')
-    tuning = plan("random")
-    trials = Tuner(tuning, key, known(tuning), store).start()
-    assert [trial.name.split()[1] for trial in trials] == ["stage1"] * 4
