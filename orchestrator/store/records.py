@@ -52,7 +52,7 @@ class Place:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedTrial:
-    """A trial as the plan knows it."""
+    """A trial as the plan has it."""
 
     trial_id: str
     name: str
@@ -64,13 +64,9 @@ class PlannedTrial:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrialRow:
-    """A trial as the store knows it."""
+class TrialRow(PlannedTrial):
+    """A trial as the store has it."""
 
-    trial_id: str
-    name: str
-    place: Place | None
-    config: dict[str, Any]
     state: TrialState
     attempt: int
     """How often it was claimed; 0 for a trial that never started."""
@@ -79,7 +75,7 @@ class TrialRow:
     cause: str | None
 
     def planned(self) -> PlannedTrial:
-        """The trial as a plan knows it."""
+        """The trial as a plan has it."""
         return PlannedTrial(trial_id=self.trial_id, name=self.name, config=self.config, place=self.place)
 
 

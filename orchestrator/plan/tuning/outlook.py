@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 from orchestrator.plan.estimates import estimate
@@ -14,49 +13,52 @@ from search_spaces.tuning import cell_count
 
 @dataclass(frozen=True, kw_only=True)
 class StageOutlook:
-    """One stage: how many trials of how many hours, and which."""
+    """One stage: how many trials of how many hours, and how they are chosen."""
 
     name: str
     trials: int
     gpu_hours: float
     """Where no trial is stopped early."""
     core_hours: float
-    which: str
+    choice: str
 
     def __str__(self) -> str:
-        return f"{self.name}: {self.trials:,} trials, {self.which}"
+        return f"{self.name}: {self.trials:,} trials, {self.choice}"
 
 
 def outlook(plan: Plan) -> list[StageOutlook]:
     """The stages of a plan, empty for a study that tunes nothing; hours are those of each side's own config."""
-    return [] if plan.tuning is None else list(_stages(plan, plan.tuning))
-
-
-def _stages(plan: Plan, tuning: TuningPlan) -> Iterator[StageOutlook]:
+    if plan.tuning is None:
+        return []
+    tuning = plan.tuning
     estimates = [estimate(tuning.resolve(base), plan.corpus) for base in tuning.bases.values()]
     gpu_hours, core_hours = sum(e.gpu_hours for e in estimates), sum(e.core_hours for e in estimates)
-    every = f"{cell_count(tuning.tuning.stage2):,} cells"
-    searched = {
-        "grid": f"all {every} of each side",
-        "random": f"{tuning.budget} a side at random from {every}, poor ones stopped early",
-        "tpe": f"{tuning.budget} a side, chosen by TPE from {every} as results come in ({_at_random(tuning.budget)}), "
-        "poor ones stopped early",
-    }
-    for name, a_side, which in (
+    stages = (
         ("stage 1", len(tuning.stage1_cells), f"{len(tuning.stage1_cells)} a side"),
-        ("stage 2", tuning.budget, searched[tuning.search]),
+        ("stage 2", tuning.budget, _search_choice(tuning)),
         ("final", len(tuning.seeds), f"{len(tuning.seeds)} seeds of each side's best by validation loss"),
-    ):
-        yield StageOutlook(
+    )
+    return [
+        StageOutlook(
             name=name,
-            trials=a_side * len(estimates),
-            gpu_hours=a_side * gpu_hours,
-            core_hours=a_side * core_hours,
-            which=which,
+            trials=per_side * len(estimates),
+            gpu_hours=per_side * gpu_hours,
+            core_hours=per_side * core_hours,
+            choice=choice,
         )
+        for name, per_side, choice in stages
+    ]
 
 
-def _at_random(budget: int) -> str:
-    if budget <= RANDOM_FIRST:
-        return f"all at random, as TPE begins after {RANDOM_FIRST}"
-    return f"the first {RANDOM_FIRST} at random"
+def _search_choice(tuning: TuningPlan) -> str:
+    all_cells = f"{cell_count(tuning.tuning.stage2):,} cells"
+    if tuning.search == "grid":
+        return f"all {all_cells} of each side"
+    if tuning.search == "random":
+        return f"{tuning.budget} a side at random from {all_cells}, poor ones stopped early"
+    start = f"the first {RANDOM_FIRST} at random"
+    if tuning.budget <= RANDOM_FIRST:
+        start = f"all at random, as TPE begins after {RANDOM_FIRST}"
+    return (
+        f"{tuning.budget} a side, chosen by TPE from {all_cells} as results come in ({start}), poor ones stopped early"
+    )

@@ -91,9 +91,7 @@ class Tuner:
         present = [member.trial for member in members]
         return self._register([*present, *new], instead_of=present)
 
-    def _register(
-        self, trials: Sequence[PlannedTrial], *, instead_of: Sequence[PlannedTrial] | Sequence[TrialRow]
-    ) -> bool:
+    def _register(self, trials: Sequence[PlannedTrial], *, instead_of: Sequence[PlannedTrial]) -> bool:
         """Make the study's members these; those that must run in full and were once stopped early are planned again.
 
         Returns False, with nothing done, where the members are no longer `instead_of`: another driver of this study
