@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from functools import partial
+from typing import Any
 
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 
-class Listener(Protocol):
-    """Hears of every event once, on the driver's main thread, in the order in which events arrive there."""
+class Listener:
+    """Hears of every event once, on the driver's main thread, in the order in which events arrive there.
+
+    Does nothing about those whose method it does not override.
+    """
 
     def started(self, trial_id: str, name: str) -> None:
         """A worker took the trial up; again for every attempt."""
@@ -30,60 +34,20 @@ class Listener(Protocol):
         """One sentence for the reader: an address, a retry, something waited for."""
 
 
-class Several:
+EVENTS = tuple(name for name in vars(Listener) if not name.startswith("_"))
+
+
+class Several(Listener):
     """A listener that tells several others, in their order."""
 
     def __init__(self, *listeners: Listener) -> None:
-        self._listeners = listeners
-
-    def started(self, trial_id: str, name: str) -> None:
-        """Tell all of them."""
-        for listener in self._listeners:
-            listener.started(trial_id, name)
-
-    def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
-        """Tell all of them."""
-        for listener in self._listeners:
-            listener.epoch(trial_id, metrics)
-
-    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
-        """Tell all of them."""
-        for listener in self._listeners:
-            listener.finished(trial_id, outcome)
-
-    def stopped(self, trial_id: str, name: str) -> None:
-        """Tell all of them."""
-        for listener in self._listeners:
-            listener.stopped(trial_id, name)
-
-    def added(self, count: int) -> None:
-        """Tell all of them."""
-        for listener in self._listeners:
-            listener.added(count)
-
-    def note(self, text: str) -> None:
-        """Tell all of them."""
-        for listener in self._listeners:
-            listener.note(text)
+        for name in EVENTS:
+            setattr(self, name, partial(_call_all, [getattr(listener, name) for listener in listeners]))
 
 
-class Silent:
-    """A listener that tells nobody."""
+def _call_all(methods: list[Any], *arguments: object) -> None:
+    for method in methods:
+        method(*arguments)
 
-    def started(self, trial_id: str, name: str) -> None:
-        """Say nothing."""
 
-    def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
-        """Say nothing."""
-
-    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
-        """Say nothing."""
-
-    def stopped(self, trial_id: str, name: str) -> None:
-        """Say nothing."""
-
-    def added(self, count: int) -> None:
-        """Say nothing."""
-
-    def note(self, text: str) -> None:
-        """Say nothing."""
+Silent = Listener

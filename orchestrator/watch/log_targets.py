@@ -14,19 +14,19 @@ from trainables.errors import UserError, first_line
 FORMS = "mlflow, mlflow=URI or tensorboard"
 
 
-def open_sinks(wanted: Sequence[str], key: StudyKey, storage: Path) -> list[Sink]:
-    """The logs that were asked for, each once.
+def open_sinks(typed: Sequence[str], key: StudyKey, storage: Path) -> list[Sink]:
+    """The logs that were typed, each once.
 
     Raises UserError for an unknown one, one whose package is not installed, one that cannot be reached, and an address
     with a password in it.
     """
-    return [_opened(*each.partition("=")[::2], key=key, storage=storage) for each in dict.fromkeys(wanted)]
+    return [_opened(*log.partition("=")[::2], key=key, storage=storage) for log in dict.fromkeys(typed)]
 
 
-def check_places(wanted: Sequence[str]) -> None:
+def check_places(typed: Sequence[str]) -> None:
     """Raise UserError, without it, where a password would be shown with one of these."""
-    for each in wanted:
-        _check_no_password(each.partition("=")[2])
+    for log in typed:
+        _check_no_password(log.partition("=")[2])
 
 
 def _opened(name: str, place: str, *, key: StudyKey, storage: Path) -> Sink:

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from orchestrator.store.records import StudyKey
 from orchestrator.store.store import Store
-from orchestrator.watch.listener import Silent
+from orchestrator.watch.listener import Listener
 from trainables.errors import UserError
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
@@ -29,7 +29,7 @@ LONGEST_SHARE = 0.01
 VARIANT = ("study", "scale", "corpus")
 
 
-class SweepMetrics(Silent):
+class SweepMetrics(Listener):
     """Gauges of one study; Ray puts `ray_` before their names.
 
     A trial's validation perplexity and speed are those of the last epoch it told of, and are there while it runs.

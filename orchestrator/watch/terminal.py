@@ -53,10 +53,11 @@ def _result(outcome: TrialOutcome) -> str:
     return ", ".join(parts) or "done"
 
 
-class _Watching:
-    """What both displays keep track of."""
+class PlainLines(Listener):
+    """A line for each trial that ends: for log files and pipes."""
 
     def __init__(self, console: Console, total: int, doing: str) -> None:
+        """`doing`: how trials begin."""
         self.console = console
         self.total = total
         self.doing = doing
@@ -66,35 +67,32 @@ class _Watching:
         self._first_wave = 0
         self._first_wave_over_s = 0.0
 
+    @override
     def started(self, trial_id: str, name: str) -> None:
-        """A worker took the trial up."""
         self.running[trial_id] = _Running(name, time.monotonic(), self.doing)
 
+    @override
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
-        """An epoch of it ended."""
         if trial_id in self.running:
             self.running[trial_id].latest = metrics
 
+    @override
     def stopped(self, trial_id: str, name: str) -> None:
-        """It is no more among those to wait for."""
         self.running.pop(trial_id, None)
-        self._resize(-1)
+        self.total -= 1
         self.note(f"{name} was stopped as asked; it goes on when the study is run again.")
 
+    @override
     def added(self, count: int) -> None:
-        """So many more to wait for."""
-        self._resize(count)
+        self.total += count
         self.note(f"Another command added {counted(count, 'trial')} to the study: run here, too.")
 
+    @override
     def note(self, text: str) -> None:
-        """Print a sentence."""
         self.console.print(text, soft_wrap=True)
 
-    def _resize(self, change: int) -> None:
-        self.total += change
-
-    def _end(self, trial_id: str, outcome: TrialOutcome) -> str:
-        """Count it; returns its line."""
+    @override
+    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
         self._first_wave = self._first_wave or len(self.running)
         running = self.running.pop(trial_id, None)
         name = running.name if running else trial_id[:12]
@@ -104,34 +102,28 @@ class _Watching:
         line = f"{name}: {_result(outcome)}"
         if outcome.state not in COMPLETE:
             self.failures.append(line)
-        return line
+        self._show_finished(line, self._time_left())
 
-    def remaining_s(self) -> float | None:
-        """Extrapolated from the trials that ended after the first wave, which shares its time with the start of Ray
-        and of the workers; None before."""
-        counted_trials = self.finished_trials - self._first_wave
-        if counted_trials <= 0:
-            return None
-        each_s = (time.monotonic() - self._first_wave_over_s) / counted_trials
-        return each_s * (self.total - self.finished_trials)
-
-
-class PlainLines(_Watching):
-    """A line for each trial that ends: for log files and pipes."""
-
-    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
-        """Print its result, and how far the sweep has come."""
-        line = self._end(trial_id, outcome)
-        remaining = self.remaining_s()
-        left = f" (about {duration(remaining)} left)" if remaining else ""
+    def _show_finished(self, line: str, time_left: str) -> None:
+        left = f" ({time_left})" if time_left else ""
         self.note(f"[{self.finished_trials}/{self.total}] {line}{left}")
 
+    def _time_left(self) -> str:
+        """Extrapolated from the trials that ended after the first wave, which shares its time with the start of Ray
+        and of the workers; nothing before."""
+        later_trials, remaining = self.finished_trials - self._first_wave, self.total - self.finished_trials
+        if later_trials <= 0 or remaining <= 0:
+            return ""
+        seconds_per_trial = (time.monotonic() - self._first_wave_over_s) / later_trials
+        return f"about {duration(seconds_per_trial * remaining)} left"
 
-class LivePicture(_Watching):
+
+class LivePicture(PlainLines):
     """A bar, the running trials and the failures, redrawn in place."""
 
     def __init__(self, console: Console, total: int, doing: str) -> None:
         super().__init__(console, total, doing)
+        self._left = ""
         self._bar = Progress(
             TextColumn("Trials"),
             BarColumn(bar_width=None),
@@ -144,28 +136,18 @@ class LivePicture(_Watching):
         )
         self._task = self._bar.add_task("trials", total=total, left="")
 
-    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
-        """Move the bar on."""
-        self._end(trial_id, outcome)
-        remaining = self.remaining_s()
-        self._bar.update(
-            self._task,
-            completed=self.finished_trials,
-            left=f"about {duration(remaining)} left" if remaining else "",
-        )
-
     @override
     def note(self, text: str) -> None:
-        """Print a sentence above the picture."""
+        """Above the picture."""
         self.console.print(text)
 
     @override
-    def _resize(self, change: int) -> None:
-        super()._resize(change)
-        self._bar.update(self._task, total=self.total)
+    def _show_finished(self, line: str, time_left: str) -> None:
+        self._left = time_left
 
     def __rich__(self) -> Group:
         """The picture as it is now."""
+        self._bar.update(self._task, completed=self.finished_trials, total=self.total, left=self._left)
         running = Table.grid(padding=(0, 2))
         for trial in list(self.running.values())[:SHOWN_RUNNING]:
             seconds = time.monotonic() - trial.started_s

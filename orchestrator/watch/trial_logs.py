@@ -10,13 +10,13 @@ from typing_extensions import override
 
 from orchestrator.store.records import OPEN, PlannedTrial, StudyKey
 from orchestrator.store.store import Store
-from orchestrator.watch.listener import Silent
+from orchestrator.watch.listener import Listener
 from orchestrator.watch.sink import Sink, numbers
 from trainables.errors import first_line
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 
-class TrialLogs(Silent):
+class TrialLogs(Listener):
     """Tells every log of every trial. One that fails is left with a note; the next run brings it up to date."""
 
     def __init__(self, sinks: Sequence[Sink], store: Store, key: StudyKey, note: Callable[[str], None]) -> None:
@@ -36,13 +36,13 @@ class TrialLogs(Silent):
             return
         epochs = self._store.epochs(trial_id)
         self._running.add(trial_id)
-        self._each(lambda sink: sink.begin(trial, epochs))
+        self._tell(lambda sink: sink.begin(trial, epochs))
 
     @override
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
         """Its curves have another point."""
         if trial_id in self._running:
-            self._each(lambda sink: sink.epoch(trial_id, metrics))
+            self._tell(lambda sink: sink.epoch(trial_id, metrics))
 
     @override
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
@@ -51,18 +51,18 @@ class TrialLogs(Silent):
             return
         self._running.remove(trial_id)
         metrics = {name: value for each in outcome.measurements.values() for name, value in each.items()}
-        self._each(lambda sink: sink.end(trial_id, outcome.state, outcome.cause, numbers(metrics)))
+        self._tell(lambda sink: sink.end(trial_id, outcome.state, outcome.cause, numbers(metrics)))
 
     def complete(self) -> None:
         """Tell of every trial of the study that has ended and is not, or not with all its metrics, in the logs."""
         for row in self._store.results(self._key) if self._sinks else []:
             if row["state"] in OPEN:
                 continue
-            self._each(partial(self._tell_whole, row))
+            self._tell(partial(self._tell_whole, row))
 
     def close(self) -> None:
         """Nothing follows."""
-        self._each(lambda sink: sink.close())
+        self._tell(lambda sink: sink.close())
         self._sinks = []
 
     def _tell_whole(self, row: Mapping[str, Any], sink: Sink) -> None:
@@ -72,7 +72,7 @@ class TrialLogs(Silent):
             sink.begin(trial, self._store.epochs(trial.trial_id))
             sink.end(trial.trial_id, row["state"], row["cause"], metrics)
 
-    def _each(self, tell: Callable[[Sink], None]) -> None:
+    def _tell(self, tell: Callable[[Sink], None]) -> None:
         for sink in list(self._sinks):
             try:
                 tell(sink)
