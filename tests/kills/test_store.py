@@ -10,7 +10,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import orchestrator
 from orchestrator.store.integrity import check
@@ -89,15 +88,14 @@ def test_threads_share_one_store(store_url: str) -> None:
         assert {row.state for row in store.trials(KEY)} == {"done"}
 
 
-@pytest.mark.parametrize("kill", range(3))
-def test_a_process_killed_while_it_records_leaves_each_trial_absent_or_complete(store_url: str, kill: int) -> None:
+def test_a_process_killed_while_it_records_leaves_each_trial_absent_or_complete(store_url: str) -> None:
     trials = plan(500)
     with open_store(store_url) as store:
         store.register(KEY, trials)
     process = start("recording_program", store_url, "500")
     assert process.stdout is not None
     printed = [process.stdout.readline().strip()]
-    time.sleep(random.Random(kill).uniform(0.0, 0.3))
+    time.sleep(random.Random().uniform(0.0, 0.3))
     process.kill()
     printed += process.stdout.read().split()
     process.wait()
