@@ -20,11 +20,15 @@ C_VALUES = [-2 + 0.5 * i for i in range(9)]
 K_VALUES = [1.25 + 0.25 * i for i in range(8)]
 
 
+def trial_row(name: str, state: Any = "done", *, config: Any = None, **metrics: Any) -> dict[str, Any]:
+    """A trial as the store gives it."""
+    kept = {"trial_id": name, "name": name, "state": state, "attempt": 1, "cause": None}
+    return {**kept, "config": config or {}, "metrics": metrics}
+
+
 def done_trial(group: str, seed: int, **metrics: float) -> dict[str, Any]:
-    """A trial as the store gives it, whose group is told by its name."""
-    name = f"{group} seed={seed}"
-    kept = {"trial_id": name, "name": name, "state": "done", "attempt": 1, "cause": None}
-    return {**kept, "config": {"seed": seed}, "metrics": metrics}
+    """A trial whose group is told by its name."""
+    return trial_row(f"{group} seed={seed}", config={"seed": seed}, **metrics)
 
 
 def grid_trials(corpus: CorpusConfig) -> Iterable[TrialConfig]:

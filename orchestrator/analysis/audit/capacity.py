@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orchestrator.analysis.audit.check import CORPORA, MODELS, Check, PrintedNumber, Verdict, column_of, decided, look
+from orchestrator.analysis.audit.check import CORPORA, MODELS, Check, PrintedNumber, column_of, decided, look
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.fair_capacity import TUNING
 from search_spaces.models import trial
@@ -110,14 +110,13 @@ def _of_talk(printed: PrintedNumber) -> Check:
     decimals = _decimals(printed)
     exact = parameters(trial(_corpus(printed.corpus), TALK[printed.row["model"]])) / 1e6
     cut, rounded = int(exact * 10**decimals) / 10**decimals, round(exact, decimals)
-    verdict: Verdict = "compatible" if printed.value in (cut, rounded) else "explained"
     return Check(
         source=printed.source,
         quantity=QUANTITY,
         printed=printed.text,
         recomputed=f"{exact:.2f}",
         rule=OF_TALK,
-        verdict=verdict,
+        verdict="compatible" if printed.value in (cut, rounded) else "explained",
         covers=(printed,),
     )
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from orchestrator.analysis.audit.check import (
     CORPORA,
+    MODELS,
     PERPLEXITY_ROUNDING,
     Check,
     MeanAndDeviation,
     PrintedNumber,
-    Verdict,
     all_numbers,
     column_of,
     decided,
@@ -22,12 +22,8 @@ from orchestrator.analysis.statistics.samples import SampleSummary
 from orchestrator.analysis.statistics.significance import students_t, students_t_range
 
 SEEDS = 10
-SM_TABLE_1, TABLE_2, TABLE_4, TABLE_5 = (
-    "sm_table1_significance",
-    "table2_seeds",
-    "table4_plif_vs_frozen",
-    "table5_fair_capacity",
-)
+SM_TABLE_1, TABLE_2 = "sm_table1_significance", "table2_seeds"
+TABLE_4, TABLE_5 = "table4_plif_vs_frozen", "table5_fair_capacity"
 
 
 def checks() -> Iterator[Check]:
@@ -35,10 +31,7 @@ def checks() -> Iterator[Check]:
     for printed in column_of(SM_TABLE_1, "p_value_vs_softmax"):
         yield from _against_softmax(printed)
     for corpus in CORPORA:
-        pairs = [
-            MeanAndDeviation(*(look(TABLE_4, f"{side}_test_{moment}", corpus=corpus) for moment in ("mean", "sd")))
-            for side in ("lms_plif", "frozen")
-        ]
+        pairs = [look_at_mean(TABLE_4, f"{side}_test", corpus=corpus) for side in ("lms_plif", "frozen")]
         p_value, size = look(TABLE_4, "p_value", corpus=corpus), look(TABLE_4, "n_per_sample", corpus=corpus)
         yield _to_three_digits("p-value of learned against frozen", p_value, pairs, (size,))
     yield _table5()
@@ -77,7 +70,6 @@ def _to_three_digits(
 def _from_means_of_eleven(printed: PrintedNumber, pairs: list[MeanAndDeviation]) -> Check:
     """Table 2's means are over other seeds than its p-value, so that this decides nothing: SM Table 1 does, exactly."""
     inside, span = _inside(printed, pairs)
-    verdict: Verdict = "compatible" if inside else "explained"
     return Check(
         source=printed.source,
         quantity="p-value from Table 2's own means",
@@ -85,7 +77,7 @@ def _from_means_of_eleven(printed: PrintedNumber, pairs: list[MeanAndDeviation])
         recomputed=f"{_p_value(pairs):.3g}",
         rule=f"Student's t-test of Table 2's own means and deviations, n = {SEEDS}: their rounding allows {span}; "
         "its caption says that p is over 10 of the 11 seeds that the means are over, so it need not follow",
-        verdict=verdict,
+        verdict="compatible" if inside else "explained",
         covers=(printed,),
         uses=all_numbers(pairs),
     )
@@ -94,16 +86,16 @@ def _from_means_of_eleven(printed: PrintedNumber, pairs: list[MeanAndDeviation])
 def _table5() -> Check:
     models = ("mos_dagger", "softmax_double_dagger")
     pairs = [look_at_mean(TABLE_5, "test_ppl", model=model) for model in models]
-    both = tuple(look(TABLE_5, "p_value", model=model) for model in models)
-    inside, span = _inside(both[0], pairs)
+    printed = tuple(look(TABLE_5, "p_value", model=model) for model in models)
+    inside, span = _inside(printed[0], pairs)
     return Check(
-        source="Table 5, PTB",
-        quantity="p-value of MoS\N{DAGGER} against Softmax\N{DOUBLE DAGGER}",
-        printed=both[0].text,
+        source=f"{printed[0].title}, PTB",
+        quantity=f"p-value of {MODELS[models[0]]} against {MODELS[models[1]]}",
+        printed=printed[0].text,
         recomputed=f"{_p_value(pairs):.3f}",
         rule=f"Student's t-test of the printed means and deviations, n = {SEEDS}: their rounding allows {span}",
         verdict=decided(inside),
-        covers=both,
+        covers=printed,
         uses=all_numbers(pairs),
     )
 

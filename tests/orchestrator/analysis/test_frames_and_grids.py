@@ -3,32 +3,19 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.grid import lay_out
 from orchestrator.analysis.summary import summarise
-from tests.support.synthetic_results import KEY, STUDY, fail, make_results
-
-
-def make_row(name: str, config: dict[str, Any], metrics: dict[str, Any], *, state: str = "done") -> dict[str, Any]:
-    return {
-        "trial_id": name * 8,
-        "name": name,
-        "state": state,
-        "attempt": 1,
-        "cause": None,
-        "config": config,
-        "metrics": metrics,
-    }
+from tests.support.synthetic_results import KEY, STUDY, fail, make_results, trial_row
 
 
 def test_columns_are_leading_then_dotted_config_then_metrics_in_reading_order() -> None:
     rows = [
-        make_row("a", {"seed": 1, "layer": {"name": "gss", "k": 2.0}}, {"zeta": 1, "press_rank": 5}),
-        make_row("b", {"seed": 1, "layer": {"name": "softmax"}}, {"test_perplexity": 9.5}),
+        trial_row("a", config={"seed": 1, "layer": {"name": "gss", "k": 2.0}}, zeta=1, press_rank=5),
+        trial_row("b", config={"seed": 1, "layer": {"name": "softmax"}}, test_perplexity=9.5),
     ]
     results = flatten(rows)
     assert results.columns == (
@@ -43,8 +30,8 @@ def test_columns_are_leading_then_dotted_config_then_metrics_in_reading_order() 
 
 def test_the_generalisation_gap_is_test_minus_train_perplexity_where_both_are() -> None:
     rows = [
-        make_row("a", {"seed": 1}, {"train_perplexity": 40.0, "test_perplexity": 61.5}),
-        make_row("b", {"seed": 2}, {"train_perplexity": 40.0}),
+        trial_row("a", config={"seed": 1}, train_perplexity=40.0, test_perplexity=61.5),
+        trial_row("b", config={"seed": 2}, train_perplexity=40.0),
     ]
     results = flatten(rows)
     assert results.metric_columns == ("train_perplexity", "test_perplexity", "generalisation_gap")
@@ -58,10 +45,10 @@ def test_no_trials_make_an_empty_frame() -> None:
 
 def test_a_grid_holds_means_and_the_worst_state() -> None:
     rows = [
-        make_row("a", {"l": {"c": -1.0, "k": 2.0}}, {"m": 10.0}),
-        make_row("b", {"l": {"c": -1.0, "k": 2.0}}, {"m": 20.0}),
-        make_row("c", {"l": {"c": 0.5, "k": 2.0}}, {}, state="diverged"),
-        make_row("d", {"l": {"c": -1.0, "k": 1.0}}, {"m": 7.0}),
+        trial_row("a", config={"l": {"c": -1.0, "k": 2.0}}, m=10.0),
+        trial_row("b", config={"l": {"c": -1.0, "k": 2.0}}, m=20.0),
+        trial_row("c", "diverged", config={"l": {"c": 0.5, "k": 2.0}}),
+        trial_row("d", config={"l": {"c": -1.0, "k": 1.0}}, m=7.0),
     ]
     grid = lay_out(flatten(rows).frame(), row="l.c", column="l.k", metric="m")
     assert (grid.rows, grid.columns) == ((-1.0, 0.5), (1.0, 2.0))
@@ -86,7 +73,10 @@ def test_the_summary_of_a_whole_grid() -> None:
 
 @pytest.mark.parametrize("order", [1, -1])
 def test_metric_columns_do_not_depend_on_who_finished_first(order: int) -> None:
-    rows = [make_row("a", {}, {"beta": 1, "alpha": 2}), make_row("b", {}, {"gamma": 3, "epochs": 4})]
+    rows = [
+        trial_row("a", beta=1, alpha=2),
+        trial_row("b", gamma=3, epochs=4),
+    ]
     assert flatten(rows[::order]).metric_columns == ("epochs", "alpha", "beta", "gamma")
 
 

@@ -7,7 +7,6 @@ import math
 from typing import Any
 
 import pytest
-from scipy import stats
 
 from orchestrator.analysis.contrasts import contrast_numbers
 from orchestrator.analysis.frames import flatten
@@ -19,6 +18,7 @@ from orchestrator.store.records import Place
 from search_spaces.analyses import Comparison, Curves, Differences, GroupTable, Similarity
 from search_spaces.published import PublishedNumber
 from search_spaces.study import group_of
+from tests.support.synthetic_results import trial_row
 
 RHO: dict[str, Any] = {"similarity X": 0.5, "similarity Y": 0.1}
 PAIRS: dict[str, Any] = {"similarity pairs X": 10, "similarity pairs Y": 4}
@@ -26,15 +26,7 @@ PUBLISHED = {"ptb": {"a": {"test_perplexity": PublishedNumber(value=5.0, deviati
 
 
 def row(name: str, state: Any = "done", seed: Any = 1, **metrics: Any) -> dict[str, Any]:
-    return {
-        "trial_id": name,
-        "name": name,
-        "state": state,
-        "attempt": 1,
-        "cause": None,
-        "config": {"seed": seed, "output_layer": {"mixtures": len(name)}},
-        "metrics": metrics,
-    }
+    return trial_row(name, state, config={"seed": seed, "output_layer": {"mixtures": len(name)}}, **metrics)
 
 
 ROWS = [
@@ -50,12 +42,8 @@ FRAME = flatten(ROWS).frame()
 
 
 def test_a_group_is_the_name_without_the_seed() -> None:
-    assert [group_of(name) for name in ("mos K=15 seed=28", "mos K=15", "seed=1 x", "a seed=1 b")] == [
-        "mos K=15",
-        "mos K=15",
-        "seed=1 x",
-        "a seed=1 b",
-    ]
+    names = ("mos K=15 seed=28", "mos K=15", "seed=1 x", "a seed=1 b")
+    assert [group_of(name) for name in names] == ["mos K=15", "mos K=15", "seed=1 x", "a seed=1 b"]
 
 
 def test_means_and_deviations_are_over_the_done_trials_of_a_group() -> None:
@@ -64,9 +52,8 @@ def test_means_and_deviations_are_over_the_done_trials_of_a_group() -> None:
     )
     a, b, c = numbers.lines
     assert (a.group, a.trials, a.done) == ("a", 3, 2)
-    found = a.values["test_perplexity"]
-    assert (found.n, found.mean) == (2, 11.0)
-    assert found.sd == pytest.approx(math.sqrt(2))
+    perplexity = a.values["test_perplexity"]
+    assert (perplexity.n, perplexity.mean) == (2, 11.0) and perplexity.sd == pytest.approx(math.sqrt(2))
     assert a.published == PUBLISHED | {"ptb": PUBLISHED["ptb"]["a"]}
     assert b.values["test_perplexity"].mean == pytest.approx(39)
     assert (c.done, c.values["test_perplexity"].mean, b.values["press_rank"].n) == (0, None, 0)
@@ -83,10 +70,11 @@ def test_a_difference_is_baseline_less_model() -> None:
 def test_only_the_named_seeds_are_tested_and_the_family_is_corrected() -> None:
     request = Comparison(baselines={"b": "a", "c": "a"}, seeds=(1, 2), published={"ptb": {"b": 0.05}})
     b, c = contrast_numbers(FRAME, request, corpus="ptb").contrasts
-    truth = stats.ttest_ind([9.0, 8.0], [10.0, 12.0])
-    assert b.comparison.student.p_value == pytest.approx(truth.pvalue, rel=1e-12)
+    # t = -2.5 / sqrt((0.5 + 2) / 2), and of two degrees of freedom p = 1 - |t| / sqrt(t^2 + 2).
+    p_value = 1 - 2.5 / math.sqrt(2.5**2 + 2 * 1.25)
     assert b.comparison.student.difference == pytest.approx(-2.5)
-    assert b.p_adjusted == pytest.approx(truth.pvalue), "a test without a value is no member of the family"
+    assert b.comparison.student.p_value == pytest.approx(p_value)
+    assert b.p_adjusted == pytest.approx(p_value), "a test without a value is no member of the family"
     assert b.published == {"ptb": 0.05}
     assert (c.comparison.student.p_value, c.p_adjusted) == (None, None)
     assert "c" in c.comparison.student.missing
@@ -148,10 +136,7 @@ def test_own_benchmarks_stay_apart_and_models_without_any_are_left_out() -> None
 
 
 def test_wins_count_the_benchmarks_with_the_greater_rho() -> None:
-    rows = [
-        row("a seed=1", **PAIRS, **RHO),
-        row("b seed=1", **PAIRS, **{name: RHO[name] - 0.1 for name in ("similarity X",)}),
-    ]
+    rows = [row("a seed=1", **PAIRS, **RHO), row("b seed=1", **PAIRS, **{"similarity X": 0.4})]
     published = {"ptb": {"X": {"a": 0.1, "b": 0.2}, "Y": {"a": 0.3, "b": 0.3}}}
     numbers = similarity_numbers(flatten(rows).frame(), Similarity(published=published), corpus="ptb")
     assert numbers.scores.benchmarks == ("X", "Y")

@@ -15,6 +15,7 @@ from orchestrator.analysis.jacobians import JacobianNumbers, jacobian_numbers, s
 from orchestrator.analysis.statistics.samples import summarise_sample
 from orchestrator.report.sections.jacobians import jacobian_section
 from search_spaces.analyses import JacobianSpectra
+from tests.support.synthetic_results import trial_row
 from trainables.experiments.jacobian import spectrum_metrics
 
 DENSE: dict[str, Any] = {"name": "dense"}
@@ -38,14 +39,13 @@ def results(
         for seed in range(seeds):
             name = f"{group} seed={seed}"
             metrics = {
-                **{metric: found + OFFSETS[seed] for metric, found in BETTER.items()},
+                **{metric: mean + OFFSETS[seed] for metric, mean in BETTER.items()},
                 "vanishing_1e-3": value + OFFSETS[seed],
                 "first_half_r2": STRAIGHT[seed],
                 "zero_share": 2.0 ** -layer_of(group).get("experts", 1) + OFFSETS[seed],
             }
             config = {"seed": seed, "layer": layer_of(group)}
-            about = {"trial_id": name, "name": name, "state": state, "attempt": 1, "cause": None}
-            rows.append({**about, "config": config, "metrics": metrics if state == "done" else {}})
+            rows.append(trial_row(name, state, config=config, **(metrics if state == "done" else {})))
             if state == "done":
                 spectra[name] = np.array([3.0, 2.0, 1.0, 0.0]) * (seed + 1)
     return rows, spectra
@@ -101,8 +101,8 @@ def test_a_higher_entropy_rank_is_the_better_one() -> None:
     rows, spectra = results()
     for row in rows:
         row["metrics"]["entropy_rank"] += {"softmax gates K=4": 5.0}.get(row["name"].partition(" seed")[0], 0.0)
-    found = jacobian_numbers(flatten(rows).frame(), JacobianSpectra(), spectra=spectra)
-    [claim] = [each for each in found.steps if each.metric == "entropy_rank"]
+    steps = jacobian_numbers(flatten(rows).frame(), JacobianSpectra(), spectra=spectra).steps
+    [claim] = [step for step in steps if step.metric == "entropy_rank"]
     assert claim.outcome == "held"
 
 

@@ -37,29 +37,21 @@ def named(checks: tuple[Check, ...], source: str, quantity: str) -> Check:
 
 def test_these_do_not_agree_and_no_others(checks: tuple[Check, ...]) -> None:
     assert {(check.source, check.quantity) for check in checks if check.verdict == "differs"} == DIFFERING
-
-
-def test_table_5_says_the_range_that_rounding_allows(checks: tuple[Check, ...]) -> None:
-    check = named(checks, "Table 5, PTB", "p-value of MoS\N{DAGGER} against Softmax\N{DOUBLE DAGGER}")
-    assert (check.printed, check.recomputed) == ("0.62", "0.389")
-    assert check.rule.endswith("their rounding allows 0.30 to 0.48")
+    assert len(checks) == 251
 
 
 def test_table_2_is_never_said_to_give_p_values_that_are_over_other_seeds(checks: tuple[Check, ...]) -> None:
-    found = [check for check in checks if check.quantity == "p-value from Table 2's own means"]
-    explained = [check.source for check in found if check.verdict == "explained"]
+    p_values = [check for check in checks if check.quantity == "p-value from Table 2's own means"]
+    explained = [check.source for check in p_values if check.verdict == "explained"]
     assert explained == ["Table 2, PTB, SigSoftmax", "Table 2, PTB, GSS", "Table 2, WikiText-2, MoS"]
-    assert [check.verdict for check in found].count("compatible") == len(found) - 3 == 5
-    assert all("over 10 of the 11 seeds" in check.rule for check in found)
+    assert [check.verdict for check in p_values].count("compatible") == len(p_values) - 3 == 5
+    assert all("over 10 of the 11 seeds" in check.rule for check in p_values)
 
 
 def test_counts_of_the_talk_whose_settings_are_unknown_decide_nothing(checks: tuple[Check, ...]) -> None:
-    found = [
-        check for check in checks if check.source.startswith("the talk") and check.quantity == "parameters, in millions"
-    ]
-    assert [check.verdict for check in found].count("explained") == 5
-    assert {check.verdict for check in found} == {"explained", "compatible"} and len(found) == 7
-    assert all("does not print its own configuration" in check.rule for check in found)
+    counts = [check for check in checks if "the talk" in check.source and check.quantity == "parameters, in millions"]
+    assert sorted(check.verdict for check in counts) == ["compatible"] * 2 + ["explained"] * 5
+    assert all("does not print its own configuration" in check.rule for check in counts)
 
 
 def test_a_check_has_a_printed_statement_and_a_sign_of_three_points_is_little(checks: tuple[Check, ...]) -> None:
@@ -125,12 +117,9 @@ def test_word_pairs_agree_where_counted_and_are_open_with_a_reason_elsewhere() -
     done = {"text": "ptb", "state": "done", "cause": None, **counted}
     failed = {"text": "wikitext-2", "state": "failed", "cause": "train.txt is missing: fetch it"}
     numbers = recomputed_numbers(pd.DataFrame([done, failed]))
-    found = [check for check in numbers.checks if check.source.startswith("SM Table 13")]
-    verdicts = [check.verdict for check in found]
+    verdicts = [check.verdict for check in numbers.checks if check.source.startswith("SM Table 13")]
     assert (verdicts.count("agrees"), verdicts.count("differs"), verdicts.count("open")) == (25, 1, 13)
-    for check in found:
-        if check.verdict == "open":
-            assert check.rule == "train.txt is missing: fetch it"
+    assert {check.rule for check in numbers.having("open")} == {"train.txt is missing: fetch it"}
 
 
 def test_a_cell_is_looked_up_by_what_names_one_line() -> None:

@@ -89,16 +89,6 @@ def test_the_interval_leaves_out_zero_exactly_where_the_test_is_significant() ->
         assert (0.0 in effect.interval) == (p_value > 0.05)
 
 
-def test_the_interval_covers_the_true_effect_19_times_out_of_20() -> None:
-    rng, covered, true, runs = np.random.default_rng(5), 0, 0.8, 2000
-    for _ in range(runs):
-        a, b = summarise_sample(rng.normal(true, 1.0, 6)), summarise_sample(rng.normal(0.0, 1.0, 9))
-        interval = hedges_g(a, b).interval
-        assert interval is not None
-        covered += true in interval
-    assert covered / runs == pytest.approx(0.95, abs=0.015)
-
-
 @pytest.mark.parametrize("t", [1e4, 1e9, -1e9])
 def test_an_effect_beyond_what_can_be_computed_has_no_interval(t: float) -> None:
     effect = Estimate(value=t, error=1.0, df=18).effect(sd=1.0)
@@ -114,14 +104,6 @@ def test_at_the_smallest_margin_statsmodels_two_one_sided_tests_reach_005(a: lis
     reached = statsmodels.stats.weightstats.ttost_ind(np.array(a), np.array(b), -margin, margin, usevar="unequal")
     assert reached[0] == pytest.approx(0.05, rel=1e-7)
     assert welch_difference(summarise_sample(b), summarise_sample(a)).smallest_margin() == pytest.approx(margin)
-
-
-def test_groups_that_differ_by_a_margin_are_called_equivalent_within_it_1_time_in_20() -> None:
-    rng, runs, wrong = np.random.default_rng(11), 4000, 0
-    for _ in range(runs):
-        a, b = summarise_sample(rng.normal(0.3, 0.1, 10)), summarise_sample(rng.normal(0.0, 0.2, 10))
-        wrong += welch_difference(a, b).smallest_margin() < 0.3
-    assert wrong / runs == pytest.approx(0.05, abs=0.012)
 
 
 @pytest.mark.parametrize("n", [5, 10, 30, 200])
