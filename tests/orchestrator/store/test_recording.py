@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -42,11 +41,11 @@ def everything(store: Store, trial_id: str) -> tuple[object, ...]:
 def test_a_recorded_outcome_comes_back_bit_for_bit(store: Store, trial_id: str, run_id: int) -> None:
     recorded = outcome(trial_id)
     assert store.record(recorded, run_id=run_id, spectrum=SPECTRUM) is True
-    done, other = store.results(KEY)
+    done, planned = store.results(KEY)
     metrics = recorded.measurements["perplexity@1"] | recorded.measurements["spectrum@1"]
     assert done == {**vars(store.trials(KEY)[0]), "metrics": metrics}
     assert (done["trial_id"], done["state"], done["attempt"], done["owner"]) == (trial_id, "done", 1, None)
-    assert (other["state"], other["metrics"]) == ("planned", {})
+    assert (planned["state"], planned["metrics"]) == ("planned", {})
     assert store.epochs(trial_id) == list(recorded.epochs)
     assert store.environments(KEY) == {trial_id: recorded.environment}
     spectrum = store.spectra(KEY)[trial_id]
@@ -54,24 +53,6 @@ def test_a_recorded_outcome_comes_back_bit_for_bit(store: Store, trial_id: str, 
     np.testing.assert_array_equal(spectrum, SPECTRUM)
     assert type(done["metrics"]["full"]) is bool
     assert type(done["metrics"]["press_rank"]) is int
-
-
-def test_spectra_and_environments_are_those_of_the_studys_trials(store: Store, run_id: int) -> None:
-    trials, other = plan(5), replace(KEY, corpus="ptb")
-    store.register(KEY, trials)
-    store.register(other, [trials[0], *plan(1, group="other")])
-    recorded = [*ids(trials[:3]), *ids(plan(1, group="other"))]
-    environments = {trial_id: {"torch": f"2.{number}"} for number, trial_id in enumerate(recorded)}
-    spectra = {trial_id: SPECTRUM * (number + 1) for number, trial_id in enumerate(recorded) if number != 2}
-    for trial_id in recorded:
-        ended = outcome(trial_id, environment=environments[trial_id])
-        store.record(ended, run_id=run_id, spectrum=spectra.get(trial_id))
-    store.fail(trials[3].trial_id, cause="the worker died", run_id=run_id)
-    for key, members in ((KEY, recorded[:3]), (other, [recorded[0], recorded[3]]), (replace(KEY, study="new"), [])):
-        assert store.environments(key) == {trial_id: environments[trial_id] for trial_id in members}
-        assert {trial_id: values.tobytes() for trial_id, values in store.spectra(key).items()} == {
-            trial_id: spectra[trial_id].tobytes() for trial_id in members if trial_id in spectra
-        }
 
 
 def test_a_done_trial_never_changes(store: Store, trial_id: str, run_id: int) -> None:

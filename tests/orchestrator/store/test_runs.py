@@ -10,13 +10,13 @@ import pytest
 from orchestrator.store.store import Store
 from tests.support.store_rows import KEY, RUN, ids, plan
 
-OTHER = replace(KEY, corpus="another")
+VARIANT = replace(KEY, corpus="another")
 
 
 def test_a_request_reaches_the_runs_that_had_begun_and_no_later_one(store: Store) -> None:
     trials = plan(3)
     store.register(KEY, trials)
-    store.register(OTHER, trials)
+    store.register(VARIANT, trials)
     first = store.begin_run(RUN)
     assert not store.requests(KEY, first).stop_study
     time.sleep(0.002)
@@ -24,9 +24,9 @@ def test_a_request_reaches_the_runs_that_had_begun_and_no_later_one(store: Store
     store.ask_to_stop(ids(trials)[1])
     time.sleep(0.002)
     second = store.begin_run(RUN)
-    asked, other, later = store.requests(KEY, first), store.requests(OTHER, first), store.requests(KEY, second)
-    assert (asked.stop_study, other.stop_study, later.stop_study) == (True, False, False)
-    assert asked.stop_trials == other.stop_trials == {ids(trials)[1]}
+    request, variant, later = store.requests(KEY, first), store.requests(VARIANT, first), store.requests(KEY, second)
+    assert (request.stop_study, variant.stop_study, later.stop_study) == (True, False, False)
+    assert request.stop_trials == variant.stop_trials == {ids(trials)[1]}
     assert later.stop_trials == frozenset()
 
 

@@ -23,7 +23,7 @@ def test_the_migrations_make_exactly_the_tables_of_the_schema(url: str) -> None:
         # Alembic compares no CHECK constraints.
         for table in metadata.sorted_tables:
             made = {constraint["name"] for constraint in inspect(connection).get_check_constraints(table.name)}
-            declared = {each.name for each in table.constraints if isinstance(each, CheckConstraint)}
+            declared = {rule.name for rule in table.constraints if isinstance(rule, CheckConstraint)}
             assert made == declared
     engine.dispose()
 

@@ -49,18 +49,18 @@ class StoreMachine(RuleBasedStateMachine):
     def owner(self, name: str) -> str:
         return f"{name} of {self.group}"
 
-    @rule(wanted=subset, name=who, expired=st.booleans())
-    def claim(self, wanted: list[int], name: str, expired: bool) -> None:
+    @rule(numbers=subset, name=who, expired=st.booleans())
+    def claim(self, numbers: list[int], name: str, expired: bool) -> None:
         free = [
             number
-            for number in wanted
+            for number in numbers
             if (trial := self.expected[number]).state == "planned"
             or (trial.state == "running" and (trial.expired or trial.owner == name))
         ]
-        got = self.store.claim(
-            [self.ids[number] for number in wanted], owner=self.owner(name), lease_s=-1 if expired else 600
+        claimed = self.store.claim(
+            [self.ids[number] for number in numbers], owner=self.owner(name), lease_s=-1 if expired else 600
         )
-        assert got == [self.ids[number] for number in free]
+        assert claimed == [self.ids[number] for number in free]
         for number in free:
             self.expected[number] = Expected("running", self.expected[number].attempt + 1, name, expired)
 
@@ -71,10 +71,10 @@ class StoreMachine(RuleBasedStateMachine):
         for trial in self.expected:
             trial.expired = trial.expired and trial.owner != name
 
-    @rule(wanted=subset, name=who)
-    def release(self, wanted: list[int], name: str) -> None:
-        held = [number for number in wanted if self.expected[number].owner == name]
-        assert self.store.release([self.ids[number] for number in wanted], owner=self.owner(name)) == len(held)
+    @rule(numbers=subset, name=who)
+    def release(self, numbers: list[int], name: str) -> None:
+        held = [number for number in numbers if self.expected[number].owner == name]
+        assert self.store.release([self.ids[number] for number in numbers], owner=self.owner(name)) == len(held)
         self._idle(held)
 
     @rule(name=who)
@@ -95,10 +95,10 @@ class StoreMachine(RuleBasedStateMachine):
         self.store.fail(self.ids[number], cause="the worker died", run_id=self.run_id)
         self._end(number, "failed")
 
-    @rule(wanted=subset)
-    def reset(self, wanted: list[int]) -> None:
-        changed = [number for number in wanted if self.expected[number].state in LOST]
-        assert self.store.reset([self.ids[number] for number in wanted]) == [self.ids[number] for number in changed]
+    @rule(numbers=subset)
+    def reset(self, numbers: list[int]) -> None:
+        changed = [number for number in numbers if self.expected[number].state in LOST]
+        assert self.store.reset([self.ids[number] for number in numbers]) == [self.ids[number] for number in changed]
         self._idle(changed)
 
     @rule()
@@ -112,8 +112,8 @@ class StoreMachine(RuleBasedStateMachine):
         assert [(row.state, row.attempt, row.owner) for row in rows] == [
             (trial.state, trial.attempt, owner) for trial, owner in zip(self.expected, owners, strict=True)
         ]
-        mine = {owner for owner in self.store.owners() if owner.endswith(self.group)}
-        assert mine == {owner for owner in owners if owner is not None}
+        stored = {owner for owner in self.store.owners() if owner.endswith(self.group)}
+        assert stored == {owner for owner in owners if owner is not None}
 
     def teardown(self) -> None:
         self.expire("a")

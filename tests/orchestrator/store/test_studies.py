@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from orchestrator.store.database import IDS_A_STATEMENT
 from orchestrator.store.records import STATES, Place
 from orchestrator.store.store import Store
 from tests.support.store_rows import KEY, RUN, ids, outcome, plan, planned
@@ -83,21 +84,21 @@ def test_the_study_planned_last_comes_last(store: Store) -> None:
     assert before - timedelta(seconds=1) <= summaries[0].planned_at <= summaries[1].planned_at <= datetime.now(UTC)
 
 
-def test_another_config_for_a_known_id_is_refused_and_nothing_is_written(store: Store) -> None:
-    known = planned(1)
-    store.register(KEY, [known])
-    forged = replace(known, config={**known.config, "seed": 2})
+def test_another_config_for_the_same_id_is_refused_and_nothing_is_written(store: Store) -> None:
+    stored = planned(1)
+    store.register(KEY, [stored])
+    forged = replace(stored, config={**stored.config, "seed": 2})
     with pytest.raises(AssertionError, match="another config"):
         store.register(KEY, [planned(2), forged])
     with pytest.raises(AssertionError, match="twice"):
         store.register(KEY, [planned(2), planned(2)])
-    assert [row.config for row in store.trials(KEY)] == [known.config]
+    assert [row.config for row in store.trials(KEY)] == [stored.config]
     assert store.states(ids([planned(2)])) == {}
 
 
-def test_ten_thousand_trials_at_once(store: Store) -> None:
-    trials = plan(10_000)
+def test_more_trials_at_once_than_a_statement_takes(store: Store) -> None:
+    trials = plan(2 * IDS_A_STATEMENT)
     store.register(KEY, trials)
     assert store.states(ids(trials)) == dict.fromkeys(ids(trials), "planned")
     assert store.claim(ids(trials), owner="a driver", lease_s=60) == ids(trials)
-    assert store.release(ids(trials), owner="a driver") == 10_000
+    assert store.release(ids(trials), owner="a driver") == len(trials)
