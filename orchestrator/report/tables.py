@@ -57,8 +57,8 @@ class TextTable:
     """What a console shows in its place that is too narrow for it; without them, its columns go into several tables."""
 
 
-def text_table(caption: str, head: Sequence[str], rows: Iterable[Iterable[Cell | str | int]]) -> TextTable:
-    """A table of cells; a text alone is kept on one line, the first of its row being a name, an integer is a number."""
+def text_table(caption: str, head: Sequence[str], rows: Iterable[Iterable[object]]) -> TextTable:
+    """A table of cells, texts and whole numbers; a text is kept on one line, the first of its row being a name."""
     return TextTable(
         caption=caption,
         head=tuple(head),
@@ -66,10 +66,13 @@ def text_table(caption: str, head: Sequence[str], rows: Iterable[Iterable[Cell |
     )
 
 
-def _cell(value: Cell | str | int, *, kind: str) -> Cell:
+def _cell(value: object, *, kind: str) -> Cell:
     if isinstance(value, Cell):
         return value
-    return Cell(value, kind=kind) if isinstance(value, str) else Cell(str(value), value)
+    if isinstance(value, str):
+        return Cell(value, kind=kind)
+    assert isinstance(value, int), "how a fraction is written is for its table to say"
+    return Cell(str(value), value)
 
 
 def csv_lines(records: Sequence[Mapping[str, Any]], empty: Sequence[str] = ()) -> list[list[Any]]:

@@ -5,33 +5,19 @@ from __future__ import annotations
 from orchestrator.analysis.counts import CountNumbers
 from orchestrator.report import formats
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, TextTable
+from orchestrator.report.tables import text_table
 
 
 def count_section(numbers: CountNumbers) -> Section:
     """The table of a Counts request, and how often the least and the greatest value came up."""
     metric = formats.title(numbers.request.metric)
-    body = tuple(
-        (Cell(group, kind="name"), *(Cell(str(count), number=count) for count in counts))
-        for group, counts in numbers.counts.items()
-    )
+    rows: list[list[object]] = [[group, *counts] for group, counts in numbers.counts.items()]
     return Section(
         kind="counts",
         heading=f"How often each {metric} came up",
         findings=_findings(numbers, metric),
-        tables=(
-            TextTable(
-                caption=f"Done trials by {metric}",
-                head=("model", *(formats.setting(value) for value in numbers.values)),
-                body=body,
-            ),
-        ),
-        files={
-            "counts.csv": [
-                ["group", *numbers.values],
-                *([group, *counts] for group, counts in numbers.counts.items()),
-            ]
-        },
+        tables=(text_table(f"Done trials by {metric}", ("model", *map(formats.setting, numbers.values)), rows),),
+        files={"counts.csv": [["group", *numbers.values], *rows]},
     )
 
 

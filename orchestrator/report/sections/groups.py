@@ -8,7 +8,7 @@ from typing import Any
 from orchestrator.analysis.groups import DifferenceNumbers, GroupLine, GroupNumbers
 from orchestrator.report import formats
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import DASH, Cell, TextTable
+from orchestrator.report.tables import DASH, Cell, csv_lines, text_table
 
 BEST_IS_LEAST = ("test_perplexity", "valid_perplexity")
 ORDERED = ("press_rank", "effective_rank_1e-4")
@@ -28,13 +28,13 @@ def group_section(numbers: GroupNumbers) -> Section:
         heading=request.title,
         findings=tuple(_order(numbers)),
         tables=(
-            TextTable(
-                caption=f"Means \N{PLUS-MINUS SIGN} standard deviations over the done trials{beside}",
-                head=tuple(head),
-                body=tuple(tuple(_cells(line, columns)) for line in numbers.lines),
+            text_table(
+                f"Means \N{PLUS-MINUS SIGN} standard deviations over the done trials{beside}",
+                head,
+                (_cells(line, columns) for line in numbers.lines),
             ),
         ),
-        files={"groups.csv": list(_csv(numbers))},
+        files={"groups.csv": csv_lines([_record(line, numbers) for line in numbers.lines])},
     )
 
 
@@ -44,13 +44,13 @@ def _printed_corpora(numbers: GroupNumbers, metric: str) -> list[str]:
     ]
 
 
-def _cells(line: GroupLine, columns: Sequence[tuple[str, Sequence[str]]]) -> Iterator[Cell]:
-    yield Cell(line.group, kind="name")
+def _cells(line: GroupLine, columns: Sequence[tuple[str, Sequence[str]]]) -> Iterator[Cell | str]:
+    yield line.group
     count = str(line.done) if line.done == line.trials else f"{line.done} of {line.trials}"
-    yield Cell(count, number=line.done)
+    yield Cell(count, line.done)
     for metric, corpora in columns:
-        found = line.values[metric]
-        yield Cell(formats.spread(metric, found.mean, found.sd), number=found.mean)
+        sample = line.values[metric]
+        yield Cell(formats.spread(metric, sample.mean, sample.sd), sample.mean)
         for corpus in corpora:
             printed = line.published[corpus].get(metric)
             text = formats.printed(printed, metric) if printed else DASH
@@ -60,18 +60,18 @@ def _cells(line: GroupLine, columns: Sequence[tuple[str, Sequence[str]]]) -> Ite
 def _order(numbers: GroupNumbers) -> Iterator[str]:
     """The groups by rank, and which has the least perplexity: descriptions of means, not tests."""
     for metric in numbers.request.metrics:
-        means = {line.group: line.values[metric].mean for line in numbers.lines}
-        known = {group: mean for group, mean in means.items() if mean is not None}
-        if len(known) < 2 or metric not in (*BEST_IS_LEAST, *ORDERED):
+        measured = ((line.group, line.values[metric].mean) for line in numbers.lines)
+        means = {group: mean for group, mean in measured if mean is not None}
+        if len(means) < 2 or metric not in (*BEST_IS_LEAST, *ORDERED):
             continue
         name = formats.capital(formats.title(metric))
-        ordered = sorted(known, key=known.__getitem__)
+        ordered = sorted(means, key=means.__getitem__)
         if metric in ORDERED:
-            shown = _with_ties([(group, known[group]) for group in ordered])
-            yield f"{name} from low to high: {shown}.{_printed_order(numbers, metric, known)}"
+            order = _with_ties([(group, means[group]) for group in ordered])
+            yield f"{name} from low to high: {order}.{_printed_order(numbers, metric, means)}"
         else:
-            best, worst = (f"{group} ({formats.cell(metric, known[group])})" for group in (ordered[0], ordered[-1]))
-            same = known[ordered[0]] == known[ordered[-1]]
+            best, worst = (f"{group} ({formats.cell(metric, means[group])})" for group in (ordered[0], ordered[-1]))
+            same = means[ordered[0]] == means[ordered[-1]]
             yield f"{name} is the same in all." if same else f"{name} is lowest in {best} and highest in {worst}."
 
 
@@ -80,47 +80,37 @@ def _with_ties(ordered: Sequence[tuple[str, float]]) -> str:
     by_value: dict[float, list[str]] = {}
     for group, value in ordered:
         by_value.setdefault(value, []).append(group)
-    shown = [f"{value:,.1f}".removesuffix(".0") for value in by_value]
-    if len(set(shown)) < len(shown):
-        shown = [f"{value:,.6g}" for value in by_value]
-    return ", ".join(f"{' = '.join(groups)} {text}" for text, groups in zip(shown, by_value.values(), strict=True))
+    texts = [f"{value:,.1f}".removesuffix(".0") for value in by_value]
+    if len(set(texts)) < len(texts):
+        texts = [f"{value:,.6g}" for value in by_value]
+    return ", ".join(f"{' = '.join(groups)} {text}" for text, groups in zip(texts, by_value.values(), strict=True))
 
 
-def _printed_order(numbers: GroupNumbers, metric: str, shown: Collection[str]) -> str:
+def _printed_order(numbers: GroupNumbers, metric: str, measured: Collection[str]) -> str:
     sentences = []
     for corpus in numbers.corpora:
         printed = {
             line.group: line.published[corpus][metric].value
             for line in numbers.lines
-            if line.group in shown and metric in line.published[corpus]
+            if line.group in measured and metric in line.published[corpus]
         }
-        if len(printed) == len(shown):
+        if len(printed) == len(measured):
             order = ", ".join(sorted(printed, key=printed.__getitem__))
             sentences.append(f" The published order for {formats.corpus_title(corpus)} is {order}.")
     return "".join(sentences)
 
 
-def _csv(numbers: GroupNumbers) -> Iterator[list[Any]]:
-    metrics = numbers.request.metrics
-    ours = [f"{metric}_{what}" for metric in metrics for what in ("n", "mean", "sd")]
-    printed = [(corpus, metric) for corpus in numbers.corpora for metric in metrics]
-    yield [
-        "group",
-        "trials",
-        "done",
-        *ours,
-        *(f"published_{corpus}_{metric}{end}" for corpus, metric in printed for end in ("", "_sd")),
-    ]
-    for line in numbers.lines:
-        found = [line.values[metric] for metric in metrics]
-        beside = [line.published[corpus].get(metric) for corpus, metric in printed]
-        yield [
-            line.group,
-            line.trials,
-            line.done,
-            *(value for sample in found for value in (sample.n, sample.mean, sample.sd)),
-            *(value for one in beside for value in ((one.value, one.deviation) if one else (None, None))),
-        ]
+def _record(line: GroupLine, numbers: GroupNumbers) -> dict[str, Any]:
+    record: dict[str, Any] = {"group": line.group, "trials": line.trials, "done": line.done}
+    for metric in numbers.request.metrics:
+        sample = line.values[metric]
+        record |= {f"{metric}_n": sample.n, f"{metric}_mean": sample.mean, f"{metric}_sd": sample.sd}
+    for corpus in numbers.corpora:
+        for metric in numbers.request.metrics:
+            printed = line.published[corpus].get(metric)
+            record[f"published_{corpus}_{metric}"] = printed.value if printed else None
+            record[f"published_{corpus}_{metric}_sd"] = printed.deviation if printed else None
+    return record
 
 
 def difference_section(numbers: DifferenceNumbers) -> Section:
@@ -131,18 +121,9 @@ def difference_section(numbers: DifferenceNumbers) -> Section:
             (corpus, source) for line in lines for corpus, printed in line.published.items() for source in printed
         )
     )
-    body = tuple(
-        (
-            Cell(line.group, kind="name"),
-            Cell(line.baseline, kind="name"),
-            Cell(formats.signed(line.difference), number=line.difference),
-            *(
-                Cell(formats.signed(value), number=value)
-                for value in (line.published.get(corpus, {}).get(source) for corpus, source in columns)
-            ),
-        )
-        for line in lines
-    )
+    values = [
+        [line.difference, *(line.published.get(corpus, {}).get(source) for corpus, source in columns)] for line in lines
+    ]
     metric = formats.title(request.metric)
     head = ("model", "against", "ours", *(f"{source}, {formats.corpus_title(corpus)}" for corpus, source in columns))
     beside = f", beside {request.source}" if columns and request.source else ""
@@ -150,17 +131,24 @@ def difference_section(numbers: DifferenceNumbers) -> Section:
         kind="differences",
         heading=f"Gain in {metric} over the baseline",
         tables=(
-            TextTable(
-                caption=f"{formats.capital(metric)} of the baseline less the model's: positive is better{beside}",
-                head=head,
-                body=body,
+            text_table(
+                f"{formats.capital(metric)} of the baseline less the model's: positive is better{beside}",
+                head,
+                (
+                    (
+                        line.group,
+                        Cell(line.baseline, kind="name"),
+                        *(Cell(formats.signed(value), value) for value in differences),
+                    )
+                    for line, differences in zip(lines, values, strict=True)
+                ),
             ),
         ),
         method="Differences of means; with one seed a model they hold for that seed alone.",
         files={
             "differences.csv": [
                 ["group", "baseline", "ours", *(f"{source} {corpus}" for corpus, source in columns)],
-                *([line[0].text, line[1].text, *(cell.number for cell in line[2:])] for line in body),
+                *([line.group, line.baseline, *row] for line, row in zip(lines, values, strict=True)),
             ]
         },
     )

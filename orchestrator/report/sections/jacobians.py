@@ -156,7 +156,7 @@ def _zeros_sentence(layers: Sequence[LayerSpectrum]) -> str:
 
 
 def _claims_table(numbers: JacobianNumbers) -> TextTable:
-    rows: list[Sequence[Cell | str]] = []
+    rows: list[Sequence[object]] = []
     for level in numbers.levels:
         mean = Cell(formats.spread(level.metric, level.sample.mean, level.sample.sd))
         rows.append((level.text, Cell(_words(level.metric)), mean, _outcome(level)))
@@ -172,7 +172,7 @@ def _claims_table(numbers: JacobianNumbers) -> TextTable:
 
 
 def _zeros_table(numbers: JacobianNumbers) -> TextTable:
-    rows: list[Sequence[Cell | str | int]] = []
+    rows = []
     for layer in numbers.drawn:
         share, interval = layer.zero_share, share_interval(layer.zero_share)
         shares = [

@@ -8,9 +8,9 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from orchestrator.analysis.predictions import Prediction, PredictionNumbers
-from orchestrator.report.figures import Drawing, new_figure
+from orchestrator.report.figures import Drawing, name_cells, new_figure
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import DASH, Cell, TextTable
+from orchestrator.report.tables import DASH, Cell, TextTable, csv_lines, text_table
 from orchestrator.words import counted
 
 MISSED, FOUND, NOT_ASKED = "0.15", "#7fc8a9", "0.85"
@@ -29,7 +29,7 @@ def prediction_section(numbers: PredictionNumbers) -> Section:
             "A context is the test text up to a word, the hidden state carried from the start. Contexts that were "
             "chosen by hand are no sample of the text: hits on them describe these contexts and test nothing."
         ),
-        files={"predictions.csv": list(_csv(numbers))},
+        files={"predictions.csv": csv_lines(list(_records(numbers)))},
         drawings=(
             Drawing(
                 name="predictions",
@@ -60,27 +60,20 @@ def _findings(numbers: PredictionNumbers) -> Iterator[str]:
 
 
 def _hits_table(numbers: PredictionNumbers) -> TextTable:
-    body = []
+    rows = []
     for j, model in enumerate(numbers.models):
-        hits, asked = numbers.hits(j)
-        body.append((Cell(model, kind="name"), Cell(str(hits), number=hits), Cell(str(asked))))
-    return TextTable(
-        caption="Contexts with the true next word among the five likeliest",
-        head=("model", "hits", "contexts"),
-        body=tuple(body),
-    )
+        hits, contexts = numbers.hits(j)
+        rows.append((model, hits, Cell(str(contexts))))
+    caption = "Contexts with the true next word among the five likeliest"
+    return text_table(caption, ("model", "hits", "contexts"), rows)
 
 
 def _words_table(numbers: PredictionNumbers) -> TextTable:
-    return TextTable(
-        caption="The five likeliest words, and the place of the true one",
-        head=("context", "next word", *numbers.models),
-        body=tuple(
-            (
-                Cell(context, kind="name"),
-                Cell(word, kind="short"),
-                *(Cell(_expected(cell), kind="name") for cell in row),
-            )
+    return text_table(
+        "The five likeliest words, and the place of the true one",
+        ("context", "next word", *numbers.models),
+        (
+            (context, word, *(Cell(_expected(cell), kind="name") for cell in row))
             for context, word, row in zip(numbers.contexts, _words(numbers), numbers.cells, strict=True)
         ),
     )
@@ -99,23 +92,20 @@ def _expected(cell: Prediction | None) -> str:
     return f"{' '.join(word for word, _ in cell.top)} {place}".rstrip()
 
 
-def _csv(numbers: PredictionNumbers) -> Iterator[list[object]]:
-    next_words = ("next_word", "next_word_in_text")
-    yield ["context", *next_words, "model", "rank", "probability", "likeliest", "their_probabilities"]
+def _records(numbers: PredictionNumbers) -> Iterator[dict[str, object]]:
     for context, row in zip(numbers.contexts, numbers.cells, strict=True):
         for model, cell in zip(numbers.models, row, strict=True):
             if cell is not None:
-                words, shares = zip(*cell.top, strict=True)
-                yield [
-                    context,
-                    cell.next,
-                    cell.in_text,
-                    model,
-                    cell.rank,
-                    cell.probability,
-                    " ".join(words),
-                    " ".join(map(str, shares)),
-                ]
+                yield {
+                    "context": context,
+                    "next_word": cell.next,
+                    "next_word_in_text": cell.in_text,
+                    "model": model,
+                    "rank": cell.rank,
+                    "probability": cell.probability,
+                    "likeliest": " ".join(word for word, _ in cell.top),
+                    "their_probabilities": " ".join(str(share) for _, share in cell.top),
+                }
 
 
 def _draw(numbers: PredictionNumbers) -> Figure:
@@ -133,8 +123,5 @@ def _draw(numbers: PredictionNumbers) -> Figure:
                 axes.text(i + 0.5, j + 0.5, str(cell.rank), ha="center", va="center", fontsize=9)
     axes.set_xlim(0, columns)
     axes.set_ylim(rows, 0)
-    axes.set_xticks([i + 0.5 for i in range(columns)], numbers.contexts, rotation=90)
-    axes.set_yticks([j + 0.5 for j in range(rows)], numbers.models)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
+    name_cells(axes, numbers.contexts, numbers.models, rotation=90)
     return figure

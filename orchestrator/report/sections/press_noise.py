@@ -22,7 +22,7 @@ from orchestrator.analysis.press_noise import (
 from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, Drawing, new_figure
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import DASH, Cell, TextTable
+from orchestrator.report.tables import DASH, Cell, TextTable, text_table
 from orchestrator.words import counted
 from trainables.measurements.quarter_circle import COUNT_SPREAD, rank_with_noise
 
@@ -89,8 +89,8 @@ def _of_precision(precision: str, lines: Sequence[NoiseLine]) -> Iterator[str]:
     first = min(lines, key=lambda line: line.variance)
     moved = [line for line in lines if any(line.counted[name] != first.counted[name] for name in RANKS[1:])]
     if moved:
-        shown = ", ".join(f"{line.variance:g} (at most {line.noise_share:.1e} of the sum of squares)" for line in moved)
-        yield f"In {precision}, effective ranks differ from those of the least noise at c = {shown} and nowhere else."
+        where = ", ".join(f"{line.variance:g} (at most {line.noise_share:.1e} of the sum of squares)" for line in moved)
+        yield f"In {precision}, effective ranks differ from those of the least noise at c = {where} and nowhere else."
     else:
         yield f"In {precision}, no effective rank differs between the {counted(len(lines), 'variance')} of the noise."
 
@@ -117,14 +117,14 @@ def _kept(trips: RoundTrips) -> str:
 
 def _what_moved(trips: RoundTrips) -> str:
     """ "float64, no noise: Press rank from 10 to 11 with trip 5, no effective rank"."""
-    found = []
+    changes = []
     for name in RANKS:
         if line := trips.first_moved(name):
             before = trips.lines[0].counted[name]
-            found.append(f"{formats.title(name)} from {before:,} to {line.counted[name]:,} with trip {line.trips}")
+            changes.append(f"{formats.title(name)} from {before:,} to {line.counted[name]:,} with trip {line.trips}")
     if not any(trips.first_moved(name) for name in RANKS[1:]):
-        found.append("no effective rank")
-    return f"{trips.precision}, {_noise(trips)}: {', '.join(found)}"
+        changes.append("no effective rank")
+    return f"{trips.precision}, {_noise(trips)}: {', '.join(changes)}"
 
 
 def _noise(trips: RoundTrips) -> str:
@@ -132,33 +132,26 @@ def _noise(trips: RoundTrips) -> str:
 
 
 def _noise_table(numbers: PressNoiseNumbers) -> TextTable:
-    def number(value: float | None, decimals: int = 0) -> Cell:
-        return Cell(DASH if value is None else f"{value:,.{decimals}f}", number=value)
-
-    body = tuple(
-        (
-            Cell(f"{line.variance:g}", number=line.variance),
-            Cell(line.precision, kind="short"),
-            number(line.counted["press_rank"]),
-            number(line.predicted, 1),
-            number(line.printed.get("press_rank")),
-            *(Cell(_beside(line, name), number=line.counted[name]) for name in RANKS[1:]),
-        )
-        for line in numbers.noise
-    )
-    return TextTable(
-        caption=f"Ranks of a {_sizes(numbers.noise)} matrix with Gaussian noise of variance c; printed ones, of a "
+    return text_table(
+        f"Ranks of a {_sizes(numbers.noise)} matrix with Gaussian noise of variance c; printed ones, of a "
         f"{PRINTED_SIZE:,} x {PRINTED_SIZE:,} matrix, in columns of their own and in brackets",
-        head=(
-            "c",
-            "precision",
-            "Press rank",
-            "the law",
-            "printed",
-            *(f"effective rank ({epsilon})" for epsilon in EPSILONS),
+        ("c", "precision", *("Press rank", "the law", "printed"), *(f"effective rank ({eps})" for eps in EPSILONS)),
+        (
+            (
+                Cell(f"{line.variance:g}", line.variance),
+                line.precision,
+                _whole(line.counted["press_rank"]),
+                Cell(f"{line.predicted:,.1f}", line.predicted),
+                _whole(line.printed.get("press_rank")),
+                *(Cell(_beside(line, name), line.counted[name]) for name in RANKS[1:]),
+            )
+            for line in numbers.noise
         ),
-        body=body,
     )
+
+
+def _whole(value: int | None) -> Cell:
+    return Cell(DASH if value is None else f"{value:,}", value)
 
 
 def _beside(line: NoiseLine, name: str) -> str:
@@ -166,23 +159,22 @@ def _beside(line: NoiseLine, name: str) -> str:
 
 
 def _trip_table(numbers: PressNoiseNumbers) -> TextTable:
-    body = tuple(
+    ranks = map(formats.title, RANKS)
+    return text_table(
+        f"Ranks of a {_sizes(numbers.trips)} matrix with Gaussian noise of variance c after SVD round trips",
+        ("precision", "directions kept", "c", "round trips", *ranks, "largest not counted / tolerance"),
         (
-            Cell(trips.precision, kind="name"),
-            Cell("all" if trips.keeps_all else "those counted"),
-            Cell(f"{trips.variance:g}", number=trips.variance),
-            Cell(str(line.trips), number=line.trips),
-            *(Cell(f"{line.counted[name]:,}", number=line.counted[name]) for name in RANKS),
-            Cell(formats.number(line.largest_below, digits=3), number=line.largest_below),
-        )
-        for trips in numbers.trips
-        for line in trips.lines
-    )
-    ranks = (formats.title(name) for name in RANKS)
-    return TextTable(
-        caption=f"Ranks of a {_sizes(numbers.trips)} matrix with Gaussian noise of variance c after SVD round trips",
-        head=("precision", "directions kept", "c", "round trips", *ranks, "largest not counted / tolerance"),
-        body=body,
+            (
+                trips.precision,
+                Cell("all" if trips.keeps_all else "those counted"),
+                Cell(f"{trips.variance:g}", trips.variance),
+                line.trips,
+                *(_whole(line.counted[name]) for name in RANKS),
+                Cell(formats.number(line.largest_below, digits=3), line.largest_below),
+            )
+            for trips in numbers.trips
+            for line in trips.lines
+        ),
     )
 
 
@@ -191,8 +183,8 @@ def _sizes(matrices: Sequence[NoiseLine | RoundTrips]) -> str:
 
 
 def _noise_csv(numbers: PressNoiseNumbers) -> Iterator[list[object]]:
-    own = ["noise_variance", "precision", "size", "rank", "sigma_max", *RANKS, "press_rank_predicted"]
-    yield [*own, *(f"printed_{name}" for name in RANKS)]
+    columns = ["noise_variance", "precision", "size", "rank", "sigma_max", *RANKS, "press_rank_predicted"]
+    yield [*columns, *(f"printed_{name}" for name in RANKS)]
     for line in numbers.noise:
         shape = [line.variance, line.precision, line.size, line.rank, line.sigma_max]
         counted = [line.counted[name] for name in RANKS]
@@ -203,9 +195,10 @@ def _trip_csv(numbers: PressNoiseNumbers) -> Iterator[list[object]]:
     shape = ["precision", "directions_kept", "noise_variance", "size", "rank"]
     yield [*shape, "round_trips", *RANKS, "largest_below_in_tolerances"]
     for trips in numbers.trips:
-        own = [trips.precision, "all" if trips.keeps_all else "press_rank", trips.variance, trips.size, trips.rank]
+        kept = "all" if trips.keeps_all else "press_rank"
+        matrix = [trips.precision, kept, trips.variance, trips.size, trips.rank]
         for line in trips.lines:
-            yield [*own, line.trips, *(line.counted[name] for name in RANKS), line.largest_below]
+            yield [*matrix, line.trips, *(line.counted[name] for name in RANKS), line.largest_below]
 
 
 def _drawings(numbers: PressNoiseNumbers) -> tuple[Drawing, ...]:

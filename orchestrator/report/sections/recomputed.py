@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from orchestrator.analysis.audit import RecomputedNumbers
-from orchestrator.analysis.audit.account import FATES, AccountLine
+from orchestrator.analysis.audit.account import FATES
 from orchestrator.analysis.audit.check import Check, Verdict
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, TextTable
+from orchestrator.report.tables import Cell, TextTable, text_table
 from orchestrator.words import counted
 
 ORDER: tuple[Verdict, ...] = ("differs", "open", "explained", "agrees", "compatible")
@@ -127,15 +127,12 @@ def _totals(numbers: RecomputedNumbers) -> str:
 
 
 def _check_table(checks: list[Check], which: str) -> TextTable:
-    return TextTable(
-        caption=f"{counted(len(checks), 'printed statement')}, {which}",
-        head=HEAD,
-        body=tuple(
+    return text_table(
+        f"{counted(len(checks), 'printed statement')}, {which}",
+        HEAD,
+        (
             (
-                Cell(check.source),
-                Cell(check.quantity),
-                Cell(check.printed, kind="short"),
-                Cell(check.recomputed),
+                *(Cell(check.source), Cell(check.quantity), check.printed, Cell(check.recomputed)),
                 Cell(check.rule, kind="cause"),
                 Cell(SHOWN[check.verdict], kind="bad" if check.verdict == "differs" else "short"),
             )
@@ -145,18 +142,17 @@ def _check_table(checks: list[Check], which: str) -> TextTable:
 
 
 def _account_table(numbers: RecomputedNumbers) -> TextTable:
-    return TextTable(
-        caption="Every printed number, counted once",
-        head=("table", "numbers", *(FATE_TITLES[fate] for fate in FATES), "columns that nothing determines"),
-        body=tuple(_account_cells(line) for line in numbers.account),
+    return text_table(
+        "Every printed number, counted once",
+        ("table", "numbers", *(FATE_TITLES[fate] for fate in FATES), "columns that nothing determines"),
+        (
+            (
+                *(TABLES[line.table], line.numbers, *(line.counts[fate] for fate in FATES)),
+                Cell(", ".join(column.replace("_", " ") for column in line.nothing)),
+            )
+            for line in numbers.account
+        ),
     )
-
-
-def _account_cells(line: AccountLine) -> tuple[Cell, ...]:
-    counts = (line.numbers, *(line.counts[fate] for fate in FATES))
-    cells = (Cell(str(count), number=count) for count in counts)
-    nothing = ", ".join(column.replace("_", " ") for column in line.nothing)
-    return (Cell(TABLES[line.table], kind="name"), *cells, Cell(nothing))
 
 
 def _csv_line(check: Check) -> list[str]:

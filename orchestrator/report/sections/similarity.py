@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -12,7 +12,7 @@ from orchestrator.analysis.similarity import Scores, SimilarityNumbers
 from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, Drawing, new_figure
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import DASH, Cell, TextTable
+from orchestrator.report.tables import DASH, Cell, TextTable, csv_lines, text_table
 from orchestrator.words import counted
 
 METHOD = (
@@ -27,36 +27,36 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
     scores = numbers.scores
     if not scores.benchmarks:
         return Section(kind="similarity", heading="Word similarity", findings=("No trial was measured on it yet.",))
-    drawings = [("similarity_wins", "ours", scores)]
-    drawings += [
-        (f"similarity_wins_published_{name}", f"as published for {formats.corpus_title(name)}", found)
-        for name, found in numbers.published.items()
+    winners = [("similarity_wins", "ours", scores)]
+    winners += [
+        (f"similarity_wins_published_{name}", f"as published for {formats.corpus_title(name)}", printed)
+        for name, printed in numbers.published.items()
     ]
+    caption = "On how many benchmarks the row beats the column"
     return Section(
         kind="similarity",
         heading="Word similarity",
         findings=tuple(_findings(numbers)),
-        tables=(_rho_table(numbers), *(_wins_table(found, whose) for _, whose, found in drawings)),
+        tables=(
+            _rho_table(numbers),
+            *(text_table(f"{caption}, {whose}", *_wins(groups)) for _, whose, groups in winners),
+        ),
         method=METHOD,
         files={
-            "word_similarity.csv": list(_csv(numbers)),
-            **{
-                f"{name}.csv": [
-                    ["model", *found.groups],
-                    *([group, *row] for group, row in zip(found.groups, found.wins(), strict=True)),
-                ]
-                for name, _, found in drawings
-            },
+            "word_similarity.csv": csv_lines(list(_records(numbers))),
+            **{f"{name}.csv": [_wins(groups)[0], *_wins(groups)[1]] for name, _, groups in winners},
         },
         drawings=tuple(
-            Drawing(
-                name=name,
-                caption=f"On how many benchmarks the row beats the column, {whose}.",
-                draw=partial(_draw, found),
-            )
-            for name, whose, found in drawings
+            Drawing(name=name, caption=f"{caption}, {whose}.", draw=partial(_draw, groups))
+            for name, whose, groups in winners
         ),
     )
+
+
+def _wins(scores: Scores) -> tuple[list[str], list[list[object]]]:
+    """A heading and a row a group."""
+    rows = [[group, *row] for group, row in zip(scores.groups, scores.wins(), strict=True)]
+    return ["model", *scores.groups], rows
 
 
 def _findings(numbers: SimilarityNumbers) -> Iterator[str]:
@@ -79,21 +79,20 @@ def _findings(numbers: SimilarityNumbers) -> Iterator[str]:
 
 def _rho_table(numbers: SimilarityNumbers) -> TextTable:
     scores = numbers.scores
-    printed = {
-        corpus: dict(zip(found.benchmarks, found.rho, strict=True)) for corpus, found in numbers.published.items()
-    }
-    beside = "".join(f"; in brackets the published ones for {formats.corpus_title(name)}" for name in printed)
-    body = []
+    beside = "".join(f"; in brackets the published ones for {formats.corpus_title(name)}" for name in numbers.published)
+    rows = []
     for name, row in zip(scores.benchmarks, scores.rho, strict=True):
-        old = next(iter(printed.values())).get(name, (None,) * len(row)) if beside else (None,) * len(row)
-        cells = [Cell(_rho(value, other), number=value) for value, other in zip(row, old, strict=True)]
-        pairs = numbers.pairs.get(name, 0)
-        body.append((Cell(name, kind="name"), Cell(str(pairs), number=pairs), *cells))
-    return TextTable(
-        caption=f"Spearman's \N{GREEK SMALL LETTER RHO} of each benchmark{beside}",
-        head=("benchmark", "pairs", *scores.groups),
-        body=tuple(body),
-    )
+        printed = next((_printed(scores, name) for scores in numbers.published.values()), [None] * len(row))
+        cells = (Cell(_rho(value, beside), value) for value, beside in zip(row, printed, strict=True))
+        rows.append((name, numbers.pairs.get(name, 0), *cells))
+    caption = f"Spearman's \N{GREEK SMALL LETTER RHO} of each benchmark{beside}"
+    return text_table(caption, ("benchmark", "pairs", *scores.groups), rows)
+
+
+def _printed(scores: Scores, benchmark: str) -> Sequence[float | None]:
+    """What was printed of each group; None for what was not."""
+    printed = dict(zip(scores.benchmarks, scores.rho, strict=True))
+    return printed.get(benchmark, (None,) * len(scores.groups))
 
 
 def _rho(value: float | None, published: float | None) -> str:
@@ -101,30 +100,14 @@ def _rho(value: float | None, published: float | None) -> str:
     return ours if published is None else f"{ours} ({formats.coefficient(published)})"
 
 
-def _wins_table(scores: Scores, whose: str) -> TextTable:
-    return TextTable(
-        caption=f"On how many benchmarks the row beats the column, {whose}",
-        head=("model", *scores.groups),
-        body=tuple(
-            (Cell(group, kind="name"), *(Cell(str(count), number=count) for count in row))
-            for group, row in zip(scores.groups, scores.wins(), strict=True)
-        ),
-    )
-
-
-def _csv(numbers: SimilarityNumbers) -> Iterator[list[object]]:
-    scores = numbers.scores
-    yield [
-        "benchmark",
-        "pairs",
-        *scores.groups,
-        *(f"published_{c}_{g}" for c in numbers.published for g in scores.groups),
-    ]
-    for name, row in zip(scores.benchmarks, scores.rho, strict=True):
-        beside: list[float | None] = []
-        for found in numbers.published.values():
-            beside += dict(zip(found.benchmarks, found.rho, strict=True)).get(name, (None,) * len(row))
-        yield [name, numbers.pairs.get(name, 0), *row, *beside]
+def _records(numbers: SimilarityNumbers) -> Iterator[dict[str, object]]:
+    groups = numbers.scores.groups
+    for name, row in zip(numbers.scores.benchmarks, numbers.scores.rho, strict=True):
+        record: dict[str, object] = {"benchmark": name, "pairs": numbers.pairs.get(name, 0)}
+        record |= zip(groups, row, strict=True)
+        for corpus, scores in numbers.published.items():
+            record |= zip((f"published_{corpus}_{group}" for group in groups), _printed(scores, name), strict=True)
+        yield record
 
 
 def _draw(scores: Scores) -> Figure:

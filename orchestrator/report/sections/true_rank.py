@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 
 from orchestrator.analysis.true_rank import PRESS, PRESS_BY_EPS, MatrixRanks, TrueRankNumbers
 from orchestrator.report import formats
-from orchestrator.report.figures import GROUP_COLOURS, Drawing
+from orchestrator.report.figures import GROUP_COLOURS, Drawing, new_panels
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import DASH, Cell, TextTable
+from orchestrator.report.tables import DASH, Cell, csv_lines, text_table
 from orchestrator.words import listed
 
 VARIANTS = {
@@ -38,14 +38,14 @@ def true_rank_section(numbers: TrueRankNumbers) -> Section:
         heading=f"Which metric finds the true rank, {numbers.true_rank}?",
         findings=tuple(_findings(numbers)),
         tables=(
-            TextTable(
-                caption=f"Ranks beside the true one, {numbers.true_rank}, and test perplexity above the floor",
-                head=tuple(_head(numbers)),
-                body=tuple(tuple(_cells(line, numbers)) for line in (*numbers.truth, *numbers.learned)),
+            text_table(
+                f"Ranks beside the true one, {numbers.true_rank}, and test perplexity above the floor",
+                _head(numbers),
+                (_cells(line, numbers) for line in (*numbers.truth, *numbers.learned)),
             ),
         ),
         method=METHOD,
-        files={"true_rank.csv": list(_csv(numbers))},
+        files={"true_rank.csv": csv_lines([_record(line, numbers) for line in (*numbers.truth, *numbers.learned)])},
         drawings=(Drawing(name="true_rank", caption=caption, draw=lambda: _draw(numbers)),),
     )
 
@@ -125,15 +125,9 @@ def _floor_sentences(numbers: TrueRankNumbers) -> Iterator[str]:
         yield f"Test perplexity above that floor: {shown}."
 
 
-def _head(numbers: TrueRankNumbers) -> Iterator[str]:
-    yield "log-P matrix"
-    for metric in numbers.metrics:
-        if metric == PRESS:
-            yield from (formats.title(name) for name in PRESS_BY_EPS.values())
-        else:
-            yield formats.title(metric)
-    yield "test perplexity"
-    yield "above the floor"
+def _head(numbers: TrueRankNumbers) -> list[str]:
+    ranks = (formats.title(name) for name, _ in _ranks(numbers.truth[0], numbers))
+    return ["log-P matrix", *ranks, "test perplexity", "above the floor"]
 
 
 def _ranks(line: MatrixRanks, numbers: TrueRankNumbers) -> Iterator[tuple[str, float | None]]:
@@ -146,38 +140,26 @@ def _ranks(line: MatrixRanks, numbers: TrueRankNumbers) -> Iterator[tuple[str, f
         yield from ((name, own.get(name)) for name in PRESS_BY_EPS.values())
 
 
-def _cells(line: MatrixRanks, numbers: TrueRankNumbers) -> Iterator[Cell]:
-    yield Cell(line.name, kind="name")
+def _cells(line: MatrixRanks, numbers: TrueRankNumbers) -> Iterator[Cell | str]:
+    yield line.name
     for _, rank in _ranks(line, numbers):
-        yield Cell(formats.number(rank, digits=4), number=rank)
-    yield Cell(formats.cell("test_perplexity", line.perplexity), number=line.perplexity)
-    yield Cell(DASH if line.excess is None else _percent(line.excess), number=line.excess)
+        yield Cell(formats.number(rank, digits=4), rank)
+    yield Cell(formats.cell("test_perplexity", line.perplexity), line.perplexity)
+    yield Cell(DASH if line.excess is None else _percent(line.excess), line.excess)
 
 
-def _csv(numbers: TrueRankNumbers) -> Iterator[list[Any]]:
-    yield [
-        "matrix",
-        "variant",
-        "trials",
-        "true_rank",
-        "language_rank",
-        *(name for name, _ in _ranks(numbers.truth[0], numbers)),
-        "test_perplexity",
-        "over_floor",
-        "nats_over_floor",
-    ]
-    for line in (*numbers.truth, *numbers.learned):
-        yield [
-            line.name,
-            line.variant or "learned",
-            line.trials,
-            numbers.true_rank,
-            numbers.language_rank,
-            *(rank for _, rank in _ranks(line, numbers)),
-            line.perplexity,
-            line.excess,
-            line.excess_nats,
-        ]
+def _record(line: MatrixRanks, numbers: TrueRankNumbers) -> dict[str, Any]:
+    return {
+        "matrix": line.name,
+        "variant": line.variant or "learned",
+        "trials": line.trials,
+        "true_rank": numbers.true_rank,
+        "language_rank": numbers.language_rank,
+        **dict(_ranks(line, numbers)),
+        "test_perplexity": line.perplexity,
+        "over_floor": line.excess,
+        "nats_over_floor": line.excess_nats,
+    }
 
 
 def _shown(name: str, rank: float | None) -> str:
@@ -191,8 +173,8 @@ def _percent(ratio: float) -> str:
 def _draw(numbers: TrueRankNumbers) -> Figure:
     """A row a metric, ranks on a logarithmic axis, a marker a matrix: the truth's are filled black."""
     rows = [name for name, _ in _ranks(numbers.truth[0], numbers)]
-    figure = Figure(figsize=(7.6, 1.3 + 0.42 * len(rows)), facecolor="white", layout="constrained")
-    axes = figure.subplots()
+    figure, panels = new_panels(1, 1, width_in=7.6, height_in=1.3 + 0.42 * len(rows))
+    axes = panels[0][0]
     axes.axvline(numbers.true_rank, color="#b00020", linestyle="--", linewidth=1.2, zorder=0)
     lines = (*numbers.truth, *(line for line in numbers.learned if line.trials))
     for i, line in enumerate(lines):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from orchestrator.analysis.tuned import TunedNumbers
 from orchestrator.report import formats
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import DASH, Cell, TextTable
+from orchestrator.report.tables import DASH, Cell, text_table
 
 HEAD = ("side", "stage 1", "stage 2", "stopped early", "validation perplexity", "best setting")
 METHOD = (
@@ -17,20 +19,20 @@ METHOD = (
 
 def tuned_section(numbers: TunedNumbers) -> Section:
     """The table of a Tuned request."""
-    body = tuple(
+    table = text_table(
+        "Trials of each side, and the best of them",
+        HEAD,
         (
-            Cell(side.side, kind="name"),
-            *(Cell(str(count), number=count) for count in (side.stage1, side.stage2, side.pruned)),
-            Cell(formats.cell("valid_perplexity", side.valid_perplexity), number=side.valid_perplexity),
-            Cell((side.best or DASH).removeprefix(f"{side.side} ")),
-        )
-        for side in numbers.sides
+            (
+                *(side.side, side.stage1, side.stage2, side.pruned),
+                Cell(formats.cell("valid_perplexity", side.valid_perplexity), side.valid_perplexity),
+                Cell((side.best or DASH).removeprefix(f"{side.side} ")),
+            )
+            for side in numbers.sides
+        ),
     )
-    lines = [[cell.text if cell.number is None else cell.number for cell in line] for line in body]
-    return Section(
-        kind="tuning",
-        heading="The tuning",
-        tables=(TextTable(caption="Trials of each side, and the best of them", head=HEAD, body=body),),
-        method=METHOD,
-        files={"tuning.csv": [list(HEAD), *lines]},
-    )
+    lines: list[Sequence[object]] = [
+        [cell.text if cell.number is None else cell.number for cell in row] for row in table.body
+    ]
+    files = {"tuning.csv": [HEAD, *lines]}
+    return Section(kind="tuning", heading="The tuning", tables=(table,), method=METHOD, files=files)
