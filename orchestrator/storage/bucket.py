@@ -97,7 +97,7 @@ class Bucket:
         return {
             name[start:]: f"{info['ETag']} {info['size']}"
             for name, info in listed.items()
-            if not name.endswith("/") and ".." not in name.split("/")
+            if info["type"] == "file" and not name.endswith("/") and ".." not in name.split("/")
         }
 
     def read(self, keys: Iterable[str]) -> dict[str, bytes]:
