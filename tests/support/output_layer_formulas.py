@@ -21,8 +21,22 @@ from trainables.config import (
     MosPlifConfig,
     OutputLayerConfig,
     SigSoftmaxConfig,
+    SoftmaxConfig,
 )
 from trainables.output_layers import LayerShape, OutputLayer, build_output_layer
+
+EVERY_LAYER: tuple[OutputLayerConfig, ...] = (
+    SoftmaxConfig(),
+    SigSoftmaxConfig(),
+    GssConfig(c=-1.5, k=2.5),
+    LmsPlifConfig(knots=20, limit=3.0, learning_rate=2.0),
+    LmsPlifFrozenConfig(knots=20, limit=3.0),
+    MonotoneNnConfig(units=5),
+    MosConfig(mixtures=3, latent_dropout=0.0),
+    MocConfig(mixtures=3, latent_dropout=0.0),
+    MosPlifConfig(mixtures=2, latent_dropout=0.0, knots=20, limit=3.0, learning_rate=2.0),
+)
+"""One small layer of every kind, without dropout."""
 
 
 def softplus(t: Tensor) -> Tensor:

@@ -17,6 +17,7 @@ from trainables.config import (
     TrialConfig,
 )
 from trainables.corpora import Corpus
+from trainables.training.loop import Trainer
 
 VOCABULARY = 40
 
@@ -52,3 +53,11 @@ def trial(
         output_layer=output_layer or GssConfig(c=-1.5, k=2.5),
         training=TrainingConfig(averaging=averaging or EtAsgdConfig(switch_epoch=3), **settings),
     )
+
+
+def train(trainer: Trainer) -> None:
+    """All epochs of the trainer's config, without checkpoints."""
+    while len(trainer.progress.epochs) < trainer.config.training.epochs:
+        trainer.step()
+        if trainer.epoch_is_over():
+            trainer.end_epoch()

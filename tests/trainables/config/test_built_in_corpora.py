@@ -39,18 +39,14 @@ def test_a_rank_that_there_is_not_is_answered_with_one_sentence(name: str, tmp_p
     with pytest.raises(UserError, match=sentence):
         markov_rank(name)
     with pytest.raises(UserError, match=sentence):
-        _fetch(name, tmp_path)
+        fetch(name, data_dir=tmp_path)
 
 
 def test_a_language_is_neither_downloaded_nor_a_folder(tmp_path: Path) -> None:
     (tmp_path / "markov-x").mkdir()
     with pytest.raises(UserError, match="markov is built in, with nothing to download"):
-        _fetch("markov-100", tmp_path)
+        fetch("markov-100", data_dir=tmp_path)
     with pytest.raises(UserError, match="built in and has no folder"):
         locate("markov-20", tmp_path)
     with pytest.raises(UserError, match="rename the folder"):
         resolve_argument(str(tmp_path / "markov-x"), None)
-
-
-def _fetch(name: str, data_dir: Path) -> object:
-    return fetch(name, data_dir=data_dir)

@@ -32,31 +32,31 @@ def contexts_file(tmp_path: Path, content: object) -> Path:
 @pytest.mark.skipif(not REAL_DATA.is_dir(), reason="the real corpora are not beside this repository")
 def test_the_published_contexts_are_followed_by_their_words_in_the_test_text() -> None:
     words = (REAL_DATA / "ptb" / "test.txt").read_text().replace("\n", " <eos> ").split()
-    found = {(each.group, each.number): words[each.last_token_index + 1] for each in published_contexts()}
-    assert found == {(each.group, each.number): each.next_token for each in published_contexts()}
+    found = {(context.group, context.number): words[context.last_token_index + 1] for context in published_contexts()}
+    assert found == {(context.group, context.number): context.next_token for context in published_contexts()}
     assert set(found) == {(group, number) for group in ("yang", "authors", "random") for number in range(1, 7)}
     assert words_of_test("ptb", data_dir=REAL_DATA) == tuple(words)
 
 
 def test_the_project_holds_no_text_of_the_corpus() -> None:
     assert all(
-        set(each) == {"group", "number", "last_token_index", "next_token"} for each in json.loads(PTB.read_text())
+        set(context) == {"group", "number", "last_token_index", "next_token"} for context in json.loads(PTB.read_text())
     )
 
 
 @pytest.mark.parametrize("tokens", [19, 20, 400, 2_000, 82_430])
 def test_even_contexts_cut_the_text_into_equal_parts(tokens: int) -> None:
-    indices = [each.last_token_index for each in even_contexts(tokens)]
+    indices = [context.last_token_index for context in even_contexts(tokens)]
     assert len(indices) == 18
     assert indices[-1] == tokens - 2, "the last one is followed by the last token"
     gaps = {after - before for before, after in zip([-1, *indices], indices, strict=False)}
     assert max(gaps) - min(gaps) <= 1
     assert even_contexts(tokens) == even_contexts(tokens)
-    assert [(each.group, each.number) for each in even_contexts(tokens)] == [("even", n) for n in range(1, 19)]
+    assert [(context.group, context.number) for context in even_contexts(tokens)] == [("even", n) for n in range(1, 19)]
 
 
 def test_a_tiny_text_has_fewer_even_contexts() -> None:
-    assert [each.last_token_index for each in even_contexts(4)] == [0, 1, 2]
+    assert [context.last_token_index for context in even_contexts(4)] == [0, 1, 2]
 
 
 def test_a_file_may_name_no_more_than_places(tmp_path: Path) -> None:
@@ -64,7 +64,10 @@ def test_a_file_may_name_no_more_than_places(tmp_path: Path) -> None:
         tmp_path, [{"last_token_index": 1}, {"last_token_index": 0, "group": "a", "next_token": "cat"}]
     )
     file = read_contexts(path)
-    assert [(each.group, each.number, each.next_token) for each in file.contexts] == [("own", 1, None), ("a", 2, "cat")]
+    assert [(context.group, context.number, context.next_token) for context in file.contexts] == [
+        ("own", 1, None),
+        ("a", 2, "cat"),
+    ]
     assert file.tag == hashlib.sha256(path.read_bytes()).hexdigest()[:8]
     assert file.measurement == f"top_k-{file.tag}@1"
     require_in_text(file, WORDS, "tiny")

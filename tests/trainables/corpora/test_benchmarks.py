@@ -81,17 +81,17 @@ def test_a_line_that_is_no_pair_is_named(tmp_path: Path, line: str) -> None:
 
 
 def test_the_tag_of_a_folder_is_that_of_its_files(tmp_path: Path) -> None:
-    one, other = tmp_path / "one", tmp_path / "other"
-    for folder in (one, other):
+    folders = [tmp_path / "first", tmp_path / "second"]
+    for folder in folders:
         folder.mkdir()
         for name in reversed(TEXTS):
             (folder / name).write_bytes(TEXTS[name].encode())
-    (one / "LICENSE").write_text("Do what you like.")
-    assert [each.name for each in read_folder(one).benchmarks] == ["A", "B"]
-    assert (read_folder(one).name, len(read_folder(one).tag)) == ("one", 8)
-    assert read_folder(one).tag == read_folder(other).tag
-    (other / "EN-B.txt").write_text("sun moon 2\n")
-    assert read_folder(one).tag != read_folder(other).tag
+    (folders[0] / "LICENSE").write_text("Do what you like.")
+    first, second = map(read_folder, folders)
+    assert (first.name, [benchmark.name for benchmark in first.benchmarks]) == ("first", ["A", "B"])
+    assert first.tag == second.tag and len(first.tag) == 8
+    (folders[1] / "EN-B.txt").write_text("sun moon 2\n")
+    assert first.tag != read_folder(folders[1]).tag
 
 
 @pytest.mark.parametrize(("files", "sentence"), [((), "has none"), (("EN-A.txt", "A.txt"), "both the benchmark 'A'")])
@@ -100,7 +100,3 @@ def test_a_folder_that_cannot_be_used_gets_one_sentence(tmp_path: Path, files: t
         (tmp_path / name).write_text("cat dog 1\n")
     with pytest.raises(UserError, match=sentence):
         read_folder(tmp_path)
-
-
-def test_the_address_is_that_of_the_published_collection() -> None:
-    assert benchmarks.BASE_URL.startswith("https://raw.githubusercontent.com/mfaruqui/eval-word-vectors/master/")

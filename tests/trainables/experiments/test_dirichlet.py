@@ -7,17 +7,13 @@ import pytest
 import torch
 from scipy.special import digamma
 
+from tests.support.output_layer_formulas import EVERY_LAYER
 from trainables.config.experiments import DirichletConfig, FitConfig
 from trainables.config.output_layer import (
-    GssConfig,
     LmsPlifConfig,
     LmsPlifFrozenConfig,
-    MocConfig,
-    MonotoneNnConfig,
     MosConfig,
-    MosPlifConfig,
     OutputLayerConfig,
-    SigSoftmaxConfig,
     SoftmaxConfig,
 )
 from trainables.experiments.dirichlet import Model, compare, draw_model, measure
@@ -25,18 +21,7 @@ from trainables.experiments.dirichlet_targets import Targets, draw_targets
 from trainables.experiments.soft_cross_entropy import soft_cross_entropy
 from trainables.runtime import Runtime
 
-LAYERS: tuple[OutputLayerConfig, ...] = (
-    SoftmaxConfig(),
-    SigSoftmaxConfig(),
-    GssConfig(c=-1.5, k=2.5),
-    LmsPlifConfig(knots=12, limit=3.0),
-    LmsPlifFrozenConfig(knots=12, limit=3.0),
-    MosConfig(mixtures=3, latent_dropout=0.0),
-    MosPlifConfig(mixtures=2, latent_dropout=0.0, knots=12, limit=3.0),
-    MocConfig(mixtures=3, latent_dropout=0.0),
-    MonotoneNnConfig(units=4),
-)
-EACH_LAYER = pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
+every_layer = pytest.mark.parametrize("layer", EVERY_LAYER, ids=lambda layer: layer.name)
 
 
 def small(layer: OutputLayerConfig, *, alpha: float = 0.3, seed: int = 4) -> tuple[Model, Targets]:
@@ -71,7 +56,7 @@ def test_targets_survive_where_every_gamma_variate_of_a_row_underflows() -> None
     assert (np.bincount(found.modes, minlength=3) > 30).all(), "and no outcome is preferred"
 
 
-@EACH_LAYER
+@every_layer
 def test_the_loss_is_that_of_the_layers_own_log_probabilities(layer: OutputLayerConfig) -> None:
     model, targets = small(layer)
     p_NV = torch.from_numpy(targets.p_NV)
@@ -89,7 +74,7 @@ def test_the_loss_of_softmax_is_that_of_plain_numpy() -> None:
     assert float(model.loss(torch.from_numpy(targets.p_NV)).detach()) == pytest.approx(expected, abs=1e-13)
 
 
-@EACH_LAYER
+@every_layer
 def test_gradients_agree_with_finite_differences(layer: OutputLayerConfig) -> None:
     """In float64, by every number that is fitted. The step is far below a piecewise function's intervals."""
     model, targets = small(layer)
@@ -114,7 +99,7 @@ def test_gradients_agree_with_finite_differences(layer: OutputLayerConfig) -> No
         torch.testing.assert_close(gradient.view(-1), expected, rtol=1e-6, atol=1e-9)
 
 
-@EACH_LAYER
+@every_layer
 def test_gradients_equal_those_of_autograd_over_many_chunks(
     layer: OutputLayerConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -146,7 +131,7 @@ def test_huge_logits_give_finite_losses_and_gradients() -> None:
 @pytest.mark.parametrize("alpha", [0.1, 1.0])
 def test_softmax_as_wide_as_its_targets_are_many_reaches_their_entropy(alpha: float) -> None:
     """At d = N = M the logits are any matrix at all, so that the gap can close."""
-    config = DirichletConfig(seed=1, targets=50, outcomes=50, alpha=alpha, width=50, output_layer=SoftmaxConfig())
+    config = DirichletConfig(seed=1, targets=20, outcomes=20, alpha=alpha, width=20, output_layer=SoftmaxConfig())
     metrics = measure(config, Runtime())["dirichlet@1"].metrics
     assert 0 <= float(metrics["excess_cross_entropy"]) < 1e-3
     assert metrics["modes_matched"] == 100 and metrics["met_rule"] == 1
@@ -197,7 +182,7 @@ def test_the_comparison_is_the_mean_divergence_and_the_share_of_right_modes() ->
     assert found["modes_matched"] == pytest.approx(100 * right / 7)
 
 
-@EACH_LAYER
+@every_layer
 def test_the_config_knows_how_many_numbers_are_fitted(layer: OutputLayerConfig) -> None:
     config = DirichletConfig(seed=1, targets=7, outcomes=9, alpha=1.0, width=3, output_layer=layer)
     model = draw_model(config, dtype=torch.float64)

@@ -37,9 +37,6 @@ def test_drawn_matrices_have_the_predicted_rank_within_the_stated_spread(size: i
     assert abs(np.mean(differences)) < 0.5
 
 
-def test_without_noise_the_rank_is_the_matrix_own() -> None:
+def test_without_noise_or_room_for_it_the_rank_is_the_matrix_own() -> None:
     assert rank_with_noise(1e-9, variance=0.0, size=100, rank=7) == 7
-
-
-def test_a_matrix_of_full_rank_has_no_room_for_noise() -> None:
     assert rank_with_noise(1e-9, variance=1e-6, size=20, rank=20) == 20

@@ -108,18 +108,9 @@ def test_report_holds_every_metric_as_a_finite_number() -> None:
     assert (report["sigma_max"], report["rank_rows"], report["rank_columns"]) == (10.0, 9, 4)
     assert report["rank_method"] == "gram"
     assert list(report) == [
-        "press_rank",
-        "press_eps",
-        "press_tolerance",
-        "effective_rank_1e-3",
-        "effective_rank_1e-4",
-        "effective_rank_1e-5",
-        "entropy_rank",
-        "stable_rank",
-        "sigma_max",
-        "rank_rows",
-        "rank_columns",
-        "rank_method",
+        *("press_rank", "press_eps", "press_tolerance"),
+        *("effective_rank_1e-3", "effective_rank_1e-4", "effective_rank_1e-5", "entropy_rank", "stable_rank"),
+        *("sigma_max", "rank_rows", "rank_columns", "rank_method"),
     ]
 
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from trainables.experiments import layer_jacobian, press_noise
 from trainables.measurements.singular_values import singular_values
 
 
@@ -26,8 +25,3 @@ def test_a_gpu_is_asked_for_the_qr_algorithm(on_gpu: bool, driver: str | None, m
     matrices: Any = SimpleNamespace(is_cuda=on_gpu)
     singular_values(matrices)
     assert asked == [(matrices, driver)]
-
-
-def test_both_experiments_take_them_from_here() -> None:
-    for module in (layer_jacobian, press_noise):
-        assert vars(module)["singular_values"] is singular_values

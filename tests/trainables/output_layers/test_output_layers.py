@@ -156,20 +156,24 @@ def test_f_increases_and_a_chunk_pass_gives_it_and_its_slope(config: OutputLayer
     assert (slope >= 0).all()
 
 
-@pytest.mark.parametrize("c", [-2.0, 0.0, 1.5])
-def test_gss_with_slope_one_is_softmax(c: float) -> None:
-    assert_same(GssConfig(c=c, k=1.0), SoftmaxConfig(), atol=1e-6)
-
-
-def assert_same(first: OutputLayerConfig, second: OutputLayerConfig, *, atol: float) -> None:
+@pytest.mark.parametrize(
+    ("config", "twin", "atol"),
+    [
+        *((GssConfig(c=c, k=1.0), SoftmaxConfig(), 1e-6) for c in (-2.0, 0.0, 1.5)),
+        (MosConfig(mixtures=1), MocConfig(mixtures=1), 1e-12),
+    ],
+)
+def test_some_layers_are_others_by_another_name(
+    config: OutputLayerConfig, twin: OutputLayerConfig, atol: float
+) -> None:
     """The same log P, loss and gradients, from the same parameters where both have them."""
     hidden, weight, targets = inputs(50, 4, 30)
-    one, other = layer_of(first, 30, 4), layer_of(second, 30, 4)
-    one.load_state_dict(other.state_dict(), strict=False)
-    expected = other.log_probabilities(hidden, weight)
-    torch.testing.assert_close(one.log_probabilities(hidden, weight), expected, rtol=0, atol=atol)
-    loss, gradients = loss_and_gradients(one, hidden, weight, targets)
-    true_loss, true_gradients = loss_and_gradients(other, hidden, weight, targets)
+    layer, twin_layer = layer_of(config, 30, 4), layer_of(twin, 30, 4)
+    layer.load_state_dict(twin_layer.state_dict(), strict=False)
+    expected = twin_layer.log_probabilities(hidden, weight)
+    torch.testing.assert_close(layer.log_probabilities(hidden, weight), expected, rtol=0, atol=atol)
+    loss, gradients = loss_and_gradients(layer, hidden, weight, targets)
+    true_loss, true_gradients = loss_and_gradients(twin_layer, hidden, weight, targets)
     assert loss == pytest.approx(true_loss, abs=atol)
     for name in gradients.keys() & true_gradients.keys():
         torch.testing.assert_close(gradients[name], true_gradients[name], rtol=0, atol=atol)
@@ -184,10 +188,6 @@ def test_gss_0_2_is_sigsoftmax_as_kanai_defines_it() -> None:
     probability = np.exp(logits) * expit(logits)
     probability /= probability.sum(1, keepdims=True)
     np.testing.assert_allclose(np.exp(log_p.numpy()), probability, rtol=1e-6)
-
-
-def test_a_mixture_of_one_softmax_is_a_mixture_of_one_context() -> None:
-    assert_same(MosConfig(mixtures=1), MocConfig(mixtures=1), atol=1e-12)
 
 
 @pytest.mark.parametrize("config", [LmsPlifConfig(knots=1000), MosPlifConfig(mixtures=2, knots=1000)])

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +12,7 @@ import pytest
 
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from search_spaces.catalog import load_study
+from trainables.__main__ import main
 from trainables.config import SoftmaxConfig, TrialConfig
 from trainables.runtime import Runtime
 from trainables.trial.trial_run import run_trial
@@ -28,13 +26,6 @@ def smoke_trial() -> TrialConfig:
     config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs").trials[0].config
     assert isinstance(config, TrialConfig)
     return config
-
-
-def run_alone(config: TrialConfig, folder: Path) -> subprocess.CompletedProcess[str]:
-    file = folder / "config.json"
-    file.write_text(config.canonical_json())
-    command = [sys.executable, "-m", "trainables", str(file), "--directory", str(folder / "trial")]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
 def without_clocks(outcome: dict[str, object]) -> dict[str, object]:
@@ -79,32 +70,6 @@ def test_two_processes_never_train_in_one_folder_at_the_same_time(tmp_path: Path
     assert [process.returncode for process in processes] == [0, 0]
     assert outputs[0][0] == outputs[1][0]
     assert sorted(err.count("epoch") for _, err in outputs) == [0, 2]
-
-
-def test_killed_and_started_again_alone_it_gives_the_same_outcome(tmp_path: Path) -> None:
-    undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
-    undisturbed.mkdir()
-    disturbed.mkdir()
-    config = smoke_trial()
-    expected = run_alone(config, undisturbed)
-    assert expected.returncode == 0, expected.stderr
-    script = (
-        "from pathlib import Path; from trainables.config import TrialConfig; from trainables.runtime import Runtime;"
-        "from trainables.trial.trial_run import run_trial; import sys;"
-        "run_trial(TrialConfig.model_validate_json(Path(sys.argv[1]).read_text()), directory=Path(sys.argv[2]),"
-        " runtime=Runtime(checkpoint_every_s=0.0))"
-    )
-    file = disturbed / "config.json"
-    file.write_text(config.canonical_json())
-    process = subprocess.Popen([sys.executable, "-c", script, str(file), str(disturbed / "trial")], cwd=ROOT)
-    while process.poll() is None and len(list((disturbed / "trial").glob("checkpoint-*"))) < 2:
-        time.sleep(0.005)
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    assert not (disturbed / "trial" / "result.json").exists()
-    found = run_alone(config, disturbed)
-    assert found.returncode == 0, found.stderr
-    assert without_clocks(json.loads(found.stdout)) == without_clocks(json.loads(expected.stdout))
 
 
 def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(tmp_path: Path) -> None:
@@ -153,16 +118,15 @@ def test_a_rule_holds_also_for_an_epoch_that_ended_before_the_process_died(tmp_p
     ("content", "sentence"),
     [("{", "not a trial's config"), ('{"seed": -1}', "not a trial's config"), (None, "cannot read")],
 )
-def test_a_file_that_is_no_config_gets_one_sentence(tmp_path: Path, content: str | None, sentence: str) -> None:
+def test_a_file_that_is_no_config_gets_one_sentence(
+    tmp_path: Path, content: str | None, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     file = tmp_path / "config.json"
     if content is not None:
         file.write_text(content)
-    command = [sys.executable, "-m", "trainables", str(file)]
-    answer = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    assert answer.returncode == 2
-    assert answer.stderr.startswith("error: ")
-    assert sentence in answer.stderr
-    assert "Traceback" not in answer.stderr
+    assert main([str(file)]) == 2
+    answer = capsys.readouterr().err
+    assert answer.startswith("error: ") and sentence in answer
 
 
 def test_a_softmax_model_of_scale_quick_reaches_its_rank_bound(tmp_path: Path) -> None:
