@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import pytest
 
 from tests.support.postgres import postgres_server, postgres_store, store_url, url
+
+# As trials run: two test processes whose torch takes every core spend their time waiting for each other.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 __all__ = ["postgres_server", "postgres_store", "store_url", "url"]
 
