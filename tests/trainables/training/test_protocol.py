@@ -200,9 +200,14 @@ def test_a_run_that_leaves_the_finite_numbers_says_so(tmp_path_factory: pytest.T
 
 
 def test_training_learns_what_there_is_to_learn() -> None:
-    settings = {"activation_regularisation": 0.0, "temporal_activation_regularisation": 0.0, "gradient_clip_norm": 1.0}
     config = tiny.trial(
-        dropout=False, epochs=14, learning_rate=10.0, averaging=EtAsgdConfig(switch_epoch=1000), **settings
+        dropout=False,
+        averaging=EtAsgdConfig(switch_epoch=1000),
+        epochs=14,
+        learning_rate=10.0,
+        activation_regularisation=0.0,
+        temporal_activation_regularisation=0.0,
+        gradient_clip_norm=1.0,
     )
     model = config.model.model_copy(update={"embedding_width": 32, "hidden_width": 48, "context_width": 32})
     trainer = Trainer(config.model_copy(update={"model": model}), tiny.corpus(), Runtime())
