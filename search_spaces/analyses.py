@@ -247,5 +247,5 @@ class PressNoise(Analysis):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recomputed(Analysis):
+class Audit(Analysis):
     """Ask for every printed number that follows from others, recomputed, and for an account of all the rest."""

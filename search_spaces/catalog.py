@@ -31,7 +31,7 @@ NAMES = (
     "dirichlet",
 )
 """Every built-in study."""
-MODULES = {"published": "recomputed"}
+MODULES = {"published": "audit"}
 """The module of a study in this package, where it has not the study's name."""
 
 ALL = "all"

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from orchestrator.analysis.audit import recomputed_numbers
+from orchestrator.analysis.audit import audit_numbers
 from orchestrator.analysis.contrasts import contrast_numbers, paired_numbers
 from orchestrator.analysis.correlations import correlation_numbers
 from orchestrator.analysis.counts import count_numbers
@@ -29,6 +29,7 @@ from orchestrator.analysis.similarity import similarity_numbers
 from orchestrator.analysis.spectra import trial_spectra
 from orchestrator.analysis.true_rank import true_rank_numbers
 from orchestrator.analysis.tuned import tuned_numbers
+from orchestrator.report.sections.audit import audit_section
 from orchestrator.report.sections.correlation import correlation_section
 from orchestrator.report.sections.counts import count_section
 from orchestrator.report.sections.curves import curve_section
@@ -39,7 +40,6 @@ from orchestrator.report.sections.jacobians import jacobian_section
 from orchestrator.report.sections.lines import line_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.press_noise import press_noise_section
-from orchestrator.report.sections.recomputed import recomputed_section
 from orchestrator.report.sections.section import Section
 from orchestrator.report.sections.significance import contrast_section, paired_section
 from orchestrator.report.sections.similarity import similarity_section
@@ -118,7 +118,7 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
         jacobian_section,
     ),
     analyses.PressNoise: (lambda r, _: press_noise_numbers(r.frame), press_noise_section),
-    analyses.Recomputed: (lambda r, _: recomputed_numbers(r.frame), recomputed_section),
+    analyses.Audit: (lambda r, _: audit_numbers(r.frame), audit_section),
 }
 
 

@@ -21,11 +21,11 @@ from orchestrator.analysis.audit.check import Check, Verdict
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["RecomputedNumbers", "recomputed_numbers"]
+__all__ = ["AuditNumbers", "audit_numbers"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecomputedNumbers:
+class AuditNumbers:
     """Every check, and an account of every printed number."""
 
     checks: tuple[Check, ...]
@@ -36,7 +36,7 @@ class RecomputedNumbers:
         return tuple(check for check in self.checks if check.verdict == verdict)
 
 
-def recomputed_numbers(frame: pd.DataFrame) -> RecomputedNumbers:
+def audit_numbers(frame: pd.DataFrame) -> AuditNumbers:
     """All that can be recomputed; `frame` has the trials that counted word pairs."""
     checks = (
         *p_values.checks(),
@@ -48,4 +48,4 @@ def recomputed_numbers(frame: pd.DataFrame) -> RecomputedNumbers:
         *tuned_settings.checks(),
         *word_pairs.checks(frame),
     )
-    return RecomputedNumbers(checks=checks, account=account(checks))
+    return AuditNumbers(checks=checks, account=account(checks))

@@ -96,11 +96,11 @@ class Estimate:
         """
         critical = float(stdtrit(self.df, 1 - SIGNIFICANCE / 2))
 
-        def power_less_wanted(noncentrality: float) -> float:
+        def missing_power(noncentrality: float) -> float:
             missed = nctdtr(self.df, noncentrality, critical) - nctdtr(self.df, noncentrality, -critical)
             return float(1 - POWER - missed)
 
-        return self.error * _root_near(nctdtrinc(self.df, 1 - POWER, critical), power_less_wanted)
+        return self.error * _root_near(nctdtrinc(self.df, 1 - POWER, critical), missing_power)
 
     def effect(self, sd: float) -> EffectSize:
         """Hedges' g, the unbiased estimate of the value in units of `sd`, the deviation that the error rests on.

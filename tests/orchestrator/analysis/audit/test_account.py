@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from orchestrator.analysis.audit import recomputed_numbers
+from orchestrator.analysis.audit import audit_numbers
 from orchestrator.analysis.audit.account import account
 from orchestrator.analysis.audit.check import Check, PrintedNumber
 from search_spaces import published
@@ -29,7 +29,7 @@ def counted_by_hand(path: Path) -> int:
 
 
 def test_the_account_has_every_number_of_every_table_once() -> None:
-    lines = {line.table: line for line in recomputed_numbers(pd.DataFrame({"trial_id": []})).account}
+    lines = {line.table: line for line in audit_numbers(pd.DataFrame({"trial_id": []})).account}
     files = sorted(published.FOLDER.glob("*.csv"))
     assert list(lines) == [path.stem for path in files] and len(files) == 17
     for path in files:

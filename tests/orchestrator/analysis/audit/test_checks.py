@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from orchestrator.analysis.audit import recomputed_numbers
+from orchestrator.analysis.audit import audit_numbers
 from orchestrator.analysis.audit.check import Check, look
 from orchestrator.analysis.audit.eleven_seeds import SAMUELSON, spread_of_eleven
 from search_spaces.published import rows
@@ -27,7 +27,7 @@ DIFFERING = {
 
 @pytest.fixture(scope="module")
 def checks() -> tuple[Check, ...]:
-    return recomputed_numbers(NOTHING_RUN).checks
+    return audit_numbers(NOTHING_RUN).checks
 
 
 def named(checks: tuple[Check, ...], source: str, quantity: str) -> Check:
@@ -116,7 +116,7 @@ def test_word_pairs_agree_where_counted_and_are_open_with_a_reason_elsewhere() -
     counted["word_pairs unknown RG-65"] -= 1
     done = {"text": "ptb", "state": "done", "cause": None, **counted}
     failed = {"text": "wikitext-2", "state": "failed", "cause": "train.txt is missing: fetch it"}
-    numbers = recomputed_numbers(pd.DataFrame([done, failed]))
+    numbers = audit_numbers(pd.DataFrame([done, failed]))
     verdicts = [check.verdict for check in numbers.checks if check.source.startswith("SM Table 13")]
     assert (verdicts.count("agrees"), verdicts.count("differs"), verdicts.count("open")) == (25, 1, 13)
     assert {check.rule for check in numbers.having("open")} == {"train.txt is missing: fetch it"}

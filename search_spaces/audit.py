@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from search_spaces.analyses import Recomputed
+from search_spaces.analyses import Audit
 from search_spaces.study import Study
 from trainables.config import CorpusConfig
 from trainables.config.experiments import WordPairsConfig
@@ -40,7 +40,7 @@ STUDY = Study(
     always_reads=TEXTS,
     trains=False,
     measurements=("word_pairs@1",),
-    analyses=(Recomputed(),),
+    analyses=(Audit(),),
     deviations=(
         "The tables are those that this project has as data; the qualitative contexts are positions that were looked "
         "up in the text, not printed numbers, and are left to the study qualitative.",

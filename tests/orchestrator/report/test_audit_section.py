@@ -7,14 +7,14 @@ import re
 import pandas as pd
 import pytest
 
-from orchestrator.analysis.audit import recomputed_numbers
-from orchestrator.report.sections.recomputed import recomputed_section
+from orchestrator.analysis.audit import audit_numbers
+from orchestrator.report.sections.audit import audit_section
 from orchestrator.report.sections.section import Section
 
 
 @pytest.fixture(scope="module")
 def section() -> Section:
-    return recomputed_section(recomputed_numbers(pd.DataFrame({"trial_id": []})))
+    return audit_section(audit_numbers(pd.DataFrame({"trial_id": []})))
 
 
 def test_the_first_sentence_says_how_little_compatible_is(section: Section) -> None:

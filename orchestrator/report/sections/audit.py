@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from orchestrator.analysis.audit import RecomputedNumbers
+from orchestrator.analysis.audit import AuditNumbers
 from orchestrator.analysis.audit.account import FATES
 from orchestrator.analysis.audit.check import Check, Verdict
 from orchestrator.report.sections.section import Section
@@ -58,8 +58,8 @@ TABLES = {
 """What a reader of the papers calls each table."""
 
 
-def recomputed_section(numbers: RecomputedNumbers) -> Section:
-    """The tables of a Recomputed request."""
+def audit_section(numbers: AuditNumbers) -> Section:
+    """The tables of an Audit request."""
     ordered = sorted(numbers.checks, key=lambda check: ORDER.index(check.verdict))
     failing = [check for check in ordered if check.verdict in ("differs", "explained")]
     findings = tuple(_findings(numbers))
@@ -86,7 +86,7 @@ def recomputed_section(numbers: RecomputedNumbers) -> Section:
     )
 
 
-def _findings(numbers: RecomputedNumbers) -> Iterator[str]:
+def _findings(numbers: AuditNumbers) -> Iterator[str]:
     count = {verdict: len(numbers.having(verdict)) for verdict in ORDER}
     yield (
         f"Of {len(numbers.checks)} checks, {count['agrees']} agree, {count['compatible']} are compatible (which "
@@ -115,7 +115,7 @@ def _by_rule(checks: Iterable[Check]) -> dict[str, list[Check]]:
     return by_rule
 
 
-def _totals(numbers: RecomputedNumbers) -> str:
+def _totals(numbers: AuditNumbers) -> str:
     total = sum(line.numbers for line in numbers.account)
     fates = {fate: sum(line.counts[fate] for line in numbers.account) for fate in FATES}
     shown = ", ".join(f"{count} {FATE_TITLES[fate]}" for fate, count in fates.items() if count)
@@ -141,7 +141,7 @@ def _check_table(checks: list[Check], which: str) -> TextTable:
     )
 
 
-def _account_table(numbers: RecomputedNumbers) -> TextTable:
+def _account_table(numbers: AuditNumbers) -> TextTable:
     return text_table(
         "Every printed number, counted once",
         ("table", "numbers", *(FATE_TITLES[fate] for fate in FATES), "columns that nothing determines"),
