@@ -105,16 +105,16 @@ class Bucket:
         paths = {self._path(key): key for key in keys}
         if not paths:
             return {}
-        found = {}
         with self._trouble("read"):
             answers: Mapping[str, Any] = _files().cat(list(paths), on_error="return")
-            for path, answer in answers.items():
-                if isinstance(answer, FileNotFoundError):
-                    continue
-                if isinstance(answer, BaseException):
+            for answer in answers.values():
+                if isinstance(answer, BaseException) and not isinstance(answer, FileNotFoundError):
                     raise answer
-                found[paths[SCHEME + path.removeprefix(SCHEME)]] = answer
-        return found
+        return {
+            paths[SCHEME + path.removeprefix(SCHEME)]: content
+            for path, content in answers.items()
+            if isinstance(content, bytes)
+        }
 
     def get(self, key: str, path: Path) -> None:
         """Copy an object to a file, which is not whole before this returns. Raises UnreachableError if it is gone."""
@@ -172,23 +172,23 @@ class Bucket:
         """Why, and what to do."""
         from botocore.exceptions import NoCredentialsError, PartialCredentialsError, ProfileNotFound
 
-        what, keys = f"{self.url} cannot be {doing}", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws"
+        trouble, keys = f"{self.url} cannot be {doing}", "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY or ~/.aws"
         # Of an address only the server and the object: no user, and no query that nobody typed.
-        said = re.sub(r"\?[^\s\"]*", "", re.sub(r"://[^/@\s]*@", "://", first_line(error)))
+        reason = re.sub(r"\?[^\s\"]*", "", re.sub(r"://[^/@\s]*@", "://", first_line(error)))
         if isinstance(error, FileNotFoundError):
-            return BucketError(f"{what}: there is no bucket {self._name}: create it, or name another one")
+            return BucketError(f"{trouble}: there is no bucket {self._name}: create it, or name another one")
         if isinstance(error, NoCredentialsError | PartialCredentialsError | ProfileNotFound):
-            return BucketError(f"{what}: there are no credentials ({said}): give them by {keys}, on every machine")
+            return BucketError(f"{trouble}: there are no credentials ({reason}): give them by {keys}, on every machine")
         if isinstance(error, PermissionError):
             return BucketError(
-                f"{what}: the store refuses these credentials ({said}): see {keys}, and what their owner may do in "
-                f"{self._name}"
+                f"{trouble}: the store refuses these credentials ({reason}): see {keys}, and what their owner may do "
+                f"in {self._name}"
             )
         if isinstance(error, ValueError):
-            return BucketError(f"{what}: {said}: AWS_ENDPOINT_URL takes an address such as https://s3.example.org")
+            return BucketError(f"{trouble}: {reason}: AWS_ENDPOINT_URL takes an address such as https://s3.example.org")
         return UnreachableError(
-            f"{what}: {said}: see that the store runs and that AWS_ENDPOINT_URL is right, then type the same command "
-            "again"
+            f"{trouble}: {reason}: see that the store runs and that AWS_ENDPOINT_URL is right, then type the same "
+            "command again"
         )
 
 

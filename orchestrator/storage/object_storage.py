@@ -55,10 +55,6 @@ class ObjectStorage(Storage):
         return self.bucket.url
 
     @override
-    def address(self, trial_id: str) -> str:
-        return f"{self.bucket.url}/{_key(trial_id)}"
-
-    @override
     def check(self) -> None:
         check_folder(self.folder)
         self.bucket.check()
@@ -101,8 +97,7 @@ class ObjectStorage(Storage):
                 if content is None:
                     path.unlink(missing_ok=True)
                 else:
-                    path.parent.mkdir(parents=True, exist_ok=True)
-                    write_file(path, content)
+                    _write(path, content)
 
     @override
     def set_aside_result(self, trial_id: str) -> None:
@@ -124,9 +119,7 @@ class ObjectStorage(Storage):
     def bring_reports(self, name: str) -> None:
         keys = [f"reports/{file}" for file in self.bucket.files("reports") if file.endswith(f"/{name}")]
         for key, content in self.bucket.read(keys).items():
-            path = self.folder / key
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_file(path, content)
+            _write(self.folder / key, content)
 
     @override
     def publish_report(self, page: Path, index: Path) -> str | None:
@@ -136,13 +129,15 @@ class ObjectStorage(Storage):
         return f"{self.bucket.url}/{page.relative_to(self.folder)}"
 
     @override
-    def put_marker(self, name: str) -> None:
-        self.bucket.write(name, b"x")
-
-    @override
-    def remove_marker(self, name: str) -> None:
-        with suppress(BucketError):
-            self.bucket.remove([name])
+    @contextmanager
+    def marked(self) -> Iterator[str]:
+        marker = f".seen-from-everywhere-{secrets.token_hex(8)}"
+        self.bucket.write(marker, b"x")
+        try:
+            yield marker
+        finally:
+            with suppress(BucketError):
+                self.bucket.remove([marker])
 
     @override
     def problem(self, marker: str) -> str | None:
@@ -157,3 +152,8 @@ class ObjectStorage(Storage):
 
 def _key(trial_id: str, name: str = "") -> str:
     return str(trial_directory(Path(), trial_id) / name)
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_file(path, content)

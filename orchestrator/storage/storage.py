@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from trainables.errors import UserError
-from trainables.trial_folder.folder import TrialFolder
+from trainables.trial_folder.folder import TrialFolder, trial_directory
 
 
 class Storage(ABC):
-    """A place for trials and reports; pickled, it is its address, and every machine may use it.
+    """A place for trials and reports, which prints as users know it; pickled, it is its address.
 
     What a trial has written is in the storage once `working` has been left, so a result is there before anyone is told
     of it. Who may work on a trial is decided by the lease in the results store; of two workers that both believe to,
-    the fence in the trial's folder lets the later one write. Methods raise UserError where the place fails.
+    the fence in the trial's folder lets the later one write. Methods raise UserError where the place fails. Those that
+    are not abstract suit a place where everything lies below `folder` from the start.
     """
 
     @property
@@ -26,40 +27,42 @@ class Storage(ABC):
         """Where this machine has the reports, and the results of trials that were brought here."""
 
     @property
-    @abstractmethod
     def work_folder(self) -> Path:
         """The folder of this machine below which trials write."""
-
-    @abstractmethod
-    def __str__(self) -> str:
-        """The address as users know it."""
-
-    @abstractmethod
-    def address(self, trial_id: str) -> str:
-        """The trial's folder as users know it."""
+        return self.folder
 
     @abstractmethod
     def check(self) -> None:
         """Make the place if need be, and see that it can be used. Raises UserError where it cannot."""
 
     @abstractmethod
+    def marked(self) -> AbstractContextManager[str]:
+        """The name of something that lies at the root for so long, by which machines know the place."""
+
+    @abstractmethod
+    def problem(self, marker: str) -> str | None:
+        """Why this machine does not see what another one has `marked`, or could not work there; None if it can."""
+
     def working(self, trial_id: str) -> AbstractContextManager[TrialFolder]:
         """The trial's folder on this machine, for as long as it is worked in; its files are in the storage in the end.
 
         Raises SupersededError at the end where another worker has taken the trial over.
         """
-
-    @abstractmethod
-    def bring_results(self, trial_ids: Iterable[str]) -> None:
-        """Have the results of these trials below `folder`, as far as there are any."""
-
-    @abstractmethod
-    def bring_measurements(self, trial_ids: Iterable[str], names: Iterable[str]) -> None:
-        """Have these later measurements of the trials below `folder`, as far as there are any."""
+        return nullcontext(self.trial(trial_id))
 
     def trial(self, trial_id: str) -> TrialFolder:
         """What this machine has of the trial's results and measurements."""
         return TrialFolder.below(self.folder, trial_id)
+
+    def in_words_of_user(self, text: str, folder: TrialFolder) -> str:
+        """What was said of a trial's folder here, with the address by which the user knows it."""
+        return text.replace(str(folder.path), f"{self}/{trial_directory(Path(), folder.trial_id)}")
+
+    def bring_results(self, trial_ids: Iterable[str]) -> None:  # noqa: B027
+        """Have the results of these trials below `folder`, as far as there are any."""
+
+    def bring_measurements(self, trial_ids: Iterable[str], names: Iterable[str]) -> None:  # noqa: B027
+        """Have these later measurements of the trials below `folder`, as far as there are any."""
 
     def set_aside_result(self, trial_id: str) -> None:
         """Rename a result that is of no use, or a worker would take the trial for finished."""
@@ -71,39 +74,13 @@ class Storage(ABC):
         if checkpoints:
             self.trial(trial_id).forget_checkpoints()
 
-    @abstractmethod
-    def bring_reports(self, name: str) -> None:
+    def bring_reports(self, name: str) -> None:  # noqa: B027
         """Have the files `name` of all reports below `folder`."""
 
-    @abstractmethod
     def publish_report(self, page: Path, index: Path) -> str | None:
         """Put the report at `page` and the page over all reports where others see it; the address, if that is new."""
-
-    @abstractmethod
-    def put_marker(self, name: str) -> None:
-        """Make an empty file of this name at the root."""
-
-    @abstractmethod
-    def remove_marker(self, name: str) -> None:
-        """Remove it, if that can be."""
-
-    @abstractmethod
-    def problem(self, marker: str) -> str | None:
-        """Why this machine does not see what `put_marker` made elsewhere, or could not work here; None if it can."""
-
-    @contextmanager
-    def marked(self) -> Iterator[str]:
-        """The name of something that lies at the root for so long, by which machines know the place."""
-        marker = f".seen-from-everywhere-{secrets.token_hex(8)}"
-        self.put_marker(marker)
-        try:
-            yield marker
-        finally:
-            self.remove_marker(marker)
-
-    def in_words_of_user(self, text: str, folder: TrialFolder) -> str:
-        """What was said of a trial's folder here, with the address by which the user knows it."""
-        return text.replace(str(folder.path), self.address(folder.trial_id))
+        del page, index
+        return None
 
 
 def storage_at(argument: str) -> Storage:
@@ -121,11 +98,16 @@ def check_folder(folder: Path) -> None:
     """Make a folder if need be, and write to it. Raises UserError where that cannot be."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".writable-{secrets.token_hex(4)}"
-        probe.write_bytes(b"x")
-        probe.unlink()
+        write_probe(folder)
     except OSError as error:
         raise UserError(
             f"results need a folder that can be written to, but {folder} cannot ({error.strerror}); "
             "free space there or name another one with --storage"
         ) from error
+
+
+def write_probe(folder: Path) -> None:
+    """Write to a folder, and leave nothing behind. Raises OSError where that cannot be."""
+    probe = folder / f".writable-{secrets.token_hex(8)}"
+    probe.write_bytes(b"x")
+    probe.unlink()
