@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import re
-from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from orchestrator.analysis.frames import flatten
 from orchestrator.report.build import ReportResult
 from orchestrator.report.sections.grid import heat_map
 from orchestrator.report.sections.spectra import shown_indices
 from orchestrator.report.svg import inline_svg
-from search_spaces.study import Study
-from tests.support.synthetic_results import KEY, fail, grid_trials, make_results, report_on
+from tests.support.synthetic_results import fail, make_results, report_on
 from trainables.errors import UserError
 
 INJECTION = '<script>alert("1")</script>'
@@ -86,6 +83,7 @@ def test_every_trial_is_named_and_texts_are_escaped(html: str) -> None:
     assert f"gss {INJECTION}" in text and f"RuntimeError: {INJECTION}" in text and "<b>box</b>" in text
     assert INJECTION not in html
     assert sum(tag == "script" for tag, _ in page.tags) == 1
+    assert len(html) < 1_000_000
 
 
 def test_no_two_elements_share_an_id_and_references_resolve(html: str) -> None:
@@ -115,13 +113,6 @@ def test_the_page_opens_with_question_findings_and_what_run_it_is(html: str) -> 
     assert places == sorted(places)
 
 
-def test_the_run_shows_what_the_done_trials_were_computed_with(html: str) -> None:
-    run = dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", html))
-    assert run["torch"] == "2.13.0 (58), 2.14.1 (12)", "60 and 12 trials, of which 2 of the first are not done"
-    assert run["device"] == "cpu"
-    assert run["host"] == "&lt;b&gt;box&lt;/b&gt;"
-
-
 def test_the_csv_files_hold_the_numbers(report: ReportResult) -> None:
     folder, line = report.path.parent, report.answers[0].numbers.lines[0]
     with (folder / "correlations.csv").open(newline="") as stream:
@@ -132,10 +123,6 @@ def test_the_csv_files_hold_the_numbers(report: ReportResult) -> None:
         lines = list(csv.reader(stream))
     assert [len(row) for row in lines] == [9] * 10
     assert sum(value == "" for row in lines[1:] for value in row) == 2
-
-
-def test_the_page_stays_small(report: ReportResult) -> None:
-    assert report.path.stat().st_size < 1_000_000
 
 
 def test_cells_without_a_result_say_so_in_the_heat_map(report: ReportResult) -> None:
@@ -192,20 +179,6 @@ def test_a_report_without_a_single_result_says_so(rows: list[dict[str, Any]], tm
     assert "nan" not in text.lower().split()
 
 
-def test_a_study_with_defaults_only_has_a_report(tmp_path: Path) -> None:
-    study = Study(name="mine", trials=grid_trials)
-    rows, _ = make_results(study, columns=50)
-    result = report_on(rows[:4], tmp_path, study=study, key=replace(KEY, study="mine"))
-    assert "gss c=-2 k=1.25 seed=1111" in result.path.read_text(encoding="utf-8")
-    assert [answer.section.kind for answer in result.answers] == ["correlation"]
-
-
-def test_the_same_results_make_the_same_page(tmp_path: Path) -> None:
-    rows, spectra = make_results(columns=50)
-    pages = [report_on(rows, tmp_path / name, spectra=spectra).path.read_bytes() for name in ("one", "two")]
-    assert pages[0] == pages[1]
-
-
 def test_figures_are_drawn_again_where_something_changed(tmp_path: Path) -> None:
     rows, spectra = make_results(columns=50)
 
@@ -229,10 +202,3 @@ def test_a_folder_that_is_a_file_is_one_clear_sentence(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(UserError, match=r"taken cannot .*--out"):
         report_on([], tmp_path / "taken")
-
-
-def test_rows_flatten_once_for_page_and_file(report: ReportResult) -> None:
-    rows, _ = make_results(columns=50)
-    with (report.path.parent / "trials.csv").open(newline="") as stream:
-        head = next(csv.reader(stream))
-    assert tuple(head) == flatten(rows).columns

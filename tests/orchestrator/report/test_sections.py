@@ -6,15 +6,11 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.predictions import prediction_numbers
 from orchestrator.analysis.similarity import similarity_numbers
-from orchestrator.report import formats
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.similarity import similarity_section
-from search_spaces.published import PublishedNumber
 from search_spaces.study import Comparison, GroupTable, Similarity
 from tests.support.synthetic_results import STUDY, make_results, report_on
 
@@ -23,13 +19,13 @@ def test_two_requests_of_a_kind_get_sections_and_files_of_their_own(tmp_path: Pa
     rows, _ = make_results()
     for i, row in enumerate(rows):
         row["name"] = f"{'ab'[i % 2]} seed={i // 2}"
-    asked = (
+    requests = (
         GroupTable(metrics=("test_perplexity",)),
         GroupTable(metrics=("press_rank",)),
         Comparison(baselines={"a": "b"}),
         Comparison(baselines={"a": "b"}, metric="press_rank"),
     )
-    study = replace(STUDY, analyses=asked)
+    study = replace(STUDY, analyses=requests)
     result = report_on(rows, tmp_path, study=study)
     page = result.path.read_text()
     for key, file in (("groups", "groups.csv"), ("tests", "tests.csv")):
@@ -37,41 +33,6 @@ def test_two_requests_of_a_kind_get_sections_and_files_of_their_own(tmp_path: Pa
         assert (tmp_path / file).read_text() != (tmp_path / f"2_{file}").read_text()
     assert "test_perplexity_mean" in (tmp_path / "groups.csv").read_text()
     assert "press_rank_mean" in (tmp_path / "2_groups.csv").read_text()
-
-
-def test_a_page_without_a_single_result_has_no_number_that_is_none(tmp_path: Path) -> None:
-    rows, _ = make_results()
-    planned = [{**row, "state": "planned", "metrics": {}} for row in rows]
-    study = replace(STUDY, analyses=(GroupTable(metrics=("test_perplexity",)), Comparison(baselines={"a": "b"})))
-    result = report_on(planned, tmp_path, study=study)
-    assert "<td>None" not in result.path.read_text() and ">nan<" not in result.path.read_text()
-
-
-@pytest.mark.parametrize(
-    ("metric", "mean", "deviation", "text"),
-    [
-        ("test_perplexity", 57.084, 0.094, "57.08 ± 0.09"),
-        ("test_perplexity", 117.84, 0.094, "117.84 ± 0.09"),
-        ("press_rank", 6.5, 0.71, "6.50 ± 0.71"),
-        ("press_rank", 402.0, 0.0, "402 ± 0"),
-        ("press_rank", 9981.4, 2.1, "9,981 ± 2"),
-        ("seconds_per_epoch", 0.2703, 0.1583, "0.27 ± 0.16"),
-        ("seconds_per_epoch", 100.23, 12.3, "100 ± 12"),
-        ("seconds_per_epoch", 100.0, 0.4, "100.0 ± 0.4"),
-        ("press_rank", 1200.4, 0.3, "1,200.4 ± 0.3"),
-        ("effective_rank_1e-3", 53.0, 0.447, "53.0 ± 0.4"),
-        ("sigma_max", 123456.7, 0.5, "123,456.7 ± 0.5"),
-    ],
-)
-def test_means_have_no_finer_digits_than_their_spread_allows(
-    metric: str, mean: float, deviation: float, text: str
-) -> None:
-    assert formats.spread(metric, mean, deviation) == text
-
-
-def test_printed_values_keep_the_digits_that_the_paper_prints() -> None:
-    assert formats.printed(PublishedNumber(value=42.45, deviation=1.03), "train_perplexity") == "42.45 ± 1.03"
-    assert formats.printed(PublishedNumber(value=8904.0, deviation=57.0), "press_rank") == "8,904 ± 57"
 
 
 def test_means_that_differ_are_never_called_equal(tmp_path: Path) -> None:
@@ -97,10 +58,10 @@ def test_own_benchmarks_have_no_printed_values_beside_them() -> None:
     metrics = {"similarity-0a1b2c MINE": 0.5, "similarity-0a1b2c pairs MINE": 20}
     rows = [{**row, "metrics": metrics} for row in make_results()[0][:2]]
     request = Similarity(published={"ptb": {"MEN": {rows[0]["name"]: 0.4}}})
-    found = similarity_numbers(flatten(rows).frame(), request, corpus="ptb", tag="0a1b2c")
-    assert found.scores.benchmarks == ("MINE",)
-    assert not found.published
-    assert "published" not in str(similarity_section(found).tables)
+    numbers = similarity_numbers(flatten(rows).frame(), request, corpus="ptb", tag="0a1b2c")
+    assert numbers.scores.benchmarks == ("MINE",)
+    assert not numbers.published
+    assert "published" not in str(similarity_section(numbers).tables)
 
 
 def test_the_word_of_the_text_stands_beside_an_unknown_one() -> None:

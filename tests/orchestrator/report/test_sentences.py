@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.analysis.correlations import ComparedCorrelation, PublishedValue, Window
+from orchestrator.analysis.correlations import ComparedCorrelation, PublishedValue
 from orchestrator.analysis.environments import Environment
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.statistics.correlation import Coefficient, Interval
@@ -23,20 +23,11 @@ from tests.support.synthetic_results import KEY, STUDY, fail, make_results
 MINUS = formats.MINUS
 
 
-def make_line(
-    value: float | None,
-    *,
-    low: float = 0.0,
-    high: float = 0.0,
-    missing: str = "",
-    window: Window | None = None,
-    published: tuple[PublishedValue, ...] = (),
-) -> ComparedCorrelation:
+def make_line(value: float | None, *, low: float = 0.0, high: float = 0.0, missing: str = "") -> ComparedCorrelation:
     interval = Interval(low=low, high=high) if low < high else None
-    found = Coefficient(n=72, value=value, interval=interval, p_value=0.01 if interval else None, missing=missing)
-    return ComparedCorrelation(
-        x="press_rank", y="test_perplexity", window=window, pearson=found, spearman=found, published=published
-    )
+    pearson = Coefficient(n=72, value=value, interval=interval, p_value=0.01 if interval else None, missing=missing)
+    names = {"x": "press_rank", "y": "test_perplexity"}
+    return ComparedCorrelation(**names, window=None, pearson=pearson, spearman=pearson, published=())
 
 
 def make_summary(key: StudyKey = KEY, *, states: tuple[str, ...] = ()) -> StudySummaryNumbers:
@@ -61,16 +52,17 @@ def test_an_interval_without_zero_gives_a_direction_and_the_variance() -> None:
     assert "Pearson r = +0.50, 95% interval [+0.30, +0.66], p = 0.010" in text
     assert "a higher Press rank went with a higher test perplexity" in text
     assert "25% of the variance" in text
+    unsettled = correlation_sentence(make_line(0.1, low=-0.13, high=0.32))
+    assert "includes zero" in unsettled and "went with" not in unsettled
+    missing = correlation_sentence(make_line(None, missing="press_rank had the same value in all 72 trials"))
+    assert missing.endswith("there is no correlation to report: Press rank had the same value in all 72 trials.")
 
 
-def test_an_interval_with_zero_settles_nothing() -> None:
-    text = correlation_sentence(make_line(0.1, low=-0.13, high=0.32))
-    assert "includes zero" in text and "went with" not in text
-
-
-def test_what_is_missing_is_said_in_words() -> None:
-    text = correlation_sentence(make_line(None, missing="press_rank had the same value in all 72 trials"))
-    assert text.endswith("there is no correlation to report: Press rank had the same value in all 72 trials.")
+def test_only_the_published_values_of_this_corpus_and_these_cells_are_held_against_ours() -> None:
+    on_ptb = make_answers(replace(KEY, corpus="ptb", scale="paper"))[0].section.remarks
+    assert len(on_ptb) == 2 and all("PTB" in text for text in on_ptb)
+    better_half = make_answers()[0].section.remarks
+    assert len(better_half) == 2 and not any("+0.24" in text or "+0.21" in text for text in better_half)
 
 
 @pytest.mark.parametrize(
@@ -82,17 +74,6 @@ def test_a_published_value_is_placed_beside_our_interval(published: float, words
     assert words in text and "(PTB)" in text
     assert "significant" not in text
     assert ("does not show that the two are equal" in text) == (words == "inside our interval")
-
-
-def test_only_the_own_corpus_is_compared_where_the_paper_used_it() -> None:
-    on_ptb = make_answers(replace(KEY, corpus="ptb", scale="paper"))[0].section.remarks
-    assert len(on_ptb) == 2 and all("PTB" in text for text in on_ptb)
-
-
-def test_the_better_half_is_not_held_against_the_published_window() -> None:
-    texts = make_answers()[0].section.remarks
-    assert len(texts) == 2
-    assert not any("+0.24" in text or "+0.21" in text for text in texts)
 
 
 def test_a_quick_run_is_never_taken_for_the_papers() -> None:
@@ -139,45 +120,7 @@ def test_trials_computed_with_different_versions_are_named() -> None:
         assert len(texts) == 1 and "new (60), not recorded (12)" in texts[0] and "abc (" not in texts[0]
 
 
-def test_values_are_counted_only_where_they_differ() -> None:
-    assert formats.with_counts({"2.13.0": 72}) == "2.13.0"
-    many = formats.with_counts({f"host {i}": 1 for i in range(40)})
-    assert many.startswith("host 0 (1), host 1 (1)") and many.endswith("host 11 (1) and 28 more")
-
-
 def test_coverage_counts_every_state() -> None:
     assert sentences.coverage(make_summary()) == "All 72 trials are done."
     text = sentences.coverage(make_summary(states=("failed", "failed", "diverged", "planned")))
     assert text.startswith("68 of 72 trials are done (1 planned, 1 diverged, 2 failed)")
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        (None, "\N{EN DASH}"),
-        (float("nan"), "\N{EN DASH}"),
-        (402, "402"),
-        (24_220_000, "24,220,000"),
-        (12.34567, "12.346"),
-        (-0.5, f"{MINUS}0.50000"),
-        (1.19e-7, f"1.19e{MINUS}07"),
-        ("gram", "gram"),
-    ],
-)
-def test_numbers_are_written_one_way(value: object, text: str) -> None:
-    assert formats.number(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [(-1.5, f"{MINUS}1.5"), (2.0, "2"), (1111, "1111"), (None, "\N{EN DASH}"), ("et-asgd", "et-asgd")],
-)
-def test_settings_are_written_as_typed(value: object, text: str) -> None:
-    assert formats.setting(value) == text
-
-
-@pytest.mark.parametrize(
-    ("value", "text"), [(None, "\N{EN DASH}"), (0.0312, "0.031"), (3e-5, "3.0e-05"), (0, "< 1e-15")]
-)
-def test_small_p_values_keep_their_size(value: float | None, text: str) -> None:
-    assert formats.p_value(value) == text

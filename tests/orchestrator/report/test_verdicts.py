@@ -7,7 +7,6 @@ import re
 import numpy as np
 import pytest
 
-from orchestrator.analysis.statistics.correlation import Interval
 from orchestrator.analysis.statistics.group_comparison import compare
 from orchestrator.report import formats
 from orchestrator.report.verdicts import verdict
@@ -78,17 +77,3 @@ def test_what_cannot_be_tested_is_said_in_words() -> None:
         "Nothing can be concluded about the test perplexity of GSS and Softmax: at least 2 values of each group are "
         "needed, there is 1 of GSS."
     )
-
-
-@pytest.mark.parametrize(
-    ("value", "half", "shown"),
-    [
-        (-0.0004, 0.11, "+0.00"),
-        (-1.26, 0.11, f"{MINUS}1.26"),
-        (0.12345, 0.0123, "+0.123"),
-        (1234.5, 250.0, "+1,234"),
-        (0.5, 0.0, "+0.50"),
-    ],
-)
-def test_numbers_have_as_many_decimals_as_their_interval_has_meaning_for(value: float, half: float, shown: str) -> None:
-    assert formats.to_width(value, Interval(low=-half, high=half), signed=True) == shown
