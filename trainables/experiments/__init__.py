@@ -31,16 +31,16 @@ def run_experiment(config: ExperimentConfig, folder: TrialFolder, runtime: Runti
     memory, start_s = PeakMemory(runtime.device), time.monotonic()
     environment = describe(runtime.device, runtime.threads)
     try:
-        found = measure(config, runtime)
+        measured = measure(config, runtime)
     except DivergedError as error:
         outcome = TrialOutcome(trial_id=config.trial_id, state="diverged", cause=str(error), environment=environment)
         folder.write_result(outcome, None)
         return outcome
     cost = {"wall_seconds": time.monotonic() - start_s, "peak_memory_mib": memory.peak_mib()}
-    metrics = {name: each.metrics for name, each in found.items()}
+    metrics = {name: measurement.metrics for name, measurement in measured.items()}
     outcome = TrialOutcome(
         trial_id=config.trial_id, state="done", measurements={"cost@1": cost, **metrics}, environment=environment
     )
-    spectra = [each.singular_values for each in found.values() if each.singular_values is not None]
-    folder.write_result(outcome, spectra[-1] if spectra else None)
+    spectra = [measurement.singular_values for measurement in measured.values()]
+    folder.write_result(outcome, next((spectrum for spectrum in reversed(spectra) if spectrum is not None), None))
     return outcome

@@ -44,27 +44,26 @@ def measure_kept(
             "trial's folder back, or train the study anew with another --storage (and --store)"
         )
     with folder.locked():
-        found = {name: folder.measurement(name) for name in names}
-        missing = [name for name, later in found.items() if later is None]
-        if missing:
-            found |= _take(config, missing, folder, runtime)
-    taken = {name: later for name, later in found.items() if later is not None}
-    spectra = [singular_values for _, singular_values in taken.values() if singular_values is not None]
-    return {name: metrics for name, (metrics, _) in taken.items()}, spectra[-1] if spectra else None
+        stored = {name: folder.measurement(name) for name in names}
+        absent = [name for name, measurement in stored.items() if measurement is None]
+        measured = _measure(config, absent, folder, runtime) if absent else {}
+        measurements = {name: measurement or measured[name] for name, measurement in stored.items()}
+    spectra = [singular_values for _, singular_values in measurements.values() if singular_values is not None]
+    return {name: metrics for name, (metrics, _) in measurements.items()}, spectra[-1] if spectra else None
 
 
-def _take(
+def _measure(
     config: TrialConfig, names: Sequence[str], folder: TrialFolder, runtime: Runtime
 ) -> dict[str, LaterMeasurement]:
     prepare(runtime)
     corpus = load(config.corpus, data_dir=runtime.data_dir)
     model = _kept_model(config, len(corpus.vocabulary), folder.kept_weights, runtime.device)
-    taken = {}
+    measurements = {}
     for name in names:
         metrics, singular_values = measure([name], model, corpus, config, runtime)
-        taken[name] = metrics[name], singular_values
-        folder.write_measurement(name, taken[name])
-    return taken
+        measurements[name] = metrics[name], singular_values
+        folder.write_measurement(name, measurements[name])
+    return measurements
 
 
 def _kept_model(config: TrialConfig, vocabulary_size: int, path: Path, device: str) -> AwdLstm:

@@ -57,7 +57,7 @@ def run_trial(
         folder.take_over()
         prepare(runtime)
         if isinstance(config, TrialConfig):
-            follow = on_epoch or _ignore
+            follow = on_epoch or (lambda _: None)
             outcome = _run_language_model(config, folder, runtime, measurements, follow, stop_above)
         else:
             outcome = run_experiment(config, folder, runtime)
@@ -77,9 +77,9 @@ def _run_language_model(
     corpus = load(config.corpus, data_dir=runtime.data_dir)
     trainer = Trainer(config, corpus, runtime)
     checkpoints = Checkpoints(folder)
-    found = checkpoints.latest(runtime.device)
-    if found is not None:
-        trainer.restore(*found)
+    checkpoint = checkpoints.latest(runtime.device)
+    if checkpoint is not None:
+        trainer.restore(*checkpoint)
     environment = describe(runtime.device, runtime.threads)
     try:
         trainer.train(checkpoints, on_epoch, stop_above)
@@ -117,22 +117,14 @@ def _run_language_model(
 def prepare(runtime: Runtime) -> None:
     """Set this process up as the runtime says: threads, determinism, output layers of the user's own."""
     torch.set_num_threads(runtime.threads)
-    _ask_for_determinism(runtime.deterministic)
-    for file in runtime.layer_files:
-        load_layers(file)
-
-
-def _ask_for_determinism(wanted: bool) -> None:
-    """Have every GPU kernel repeat its bits; where one cannot, the framework warns."""
-    if wanted:
+    if runtime.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS is first used
-    torch.use_deterministic_algorithms(wanted, warn_only=True)
+    # Every GPU kernel repeats its bits; where one cannot, the framework warns.
+    torch.use_deterministic_algorithms(runtime.deterministic, warn_only=True)
     # The module gets this attribute by a property, which the type checker does not see.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
-
-
-def _ignore(metrics: EpochMetrics) -> None:
-    """For a caller that does not follow the epochs."""
+    for file in runtime.layer_files:
+        load_layers(file)
 
 
 def _training_metrics(trainer: Trainer, memory: PeakMemory, measured_s: float) -> dict[str, Metric]:

@@ -84,7 +84,7 @@ def test_each_measurement_is_durable_and_taken_once(folder: Path, monkeypatch: p
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("measured twice")
 
-    monkeypatch.setattr("trainables.trial.measure_kept._take", refuse)
+    monkeypatch.setattr("trainables.trial.measure_kept._measure", refuse)
     again = measure_kept(config, directory=folder, runtime=Runtime(), names=("top_k@1", "spectrum@1"))
     assert list(again[0]) == ["top_k@1", "spectrum@1"]
     assert again[0]["top_k@1"] == found[0]["top_k@1"]
