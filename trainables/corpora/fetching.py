@@ -107,7 +107,7 @@ def download(urls: Mapping[str, str], hashes: Mapping[str, str], folder: Path) -
             files.fetch(name, processor=_let_others_read)
         except requests.RequestException as error:
             raise UserError(
-                f"downloading {url} failed {1 + RETRIES} times in a row ({first_line(error)}): type the same command "
+                f"downloading {url} failed {1 + RETRIES} times in a row ({_reason(error)}): type the same command "
                 f"again later, or put the file at {folder / name} yourself"
             ) from error
         except OSError as error:
@@ -120,6 +120,13 @@ def download(urls: Mapping[str, str], hashes: Mapping[str, str], folder: Path) -
                 f"{url} does not serve the published file: {first_line(error)}; nothing was kept: try again later, or "
                 f"put the right file at {folder / name} yourself"
             ) from error
+
+
+def _reason(error: Exception) -> str:
+    """What went wrong with a request, without the library's own objects around it."""
+    cause = error.args[0] if error.args else error
+    text = first_line(str(getattr(cause, "reason", cause)) or type(error).__name__)
+    return text.partition("): ")[2] or text
 
 
 def _let_others_read(path: str, action: str, _: object) -> str:

@@ -91,7 +91,7 @@ def test_a_server_without_the_file_ends_the_download(tiny: str, web: WebServer, 
 
 
 def test_nobody_listening_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"failed 4 times in a row \(.*refused"):
+    with pytest.raises(UserError, match=r"failed 4 times in a row \(Failed to .*: \[Errno 111\] Connection refused\)"):
         download({"f.txt": "http://127.0.0.1:9/f.txt"}, {"f.txt": "0" * 64}, tmp_path)
 
 
