@@ -49,14 +49,14 @@ class DataFolder:
     def _bring(self, folder: Path, listed: dict[str, str]) -> None:
         folder.mkdir(exist_ok=True)
         with locked(folder):
-            known = _marks(folder)
+            marks = _marks(folder)
             for file, mark in listed.items():
-                if known.get(file) != mark or not (folder / file).is_file():
+                if marks.get(file) != mark or not (folder / file).is_file():
                     part = folder / f"{file}.part"
                     self.bucket.get(f"{folder.name}/{file}", part)
                     os.replace(part, folder / file)
             # What was downloaded here, and is not there yet, stays.
-            for file in known.keys() - listed.keys():
+            for file in marks.keys() - listed.keys():
                 (folder / file).unlink(missing_ok=True)
             write_file(folder / MARKS, json.dumps(listed).encode())
 

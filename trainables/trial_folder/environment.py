@@ -37,13 +37,13 @@ def code_version() -> str:
 @cache
 def package_versions() -> dict[str, str]:
     """Installed versions of the packages that numbers depend on."""
-    found = {}
+    versions = {}
     for package in PACKAGES:
         try:
-            found[package] = version(package)
+            versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 @cache

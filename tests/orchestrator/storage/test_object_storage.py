@@ -89,13 +89,6 @@ def test_another_machine_goes_on_from_what_the_store_has(
     assert len([path for path in (storage.folder / "trials").rglob("*") if path.is_file()]) == 1
 
 
-def test_checkpoints_are_copied_while_the_trial_runs(storage: ObjectStorage) -> None:
-    with storage.working(TRIAL) as folder:
-        for step in (1, 2):
-            save(folder, step)
-            _wait_until(lambda step=step: name_of(step) in names(storage))  # type: ignore[misc]
-
-
 def test_a_trial_that_ends_while_the_store_is_away_waits_for_it(storage: ObjectStorage, store: ObjectStore) -> None:
     with storage.working(TRIAL) as folder:
         store.off()

@@ -9,8 +9,6 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
-
 from trainables.trial_folder.files import write_file
 
 ROOT = Path(__file__).parents[3]
@@ -83,11 +81,6 @@ def test_a_write_that_fails_keeps_the_old_content_and_leaves_nothing(tmp_path: P
     assert "File too large" in answer.stderr
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
-
-
-def test_a_folder_that_is_missing_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        write_file(tmp_path / "missing" / "file", b"")
 
 
 def test_writing_a_file_needs_no_torch() -> None:
