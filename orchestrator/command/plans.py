@@ -43,12 +43,8 @@ def _bring(data: DataFolder, corpora: Sequence[str], *, dry_run: bool) -> None:
         return
     url = data.bucket.url
     for name in corpora:
-        if (
-            name not in PUBLISHED_CORPORA
-            and not is_built_in(name)
-            and "/" not in name
-            and not (data.driver / name).is_dir()
-        ):
+        constant = name in PUBLISHED_CORPORA or is_built_in(name)
+        if not constant and "/" not in name and not (data.driver / name).is_dir():
             raise UserError(
                 f"--dry-run copies nothing from {url}, and its {name} is not on this machine yet, so that its trials "
                 f"are not known: copy it with python sweep.py corpus check {name} --data-dir {url}"

@@ -33,8 +33,7 @@ def report(
     from orchestrator.report.terminal import summary_group
     from orchestrator.storage.storage import storage_at
     from orchestrator.store.opening import open_store
-    from orchestrator.sweep.announcement import paper_command
-    from orchestrator.sweep.study_run import default_report_folder, write_all, write_report
+    from orchestrator.sweep.reports import report_folder, write_index, write_report
 
     variants, url = typed_filter(scale, corpus, settings), store_url(store, storage)
     place = storage_at(storage)
@@ -44,14 +43,14 @@ def report(
     with open_store(url, create=False) as opened:
         chosen = _every_variant(opened, variants) if study == ALL else _variant(opened, study, variants)
         for key, content in chosen.items():
-            folder = (out or default_report_folder(place.folder, key)).resolve()
-            command = paper_command(key.study if study == ALL else study, content, key, context.obj)
-            result = write_report(opened, content, key, folder, paper_command=command)
+            folder = (out or report_folder(place, key)).resolve()
+            argument = key.study if study == ALL else study
+            result = write_report(opened, content, key, folder, argument=argument, typed=context.obj)
             if study != ALL:
                 shown.print(summary_group(result))
             shown.print(f"Report: {result.path}", soft_wrap=True)
             if out is None:
-                index = write_all(result.path, place, shown)
+                index = write_index(result.path, place, shown)
     if out is None:
         shown.print(f"All reports: {index}", soft_wrap=True)
 

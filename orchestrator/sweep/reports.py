@@ -1,0 +1,52 @@
+"""Reports of what the store holds: that of one variant of a study, and the page over all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+
+from orchestrator.store.records import StudyKey
+from orchestrator.sweep.announcement import paper_command
+
+if TYPE_CHECKING:
+    from orchestrator.report.build import ReportResult
+    from orchestrator.storage.storage import Storage
+    from orchestrator.store.store import Store
+    from search_spaces.study import Study
+
+
+def report_folder(storage: Storage, key: StudyKey) -> Path:
+    """A folder for each variant of a study, so that none overwrites another."""
+    return storage.folder / "reports" / key.variant
+
+
+def write_report(
+    store: Store, study: Study, key: StudyKey, out: Path, *, argument: str, typed: Sequence[str]
+) -> ReportResult:
+    """Build the report of this variant; `argument` is the study as it was typed in the command line `typed`."""
+    from orchestrator.report.build import build_report
+
+    return build_report(
+        study,
+        key,
+        store.results(key),
+        spectra=store.spectra(key),
+        environments=store.environments(key),
+        paper_command=paper_command(argument, study, key, typed),
+        out=out,
+    )
+
+
+def write_index(page: Path, storage: Storage, console: Console) -> Path:
+    """Write the page over all reports beside the one at `page`, in an object store too where they lie in one."""
+    from orchestrator.report import index as report_index
+
+    storage.bring_reports(report_index.CARD_FILE)
+    index = report_index.write_index(page.parent.parent)
+    address = storage.publish_report(page, index)
+    if address is not None:
+        console.print(f"The same report: {address}", soft_wrap=True)
+    return index

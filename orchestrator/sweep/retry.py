@@ -1,0 +1,43 @@
+"""Trials that failed or diverged, to be run again: the command `retry`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orchestrator.plan.study_plan import Plan
+from orchestrator.storage.storage import Storage
+from orchestrator.store.records import LOST, PlannedTrial
+from orchestrator.store.store import Store
+from orchestrator.words import on_corpus
+
+
+def study_members(plan: Plan, store: Store) -> Sequence[PlannedTrial]:
+    """The study's trials without planning anything: of a tuned one, those that it has come to."""
+    if plan.tuning is None:
+        return [trial.planned() for trial in plan.trials]
+    return [row.planned() for row in store.trials(plan.key)]
+
+
+def reset_lost(members: Sequence[PlannedTrial], store: Store, storage: Storage) -> list[PlannedTrial]:
+    """Plan failed and diverged trials again; a diverged one starts anew, a failed one from its checkpoint."""
+    states = store.states([trial.trial_id for trial in members])
+    lost = [trial.trial_id for trial in members if states.get(trial.trial_id) in LOST]
+    for trial_id in lost:
+        storage.forget(trial_id, checkpoints=states[trial_id] == "diverged")
+    reset = set(store.reset(lost, states=LOST))
+    return [trial for trial in members if trial.trial_id in reset]
+
+
+def nothing_to_retry(plan: Plan, store: Store) -> str:
+    """That there is no such trial here, and where there are some."""
+    variants = [
+        f"scale {summary.key.scale}{on_corpus(summary.key.corpus)}"
+        + ("" if summary.key.overrides == "{}" else ", --set")
+        for summary in store.studies()
+        if summary.key.study == plan.study.name and summary.counts["failed"] + summary.counts["diverged"]
+    ]
+    hint = f" Trials of it failed or diverged at {' and at '.join(variants)}: name that one." if variants else ""
+    return (
+        f"No trial of {plan.study.name} at scale {plan.scale.name}{on_corpus(plan.corpus.name)} has failed or "
+        f"diverged, so there is nothing to retry; python sweep.py status shows what the store has.{hint}"
+    )
