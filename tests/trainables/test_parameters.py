@@ -6,16 +6,14 @@ import pytest
 import torch
 
 from search_spaces.awd_lstm import awd_lstm
+from tests.support.output_layer_formulas import EVERY_LAYER
 from trainables.config import (
     CorpusConfig,
     GssConfig,
     LanguageModelConfig,
     LmsPlifConfig,
-    LmsPlifFrozenConfig,
     MocConfig,
-    MonotoneNnConfig,
     MosConfig,
-    MosPlifConfig,
     OutputLayerConfig,
     SigSoftmaxConfig,
     SoftmaxConfig,
@@ -71,19 +69,7 @@ def test_the_fair_capacity_models_have_the_published_counts(
     assert in_millions(parameter_count(fair_capacity(width, layer), VOCABULARY["ptb"])) == millions
 
 
-@pytest.mark.parametrize(
-    "layer",
-    [
-        GSS,
-        LmsPlifConfig(),
-        LmsPlifFrozenConfig(),
-        MosConfig(),
-        MocConfig(mixtures=2),
-        MosPlifConfig(),
-        MonotoneNnConfig(),
-    ],
-    ids=lambda layer: layer.name,
-)
+@pytest.mark.parametrize("layer", EVERY_LAYER, ids=lambda layer: layer.name)
 @pytest.mark.parametrize("vocabulary", [2000, 10_000])
 def test_the_arithmetic_counts_what_the_built_model_trains(layer: OutputLayerConfig, vocabulary: int) -> None:
     config = awd_lstm(corpus("ptb"), layer)

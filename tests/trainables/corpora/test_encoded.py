@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 
 import numpy as np
@@ -64,11 +63,9 @@ def test_documentation_of_another_python_is_refused() -> None:
 
 
 @pytest.mark.skipif(not REAL_DATA.is_dir(), reason="the real corpora are not beside this repository")
-def test_wikitext_2_is_encoded_in_seconds_and_decodes_to_its_text() -> None:
+def test_wikitext_2_decodes_to_its_text() -> None:
     config = config_of("wikitext-2", REAL_DATA)
-    started = time.perf_counter()
     corpus = load(config, data_dir=REAL_DATA)
-    assert time.perf_counter() - started < 10  # about 1 s on an idle core; ten times that where tests share it
     assert len(corpus.vocabulary) == 33_278
     lines = (REAL_DATA / "wikitext-2" / "test.txt").read_text(encoding="utf-8").split("\n")[:-1]
     decoded = " ".join(corpus.vocabulary[index] for index in corpus.test)

@@ -8,14 +8,13 @@ from typing import Literal
 import pytest
 
 from search_spaces.published import rows
+from tests.support.faulty_server import REAL_DATA
 from trainables.config.experiments import WordPairsConfig
 from trainables.config.measurement_names import WORD_PAIRS
 from trainables.corpora.benchmarks import Benchmark
 from trainables.errors import UserError
 from trainables.experiments.word_pairs import count_pairs, measure
 from trainables.runtime import Runtime
-
-DATA = Path(__file__).parents[3].parent / "shared" / "data"
 
 
 def test_a_pair_is_unknown_where_one_of_its_words_is() -> None:
@@ -30,10 +29,10 @@ def test_what_is_missing_is_said_with_what_to_type(tmp_path: Path) -> None:
         measure(WordPairsConfig(seed=0, text="ptb"), Runtime(data_dir=tmp_path))
 
 
-@pytest.mark.skipif(not (DATA / "word-similarity").is_dir(), reason="no ../shared/data with the benchmarks")
+@pytest.mark.skipif(not (REAL_DATA / "word-similarity").is_dir(), reason="no ../shared/data with the benchmarks")
 @pytest.mark.parametrize("text", ["ptb", "wikitext-2"])
 def test_the_published_files_have_the_printed_counts(text: Literal["ptb", "wikitext-2"]) -> None:
-    found = measure(WordPairsConfig(seed=0, text=text), Runtime(data_dir=DATA))[WORD_PAIRS].metrics
+    found = measure(WordPairsConfig(seed=0, text=text), Runtime(data_dir=REAL_DATA))[WORD_PAIRS].metrics
     printed = {}
     for row in rows("sm_table13_word_pairs"):
         printed[f"word_pairs {row['benchmark']}"] = int(row["pairs"])
