@@ -7,7 +7,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from orchestrator.report.page import TEMPLATES, Page, template
+from orchestrator.report.page import Page
+from orchestrator.report.prose import TEMPLATES, template
 from trainables.config.frozen import Frozen
 from trainables.trial_folder.files import write_file
 

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-
-import jinja2
 
 from orchestrator.analysis.environments import Environment
 from orchestrator.analysis.frames import FlatResults
@@ -16,13 +12,13 @@ from orchestrator.plan.paper_scale import is_paper_scale
 from orchestrator.report import formats, sentences, tables
 from orchestrator.report.figures import DrawnFigure
 from orchestrator.report.glossary import terms
+from orchestrator.report.prose import TEMPLATES, template
 from orchestrator.report.questions import Answer
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import TextTable
 from orchestrator.words import some_of
 from search_spaces.study import Study
 
-TEMPLATES = Path(__file__).parent / "templates"
 SEEDS_SHOWN = 12
 
 
@@ -99,19 +95,6 @@ def render(page: Page) -> str:
         script=(TEMPLATES / "sort.js").read_text(encoding="utf-8"),
     )
     return html
-
-
-@cache
-def template(name: str) -> jinja2.Template:
-    """A template of this package by its file's name; it escapes every text."""
-    templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    return templates.get_template(name)
 
 
 def _run(study: Study, summary: StudySummaryNumbers, environment: Environment) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from orchestrator.analysis.audit import AuditNumbers
 from orchestrator.analysis.audit.account import FATES
 from orchestrator.analysis.audit.check import Check, Verdict
+from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, text_table
 from orchestrator.words import counted
@@ -29,13 +30,6 @@ FATE_TITLES = {
     "used": "used for others",
     "nothing": "nothing to check against",
 }
-METHOD = (
-    "yes: the printed value comes out by the rule. compatible: it lies in what other printed numbers leave open, which "
-    "a wrong number could do as well. no, and need not: it does not come out, and the rule says why it need not. A "
-    "printed number can be in several lines of the first table; the second counts it once, by the first of its columns "
-    "that applies. Both sides of a difference count as differing, whichever is wrong. The ranks of SM Tables 15 and 16 "
-    "are not checked: their matrix is not printed, and press_robustness measures another one."
-)
 TABLES = {
     "fig2_gss_correlation": "Fig. 2, GSS",
     "ganea_language_modelling": "the talk (Ganea et al. 2019), language modelling",
@@ -69,7 +63,7 @@ def audit_section(numbers: AuditNumbers) -> Section:
         findings=findings,
         tables=(_check_table(ordered, "those that do not agree first"), _account_table(numbers)),
         terminal=(_check_table(failing, "those that do not agree; the report has them all"), "\n".join(findings)),
-        method=METHOD,
+        method=prose("method_audit.txt"),
         files={
             "recomputed.csv": [
                 ["source", "what", "printed", "recomputed", "rule", "verdict", "cells"],

@@ -16,6 +16,7 @@ from orchestrator.analysis.correlations import ComparedCorrelation, CorrelationN
 from orchestrator.analysis.statistics.correlation import Coefficient
 from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, Drawing, new_figure
+from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import DASH, Cell, TextTable
 from orchestrator.words import counted
@@ -23,13 +24,6 @@ from orchestrator.words import counted
 INSIDE, OUTSIDE = "o", "^"
 MOST_TICKS = 10
 COEFFICIENT_COLUMNS = ("", "_low", "_high", "_p")
-METHOD = (
-    "Intervals are 95%. Pearson: Fisher's z. Spearman: Fisher's z with the variance "
-    "(1\xa0+\xa0\N{GREEK SMALL LETTER RHO}\N{SUPERSCRIPT TWO}/2)/(n\xa0\N{MINUS SIGN}\xa03) of Bonett and Wright "
-    "(2000). p: two-sided, Student's t with n\xa0\N{MINUS SIGN}\xa02 degrees of freedom. The papers print no "
-    "intervals; those beside published values are Fisher's from the number of cells. How many cells a published "
-    "window holds is not printed, so it has none."
-)
 
 
 def correlation_section(numbers: CorrelationNumbers) -> Section:
@@ -43,7 +37,7 @@ def correlation_section(numbers: CorrelationNumbers) -> Section:
         tables=(table,),
         remarks=remarks,
         terminal=(table, "\n".join(remarks)),
-        method=METHOD,
+        method=prose("method_correlation.txt"),
         files={"correlations.csv": list(_csv(numbers.lines))},
         drawings=tuple(_drawings(numbers)),
         wide=False,

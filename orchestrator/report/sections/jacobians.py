@@ -25,6 +25,7 @@ from orchestrator.analysis.jacobians import (
 )
 from orchestrator.report import formats
 from orchestrator.report.figures import GROUP_COLOURS, GROUP_LINES, Drawing, new_panels
+from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import DASH, Cell, TextTable, text_table
 from orchestrator.words import counted
@@ -39,21 +40,6 @@ WORDS = {
     "matrix with as many rows",
     STRAIGHTNESS: "R\N{SUPERSCRIPT TWO} of a straight line through the first half of the mean spectrum",
 }
-METHOD = (
-    "The Jacobian of each layer is computed exactly, in float64, at each input; its singular values are averaged by "
-    "index over the inputs, then over the seeds, each of which is another layer. An interval is 95% of the mean over "
-    "seeds, by Student's t, cut off at 0 and 1, which a share cannot exceed. Rules: about half is an interval within "
-    f"{HALF.low:g} to {HALF.high:g}, roughly linear an interval of R\N{SUPERSCRIPT TWO} above {STRAIGHT_R2:g} "
-    "(exp(\N{MINUS SIGN}x) over 0 to 1 has 0.983); an interval wholly outside did not hold. A comparison of two "
-    "layers holds where Welch's test, corrected by Holm over the comparisons of the claim, finds the difference that "
-    "was claimed. A claim holds where all its comparisons do; it did not hold where one is significant the other "
-    f"way; else it is not decided, nor is any with fewer than {FEWEST_SEEDS} seeds. The condition number without the "
-    "zeros grows with the rows that are left, whatever they hold: a dense layer's half has that of a Gaussian matrix "
-    "with as many rows. So layers are compared by what theirs has above one of the same shape, with the same rows "
-    "set to zero (log10, medians over inputs). A unit whose experts are all off is a row of zeros, whatever the "
-    "gates; each expert is on or off like a fair coin, so 2^-K of the rows are expected to be zero. What a "
-    "decomposition leaves in the place of these zeros is rounding, and is counted as zero."
-)
 
 
 def jacobian_section(numbers: JacobianNumbers) -> Section:
@@ -65,7 +51,13 @@ def jacobian_section(numbers: JacobianNumbers) -> Section:
         heading="Mean singular values, and what was claimed of them",
         findings=tuple(_findings(numbers)),
         tables=(_claims_table(numbers), _zeros_table(numbers)),
-        method=METHOD,
+        method=prose(
+            "method_jacobians.txt",
+            low=f"{HALF.low:g}",
+            high=f"{HALF.high:g}",
+            straight=STRAIGHT_R2,
+            fewest=FEWEST_SEEDS,
+        ),
         files={"spectra.csv": list(_csv(numbers)), "steps.csv": list(_steps_csv(numbers))},
         drawings=tuple(
             Drawing(

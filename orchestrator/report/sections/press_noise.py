@@ -21,23 +21,11 @@ from orchestrator.analysis.press_noise import (
 )
 from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, Drawing, new_figure
+from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import DASH, Cell, TextTable, text_table
 from orchestrator.words import counted
 from trainables.measurements.quarter_circle import COUNT_SPREAD, rank_with_noise
-
-METHOD = (
-    "Press' rank counts the singular values above 0.5 \N{SQUARE ROOT}(2n + 1) \N{GREEK SMALL LETTER SIGMA}_max "
-    "\N{GREEK SMALL LETTER EPSILON} of an n x n matrix, \N{GREEK SMALL LETTER EPSILON} of its precision. Those of "
-    "Gaussian noise of variance c are spread by the quarter-circle law over 0 to 2 \N{SQUARE ROOT}(c n), so "
-    "Press' rank is expected to be r + (n \N{MINUS SIGN} r)(1 \N{MINUS SIGN} F(tolerance / \N{SQUARE ROOT}(c "
-    "(n \N{MINUS SIGN} r)))) for a matrix of rank r, F the law's distribution function. The law is given nothing but "
-    "the matrix' own \N{GREEK SMALL LETTER SIGMA}_max. The printed ranks are of another matrix, whose own is not "
-    "printed. The noise is the same draw at every c, but for its size; how far a count moves from draw to draw is not "
-    "measured here. A round trip decomposes "
-    "the matrix, multiplies the directions that are kept and decomposes the product. One that keeps as many as the "
-    "Press rank counts throws away what rounding has added; one that keeps all lets it add up."
-)
 
 
 def press_noise_section(numbers: PressNoiseNumbers) -> Section:
@@ -49,7 +37,7 @@ def press_noise_section(numbers: PressNoiseNumbers) -> Section:
         heading="Ranks under noise",
         findings=tuple(_findings(numbers)),
         tables=tuple(table for table in (_noise_table(numbers), _trip_table(numbers)) if table.body),
-        method=METHOD,
+        method=prose("method_press_noise.txt"),
         files={"press_noise.csv": list(_noise_csv(numbers)), "round_trips.csv": list(_trip_csv(numbers))},
         drawings=_drawings(numbers),
     )

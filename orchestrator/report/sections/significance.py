@@ -8,26 +8,11 @@ from typing import Any
 from orchestrator.analysis.contrasts import Contrast, ContrastNumbers, PairedContrast, PairedNumbers
 from orchestrator.analysis.statistics.samples import FEWEST
 from orchestrator.report import formats
+from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, csv_lines, ends, text_table
 from orchestrator.report.verdicts import paired_verdict, verdict
 
-METHOD = (
-    "Two-sided tests of the difference of two means: Student's (equal variances, as in the paper) and Welch's. Holm's "
-    "correction is over all rows of the table. Intervals are 95%: of the difference by Student's t, of Hedges' g, and "
-    "bootstrapped (BCa). Detectable: the smallest true difference that Welch's test with these seeds and this spread "
-    "finds in four of five repetitions. Both need five values of each. Equal within: the smallest margin at which two "
-    "one-sided tests at 0.05 would call the two models equivalent."
-)
-PAIRED_METHOD = (
-    "Two-sided paired t-tests of the mean difference, a pair being the two trials of one seed. Holm's correction is "
-    "over all rows of the table. Intervals are 95%. Lower at: in how many pairs the model has the lower value. The "
-    "effect is the mean of the differences over their own standard deviation, with Hedges' correction; as what both "
-    "trials of a pair share drops out of it, it is larger than Hedges' g of two groups and not to be held against "
-    "one. Detectable: the smallest true mean difference that so many pairs with this spread find in four of five "
-    f"repetitions; it needs {FEWEST} pairs. Equal within: the smallest margin at which two one-sided tests at 0.05 "
-    "would call the two models equivalent."
-)
 HEAD = (
     *("model", "against", "n", "difference [95%]", "bootstrap [95%]", "Student p", "Welch p", "Holm p"),
     *("Hedges' g [95%]", "detectable", "equal within"),
@@ -60,7 +45,7 @@ def contrast_section(numbers: ContrastNumbers) -> Section:
                 (_cells(line, corpora) for line in numbers.contrasts),
             ),
         ),
-        method=METHOD,
+        method=prose("method_tests.txt"),
         files={"tests.csv": csv_lines([_record(line, corpora) for line in numbers.contrasts], NO_TEST)},
     )
 
@@ -79,7 +64,7 @@ def paired_section(numbers: PairedNumbers) -> Section:
                 map(_paired_cells, numbers.contrasts),
             ),
         ),
-        method=PAIRED_METHOD,
+        method=prose("method_pairs.txt", fewest=FEWEST),
         files={"pairs.csv": csv_lines([_paired_record(line) for line in numbers.contrasts], NO_TEST)},
     )
 

@@ -11,15 +11,10 @@ from matplotlib.figure import Figure
 from orchestrator.analysis.similarity import Scores, SimilarityNumbers
 from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, Drawing, new_figure
+from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import DASH, Cell, TextTable, csv_lines, text_table
 from orchestrator.words import counted
-
-METHOD = (
-    "Spearman's rho between people's scores and the cosines of embedding rows, over the pairs whose two lower-cased "
-    "words are in the vocabulary. A benchmark with few known pairs decides little: with n pairs, two rhos that differ "
-    "by less than about 2 / \N{SQUARE ROOT}n are within chance."
-)
 
 
 def similarity_section(numbers: SimilarityNumbers) -> Section:
@@ -41,7 +36,7 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
             _rho_table(numbers),
             *(text_table(f"{caption}, {whose}", *_wins(groups)) for _, whose, groups in winners),
         ),
-        method=METHOD,
+        method=prose("method_similarity.txt"),
         files={
             "word_similarity.csv": csv_lines(list(_records(numbers))),
             **{f"{name}.csv": [_wins(groups)[0], *_wins(groups)[1]] for name, _, groups in winners},

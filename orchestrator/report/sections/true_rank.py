@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from orchestrator.analysis.true_rank import PRESS, PRESS_BY_EPS, MatrixRanks, TrueRankNumbers
 from orchestrator.report import formats
 from orchestrator.report.figures import GROUP_COLOURS, Drawing, new_panels
+from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import DASH, Cell, csv_lines, text_table
 from orchestrator.words import listed
@@ -20,13 +21,6 @@ VARIANTS = {
     "noise": "the matrix with noise of float32's size",
 }
 MARKERS = "os^vDP*X<>"
-METHOD = (
-    "A number finds the true rank where it equals it, or rounds to it. The truth's Press rank is taken by the eps of "
-    "both precisions; of the learned matrices, which are float32, by that of float32. Noise: every value of log P "
-    "times 1 + eps g, eps = 1.19e-7 and g standard normal. A learned matrix need not have the language's rank: that a "
-    "metric gives the true rank of one says how many directions the model used, not that they are the right ones. "
-    "Above the floor: test perplexity over that of the true distribution on the same tokens."
-)
 
 
 def true_rank_section(numbers: TrueRankNumbers) -> Section:
@@ -44,7 +38,7 @@ def true_rank_section(numbers: TrueRankNumbers) -> Section:
                 (_cells(line, numbers) for line in (*numbers.truth, *numbers.learned)),
             ),
         ),
-        method=METHOD,
+        method=prose("method_true_rank.txt"),
         files={"true_rank.csv": csv_lines([_record(line, numbers) for line in (*numbers.truth, *numbers.learned)])},
         drawings=(Drawing(name="true_rank", caption=caption, draw=lambda: _draw(numbers)),),
     )

@@ -6,15 +6,11 @@ from collections.abc import Sequence
 
 from orchestrator.analysis.tuned import TunedNumbers
 from orchestrator.report import formats
+from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import DASH, Cell, text_table
 
 HEAD = ("side", "stage 1", "stage 2", "stopped early", "validation perplexity", "best setting")
-METHOD = (
-    "Settings are as at the paper's scale: dem dropout of the embedding matrix, de of the embedding output, dh between "
-    "LSTM layers, do of the last one, noise on the embedding output, wd weight decay. The best of many trials looks "
-    "better than it is, which is why the comparison is over new seeds of it."
-)
 
 
 def tuned_section(numbers: TunedNumbers) -> Section:
@@ -35,4 +31,4 @@ def tuned_section(numbers: TunedNumbers) -> Section:
         [cell.text if cell.number is None else cell.number for cell in row] for row in table.body
     ]
     files = {"tuning.csv": [HEAD, *lines]}
-    return Section(kind="tuning", heading="The tuning", tables=(table,), method=METHOD, files=files)
+    return Section(kind="tuning", heading="The tuning", tables=(table,), method=prose("method_tuning.txt"), files=files)

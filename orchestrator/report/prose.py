@@ -1,0 +1,29 @@
+"""The templates that hold the words of pages."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+@cache
+def template(name: str) -> jinja2.Template:
+    """A template of this package by its file's name; those of HTML escape every text."""
+    templates = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=jinja2.select_autoescape(("html.j2",)),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return templates.get_template(name)
+
+
+def prose(name: str, **values: Any) -> str:
+    """The paragraph in a template of plain text, as one line, with these values in it."""
+    return " ".join(template(name).render(values).splitlines())
