@@ -34,14 +34,12 @@ QR_PANEL = 64
 
 @dataclass(frozen=True, eq=False)
 class Spectrum:
-    """All min(N, V) singular values of an N x V matrix, descending, float64, and how far down they mean something."""
+    """All min(N, V) singular values of an N x V matrix, descending, float64, and the method that gave them."""
 
     singular_values: NDArray[np.float64]
     rows: int
     columns: int
     method: Method
-    resolution: float
-    """Smallest ratio to the largest singular value that `method` tells from zero."""
 
 
 def resolution(method: Method, *, rows: int, columns: int) -> float:
@@ -75,7 +73,6 @@ class SpectrumStream(ABC):
         self.columns = columns
         self.rows = 0
         self._largest = 0.0
-        self._finished: Spectrum | None = None
         try:
             self._square_VV = np.zeros((columns, columns), order="F")
         except MemoryError as error:
@@ -91,7 +88,7 @@ class SpectrumStream(ABC):
             UserError: a row has a NaN or an infinity; the message counts rows from 0, over all calls.
             ValueError: not a matrix of floats with the promised number of columns.
         """
-        assert self._finished is None, "the matrix was given up for the spectrum"
+        assert self._square_VV.size, "the matrix was given up for the spectrum"
         if rows_NV.ndim != 2 or rows_NV.shape[1] != self.columns or not is_float(rows_NV.dtype):
             raise ValueError(
                 f"Rows must be float16, float32 or float64 of shape (any, {self.columns}), "
@@ -109,19 +106,11 @@ class SpectrumStream(ABC):
 
         Raises UserError where there was no row, or a value too large or too small for the method.
         """
-        if self._finished is None:
-            if self.rows == 0:
-                raise UserError("The matrix has no rows, so no singular values: give it at least one context.")
-            values = self._values()[: min(self.rows, self.columns)]
-            self._square_VV = np.empty((0, 0))
-            self._finished = Spectrum(
-                singular_values=values,
-                rows=self.rows,
-                columns=self.columns,
-                method=self.method,
-                resolution=resolution(self.method, rows=self.rows, columns=self.columns),
-            )
-        return self._finished
+        if self.rows == 0:
+            raise UserError("The matrix has no rows, so no singular values: give it at least one context.")
+        values = self._values()[: min(self.rows, self.columns)]
+        self._square_VV = np.empty((0, 0))
+        return Spectrum(singular_values=values, rows=self.rows, columns=self.columns, method=self.method)
 
     @abstractmethod
     def _absorb(self, block_NV: NDArray[np.floating[Any]]) -> None:

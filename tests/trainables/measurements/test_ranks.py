@@ -21,12 +21,11 @@ from trainables.measurements.ranks import (
     rank_report,
     stable_rank,
 )
-from trainables.measurements.spectrum import FLOAT64_EPS, Method, Spectrum, resolution
+from trainables.measurements.spectrum import FLOAT64_EPS, Method, Spectrum
 
 
 def spectrum_of(sigma: NDArray[np.float64], *, rows: int, columns: int, method: Method = "gram") -> Spectrum:
-    finest = resolution(method, rows=rows, columns=columns)
-    return Spectrum(singular_values=sigma, rows=rows, columns=columns, method=method, resolution=finest)
+    return Spectrum(singular_values=sigma, rows=rows, columns=columns, method=method)
 
 
 def test_press_tolerance_of_the_published_shape() -> None:
