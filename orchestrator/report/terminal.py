@@ -10,7 +10,6 @@ from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.report import sentences
 from orchestrator.report.layout import column_widths, split
 from orchestrator.report.tables import TextTable, trouble_table
 
@@ -36,6 +35,8 @@ class Fitting:
 
 def summary_group(report: ReportResult) -> Group:
     """What the report's sections show on a terminal, and the trials without a result."""
+    from orchestrator.report import sentences  # which need all that draws, as a table of a listing does not
+
     shown: list[RenderableType] = []
     for answer in report.answers:
         for part in answer.section.for_terminal:

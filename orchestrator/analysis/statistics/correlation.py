@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import stats
 from scipy.special import ndtri
 
 CONFIDENCE = 0.95
@@ -80,6 +79,8 @@ def _coefficient(x: ArrayLike, y: ArrayLike, *, names: tuple[str, str], ranks: b
     constant = [name for name, values in zip(names, (x_n, y_n), strict=True) if np.ptp(values) == 0]
     if constant:
         return Coefficient(n=n, missing=f"{' and '.join(constant)} had the same value in all {n} trials")
+    from scipy import stats  # takes longer to import than a command that only lists may
+
     result = (stats.spearmanr if ranks else stats.pearsonr)(x_n, y_n)
     value, p_value = float(result.statistic), float(result.pvalue)
     if 1 - abs(value) < 1e-12:

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from scipy.optimize import brentq
 from scipy.special import gammaln, nctdtr, nctdtrinc, stdtr, stdtrit
 
 from orchestrator.analysis.statistics.correlation import CONFIDENCE, Interval
@@ -129,5 +128,7 @@ def _noncentrality(probability: float, t: float, df: float) -> float:
 
 def _root_near(guess: float, function: Callable[[float], float]) -> float:
     """scipy inverts the noncentral t distribution to three to six digits and has its values to all of them."""
+    from scipy.optimize import brentq  # takes longer to import than a command that only lists may
+
     room = 0.02 * (1 + abs(guess))
     return float(brentq(function, guess - room, guess + room))

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scipy.stats import ttest_ind_from_stats
-
 from orchestrator.analysis.statistics.estimates import TTest
 from orchestrator.analysis.statistics.samples import (
     Names,
@@ -56,6 +54,8 @@ def students_t_range(a: SampleSummary, b: SampleSummary, rounding: float = ROUND
     are exact: means 2 `rounding` further apart with both deviations smaller, and the reverse. Raises ValueError where
     a mean or a deviation is not known.
     """
+    from scipy.stats import ttest_ind_from_stats  # takes longer to import than a command that only lists may
+
     if missing := obstacle(a, b, names=("a", "b"), spread=False):
         raise ValueError(f"a range of p-values needs printed means and deviations: {missing}")
     assert a.sd is not None and b.sd is not None

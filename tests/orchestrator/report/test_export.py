@@ -68,10 +68,11 @@ def test_an_unknown_format_is_answered_with_the_known_ones(results: FlatResults)
         write_results(results, "xml", io.StringIO())  # type: ignore[arg-type]
 
 
-def test_csv_needs_neither_pandas_nor_matplotlib() -> None:
+@pytest.mark.parametrize("form", ["csv", "table"])
+def test_a_listing_imports_nothing_that_draws_or_tests(form: str) -> None:
     code = "import sys, orchestrator.report.export as e, orchestrator.analysis.frames as f\n"
-    code += "e.write_results(f.flatten([]), 'csv', sys.stderr)\n"
-    code += "print([m for m in ('pandas', 'matplotlib', 'torch', 'ray') if m in sys.modules])"
+    code += f"e.write_results(f.flatten([]), {form!r}, sys.stderr)\n"
+    code += "print([m for m in ('pandas', 'matplotlib', 'scipy.stats', 'torch', 'ray') if m in sys.modules])"
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
 
