@@ -22,7 +22,8 @@ from trainables.trial_folder.folder import (
     RESULT,
     SupersededError,
     TrialFolder,
-    newest_checkpoint,
+    is_checkpoint,
+    progress,
 )
 
 LOOK_S = 2.0
@@ -65,7 +66,7 @@ class WorkingCopy:
             shutil.rmtree(path)
         path.mkdir()
         # Its state last: a folder that has the newest state has all of it.
-        for name in sorted(names, key=lambda name: (name == RESULT, name == newest_checkpoint(names), name)):
+        for name in sorted(names, key=lambda name: (name == RESULT, is_checkpoint(name), name)):
             part = path / f".{name}.part"
             self._bucket.get(f"{self._key}/{name}", part)
             os.replace(part, path / name)
@@ -75,8 +76,9 @@ class WorkingCopy:
         """Whether the trial has come further here than in the store, since it was last to start anew."""
         path, restart = self._folder.path, f"{self._key}/{RESTART}"
         here = {file.name for file in path.iterdir()} if path.exists() else set()
-        progress = self._folder.outcome() is not None, newest_checkpoint(here)
-        if progress <= (RESULT in names, newest_checkpoint(names)):
+        if self._folder.outcome() is None:
+            here -= {RESULT}
+        if progress(here) <= progress(names):
             return False
         return self._bucket.read([restart]).get(restart) == self._folder.restart()
 
@@ -88,7 +90,7 @@ class WorkingCopy:
         here = self._files()
         changed = [name for name in here if self._stored.get(name) != here[name]]
         # A folder without a state of the trial has been cleared by somebody else.
-        gone = self._stored.keys() - here.keys() if RESULT in here or newest_checkpoint(here) else set()
+        gone = self._stored.keys() - here.keys() if any(progress(here)[:2]) else set()
         token = self._folder.fence()
         if token not in (None, self._fence):
             self._bucket.write(f"{self._key}/{FENCE}", token)

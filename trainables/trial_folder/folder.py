@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 import traceback
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -31,7 +31,7 @@ LOCK, FENCE = "lock", "worker"
 RESULT, SPECTRUM = "result.json", "spectrum.npy"
 UNUSABLE = "result.unusable.json"
 RESULT_FILES = (RESULT, SPECTRUM)
-CHECKPOINT = "checkpoint-"
+CHECKPOINT, MEASUREMENT = "checkpoint-", "measurement-"
 RESTART = "restart"
 """A file by which an object store tells that the trial was to start anew: copies without it are of no use."""
 LaterMeasurement = tuple[dict[str, Metric], NDArray[float64] | None]
@@ -220,7 +220,7 @@ class TrialFolder:
 
     def forget_measurements(self) -> None:
         """Remove all later measurements: they are of other weights than those about to be kept."""
-        for path in self.path.glob("measurement-*"):
+        for path in self.path.glob(f"{MEASUREMENT}*"):
             path.unlink(missing_ok=True)
 
     def failure_cause(self, error: BaseException, layer_files: Iterable[LayerFile]) -> str:
@@ -253,12 +253,14 @@ def measurement_files(names: Iterable[str]) -> list[str]:
 
 
 def _measurement_file(name: str, kind: str) -> str:
-    return f"measurement-{name}.{kind}"
+    return f"{MEASUREMENT}{name}.{kind}"
 
 
-def newest_checkpoint(names: Iterable[str]) -> str:
-    """Of the names in a trial's folder, that of the newest checkpoint; empty where there is none."""
-    return max(filter(is_checkpoint, names), default="")
+def progress(names: Collection[str]) -> tuple[bool, str, int]:
+    """How far a trial has come, by the names in its folder: whether it has a result, the newest checkpoint, and how
+    many files of later measurements."""
+    newest = max(filter(is_checkpoint, names), default="")
+    return RESULT in names, newest, sum(name.startswith(MEASUREMENT) for name in names)
 
 
 def is_checkpoint(name: str) -> bool:

@@ -136,6 +136,18 @@ def test_what_a_killed_worker_left_counts_only_where_it_is_further_on(storage: O
         assert again.checkpoint(3).read_bytes() == b"three"
 
 
+def test_a_measurement_that_could_not_be_copied_is_not_taken_again(storage: ObjectStorage) -> None:
+    with storage.working(TRIAL) as folder:
+        folder.write_result(DONE, None)
+    with pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
+        folder.write_measurement("top_k@1", ({"top_k even 1": "{}"}, None))
+        raise RuntimeError
+    storage.bucket.remove([f"{trial_directory(Path(), TRIAL)}/measurement-top_k@1.json"])
+    with storage.working(TRIAL) as folder:
+        assert folder.measurement("top_k@1") is not None
+    assert names(storage) == {"result.json", "measurement-top_k@1.json"}
+
+
 def test_a_working_copy_that_is_cleared_meanwhile_takes_nothing_from_the_store(storage: ObjectStorage) -> None:
     for action in (lambda folder: save(folder, 1), TrialFolder.forget_checkpoints):
         with pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
