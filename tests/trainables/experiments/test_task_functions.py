@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -128,6 +129,27 @@ def test_task_weights_and_batches_are_independent_streams_of_a_seed() -> None:
         # Of independent values the correlation has a standard deviation of 1 / sqrt(4000) = 0.016.
         assert abs(float(np.corrcoef(a, b)[0, 1])) < 0.07
     assert torch.equal(drawn[0], torch.randn(4_000, generator=stream(1, TASK)))
+
+
+@pytest.mark.parametrize(
+    ("place", "draw", "part"),
+    [
+        ("trainables.experiments.task_functions.make_function", make_function, TASK),
+        ("trainables.experiments.layer_task.make_network", make_network, WEIGHTS),
+    ],
+)
+def test_the_function_and_the_weights_at_the_start_have_their_own_streams(
+    place: str, draw: Callable[..., object], part: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seeds = []
+
+    def spy(config: LayerTaskConfig, generator: torch.Generator) -> object:
+        seeds.append(generator.initial_seed())
+        return draw(config, generator)
+
+    monkeypatch.setattr(place, spy)
+    measure(config_of("dense", "wide", steps=1, learning_rates=(1e-3,)), Runtime())
+    assert seeds == [stream(1, part).initial_seed()]
 
 
 @pytest.mark.parametrize("name", ["train_examples", "valid_examples", "test_examples"])
