@@ -19,10 +19,10 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.folder_storage import FolderStorage
-from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord, StudyKey
 from orchestrator.watch.listener import Silent
+from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.namespaces import cluster, why_not
 from trainables.runtime import Runtime
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
@@ -77,11 +77,10 @@ def drive(storage: Path, store_url: str, address: str, trials: int, *, idle: boo
             plan,
             store=store,
             run_id=store.begin_run(record),
-            owner=this_owner(),
             options=RunOptions(storage=FolderStorage(storage), address=address),
             work=StudyWork(seconds_per_trial=0.001 if idle else 1.0),
             listener=Memory(trials) if idle else Silent(),
-            run_trial=do_nothing if idle else wait_a_second,
+            functions=TrialFunctions(run_trial=do_nothing if idle else wait_a_second),
         )
         print(f"{time.perf_counter() - start_s:.2f} s from connecting to Ray to the last result", flush=True)
         states = set(store.states([trial.trial_id for trial in plan]).values())

@@ -19,10 +19,10 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.folder_storage import FolderStorage
-from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
 from orchestrator.watch.listener import Silent
+from orchestrator.worker.pack_run import TrialFunctions
 from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
 from trainables.runtime import Runtime
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
@@ -73,11 +73,10 @@ def main(trials: int) -> None:
             warm,
             store=store,
             run_id=store.begin_run(run),
-            owner=this_owner(),
             options=options,
             work=work,
             listener=Silent(),
-            run_trial=do_nothing,
+            functions=TrialFunctions(run_trial=do_nothing),
         )
         first_s, before_mib = time.perf_counter() - start_s, peak_mib()
         start_s = time.perf_counter()
@@ -86,11 +85,10 @@ def main(trials: int) -> None:
             rest,
             store=store,
             run_id=store.begin_run(run),
-            owner=this_owner(),
             options=options,
             work=work,
             listener=Silent(),
-            run_trial=do_nothing,
+            functions=TrialFunctions(run_trial=do_nothing),
         )
         rest_s = time.perf_counter() - start_s
         states = store.states([trial.trial_id for trial in plan])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from orchestrator.schedule.study_work import MACHINE_LEFT
+from orchestrator.worker.messages import Ending, EndingKind
 
 MOST_MACHINES_LOST = 5
 """A trial whose machine leaves the cluster goes on elsewhere, and it counts as no attempt; a trial that loses so many
@@ -23,18 +23,18 @@ class Attempts:
         self._died_on: dict[str, str] = {}
         """Trials that go on after their process died, each with the address of its machine."""
 
-    def failure(self, trial_id: str, cause: str, machine: str | None) -> str | None:
-        """Count a death for `cause` on the machine of this address; where it was the last, why the trial fails."""
-        lost = cause == MACHINE_LEFT
+    def failure(self, trial_id: str, ending: Ending) -> str | None:
+        """Count a death; where it was the last one that the trial may have, why it fails."""
+        lost = ending.kind is EndingKind.MACHINE_LEFT
         counts = self._losses if lost else self._deaths
         counts[trial_id] += 1
-        count = counts[trial_id]
         if self._losses[trial_id] >= MOST_MACHINES_LOST:
-            return f"{MACHINE_LEFT} (in each of {self._losses[trial_id]} attempts)"
+            return f"{EndingKind.MACHINE_LEFT} (in each of {self._losses[trial_id]} attempts)"
+        count = counts[trial_id]
         if self._deaths[trial_id] >= self._most:
-            return f"{cause} (in each of {count} attempts)" if count > 1 else cause
-        if machine is not None and not lost:
-            self._died_on[trial_id] = machine
+            return f"{ending.cause} (in each of {count} attempts)" if count > 1 else ending.cause
+        if ending.machine is not None and not lost:
+            self._died_on[trial_id] = ending.machine
         return None
 
     def machines_left(self, present: Collection[str]) -> None:

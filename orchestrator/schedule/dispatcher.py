@@ -1,7 +1,7 @@
 """Which pack runs next, and what becomes of trials when a pack ends, well or badly. Knows nothing of Ray.
 
 Trials are claimed pack by pack, when a worker is about to be free: two drivers that are given the same study share it.
-Beyond those that it starts with, a source may give it trials that depend on the results of earlier ones.
+Trials that are done and lack measurements are handed out unclaimed: whoever takes one first, nothing is overwritten.
 """
 
 from __future__ import annotations
@@ -9,57 +9,43 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.attempts import Attempts
-from orchestrator.schedule.other_drivers import POLL_S, ForeignTrials
+from orchestrator.schedule.claims import POLL_S, Claims
 from orchestrator.schedule.packs import Pack, pack
-from orchestrator.schedule.recording import record_outcome
-from orchestrator.schedule.study_work import MACHINE_LEFT
+from orchestrator.schedule.recording import Recorder
+from orchestrator.schedule.study_work import StudyWork
+from orchestrator.schedule.trial_table import CLAIMED, State, TrialTable
 from orchestrator.storage.bucket import BucketError, patiently
-from orchestrator.store.lease import LEASE_S
 from orchestrator.store.records import PlannedTrial
-from orchestrator.store.store import Store
 from orchestrator.watch.listener import Listener
-from orchestrator.worker.messages import TrialEvent
+from orchestrator.worker.messages import Ending, EndingKind, TrialEvent
 from trainables.errors import UserError
-from trainables.trial_folder.folder import UnusableResultError
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 MOST_START_FAILURES = 3
 """So many workers in a row that end before they take up a trial end the sweep."""
 
 
-class Source(Protocol):
-    """Knows trials that nobody knew when the sweep began; those that it gives are registered in the store."""
-
-    def more(self, busy: Collection[str]) -> Sequence[PlannedTrial] | None:
-        """Trials to run now, of which none is in `busy` (trial ids); empty while there may be some later, None at the
-        end."""
-
-    def is_searched(self, trial: PlannedTrial) -> bool:
-        """Whether the trial may be stopped early. Such a trial is taken up by a free worker, never in advance, so that
-        as much as can be is known before."""
-
-    def stop_above(self, trial: PlannedTrial) -> Mapping[int, float]:
-        """For a searched trial that starts now: the validation losses above which it is stopped, by epoch."""
-
-
 @dataclass
 class _Flight:
-    """A pack on its way: the trials without an outcome, in the order in which the worker takes them up."""
+    """A pack that is with a worker, or on its way to one."""
 
-    waiting: dict[str, PlannedTrial]
+    pack: Pack
+    left: dict[str, PlannedTrial]
+    """The trials without an outcome, in the order in which the worker takes them up."""
+    may_be_pruned: bool
     started: bool = False
-    ended: int = 0
-    running: str | None = None
-    """The id of the trial that its worker is at."""
     given_up: bool = False
     """It is being ended: what is left of it goes back into the queue."""
-    may_be_pruned: bool = False
+
+    @property
+    def some_ended(self) -> bool:
+        """Whether a trial of it has come to its end."""
+        return len(self.left) < len(self.pack.trials)
 
 
 class Dispatcher:
@@ -69,31 +55,28 @@ class Dispatcher:
         self,
         trials: Sequence[PlannedTrial],
         *,
-        store: Store,
-        run_id: int,
-        owner: str,
+        recorder: Recorder,
+        claims: Claims,
         options: RunOptions,
-        seconds_per_trial: float,
+        work: StudyWork,
         listener: Listener,
         slots: int,
-        source: Source | None = None,
     ) -> None:
-        """`slots` packs fit on the machines at first; `seconds_per_trial` is an estimate, for the size of packs."""
-        self._store, self._run_id, self._owner = store, run_id, owner
-        self._options, self._listener = options, listener
-        self._seconds_per_trial = seconds_per_trial
+        """`slots` packs fit on the machines at first."""
+        self._recorder, self._claims, self._listener = recorder, claims, listener
+        self._options, self._work, self._source = options, work, work.source
         self.resize(slots)
-        self._source = source
-        self._asks_again_s = 0.0
-        self._queue = deque(self._pack(trials))
+        self._source_asked_again_s = 0.0
+        self._table = TrialTable()
+        self._queue: deque[Pack] = deque()
         self._flights: dict[str, _Flight] = {}
-        self._held: dict[str, PlannedTrial] = {}
-        self._foreign = ForeignTrials(store, owner, self._tell)
         self._attempts = Attempts(options.max_attempts)
         self._start_failures = 0
-        self._known = {trial.trial_id for trial in trials}
-        self._stopped: set[str] = set()
-        self._told: set[str] = set()
+        self._stop_requests: set[str] = set()
+        self._refusals: set[str] = set()
+        self.not_measured: dict[str, str] = {}
+        """By trial id, why a trial that lacked measurements did not get them."""
+        self._wait(trials)
 
     def resize(self, slots: int) -> None:
         """So many packs fit on the machines that there are now; `slots` says it."""
@@ -104,22 +87,21 @@ class Dispatcher:
 
     def add(self, trials: Sequence[PlannedTrial]) -> None:
         """Run these trials too, but for those that are known already."""
-        new = [trial for trial in trials if trial.trial_id not in self._known]
+        new = [trial for trial in trials if trial.trial_id not in self._table]
         if new:
-            self._known |= {trial.trial_id for trial in new}
-            self._queue.extend(self._pack(new))
+            self._wait(new)
             self._listener.added(len(new))
 
     def stop(self, trial_ids: Collection[str]) -> None:
         """Run these trials no more: they are given back, as they are, and are left to a later run."""
-        self._stopped |= set(trial_ids)
-        for trial in self._foreign.forget(self._stopped):
-            self._listener.stopped(trial.trial_id, trial.name)
+        self._stop_requests |= set(trial_ids)
+        elsewhere = self._table.trials(State.ELSEWHERE)
+        self._release([trial for trial_id, trial in elsewhere.items() if trial_id in self._stop_requests])
 
     def give_up(self, nowhere: Collection[str] = ()) -> list[str]:
         """The packs, of those not named before, that have to be ended: their worker is at a trial that is to stop, or
         they have none, and are among those for which there is no machine any more."""
-        keys = [key for key, flight in self._flights.items() if flight.running in self._stopped]
+        keys = [key for key, flight in self._flights.items() if self._running(flight) & self._stop_requests]
         keys += [key for key in nowhere if not self._flights[key].started]
         new = [key for key in keys if not self._flights[key].given_up]
         for key in new:
@@ -129,37 +111,45 @@ class Dispatcher:
     @property
     def finished(self) -> bool:
         """True when nothing is left to hand out and nothing can come back."""
-        return not (self._queue or self._flights or self._foreign) and self._source is None
+        return not (self._queue or self._flights or self._table.any(State.ELSEWHERE) or self._source)
 
     @property
-    def held(self) -> int:
-        """How many trials are ours by the store: claimed, and neither ended nor given back."""
-        return len(self._held)
+    def claimed(self) -> list[PlannedTrial]:
+        """The trials that are ours by the store: claimed, and neither ended nor given back."""
+        lacking = self._work.lacking
+        return [trial for trial_id, trial in self._table.trials(*CLAIMED).items() if trial_id not in lacking]
 
     @property
     def running(self) -> set[str]:
         """The ids of the trials that workers are at, as far as they have told."""
-        return {flight.running for flight in self._flights.values() if flight.running is not None}
+        return set(self._table.trials(State.RUNNING))
+
+    @property
+    def pack_sizes(self) -> list[int]:
+        """How many trials each pack has that is with a worker, or on its way to one."""
+        return [len(flight.pack.trials) for flight in self._flights.values()]
 
     def next_pack(self, key: str) -> Pack | None:
         """Claim and hand out the next pack under the name `key`; None while there is nothing to hand out."""
         if len(self._flights) >= self._most_flights:
             return None
         if not self._queue:
-            taken_over = self._foreign.taken_over()
-            self._held.update({trial.trial_id: trial for trial in taken_over})
-            self._put_back(taken_over)
+            self._take_over()
         if not self._queue:
-            self._ask()
+            self._ask_source()
         while self._queue:
-            searched = self._is_searched(self._queue[0])
+            searched = any(map(self._is_searched, self._queue[0].trials))
             if searched and len(self._flights) >= self._workers:
                 return None
-            trials = self._mine(self._queue.popleft())
+            queued = self._queue.popleft()
+            trials = self._claim(self._without_stopped(queued.trials))
             if trials:
-                self._flights[key] = _Flight({trial.trial_id: trial for trial in trials}, may_be_pruned=searched)
                 rule = self._source.stop_above(trials[0]) if self._source and searched else None
-                return Pack(tuple(trials), stop_above=rule)
+                handed_out = Pack(tuple(trials), stop_above=rule, lacking=queued.lacking)
+                left = {trial.trial_id: trial for trial in trials}
+                self._flights[key] = _Flight(handed_out, left, may_be_pruned=searched)
+                self._table.move(trials, State.HANDED_OUT)
+                return handed_out
         return None
 
     def events(self, key: str, events: Iterable[TrialEvent]) -> None:
@@ -167,66 +157,45 @@ class Dispatcher:
         flight = self._flights[key]
         epochs: dict[str, list[EpochMetrics]] = {}
         for event in events:
-            if event.disk is not None:
-                raise UserError(
-                    f"The disk of {self._options.storage.work_folder} {event.disk} and type the same command again; "
-                    "what was done is kept."
-                )
-            if event.bucket is not None:
-                raise UserError(f"{event.bucket}; what was done is kept.")
+            if event.halt is not None:
+                raise UserError(f"{event.halt}; what was done is kept.")
             if event.outcome is not None:
-                flight.running = None
                 self._record(flight, event.outcome)
             elif event.epoch is not None:
                 epochs.setdefault(event.trial_id, []).append(event.epoch)
                 self._listener.epoch(event.trial_id, event.epoch)
             else:
-                flight.started, flight.running = True, event.trial_id
+                flight.started = True
                 self._start_failures = 0
-                self._listener.started(event.trial_id, flight.waiting[event.trial_id].name)
-        running = {trial_id: rows for trial_id, rows in epochs.items() if trial_id in flight.waiting}
-        if running:
-            self._store.record_epochs(running)
+                self._table.move([flight.left[event.trial_id]], State.RUNNING)
+                self._listener.started(event.trial_id, flight.left[event.trial_id].name)
+        self._recorder.epochs({trial_id: rows for trial_id, rows in epochs.items() if trial_id in flight.left})
 
     def machines_left(self, present: Collection[str]) -> None:
         """Only machines of these addresses are there now: see `Attempts.machines_left`."""
         self._attempts.machines_left(present)
 
-    def refused(self, key: str, why: str) -> None:
-        """The pack came to a machine on which it must not run; it goes back into the queue."""
-        if why not in self._told:
-            self._told.add(why)
-            self._listener.note(why)
-        self._flights[key].given_up = True
-        self.ended(key, why, process_died=False)
+    def ended(self, key: str, ending: Ending | None) -> None:
+        """The pack is over; `ending` says why where its worker did not come to its end.
 
-    def ended(self, key: str, cause: str | None, *, process_died: bool, machine: str | None = None) -> None:
-        """The pack is over; `cause` says why where its worker did not come to its end, and `machine` where that was.
-
-        The trial that was running when the process died gets another attempt in a pack of its own, or fails with
-        `cause`. Trials that were not started go back into the queue; one that was asked to stop is given back to the
-        store. Raises UserError where workers do not even start.
+        The trial that was running when the process died gets another attempt in a pack of its own, or fails. Trials
+        that were not started go back into the queue, and so does all that came to an unfit machine; one that was asked
+        to stop is given back to the store. Raises UserError where workers do not even start.
         """
         flight = self._flights.pop(key)
-        self._asks_again_s = 0.0
+        self._source_asked_again_s = 0.0
         patiently(lambda: self._recover(flight))
-        left = list(flight.waiting.values())
-        if not left:
-            return
-        cause = cause or "its worker ended without reporting it"
-        if flight.given_up:
-            self._put_back(left)
-            return
-        if flight.started and (process_died or not flight.ended):
-            self._retry_or_fail(left.pop(0), cause, machine)
-        elif not flight.started and not flight.ended and cause != MACHINE_LEFT:
-            self._start_failures += 1
-            if self._start_failures >= MOST_START_FAILURES:
-                raise UserError(
-                    f"{self._start_failures} workers in a row ended before they started a trial ({cause}): check that "
-                    "every machine has this project, its packages and the same Ray token (or RAY_AUTH_MODE=disabled), "
-                    "then run the same command again."
-                )
+        ending = ending or Ending(EndingKind.ERROR)
+        unfit = ending.kind is EndingKind.MACHINE_UNFIT
+        if unfit and ending.cause not in self._refusals:
+            self._refusals.add(ending.cause)
+            self._listener.note(ending.cause)
+        left = list(flight.left.values())
+        if left and not (flight.given_up or unfit):
+            if flight.started and (ending.died or not flight.some_ended):
+                self._retry_or_fail(left.pop(0), ending)
+            elif not (flight.started or flight.some_ended or ending.kind is EndingKind.MACHINE_LEFT):
+                self._count_start_failure(ending)
         self._put_back(left)
 
     def close(self) -> None:
@@ -237,94 +206,139 @@ class Dispatcher:
                 for flight in self._flights.values():
                     self._recover(flight)
         finally:
-            self._store.release(list(self._held), owner=self._owner)
+            self._claims.release([trial.trial_id for trial in self.claimed])
 
-    def _ask(self) -> None:
-        """Queue what the source has for a free worker; forget the source at its end."""
-        if self._source is None or len(self._flights) >= self._workers or time.monotonic() < self._asks_again_s:
+    def _wait(self, trials: Sequence[PlannedTrial]) -> None:
+        self._table.move(trials, State.WAITING)
+        self._queue.extend(self._packs(trials))
+
+    def _put_back(self, trials: Sequence[PlannedTrial]) -> None:
+        """Trials that are claimed already, and made no attempt, go before all others."""
+        self._table.move(trials, State.RETURNED)
+        self._queue.extendleft(reversed(list(self._packs(trials))))
+
+    def _take_over(self) -> None:
+        """Take what is free again of the trials of other drivers; the store is asked now and then only."""
+        if not self._table.any(State.ELSEWHERE) or not self._claims.poll_due():
             return
-        busy = {trial_id for flight in self._flights.values() for trial_id in flight.waiting} | self._foreign.ids
-        more = self._source.more(busy | self._stopped)
-        if more is None or (self._stopped and not (more or busy)):
+        self._tell_ended_elsewhere()
+        elsewhere = self._table.trials(State.ELSEWHERE)
+        free = self._claims.claim(list(elsewhere))
+        self._put_back([trial for trial_id, trial in elsewhere.items() if trial_id in free])
+
+    def _ask_source(self) -> None:
+        """Queue what the source has for a free worker; forget the source at its end."""
+        if self._source is None or len(self._flights) >= self._workers:
+            return
+        if time.monotonic() < self._source_asked_again_s:
+            return
+        busy = set(self._table.trials(State.HANDED_OUT, State.RUNNING, State.ELSEWHERE))
+        more = self._source.more(busy | self._stop_requests)
+        if more is None or (self._stop_requests and not (more or busy)):
             self._source = None
             return
         # Without anything new, what it says changes when a trial ends, here or in another driver.
-        self._asks_again_s = 0.0 if more else time.monotonic() + POLL_S
-        self._queue.extend(self._pack(more))
+        self._source_asked_again_s = 0.0 if more else time.monotonic() + POLL_S
+        self._wait(more)
 
-    def _is_searched(self, pack: Pack) -> bool:
-        return self._source is not None and any(map(self._source.is_searched, pack.trials))
+    def _is_searched(self, trial: PlannedTrial) -> bool:
+        return self._source is not None and self._source.is_searched(trial)
 
-    def _pack(self, trials: Sequence[PlannedTrial]) -> list[Pack]:
-        """Packs of trials; searched ones each in their own, since each one's thresholds need those before it."""
-        alone = [Pack((trial,)) for trial in trials if self._source and self._source.is_searched(trial)]
-        others = [trial for trial in trials if not (self._source and self._source.is_searched(trial))]
-        return pack(others, slots=self.slots, seconds_per_trial=self._seconds_per_trial) + alone
+    def _packs(self, trials: Sequence[PlannedTrial]) -> Iterator[Pack]:
+        """Packs of trials. Searched ones go alone, since each one's thresholds need those before it, and so do later
+        measurements, of whose time nothing is known."""
+        lacking = self._work.lacking
+        together = [trial for trial in trials if not (trial.trial_id in lacking or self._is_searched(trial))]
+        yield from pack(together, slots=self.slots, seconds_per_trial=self._work.seconds_per_trial)
+        for trial in trials:
+            if trial.trial_id in lacking:
+                yield Pack((trial,), lacking=tuple(lacking[trial.trial_id]))
+            elif self._is_searched(trial):
+                yield Pack((trial,))
 
-    def _put_back(self, trials: Sequence[PlannedTrial]) -> None:
-        """Trials that are claimed already go before all others."""
-        self._queue.extendleft(replace(pack, claimed=True) for pack in reversed(self._pack(trials)))
+    def _without_stopped(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
+        """Those that nobody asked to stop; the others are given back."""
+        self._release([trial for trial in trials if trial.trial_id in self._stop_requests])
+        return [trial for trial in trials if trial.trial_id not in self._stop_requests]
+
+    def _release(self, trials: Sequence[PlannedTrial]) -> None:
+        claimed = {trial.trial_id for trial in self.claimed} if trials else set()
+        self._claims.release([trial.trial_id for trial in trials if trial.trial_id in claimed])
+        self._table.move(trials, State.RELEASED)
+        for trial in trials:
+            self._listener.stopped(trial.trial_id, trial.name)
 
     def _claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
-        """Claim trials; those that another driver runs are kept in mind, of those that ended meanwhile it is told."""
-        got = set(self._store.claim([trial.trial_id for trial in trials], owner=self._owner, lease_s=LEASE_S))
-        mine = [trial for trial in trials if trial.trial_id in got]
-        self._held.update({trial.trial_id: trial for trial in mine})
-        others = [trial for trial in trials if trial.trial_id not in got]
-        if others:
-            known = len(self._foreign)
-            self._foreign.add(others)
-            if self._foreign and not known:
-                count = len(self._foreign)
-                what = "1 trial is" if count == 1 else f"{count} trials are"
-                self._listener.note(f"{what} run by another driver: waiting for them at the end.")
-        return mine
+        """Of queued trials those that may start now; those that another driver runs are kept in mind."""
+        wanted = [
+            trial.trial_id
+            for trial in trials
+            if trial.trial_id not in self._work.lacking and self._table.state(trial.trial_id) is not State.RETURNED
+        ]
+        lost = set(wanted) - self._claims.claim(wanted) if wanted else set()
+        if lost:
+            waited = self._table.any(State.ELSEWHERE)
+            self._table.move([trial for trial in trials if trial.trial_id in lost], State.ELSEWHERE)
+            self._tell_ended_elsewhere()
+            count = len(self._table.trials(State.ELSEWHERE))
+            if count and not waited:
+                subject = "1 trial is" if count == 1 else f"{count} trials are"
+                self._listener.note(f"{subject} run by another driver: waiting for them at the end.")
+        return [trial for trial in trials if trial.trial_id not in lost]
+
+    def _tell_ended_elsewhere(self) -> None:
+        elsewhere = self._table.trials(State.ELSEWHERE)
+        for outcome in self._claims.ended(elsewhere):
+            self._end(elsewhere[outcome.trial_id], outcome)
 
     def _recover(self, flight: _Flight) -> None:
         """Record what the worker made durable and could not report."""
-        self._options.storage.bring_results(flight.waiting)
-        for trial_id in list(flight.waiting):
-            try:
-                result = self._options.storage.trial(trial_id).result()
-            except UnusableResultError:
-                continue
-            if result is not None and (result[0].state != "pruned" or flight.may_be_pruned):
-                self._store.record(result[0], run_id=self._run_id, spectrum=result[1])
-                self._end(flight, result[0])
-
-    def _mine(self, pack: Pack) -> list[PlannedTrial]:
-        """The pack's trials that are to run here: claimed, and not among those that somebody asked to stop."""
-        stopped = [trial for trial in pack.trials if trial.trial_id in self._stopped]
-        ours = [trial.trial_id for trial in stopped if trial.trial_id in self._held]
-        if ours:
-            self._store.release(ours, owner=self._owner)
-        for trial in stopped:
-            self._held.pop(trial.trial_id, None)
-            self._listener.stopped(trial.trial_id, trial.name)
-        others = [trial for trial in pack.trials if trial.trial_id not in self._stopped]
-        return others if pack.claimed or not others else self._claim(others)
-
-    def _retry_or_fail(self, trial: PlannedTrial, cause: str, machine: str | None) -> None:
-        failure = self._attempts.failure(trial.trial_id, cause, machine)
-        if failure is None:
-            self._listener.note(f"{trial.name}: {cause}; it goes on from its last checkpoint.")
-            self._queue.append(Pack((trial,)))
+        if flight.pack.lacking:
+            # One that cannot be recorded is measured again, and its trouble said then.
+            self._recorder.measurements(dict.fromkeys(flight.left, flight.pack.lacking))
             return
-        outcome = TrialOutcome(trial_id=trial.trial_id, state="failed", cause=failure)
-        self._store.fail(trial.trial_id, cause=failure, run_id=self._run_id)
-        self._tell(trial, outcome)
+        for outcome in self._recorder.unreported(list(flight.left), may_be_pruned=flight.may_be_pruned):
+            self._end(flight.left.pop(outcome.trial_id), outcome)
 
     def _record(self, flight: _Flight, outcome: TrialOutcome) -> None:
-        self._end(flight, self._recorded(outcome))
+        trial_id, lacking = outcome.trial_id, flight.pack.lacking
+        if not lacking:
+            outcome = self._recorder.outcome(outcome)
+        else:
+            _, problems = patiently(lambda: self._recorder.measurements({trial_id: lacking}))
+            if problems and outcome.cause is None:
+                outcome = TrialOutcome(trial_id=trial_id, state="failed", cause=problems[trial_id])
+        self._end(flight.left.pop(trial_id), outcome)
 
-    def _recorded(self, outcome: TrialOutcome) -> TrialOutcome:
-        return record_outcome(self._store, self._options.storage, outcome, run_id=self._run_id)
+    def _retry_or_fail(self, trial: PlannedTrial, ending: Ending) -> None:
+        measured = trial.trial_id in self._work.lacking
+        failure = self._attempts.failure(trial.trial_id, ending)
+        if failure is None:
+            what_next = "it is measured again" if measured else "it goes on from its last checkpoint"
+            self._listener.note(f"{trial.name}: {ending.cause}; {what_next}.")
+            self._table.move([trial], State.RETRIED)
+            self._queue.extend(self._packs([trial]))
+            return
+        if not measured:
+            self._recorder.failure(trial.trial_id, failure)
+        outcome = TrialOutcome(trial_id=trial.trial_id, state="failed", cause=failure)
+        self._end(trial, outcome, State.FAILED)
 
-    def _end(self, flight: _Flight, outcome: TrialOutcome) -> None:
-        flight.ended += 1
-        self._tell(flight.waiting.pop(outcome.trial_id), outcome)
+    def _count_start_failure(self, ending: Ending) -> None:
+        self._start_failures += 1
+        if self._start_failures >= MOST_START_FAILURES:
+            raise UserError(
+                f"{self._start_failures} workers in a row ended before they started a trial ({ending.cause}): check "
+                "that every machine has this project, its packages and the same Ray token (or "
+                "RAY_AUTH_MODE=disabled), then run the same command again."
+            )
 
-    def _tell(self, trial: PlannedTrial, outcome: TrialOutcome) -> None:
+    def _end(self, trial: PlannedTrial, outcome: TrialOutcome, state: State = State.RECORDED) -> None:
+        self._table.move([trial], state)
         self._attempts.ended(trial.trial_id)
-        self._held.pop(trial.trial_id, None)
+        if trial.trial_id in self._work.lacking and outcome.cause is not None:
+            self.not_measured[trial.trial_id] = outcome.cause
         self._listener.finished(trial.trial_id, outcome)
+
+    def _running(self, flight: _Flight) -> set[str]:
+        return {trial_id for trial_id in flight.left if self._table.state(trial_id) is State.RUNNING}

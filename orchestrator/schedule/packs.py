@@ -36,14 +36,14 @@ SCALARS: dict[str, frozenset[str]] = {
 
 @dataclass(frozen=True)
 class Pack:
-    """Trials of the same shapes for one worker, in plan order."""
+    """Trials of the same shapes for one worker, in plan order: to train, or to measure later."""
 
     trials: tuple[PlannedTrial, ...]
     stop_above: Mapping[int, float] | None = None
     """Of a trial that a search may stop early, alone in its pack: after which epochs, above which validation loss in
     nats per token. None for trials that run in full."""
-    claimed: bool = False
-    """True for trials of a dead pack that were never started: they are ours already, and made no attempt."""
+    lacking: tuple[str, ...] = ()
+    """Measurements to take of these trials, which are done; empty where they are trained."""
 
 
 def pack(trials: Sequence[PlannedTrial], *, slots: int, seconds_per_trial: float) -> list[Pack]:

@@ -58,10 +58,6 @@ class Placement:
         most = max(self._memory_bytes(), default=0)
         return Place(min(self._estimate(configs), most), tuple(sorted(self._unfit)))
 
-    def anywhere(self, configs: Sequence[AnyConfig]) -> int:
-        """What these trials ask for, in bytes, where every machine must be able to take them, whichever leaves."""
-        return min(self._estimate(configs), *self._memory_bytes()) if self._machines else 0
-
     def has(self, place: Place) -> bool:
         """Whether a machine is there that such a pack can be put on; True, too, where none is there for any pack."""
         return not self._machines or max(self._memory_bytes()) >= place.memory_bytes

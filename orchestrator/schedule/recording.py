@@ -5,74 +5,109 @@ A worker makes its result durable before it reports it, so whatever a driver did
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 
+from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.bucket import patiently
-from orchestrator.storage.storage import Storage
 from orchestrator.store.records import OPEN, PlannedTrial
 from orchestrator.store.store import Store
 from trainables.trial_folder.folder import UnusableResultError
-from trainables.trial_folder.outcome import TrialOutcome
+from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 
-def recover(
-    store: Store,
-    storage: Storage,
-    trials: Sequence[PlannedTrial],
-    run_id: int,
-    *,
-    note: Callable[[str], None],
-    may_be_pruned: Callable[[PlannedTrial], bool] = lambda trial: False,  # noqa: ARG005
-) -> int:
-    """Record results that were left as files by a driver that died; returns how many.
+class Recorder:
+    """Takes what trials left in their folders to the store, for one run."""
 
-    Looks at trials that are planned or running. One that was stopped early counts only where `may_be_pruned` says so;
-    any other runs on. Files that are truncated or belong to another trial are set aside with
-    a note: such a trial simply runs again.
-    """
-    states = store.states([trial.trial_id for trial in trials])
-    missing = [trial for trial in trials if states.get(trial.trial_id) in OPEN]
-    storage.bring_results([trial.trial_id for trial in missing])
-    found = 0
-    for trial in missing:
+    def __init__(self, store: Store, options: RunOptions, run_id: int) -> None:
+        self._store, self._run_id = store, run_id
+        self._storage = options.storage
+
+    def recover(
+        self,
+        trials: Sequence[PlannedTrial],
+        *,
+        note: Callable[[str], None],
+        may_be_pruned: Callable[[PlannedTrial], bool] = lambda trial: False,  # noqa: ARG005
+    ) -> int:
+        """Record results that were left as files by a driver that died; returns how many.
+
+        Looks at trials that are planned or running. One that was stopped early counts only where `may_be_pruned` says
+        so; any other runs on. Files that are truncated or belong to another trial are set aside with a note: such a
+        trial simply runs again.
+        """
+        states = self._store.states([trial.trial_id for trial in trials])
+        left = [trial for trial in trials if states.get(trial.trial_id) in OPEN]
+        self._storage.bring_results([trial.trial_id for trial in left])
+        recorded = 0
+        for trial in left:
+            try:
+                result = self._storage.trial(trial.trial_id).result()
+            except UnusableResultError as error:
+                note(f"{trial.name} runs again: {error}.")
+                self._storage.set_aside_result(trial.trial_id)
+                continue
+            if result is not None and (result[0].state != "pruned" or may_be_pruned(trial)):
+                recorded += self._store.record(result[0], run_id=self._run_id, spectrum=result[1])
+        return recorded
+
+    def unreported(self, trial_ids: Sequence[str], *, may_be_pruned: bool) -> list[TrialOutcome]:
+        """Record the results of these trials whose worker made them durable and did not report them."""
+        self._storage.bring_results(trial_ids)
+        outcomes = []
+        for trial_id in trial_ids:
+            # Unusable files are set aside when the trial runs again.
+            with suppress(UnusableResultError):
+                result = self._storage.trial(trial_id).result()
+                if result is not None and (result[0].state != "pruned" or may_be_pruned):
+                    self._store.record(result[0], run_id=self._run_id, spectrum=result[1])
+                    outcomes.append(result[0])
+        return outcomes
+
+    def outcome(self, outcome: TrialOutcome) -> TrialOutcome:
+        """Record a reported outcome and its spectrum; returns what was recorded.
+
+        An outcome whose spectrum cannot be read is recorded as failed: a done trial never changes, so it could never
+        get its spectrum later.
+        """
+        if outcome.state == "done":
+            patiently(lambda: self._storage.bring_results([outcome.trial_id]))
         try:
-            result = storage.trial(trial.trial_id).result()
+            spectrum = self._storage.trial(outcome.trial_id).spectrum(outcome) if outcome.state == "done" else None
         except UnusableResultError as error:
-            note(f"{trial.name} runs again: {error}.")
-            storage.set_aside_result(trial.trial_id)
-            continue
-        if result is not None and (result[0].state != "pruned" or may_be_pruned(trial)):
-            found += store.record(result[0], run_id=run_id, spectrum=result[1])
-    return found
+            self._storage.set_aside_result(outcome.trial_id)
+            outcome = TrialOutcome(trial_id=outcome.trial_id, state="failed", cause=str(error))
+            spectrum = None
+        self._store.record(outcome, run_id=self._run_id, spectrum=spectrum)
+        return outcome
 
+    def measurements(self, lacking: Mapping[str, Iterable[str]]) -> tuple[int, dict[str, str]]:
+        """Record those of these later measurements, by trial id, that lie in the trials' folders.
 
-def record_outcome(store: Store, storage: Storage, outcome: TrialOutcome, *, run_id: int) -> TrialOutcome:
-    """Record a reported outcome and its spectrum; returns what was recorded.
+        Returns how many were new, for what the store has stays, and by trial id why one could not be recorded.
+        """
+        if lacking:
+            self._storage.bring_measurements(lacking, {name for names in lacking.values() for name in names})
+        recorded, problems = 0, {}
+        for trial_id, names in lacking.items():
+            try:
+                recorded += sum(self._measurement(trial_id, name) for name in names)
+            except ValueError as error:
+                problems[trial_id] = f"what was measured cannot be recorded: {error}"
+        return recorded, problems
 
-    An outcome whose spectrum cannot be read is recorded as failed: a done trial never changes, so it could never get
-    its spectrum later.
-    """
-    if outcome.state == "done":
-        patiently(lambda: storage.bring_results([outcome.trial_id]))
-    try:
-        spectrum = storage.trial(outcome.trial_id).spectrum(outcome) if outcome.state == "done" else None
-    except UnusableResultError as error:
-        storage.set_aside_result(outcome.trial_id)
-        outcome = TrialOutcome(trial_id=outcome.trial_id, state="failed", cause=str(error))
-        spectrum = None
-    store.record(outcome, run_id=run_id, spectrum=spectrum)
-    return outcome
+    def _measurement(self, trial_id: str, name: str) -> bool:
+        later = self._storage.trial(trial_id).measurement(name)
+        if later is None:
+            return False
+        metrics, spectrum = later
+        return self._store.add_measurement(trial_id, name, metrics, run_id=self._run_id, spectrum=spectrum)
 
+    def failure(self, trial_id: str, cause: str) -> None:
+        """Record that the trial has no attempt left."""
+        self._store.fail(trial_id, cause=cause, run_id=self._run_id)
 
-def record_later(store: Store, storage: Storage, trial_id: str, names: Iterable[str], *, run_id: int) -> int:
-    """Record those of a done trial's later measurements that lie in its folder; returns how many were new.
-
-    Raises ValueError where one cannot be recorded, as `Store.add_measurement` does.
-    """
-    folder = storage.trial(trial_id)
-    new = 0
-    for name in names:
-        later = folder.measurement(name)
-        if later is not None:
-            new += store.add_measurement(trial_id, name, later[0], run_id=run_id, spectrum=later[1])
-    return new
+    def epochs(self, rows: Mapping[str, Sequence[EpochMetrics]]) -> None:
+        """Record epochs that running trials have told of, by trial id."""
+        if rows:
+            self._store.record_epochs(rows)

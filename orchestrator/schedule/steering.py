@@ -4,43 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
-from orchestrator.cluster.interrupt import Interrupt
+from orchestrator.schedule.claims import POLL_S
 from orchestrator.schedule.dispatcher import Dispatcher
-from orchestrator.schedule.other_drivers import POLL_S
-from orchestrator.store.records import PlannedTrial, Requests, StudyKey
+from orchestrator.schedule.study_work import StudyWork
+from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
 from orchestrator.watch.listener import Listener
 from trainables.config import TrialConfig
 from trainables.config.kinds import output_layer_of, read_config
-from trainables.config.output_layer import CustomConfig
-from trainables.corpora import CorpusIdentity
-from trainables.runtime import Runtime
+from trainables.config.output_layer import CustomConfig, LayerFile
 
 Pool = tuple[int | None, Collection[str]]
 """How many packs fit on the machines at hand, None where none does, and their addresses."""
-
-
-def obey(store: Store, key: StudyKey, run_id: int, interrupt: Interrupt, listener: Listener) -> Requests:
-    """What was asked of the study since this run of it began; where that is to stop, the interrupt is set."""
-    asked = store.requests(key, run_id)
-    if asked.stop_study:
-        listener.note("Stopping, as `sweep.py stop` asked.")
-        interrupt.requested = True
-    return asked
-
-
-@dataclass(frozen=True, kw_only=True)
-class Followed:
-    """The study whose requests a sweep follows."""
-
-    key: StudyKey
-    known: Collection[str] | None
-    """The study's trials, by id, when this sweep was planned. Those that another command adds later are run, too; None:
-    they are not."""
 
 
 class Steering:
@@ -49,32 +27,29 @@ class Steering:
     def __init__(
         self,
         dispatcher: Dispatcher,
-        interrupt: Interrupt,
         listener: Listener,
         *,
         store: Store,
         run_id: int,
-        followed: Followed | None,
+        work: StudyWork,
         pool: Callable[[], Pool],
-        corpus: CorpusIdentity | None,
-        runtime: Runtime,
+        layer_files: Sequence[LayerFile],
     ) -> None:
-        """`pool` says how many packs fit at a time, and on which machines."""
-        self._dispatcher, self._interrupt, self._listener = dispatcher, interrupt, listener
-        self._store, self._run_id, self._followed = store, run_id, followed
-        self._pool, self._corpus, self._runtime = pool, corpus, runtime
+        """`pool` says how many packs fit at a time, and on which machines; `layer_files` came with this run."""
+        self._dispatcher, self._listener = dispatcher, listener
+        self._store, self._run_id, self._work = store, run_id, work
+        self._pool, self._layer_files = pool, layer_files
         self._waits = False
         self._planned_at: datetime | None = None
         self._next_s = 0.0
 
-    def look(self) -> None:
-        """Apply what has changed, if the last look is long enough ago."""
+    def look(self) -> bool:
+        """Apply what has changed, if the last look is long enough ago; returns whether the study is to stop."""
         if time.monotonic() < self._next_s:
-            return
+            return False
         self._next_s = time.monotonic() + POLL_S
         self._look_at_machines()
-        if self._followed is not None:
-            self._follow(self._followed)
+        return self._work.study is not None and self._follow(self._work.study)
 
     def _look_at_machines(self) -> None:
         slots, addresses = self._pool()
@@ -88,23 +63,27 @@ class Steering:
         self._listener.note(f"Machines came or went: at a time, {slots} trials fit now, {before} before.")
         self._dispatcher.resize(slots)
 
-    def _follow(self, followed: Followed) -> None:
-        asked = obey(self._store, followed.key, self._run_id, self._interrupt, self._listener)
-        if asked.stop_study:
-            return
-        self._dispatcher.stop(asked.stop_trials)
-        if followed.known is not None and asked.planned_at != self._planned_at:
-            self._planned_at = asked.planned_at
-            rows = [row for row in self._store.trials(followed.key) if row.state == "planned"]
-            new = [row.planned() for row in rows if row.trial_id not in followed.known]
+    def _follow(self, study: StudyKey) -> bool:
+        """Do what was asked of the study since this run of it began; returns whether it is to stop."""
+        requests = self._store.requests(study, self._run_id)
+        if requests.stop_study:
+            self._listener.note("Stopping, as `sweep.py stop` asked.")
+            return True
+        self._dispatcher.stop(requests.stop_trials)
+        known = self._work.known_ids
+        if known is not None and requests.planned_at != self._planned_at:
+            self._planned_at = requests.planned_at
+            rows = [row for row in self._store.trials(study) if row.state == "planned"]
+            new = [row.planned() for row in rows if row.trial_id not in known]
             self._dispatcher.add([trial for trial in new if self._can_run(trial)])
+        return False
 
     def _can_run(self, trial: PlannedTrial) -> bool:
         """Whether the trial reads the text that this run has, and its output layer, if it is one of the user's own, is
         among those that came with it."""
-        config, corpus = read_config(trial.config), self._corpus
+        config, corpus = read_config(trial.config), self._work.corpus
         if isinstance(config, TrialConfig) and corpus is not None and config.corpus.sha256 != corpus.sha256:
             return False
         layer = output_layer_of(config)
-        digests = {hashlib.sha256(file.text.encode()).hexdigest() for file in self._runtime.layer_files}
+        digests = {hashlib.sha256(file.text.encode()).hexdigest() for file in self._layer_files}
         return not isinstance(layer, CustomConfig) or layer.sha256 in digests

@@ -2,30 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
-from orchestrator.store.records import StudyKey
+from orchestrator.store.records import PlannedTrial, StudyKey
 from trainables.corpora import CorpusIdentity
 
-PROCESS_DIED = "its process died (killed by a signal, out of memory, or left by an exit call)"
-LOW_MEMORY = "its process was ended because the machine ran low on memory"
-MACHINE_LEFT = "its machine left the cluster"
-"""Why a worker ended without an answer."""
+
+class Source(Protocol):
+    """Knows trials that nobody knew when the sweep began; those that it gives are registered in the store."""
+
+    def more(self, busy: Collection[str]) -> Sequence[PlannedTrial] | None:
+        """Trials to run now, of which none is in `busy` (trial ids); empty while there may be some later, None at the
+        end."""
+
+    def is_searched(self, trial: PlannedTrial) -> bool:
+        """Whether the trial may be stopped early. Such a trial is taken up by a free worker, never in advance, so that
+        as much as can be is known before."""
+
+    def stop_above(self, trial: PlannedTrial) -> Mapping[int, float]:
+        """For a searched trial that starts now: the validation losses above which it is stopped, by epoch."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class StudyWork:
-    """What a study has to do, beside the options of its run."""
+    """What a study has to do, beside its trials and the options of its run."""
 
     measurements: tuple[str, ...] = ()
-    """Names with versions, for example "spectrum@1"."""
+    """Of every trial, names with versions, for example "spectrum@1"."""
     seconds_per_trial: float
     """Estimate, for the size of packs."""
     study: StudyKey | None = None
-    """Whose trials they are, for those who watch; None tells nobody."""
+    """Whose trials they are, for those who watch and whose requests to stop are followed; None: nobody's."""
+    known_ids: Collection[str] | None = None
+    """The study's trials when this run was planned. Those that another command adds later are run, too; None: they are
+    not."""
     corpus: CorpusIdentity | None = None
     """What trials read; with it, what memory they need is known."""
+    lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    """By trial id, the measurements that are taken of trials that are done; all others are trained."""
+    source: Source | None = None
+    """Gives further trials as results come in, until it has no more."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +52,5 @@ class RunSummary:
 
     interrupted: bool = False
     """True where a signal came, whenever; what was running then is planned again."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaterSummary:
-    """How later measurements went; what was measured is in the store."""
-
-    interrupted: bool = False
-    causes: Mapping[str, str] = field(default_factory=dict)
-    """By trial id, why a trial could not be measured."""
+    not_measured: Mapping[str, str] = field(default_factory=dict)
+    """By id of a trial that was to be measured and could not be, why."""

@@ -7,21 +7,25 @@ from contextlib import closing
 
 from orchestrator.cluster.connection import check_cluster, connected
 from orchestrator.cluster.interrupt import Interrupt
-from orchestrator.cluster.machines import Checked, address_of, check_machines, marked, nodes, resources
+from orchestrator.cluster.machines import address_of, check_machines, marked, nodes, resources
 from orchestrator.cluster.resources import check_options
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.schedule.dispatcher import Dispatcher, Source
+from orchestrator.schedule.claims import Claims
+from orchestrator.schedule.dispatcher import Dispatcher
+from orchestrator.schedule.driver import Driver
 from orchestrator.schedule.placement import Placement, configs_of
-from orchestrator.schedule.steering import Followed, Pool, Steering
+from orchestrator.schedule.recording import Recorder
+from orchestrator.schedule.steering import Pool, Steering
 from orchestrator.schedule.study_work import RunSummary, StudyWork
-from orchestrator.schedule.tune import fit
-from orchestrator.schedule.tune_link import Bridge, Watch
-from orchestrator.store.lease import LeaseKeeper, expire_dead_owners
-from orchestrator.store.records import PlannedTrial, StudyKey
+from orchestrator.schedule.tune import LateMachines, fit
+from orchestrator.store.lease import LeaseKeeper, expire_dead_owners, this_owner
+from orchestrator.store.records import PlannedTrial
 from orchestrator.store.store import Store
 from orchestrator.watch.listener import Listener, Several
 from orchestrator.watch.ray_metrics import SweepMetrics
-from orchestrator.worker.pack_run import Job, RunTrial
+from orchestrator.worker.pack_run import Job, TrialFunctions
+
+REAL_FUNCTIONS = TrialFunctions()
 
 
 def run_trials(
@@ -29,92 +33,72 @@ def run_trials(
     *,
     store: Store,
     run_id: int,
-    owner: str,
     options: RunOptions,
     work: StudyWork,
     listener: Listener,
-    run_trial: RunTrial | None = None,
-    source: Source | None = None,
-    followed: Followed | None = None,
+    functions: TrialFunctions = REAL_FUNCTIONS,
 ) -> RunSummary:
     """Run trials that are registered in `store` and not done, and return when every one of them has ended.
 
-    With a `source`, trials follow that it gives as results come in, until it has no more. With `followed`, requests to
-    stop its study or a trial reach this sweep, and trials that are added to it run, too. Machines may come and go.
-    `owner` is `this_owner()`. `run_trial` must be importable in a worker; None is the real one.
-    SIGINT and SIGTERM end the sweep early: what ran is planned again and goes on from its checkpoint next time. Trials
-    that another driver runs are waited for. Raises UserError for an address where no cluster is, a Ray that cannot
-    start, as `check_machines` does, and for a disk or store that can no longer be written; no trial stays claimed then.
+    Those in `work.lacking` are done already: they are measured, not trained. Trials that `work.source` gives follow,
+    and requests to stop the study or a trial reach this sweep. Machines may come and go. `functions` are for tests.
+    SIGINT and SIGTERM end the sweep early: what ran is planned again and goes on from its checkpoint next time, and
+    what was measured is kept. Trials that another driver runs are waited for. Raises UserError for an address where no
+    cluster is, a Ray that cannot start, as `check_machines` does, and for a disk or store that can no longer be
+    written; no trial stays claimed then.
     """
-    if not trials and source is None:
+    if not trials and work.source is None:
         return RunSummary()
     check_options(options)
     check_cluster(options.address)
     expire_dead_owners(store)
+    owner = this_owner()
     with (
         Interrupt() as interrupt,
         connected(options, listener.note),
         LeaseKeeper(store, owner) as keeper,
         marked(options) as marker,
     ):
+        configs = configs_of(trials)
         checked = check_machines(
             options,
             marker,
-            configs_of(trials),
+            configs,
             lambda: interrupt.requested,
             corpus=work.corpus,
             measurements=work.measurements,
         )
         placement = Placement(options, work.corpus, checked.resources)
-        told, watch = _with_metrics(listener, work.study, store)
+        metrics = None if work.study is None else SweepMetrics(work.study, store)
+        told = listener if metrics is None else Several(listener, metrics)
         dispatcher = Dispatcher(
             trials,
-            store=store,
-            run_id=run_id,
-            owner=owner,
+            recorder=Recorder(store, options, run_id),
+            claims=Claims(store, owner),
             options=options,
-            seconds_per_trial=work.seconds_per_trial,
+            work=work,
             listener=told,
             slots=checked.slots,
-            source=source,
         )
         steering = Steering(
             dispatcher,
-            interrupt,
             told,
             store=store,
             run_id=run_id,
-            followed=followed,
+            work=work,
             pool=lambda: _pool(placement),
-            corpus=work.corpus,
-            runtime=options.runtime,
+            layer_files=options.runtime.layer_files,
         )
-        bridge = Bridge(dispatcher, interrupt, keeper, steering, placement, watch)
+        driver = Driver(dispatcher, steering, placement, interrupt=interrupt, keeper=keeper, metrics=metrics)
+        job = Job(options=options.for_workers(), measurements=work.measurements, functions=functions)
+        title = "trials" if work.study is None else work.study.variant
+        late = None if options.address is None else LateMachines(checked.question, frozenset(checked.resources))
         with closing(dispatcher):
-            fit(bridge, options, _job(options, work, run_trial, checked))
-    return RunSummary(interrupted=interrupt.requested)
-
-
-def _with_metrics(listener: Listener, study: StudyKey | None, store: Store) -> tuple[Listener, Watch | None]:
-    """Who hears of the trials, and who is told at every step of the packs; Ray's metrics name the study."""
-    if study is None:
-        return listener, None
-    metrics = SweepMetrics(study, store)
-    return Several(listener, metrics), metrics.refresh
+            fit(driver, options, job, title=title, late=late)
+    return RunSummary(interrupted=interrupt.requested, not_measured=dispatcher.not_measured)
 
 
 def _pool(placement: Placement) -> Pool:
     machines = nodes()
     placement.update(resources(machines))
     return placement.slots, set(map(address_of, machines))
-
-
-def _job(options: RunOptions, work: StudyWork, run_trial: RunTrial | None, checked: Checked) -> Job:
-    return Job(
-        title="trials" if work.study is None else work.study.variant,
-        options=options.for_workers(),
-        measurements=work.measurements,
-        run_trial=run_trial,
-        question=None if options.address is None else checked.question,
-        asked=frozenset(checked.resources),
-    )

@@ -1,7 +1,7 @@
-"""A sweep's packs as trials of Ray Tune: a searcher that hands them out, a callback that takes in what they report.
+"""A sweep's packs as trials of Ray Tune; nothing else here knows Tune.
 
-The decisions are the dispatcher's; here is only what has to speak to Tune. Nothing of Tune's own state is read
-back: what is done is known from the store.
+A searcher hands out packs, a callback takes in what they report, and a function trainable runs them in Tune's workers.
+The decisions are the driver's. Nothing of Tune's own state is read back: what is done is known from the store.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import pickle
 import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Self
 
 import ray
 from ray import tune
-from ray.air._internal import usage
 from ray.exceptions import RayActorError
 from ray.tune.experiment import Trial
 from ray.tune.progress_reporter import TrialProgressCallback
@@ -22,14 +24,16 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 from typing_extensions import override
 
+from orchestrator.cluster import ray_patches
 from orchestrator.cluster.connection import scratch_folder
+from orchestrator.cluster.faults import faults
+from orchestrator.cluster.preflight import Findings, Question, look
 from orchestrator.cluster.resources import per_pack
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.schedule.study_work import LOW_MEMORY, MACHINE_LEFT, PROCESS_DIED
-from orchestrator.schedule.tune_link import Bridge, Parcel
-from orchestrator.worker.messages import EVENTS
-from orchestrator.worker.pack_run import Job, UnfitMachineError, make_trainable
-from trainables.errors import last_line
+from orchestrator.schedule.driver import Driver
+from orchestrator.schedule.placement import Place
+from orchestrator.worker.messages import Assignment, Ending, EndingKind
+from orchestrator.worker.pack_run import Job, run_pack
 
 FINISHED: Any = Searcher.FINISHED
 """A string, though `Searcher.suggest` is declared to return a dictionary."""
@@ -40,26 +44,100 @@ KEPT_OF_RESULTS = {"training_iteration", "done", "trial_id", "node_ip", "pid"}
 """What Tune needs of a report. It keeps the last one of every pack for ever, and statistics of every number in it."""
 
 
-def fit(bridge: Bridge, options: RunOptions, job: Job) -> None:
-    """Let Tune run until the bridge has nothing more; raises what the bridge met."""
+class _Shared:
+    """Tune pickles all it is given for a restore that never happens, and copies it; these keep what they hold."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+
+class Parcel:
+    """A pack on its way to a worker. Tune keeps copies of every config for ever: they share one text, emptied later."""
+
+    def __init__(self, assignment: Assignment, place: Place) -> None:
+        self.place, self._text = place, assignment.model_dump_json()
+
+    def open(self) -> Assignment:
+        """What is to be done."""
+        return Assignment.model_validate_json(self._text)
+
+    def empty(self) -> None:
+        """Forget the trials."""
+        self._text = ""
+
+    def __str__(self) -> str:
+        return "trials"
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+
+@dataclass(frozen=True)
+class LateMachines:
+    """Machines that join a cluster while the sweep runs: each asks itself before it takes up a pack."""
+
+    question: Question
+    """What the others were asked before any trial started."""
+    asked: frozenset[str]
+    """Those others, by Ray's ids."""
+
+    def refuse_unfit(self) -> None:
+        """In a worker: raise UnfitMachineError on a machine that joined and cannot run the trials."""
+        machine = ray.get_runtime_context().get_node_id()
+        if machine in self.asked:
+            return
+        address = str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]  # Ray has no type for it
+        problems = faults(self.question, {address: _this_machine(self.question.model_dump_json())}, {})
+        if problems:
+            raise UnfitMachineError(machine, " ".join(problems))
+
+
+@cache
+def _this_machine(question: str) -> Findings:
+    return Findings.model_validate_json(look(question))
+
+
+class UnfitMachineError(Exception):
+    """No pack must run on this machine: Ray's id of it, and why."""
+
+    def __init__(self, machine: str, why: str) -> None:
+        super().__init__(machine, why)
+        self.machine, self.why = machine, why
+
+
+def _trainable(job: Job, title: str, late: LateMachines | None) -> Callable[[dict[str, Any]], None]:
+    """The function that Tune runs in a worker: its config holds a `Parcel` under "pack"."""
+
+    def run(config: dict[str, Any]) -> None:
+        if late is not None:
+            late.refuse_unfit()
+        run_pack(config["pack"].open(), job, lambda text: tune.report({"events": text}), ray_patches.name_process)
+
+    run.__name__ = title
+    return run
+
+
+def fit(driver: Driver, options: RunOptions, job: Job, *, title: str, late: LateMachines | None) -> None:
+    """Let Tune run until the driver has nothing more; raises what it met. The dashboard calls the workers `title`."""
     bundle = {name.upper(): amount for name, amount in per_pack(options).items()}
 
     def resources(config: dict[str, Any]) -> tune.PlacementGroupFactory:
-        pack: Parcel = config["pack"]
-        place = pack.place
-        asked = {**bundle, "memory": place.memory_bytes} if place.memory_bytes else bundle
+        place: Place = config["pack"].place
+        need = {**bundle, "memory": place.memory_bytes} if place.memory_bytes else bundle
         where: dict[str, Any] = {"bundle_label_selector": [{"ray.io/node-id": f"!in({','.join(place.not_on)})"}]}
-        return tune.PlacementGroupFactory([asked], **(where if place.not_on else {}))
+        return tune.PlacementGroupFactory([need], **(where if place.not_on else {}))
 
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = MOST_PENDING
-    # For its usage statistics, which are off, Tune would import MLflow and others wherever they are installed.
-    usage.tag_callbacks = _count_nothing
-    controls = _Controls()
+    ray_patches.count_no_callbacks()
+    controls, packs = _Controls(), _Packs(driver)
     with scratch_folder("sweep-tune-") as folder:
         tuner = tune.Tuner(
-            tune.with_resources(make_trainable(job), resources),
+            tune.with_resources(_trainable(job, title, late), resources),
             tune_config=tune.TuneConfig(
-                search_alg=_Packs(bridge),
+                search_alg=packs,
                 scheduler=controls,
                 num_samples=-1,
                 reuse_actors=True,
@@ -69,42 +147,41 @@ def fit(bridge: Bridge, options: RunOptions, job: Job) -> None:
             run_config=tune.RunConfig(
                 name="packs",
                 storage_path=str(folder),
-                callbacks=[_Reports(bridge, controls)],
-                stop=_StopAll(bridge),
+                callbacks=[_Reports(driver, packs, controls)],
+                stop=_StopAll(driver),
                 verbose=0,
             ),
         )
         try:
             tuner.fit()
         finally:
-            bridge.raise_error()
-
-
-def _count_nothing(callbacks: object) -> bool:  # noqa: ARG001  (the signature of what it replaces)
-    """In place of Tune's counting of callbacks."""
-    return False
+            driver.raise_error()
 
 
 def _name(trial: Trial) -> str:
     return str(trial.trial_id)
 
 
-class _Packs(Searcher):
+class _Packs(_Shared, Searcher):
     """Suggests packs instead of hyper-parameters."""
 
-    def __init__(self, bridge: Bridge) -> None:
+    def __init__(self, driver: Driver) -> None:
         super().__init__()
-        self._bridge = bridge
+        self._driver = driver
+        self._parcels: dict[str, Parcel] = {}
 
     @override
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
         """The next pack, None while there may be more later, FINISHED at the end."""
-        parcels: list[Parcel | None] = []
-        self._bridge.guard(lambda: parcels.append(self._bridge.send(trial_id)))
-        if parcels and parcels[0] is not None:
-            return {"pack": parcels[0]}
-        over = self._bridge.stopping or self._bridge.dispatcher.finished
-        return FINISHED if over else None
+        pack = self._driver.next_pack(trial_id)
+        if pack is None:
+            return FINISHED if self._driver.finished else None
+        self._parcels[trial_id] = Parcel(*pack)
+        return {"pack": self._parcels[trial_id]}
+
+    def empty(self, trial_id: str) -> None:
+        """Forget a pack that is over."""
+        self._parcels.pop(trial_id).empty()
 
     @override
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
@@ -119,18 +196,12 @@ class _Packs(Searcher):
         """Nothing: the store is the truth."""
 
 
-class _Controls(FIFOScheduler):
+class _Controls(_Shared, FIFOScheduler):
     """Tune's own order of packs, and a hold on Tune itself for ending one that no machine has taken up."""
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]  # Ray has no type for it
         self._tune: Any = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {}  # Tune pickles all it is given, for a restore that never happens
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
 
     @override
     def on_trial_add(self, tune_controller: Any, trial: Trial) -> None:
@@ -142,11 +213,11 @@ class _Controls(FIFOScheduler):
         self._tune.stop_trial(trial)
 
 
-class _StopAll(tune.Stopper):
-    """Ends the experiment once the bridge is stopping."""
+class _StopAll(_Shared, tune.Stopper):
+    """Ends the experiment once the driver is stopping."""
 
-    def __init__(self, bridge: Bridge) -> None:
-        self._bridge = bridge
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
 
     @override
     def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
@@ -155,18 +226,18 @@ class _StopAll(tune.Stopper):
 
     @override
     def stop_all(self) -> bool:
-        """True once the bridge is stopping."""
-        return self._bridge.stopping
+        """True once the driver is stopping."""
+        return self._driver.stopping
 
 
-class _Reports(TrialProgressCallback):
-    """Takes what workers report to the dispatcher, and kills them where the sweep has to stop.
+class _Reports(_Shared, TrialProgressCallback):
+    """Takes what workers report to the driver, and kills them where the sweep has to stop.
 
     Stands where Tune would put a printer of its own, whatever its verbosity.
     """
 
-    def __init__(self, bridge: Bridge, controls: _Controls) -> None:
-        self._bridge, self._controls = bridge, controls
+    def __init__(self, driver: Driver, packs: _Packs, controls: _Controls) -> None:
+        self._driver, self._packs, self._controls = driver, packs, controls
 
     @override
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
@@ -174,13 +245,13 @@ class _Reports(TrialProgressCallback):
 
         Packs that wait for a machine that is gone end, too.
         """
-        given_up = self._bridge.look()
-        if not (given_up or self._bridge.stopping):
+        given_up = self._driver.look()
+        if not (given_up or self._driver.stopping):
             return
         for trial in trials:
             actor = trial.temporary_state.ray_actor
-            wanted = self._bridge.stopping or trial.trial_id in given_up
-            if wanted and trial.status == Trial.RUNNING and actor is not None:
+            to_end = self._driver.stopping or trial.trial_id in given_up
+            if to_end and trial.status == Trial.RUNNING and actor is not None:
                 ray.kill(actor)
             elif trial.trial_id in given_up and trial.status == Trial.PENDING:
                 self._controls.end(trial)
@@ -193,43 +264,37 @@ class _Reports(TrialProgressCallback):
         text = result["events"]
         for key in set(result) - KEPT_OF_RESULTS:
             del result[key]
-        self._bridge.guard(lambda: self._bridge.dispatcher.events(trial.trial_id, EVENTS.validate_json(text)))
+        self._driver.events(trial.trial_id, text)
 
     @override
     def on_trial_complete(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """A pack came to its end."""
-        self._bridge.guard(lambda: self._bridge.ended(trial.trial_id))
+        self._packs.empty(trial.trial_id)
+        self._driver.ended(trial.trial_id)
 
     @override
     def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """A pack's worker died or raised."""
-        error = _error_of(trial)
-        if isinstance(error, UnfitMachineError):
-            self._bridge.guard(lambda: self._bridge.refused(trial.trial_id, error.why, error.machine))
-            return
-        self._bridge.guard(lambda: self._bridge.ended(trial.trial_id, **_cause(error)))
+        self._packs.empty(trial.trial_id)
+        self._driver.ended(trial.trial_id, _ending(trial))
 
 
-def _error_of(trial: Trial) -> Exception | None:
-    """What Tune's trial ended with; from a file that Tune has just written in this run's own folder."""
+def _ending(trial: Trial) -> Ending:
+    """Why a worker ended, from the error that Tune has just written to a file in this run's own folder."""
     if trial.pickled_error_file is None:
-        return None
+        return Ending(EndingKind.ERROR, "its worker could not start")
     error: Exception = pickle.loads(Path(trial.pickled_error_file).read_bytes())
-    return error
-
-
-def _cause(error: Exception | None) -> dict[str, Any]:
-    """Why a pack ended: in one clause, whether its process died, and on which machine."""
-    if error is None:
-        return {"cause": "its worker could not start", "process_died": False}
     text = str(error)
+    if isinstance(error, UnfitMachineError):
+        return Ending(EndingKind.MACHINE_UNFIT, error.why, error.machine)
     if not isinstance(error, RayActorError):
-        return {"cause": last_line(error), "process_died": False}
+        return Ending(EndingKind.ERROR, (text.strip().splitlines() or [type(error).__name__])[-1])
+    # Ray tells these apart in words alone.
     if "low on memory" in text:
-        cause = LOW_MEMORY
+        kind = EndingKind.LOW_MEMORY
     elif "node" in text and "has died" in text and "worker process has died" not in text:
-        cause = MACHINE_LEFT
+        kind = EndingKind.MACHINE_LEFT
     else:
-        cause = PROCESS_DIED
-    place = re.search(r"^\s*ip: (\S+)$", text, re.MULTILINE)
-    return {"cause": cause, "process_died": True, "machine": place and place[1]}
+        kind = EndingKind.PROCESS_DIED
+    address = re.search(r"^\s*ip: (\S+)$", text, re.MULTILINE)
+    return Ending(kind, machine=address and address[1])

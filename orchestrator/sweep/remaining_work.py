@@ -11,9 +11,8 @@ from rich.console import Console
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.pace import configs_left, measured_pace
 from orchestrator.plan.study_plan import Plan
-from orchestrator.schedule.steering import Followed
-from orchestrator.schedule.study_work import LaterSummary, StudyWork
-from orchestrator.store.lease import this_owner
+from orchestrator.schedule.recording import Recorder
+from orchestrator.schedule.study_work import RunSummary, StudyWork
 from orchestrator.store.records import OPEN, PlannedTrial, RunRecord, TrialState
 from orchestrator.sweep.announcement import opening
 from orchestrator.sweep.corpus_files import ensure_texts
@@ -75,12 +74,12 @@ class Missing:
         self._known, self._wanted, self._tuner, self._again = known, wanted, tuner, again
         self._logs = logs
 
-    def run(self) -> LaterSummary:
+    def run(self) -> RunSummary:
         """Run the trials, then take the measurements; says before what and for how long."""
         work = self._work()
         if work.nothing:
             self._announce(work, (0.0, ""))
-            return LaterSummary()
+            return RunSummary()
         run_id = self._store.begin_run(_run_record(self._plan, self._options))
         try:
             if self._recover(work, run_id):
@@ -93,7 +92,7 @@ class Missing:
             seconds_each = self._seconds_per_trial(work)
             self._announce(work, seconds_each)
             if work.nothing:
-                return LaterSummary()
+                return RunSummary()
             study_work = StudyWork(
                 measurements=self._plan.measurements,
                 seconds_per_trial=seconds_each[0],
@@ -101,9 +100,9 @@ class Missing:
                 corpus=self._plan.corpus,
             )
             if work.count and self._run_trials(work, study_work, run_id):
-                return LaterSummary(interrupted=True)
+                return RunSummary(interrupted=True)
             if self._again:
-                return LaterSummary()
+                return RunSummary()
             return measure_later(self._plan, self._options, study_work, self._store, run_id, self._console)
         finally:
             self._store.end_run(run_id)
@@ -126,9 +125,8 @@ class Missing:
             self._plan,
             work.trials,
             work.lacking,
-            self._options.storage,
             self._store,
-            run_id,
+            Recorder(self._store, self._options, run_id),
             self._console,
             may_be_pruned=lambda trial: self._tuner is not None and self._tuner.is_searched(trial),
         )
@@ -143,17 +141,14 @@ class Missing:
                 work.trials,
                 store=self._store,
                 run_id=run_id,
-                owner=this_owner(),
                 options=self._options,
-                work=study_work,
+                work=replace(study_work, known_ids=self._known_ids(), source=self._tuner),
                 listener=Several(listener, self._logs),
-                source=self._tuner,
-                followed=Followed(key=self._plan.key, known=self._known_ids()),
             )
         return summary.interrupted
 
     def _known_ids(self) -> frozenset[str] | None:
-        """See `Followed.known`: neither a retry nor a tuning takes more trials."""
+        """See `StudyWork.known_ids`: neither a retry nor a tuning takes more trials."""
         if self._again or self._tuner is not None:
             return None
         return frozenset(row.trial_id for row in self._store.trials(self._plan.key))

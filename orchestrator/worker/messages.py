@@ -1,24 +1,69 @@
-"""What a worker tells the driver about its trials, as JSON: Ray moves one string, whatever it holds."""
+"""What driver and worker tell each other, as JSON (Ray moves one string, whatever it holds), and why a worker ended."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
 
 from pydantic import TypeAdapter
 
 from trainables.config.frozen import Frozen
+from trainables.config.kinds import AnyConfig
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 
+class Assignment(Frozen):
+    """What the driver gives a worker to do: the trials of one pack."""
+
+    configs: tuple[AnyConfig, ...]
+    names: tuple[str, ...]
+    """What readers call the trials, one each."""
+    stop_above: dict[int, float] | None = None
+    """See `Pack.stop_above`."""
+    lacking: tuple[str, ...] = ()
+    """See `Pack.lacking`."""
+
+
 class TrialEvent(Frozen):
-    """A trial was taken up (no field set), ended an epoch, ended, or could go no further for its disk."""
+    """What a worker tells: a trial was taken up (no field set), ended an epoch or ended, or none can go on."""
 
     trial_id: str
     epoch: EpochMetrics | None = None
     outcome: TrialOutcome | None = None
-    disk: str | None = None
-    """One of `DISK_TROUBLES`: not the trial's fault, and any other one would meet it too."""
-    bucket: str | None = None
-    """In the same way, what is amiss with the object store, and the cure."""
+    halt: str | None = None
+    """What is amiss with the disk or the object store, which any trial would meet, and the cure."""
 
 
 EVENTS: TypeAdapter[tuple[TrialEvent, ...]] = TypeAdapter(tuple[TrialEvent, ...])
 """Several events in the order in which they happened."""
+
+
+class EndingKind(StrEnum):
+    """What ended a worker before it came to the end of its pack, in one clause."""
+
+    PROCESS_DIED = "its process died (killed by a signal, out of memory, or left by an exit call)"
+    LOW_MEMORY = "its process was ended because the machine ran low on memory"
+    MACHINE_LEFT = "its machine left the cluster"
+    MACHINE_UNFIT = "its machine cannot run the trials"
+    ERROR = "its worker ended without reporting it"
+
+
+@dataclass(frozen=True)
+class Ending:
+    """Why a worker ended; made where Ray tells it, and nothing else reads Ray's errors."""
+
+    kind: EndingKind
+    text: str = ""
+    """For the reader; the kind's own clause where nothing more is known."""
+    machine: str | None = None
+    """The address of the worker's machine, of an unfit one Ray's id; None where that is not known."""
+
+    @property
+    def cause(self) -> str:
+        """The text, or the kind's clause."""
+        return self.text or self.kind.value
+
+    @property
+    def died(self) -> bool:
+        """Whether the process died under the trial that it was at."""
+        return self.kind in (EndingKind.PROCESS_DIED, EndingKind.LOW_MEMORY, EndingKind.MACHINE_LEFT)

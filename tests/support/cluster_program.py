@@ -11,14 +11,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.schedule.steering import Followed
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.folder_storage import FolderStorage
-from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, RunRecord, StudyKey
 from orchestrator.watch.listener import Silent
+from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.scripted_trials import planned, run_scripted
 
 KEY = StudyKey(study="scripted", scale="smoke", corpus="none")
@@ -51,12 +50,10 @@ def main(storage: Path, store_url: str, address: str, seeds: Sequence[int]) -> N
             [trial for trial in plan if states[trial.trial_id] in OPEN],
             store=store,
             run_id=run,
-            owner=this_owner(),
             options=RunOptions(storage=FolderStorage(storage), address=address),
-            work=StudyWork(seconds_per_trial=60),
+            work=StudyWork(study=KEY, seconds_per_trial=60, known_ids={trial.trial_id for trial in plan}),
             listener=listener,
-            run_trial=run_scripted,
-            followed=Followed(key=KEY, known=frozenset(trial.trial_id for trial in plan)),
+            functions=TrialFunctions(run_trial=run_scripted),
         )
     print(json.dumps({"interrupted": summary.interrupted, "notes": listener.notes, "added": listener.more}))
 

@@ -10,14 +10,14 @@ import sys
 from pathlib import Path
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.schedule.recording import recover
+from orchestrator.schedule.recording import Recorder
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.folder_storage import FolderStorage
-from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, RunRecord, StudyKey
 from orchestrator.watch.listener import Silent
+from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.scripted_trials import SLOW, planned, run_scripted
 
 KEY = StudyKey(study="killed", scale="smoke", corpus="none")
@@ -26,20 +26,20 @@ KEY = StudyKey(study="killed", scale="smoke", corpus="none")
 def main(folder: Path, trials: int) -> None:
     """One run of the command, as the command line does it."""
     plan = planned(range(SLOW, SLOW + trials))
+    options = RunOptions(storage=FolderStorage(folder))
     with open_store(f"sqlite:///{folder}/results.db") as store:
         store.register(KEY, plan)
         run = store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
-        recovered = recover(store, FolderStorage(folder), plan, run, note=lambda text: print(text, file=sys.stderr))
+        recovered = Recorder(store, options, run).recover(plan, note=lambda text: print(text, file=sys.stderr))
         states = store.states([trial.trial_id for trial in plan])
         summary = run_trials(
             [trial for trial in plan if states[trial.trial_id] in OPEN],
             store=store,
             run_id=run,
-            owner=this_owner(),
-            options=RunOptions(storage=FolderStorage(folder), max_attempts=2),
+            options=options,
             work=StudyWork(seconds_per_trial=1.2),
             listener=Silent(),
-            run_trial=run_scripted,
+            functions=TrialFunctions(run_trial=run_scripted),
         )
         print(json.dumps({"interrupted": summary.interrupted, "recovered": recovered}))
 

@@ -10,12 +10,13 @@ import sys
 from pathlib import Path
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.schedule.measure_tasks import run_later
-from orchestrator.schedule.recording import record_later
+from orchestrator.schedule.recording import Recorder
 from orchestrator.schedule.study_work import StudyWork
+from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.watch.listener import Silent
+from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.scripted_measurements import KEY, NAMES, measure_scripted, store_done
 from tests.support.scripted_trials import SLOW, planned
 
@@ -25,19 +26,17 @@ def main(folder: Path, trials: int) -> None:
     plan = planned(range(SLOW, SLOW + trials))
     with open_store(f"sqlite:///{folder}/results.db") as store:
         run_id = store_done(store, plan, folder)
-        recovered = sum(
-            record_later(store, FolderStorage(folder), trial_id, names, run_id=run_id)
-            for trial_id, names in store.lacking(KEY, NAMES).items()
-        )
-        summary = run_later(
-            store.lacking(KEY, NAMES),
-            plan,
+        options = RunOptions(storage=FolderStorage(folder))
+        recovered, _ = Recorder(store, options, run_id).measurements(store.lacking(KEY, NAMES))
+        lacking = store.lacking(KEY, NAMES)
+        summary = run_trials(
+            [trial for trial in plan if trial.trial_id in lacking],
             store=store,
             run_id=run_id,
-            options=RunOptions(storage=FolderStorage(folder)),
-            work=StudyWork(measurements=NAMES, seconds_per_trial=1.0),
+            options=options,
+            work=StudyWork(measurements=NAMES, seconds_per_trial=1.0, lacking=lacking),
             listener=Silent(),
-            measure=measure_scripted,
+            functions=TrialFunctions(measure_kept=measure_scripted),
         )
         print(json.dumps({"interrupted": summary.interrupted, "recovered": recovered}))
 

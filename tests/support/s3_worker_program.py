@@ -9,9 +9,8 @@ import sys
 
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import storage_at
-from orchestrator.worker.assignment import Assignment
-from orchestrator.worker.messages import EVENTS
-from orchestrator.worker.pack_run import Job, run_pack
+from orchestrator.worker.messages import EVENTS, Assignment
+from orchestrator.worker.pack_run import Job, TrialFunctions, run_pack
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.scales import SCALES, apply_scale
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
@@ -37,15 +36,14 @@ def show(text: str) -> None:
     for event in EVENTS.validate_json(text):
         if event.epoch is not None:
             print(event.epoch.epoch, flush=True)
-        if event.bucket is not None or event.outcome is not None:
-            print(event.bucket or event.outcome.model_dump_json(), flush=True)  # type: ignore[union-attr]
+        if event.halt is not None or event.outcome is not None:
+            print(event.halt or event.outcome.model_dump_json(), flush=True)  # type: ignore[union-attr]
 
 
 if __name__ == "__main__":
     job = Job(
-        title="one trial",
         options=RunOptions(storage=storage_at(sys.argv[1]), runtime=RUNTIME),
         measurements=MEASUREMENTS,
-        run_trial=None,
+        functions=TrialFunctions(),
     )
     run_pack(Assignment(configs=(config(),), names=("the trial",)), job, show)

@@ -19,10 +19,10 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.folder_storage import FolderStorage
-from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord, StudyKey
 from orchestrator.watch.listener import Silent
+from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.one_ray import end_ray
 from tests.support.scripted_trials import SOUND, log_lines, planned, run_scripted
 from trainables.errors import UserError
@@ -99,11 +99,10 @@ def test_a_torch_that_cannot_use_gpus_is_told_before_any_trial_starts(tmp_path: 
                 plan,
                 store=store,
                 run_id=store.begin_run(run),
-                owner=this_owner(),
                 options=options(tmp_path, gpus_per_trial=0.5),
                 work=StudyWork(seconds_per_trial=0.3),
                 listener=Silent(),
-                run_trial=run_scripted,
+                functions=TrialFunctions(run_trial=run_scripted),
             )
         assert store.states([plan[0].trial_id]) == {plan[0].trial_id: "planned"}
     assert log_lines(tmp_path) == []

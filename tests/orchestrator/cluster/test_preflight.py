@@ -101,7 +101,6 @@ def test_what_no_machine_can_take_any_more_is_known_and_asks_for_less_next_time(
     assert (placement.slots, placement.place([MOS]).memory_bytes > 10**6) == (16, True)
     place = placement.place([MOS])
     assert placement.has(place)
-    assert placement.anywhere([MOS]) == 10**6
     placement.update({"b": small, "head": without_cores})
     assert not placement.has(place)
     assert placement.place([MOS]).memory_bytes == 10**6

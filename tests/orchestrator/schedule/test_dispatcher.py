@@ -2,32 +2,33 @@
 
 from __future__ import annotations
 
-import errno
-import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.schedule import other_drivers as foreign
+from orchestrator.schedule import claims
+from orchestrator.schedule.claims import Claims
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.packs import Pack
-from orchestrator.schedule.study_work import MACHINE_LEFT
-from orchestrator.storage.disk import DISK_TROUBLES
+from orchestrator.schedule.recording import Recorder
+from orchestrator.schedule.study_work import StudyWork
 from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
 from orchestrator.store.store import Store
 from orchestrator.watch.listener import Listener, Silent
-from orchestrator.worker.messages import TrialEvent
+from orchestrator.worker.messages import Ending, EndingKind, TrialEvent
 from tests.support.scripted_trials import planned
 from trainables.errors import UserError
 from trainables.trial_folder.folder import trial_directory
 from trainables.trial_folder.outcome import TrialOutcome
 
 PLAN = planned(range(6))
+DEATH = Ending(EndingKind.PROCESS_DIED, "its process died")
 KEY = StudyKey(study="handed out", scale="smoke", corpus="none")
 
 
@@ -70,11 +71,10 @@ def dispatcher(
     run = store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
     return Dispatcher(
         plan,
-        store=store,
-        run_id=run,
-        owner="me",
+        recorder=Recorder(store, options, run),
+        claims=Claims(store, "me"),
         options=options,
-        seconds_per_trial=1 / 3,
+        work=StudyWork(seconds_per_trial=1 / 3),
         listener=listener or Silent(),
         slots=2,
     )
@@ -110,7 +110,7 @@ def test_a_death_costs_the_running_trial_an_attempt_and_its_mates_nothing(store:
     sweep = dispatcher(store, tmp_path)
     sweep.next_pack("a")
     sweep.events("a", [started(0), done(0), started(1)])
-    sweep.ended("a", "its process died", process_died=True)
+    sweep.ended("a", DEATH)
     handed_out = []
     for key in "bcd":
         pack = sweep.next_pack(key)
@@ -119,7 +119,7 @@ def test_a_death_costs_the_running_trial_an_attempt_and_its_mates_nothing(store:
         for trial in pack.trials:
             number = int(trial.name.removeprefix("seed="))
             sweep.events(key, [started(number)] if number == 1 else [started(number), done(number)])
-        sweep.ended(key, "its process died" if handed_out[-1] == ["1"] else None, process_died=handed_out[-1] == ["1"])
+        sweep.ended(key, DEATH if handed_out[-1] == ["1"] else None)
     assert handed_out == [["2"], ["3", "4", "5"], ["1"]]
     assert sweep.finished
     assert states(store) == ["done", "failed"] + ["done"] * 4
@@ -134,7 +134,7 @@ def test_a_result_that_was_durable_before_the_death_counts(store: Store, tmp_pat
     folder = trial_directory(tmp_path, PLAN[0].trial_id)
     folder.mkdir(parents=True)
     (folder / "result.json").write_text(TrialOutcome(trial_id=PLAN[0].trial_id, state="done").model_dump_json())
-    sweep.ended("a", "its process died", process_died=True)
+    sweep.ended("a", DEATH)
     assert states(store)[0] == "done"
 
 
@@ -142,10 +142,10 @@ def test_workers_that_never_start_a_trial_end_the_sweep_and_blame_no_trial(store
     sweep = dispatcher(store, tmp_path)
     for key in "ab":
         assert names(sweep.next_pack(key)) == ["0", "1", "2"]
-        sweep.ended(key, "No module named 'trainables'", process_died=False)
+        sweep.ended(key, Ending(EndingKind.ERROR, "No module named 'trainables'"))
     sweep.next_pack("c")
     with pytest.raises(UserError, match="No module named 'trainables'"):
-        sweep.ended("c", "No module named 'trainables'", process_died=False)
+        sweep.ended("c", Ending(EndingKind.ERROR, "No module named 'trainables'"))
     sweep.close()
     assert states(store) == ["planned"] * 6
 
@@ -157,7 +157,7 @@ def test_a_worker_that_raises_in_a_trial_again_and_again_ends_as_that_trials_fai
     for key in "ab":
         assert names(sweep.next_pack(key)) == ["0"]
         sweep.events(key, [started(0)])
-        sweep.ended(key, "ValueError: a bug", process_died=False)
+        sweep.ended(key, Ending(EndingKind.ERROR, "ValueError: a bug"))
     assert sweep.finished
     assert states(store)[0] == "failed"
 
@@ -165,7 +165,7 @@ def test_a_worker_that_raises_in_a_trial_again_and_again_ends_as_that_trials_fai
 def test_trials_of_another_living_driver_are_waited_for_and_taken_over_when_given_back(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(foreign, "POLL_S", 0.0)
+    monkeypatch.setattr(claims, "POLL_S", 0.0)
     ids = [trial.trial_id for trial in PLAN]
     assert store.claim(ids[:2], owner="another", lease_s=600) == ids[:2]
     sweep = dispatcher(store, tmp_path)
@@ -173,14 +173,14 @@ def test_trials_of_another_living_driver_are_waited_for_and_taken_over_when_give
     assert names(sweep.next_pack("b")) == ["3", "4", "5"]
     for key, numbers in (("a", [2]), ("b", [3, 4, 5])):
         sweep.events(key, [event for number in numbers for event in (started(number), done(number))])
-        sweep.ended(key, None, process_died=False)
+        sweep.ended(key, None)
     assert sweep.next_pack("c") is None
     assert not sweep.finished
     store.record(TrialOutcome(trial_id=ids[0], state="done"), run_id=1, spectrum=None)
     store.release([ids[1]], owner="another")
     assert names(sweep.next_pack("d")) == ["1"]
     sweep.events("d", [started(1), done(1)])
-    sweep.ended("d", None, process_died=False)
+    sweep.ended("d", None)
     assert sweep.finished
     assert states(store) == ["done"] * 6
 
@@ -200,9 +200,8 @@ def test_trials_that_another_driver_ended_meanwhile_are_told_and_not_waited_for(
 def test_a_full_disk_ends_the_sweep_blames_no_trial_and_keeps_what_was_done(store: Store, tmp_path: Path) -> None:
     sweep = dispatcher(store, tmp_path)
     sweep.next_pack("a")
-    full = TrialEvent(trial_id=PLAN[1].trial_id, disk=DISK_TROUBLES[errno.ENOSPC])
-    message = f"The disk of {tmp_path} is full: free space there and type the same command again"
-    with pytest.raises(UserError, match=re.escape(message)):
+    full = TrialEvent(trial_id=PLAN[1].trial_id, halt="The disk is full: free space there")
+    with pytest.raises(UserError, match="The disk is full: free space there; what was done is kept"):
         sweep.events("a", [started(0), done(0), started(1), full])
     sweep.close()
     assert states(store) == ["done"] + ["planned"] * 5
@@ -220,9 +219,9 @@ def test_machines_that_leave_cost_a_trial_no_attempt_until_it_has_lost_five(stor
     for key in "abcde":
         assert names(sweep.next_pack(key)) == ["0"]
         sweep.events(key, [started(0)])
-        sweep.ended(key, MACHINE_LEFT, process_died=True)
+        sweep.ended(key, Ending(EndingKind.MACHINE_LEFT))
     assert states(store)[0] == "failed"
-    assert store.trials(KEY)[0].cause == f"{MACHINE_LEFT} (in each of 5 attempts)"
+    assert store.trials(KEY)[0].cause == f"{EndingKind.MACHINE_LEFT} (in each of 5 attempts)"
 
 
 def test_a_death_costs_no_attempt_once_its_machine_is_seen_to_have_left(store: Store, tmp_path: Path) -> None:
@@ -231,11 +230,11 @@ def test_a_death_costs_no_attempt_once_its_machine_is_seen_to_have_left(store: S
     for key, there in (("a", {"10.0.0.2"}), ("b", {"10.0.0.3"}), ("c", {"10.0.0.2", "10.0.0.3"})):
         assert names(sweep.next_pack(key)) == ["0"]
         sweep.events(key, [started(0)])
-        sweep.ended(key, "its process died", process_died=True, machine="10.0.0.3" if key == "a" else "10.0.0.2")
+        sweep.ended(key, replace(DEATH, machine="10.0.0.3" if key == "a" else "10.0.0.2"))
         sweep.machines_left(there)
     assert names(sweep.next_pack("d")) == ["0"]
     sweep.events("d", [started(0)])
-    sweep.ended("d", "its process died", process_died=True, machine="10.0.0.2")
+    sweep.ended("d", replace(DEATH, machine="10.0.0.2"))
     assert store.trials(KEY)[0].cause == "its process died (in each of 2 attempts)"
 
 
@@ -243,7 +242,7 @@ def test_machines_that_leave_before_a_trial_starts_do_not_end_the_sweep(store: S
     sweep = dispatcher(store, tmp_path, PLAN[:1])
     for key in "abcd":
         assert names(sweep.next_pack(key)) == ["0"]
-        sweep.ended(key, MACHINE_LEFT, process_died=True)
+        sweep.ended(key, Ending(EndingKind.MACHINE_LEFT))
     assert names(sweep.next_pack("e")) == ["0"]
 
 
@@ -254,12 +253,12 @@ def test_a_trial_that_is_to_stop_is_given_back_and_its_mates_go_on(store: Store,
     sweep.events("a", [started(0), done(0), started(1)])
     sweep.stop([PLAN[1].trial_id, PLAN[4].trial_id])
     assert (sweep.give_up(), sweep.give_up()) == (["a"], [])
-    sweep.ended("a", "its process died", process_died=True)
+    sweep.ended("a", DEATH)
     assert names(sweep.next_pack("b")) == ["2"]
     assert names(sweep.next_pack("c")) == ["3", "5"]
     for key, numbers in (("b", [2]), ("c", [3, 5])):
         sweep.events(key, [event for number in numbers for event in (started(number), done(number))])
-        sweep.ended(key, None, process_died=False)
+        sweep.ended(key, None)
     assert sweep.finished
     assert states(store) == ["done", "planned", "done", "done", "planned", "done"]
     assert heard.stopped_names == ["seed=1", "seed=4"]
@@ -290,24 +289,24 @@ def test_a_trial_that_brings_machines_down_fails_however_its_deaths_are_seen(sto
     for number in range(6):
         assert names(sweep.next_pack(f"{number}")) == ["0"]
         sweep.events(f"{number}", [started(0)])
-        sweep.ended(f"{number}", "its process died", process_died=True, machine=f"10.0.0.{number}")
+        sweep.ended(f"{number}", replace(DEATH, machine=f"10.0.0.{number}"))
         sweep.machines_left({"10.0.1.1"})
         if states(store)[0] == "failed":
             break
     assert number == 5, "the sixth start is the last"
-    assert store.trials(KEY)[0].cause == f"{MACHINE_LEFT} (in each of 5 attempts)"
+    assert store.trials(KEY)[0].cause == f"{EndingKind.MACHINE_LEFT} (in each of 5 attempts)"
 
 
 def test_a_trial_that_is_to_stop_while_it_waits_for_another_attempt_is_given_back(store: Store, tmp_path: Path) -> None:
     sweep = dispatcher(store, tmp_path, PLAN[:1])
     assert names(sweep.next_pack("a")) == ["0"]
     sweep.events("a", [started(0)])
-    sweep.ended("a", "its process died", process_died=True)
+    sweep.ended("a", DEATH)
     assert states(store)[0] == "running"
     sweep.stop([PLAN[0].trial_id])
     assert sweep.next_pack("b") is None
     assert states(store)[0] == "planned"
-    assert sweep.held == 0
+    assert sweep.claimed == []
 
 
 def test_a_pack_that_a_machine_refuses_or_that_fits_nowhere_goes_back_and_is_no_failure(
@@ -317,12 +316,12 @@ def test_a_pack_that_a_machine_refuses_or_that_fits_nowhere_goes_back_and_is_no_
     sweep = dispatcher(store, tmp_path, PLAN[:3], listener=heard)
     for number in range(5):
         assert names(sweep.next_pack(f"{number}")) == ["0", "1", "2"]
-        sweep.refused(f"{number}", "The machine third (10.0.0.3) has torch 2.0.")
+        sweep.ended(f"{number}", Ending(EndingKind.MACHINE_UNFIT, "The machine third (10.0.0.3) has torch 2.0."))
     assert heard.notes == ["The machine third (10.0.0.3) has torch 2.0."]
     for number in range(5, 10):
         assert names(sweep.next_pack(f"{number}")) == ["0", "1", "2"]
         assert (sweep.give_up([f"{number}"]), sweep.give_up([f"{number}"])) == ([f"{number}"], [])
-        sweep.ended(f"{number}", None, process_died=False)
+        sweep.ended(f"{number}", None)
     assert names(sweep.next_pack("a")) == ["0", "1", "2"]
     sweep.events("a", [started(0)])
     assert sweep.give_up(["a"]) == [], "it has a machine"

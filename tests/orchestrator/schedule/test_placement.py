@@ -21,9 +21,9 @@ from orchestrator.plan.estimates import estimate
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.folder_storage import FolderStorage
-from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
+from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.notes import Notes
 from tests.support.one_ray import end_ray
 from tests.support.scripted_trials import LONG, log_lines, run_where
@@ -68,11 +68,10 @@ def run(plan: Sequence[TrialConfig], folder: Path, **changes: Any) -> tuple[list
             trials,
             store=store,
             run_id=store.begin_run(record),
-            owner=this_owner(),
             options=options,
             work=StudyWork(seconds_per_trial=60, corpus=CORPUS),
             listener=heard,
-            run_trial=run_where,
+            functions=TrialFunctions(run_trial=run_where),
         )
         assert {(row.state, row.cause) for row in store.trials(KEY)} == {("done", None)}
     layers_and_places = [line.split() for line in log_lines(folder)]

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestrator.schedule.recording import record_later, record_outcome, recover
+from orchestrator.cluster.run_options import RunOptions
+from orchestrator.schedule.recording import Recorder
 from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord, StudyKey
@@ -30,8 +31,9 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 @pytest.fixture
-def run_id(store: Store) -> int:
-    return store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
+def recorder(store: Store, tmp_path: Path) -> Recorder:
+    run = RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64)
+    return Recorder(store, RunOptions(storage=FolderStorage(tmp_path)), store.begin_run(run))
 
 
 def done(trial_id: str) -> TrialOutcome:
@@ -49,13 +51,13 @@ def leave(storage: Path, number: int, text: str, spectrum: np.ndarray | None = V
 
 
 def test_complete_results_are_recorded_with_their_spectrum_and_only_once(
-    store: Store, run_id: int, tmp_path: Path
+    store: Store, recorder: Recorder, tmp_path: Path
 ) -> None:
     leave(tmp_path, 0, done(PLAN[0].trial_id).model_dump_json())
     leave(tmp_path, 2, TrialOutcome(trial_id=PLAN[2].trial_id, state="diverged", cause="NaN.").model_dump_json())
     notes: list[str] = []
-    assert recover(store, FolderStorage(tmp_path), PLAN, run_id, note=notes.append) == 2
-    assert recover(store, FolderStorage(tmp_path), PLAN, run_id, note=notes.append) == 0
+    assert recorder.recover(PLAN, note=notes.append) == 2
+    assert recorder.recover(PLAN, note=notes.append) == 0
     states = store.states([trial.trial_id for trial in PLAN])
     assert [states[trial.trial_id] for trial in PLAN] == ["done", "planned", "diverged", "planned"]
     np.testing.assert_array_equal(store.spectra(KEY)[PLAN[0].trial_id], VALUES)
@@ -64,17 +66,17 @@ def test_complete_results_are_recorded_with_their_spectrum_and_only_once(
 
 @pytest.mark.parametrize(("name", "kept"), [("spectrum@1", True), ("layer_jacobian@2", True), ("layer_task@2", False)])
 def test_the_measurements_that_leave_a_spectrum_are_known_by_name(
-    name: str, kept: bool, store: Store, run_id: int, tmp_path: Path
+    name: str, kept: bool, store: Store, recorder: Recorder, tmp_path: Path
 ) -> None:
     outcome = TrialOutcome(trial_id=PLAN[0].trial_id, state="done", measurements={name: {"metric": 1}})
     leave(tmp_path, 0, outcome.model_dump_json())
-    assert recover(store, FolderStorage(tmp_path), PLAN, run_id, note=print) == 1
+    assert recorder.recover(PLAN, note=print) == 1
     assert (outcome.trial_id in store.spectra(KEY)) == kept
 
 
 @pytest.mark.parametrize("damage", ["truncated", "foreign", "no spectrum", "pickled spectrum", "cut spectrum"])
 def test_a_damaged_result_is_set_aside_with_a_note_and_the_trial_runs_again(
-    store: Store, run_id: int, tmp_path: Path, damage: str
+    store: Store, recorder: Recorder, tmp_path: Path, damage: str
 ) -> None:
     text = done(PLAN[1].trial_id).model_dump_json()
     if damage == "truncated":
@@ -89,7 +91,7 @@ def test_a_damaged_result_is_set_aside_with_a_note_and_the_trial_runs_again(
         folder = leave(tmp_path, 1, text)
         (folder / "spectrum.npy").write_bytes((folder / "spectrum.npy").read_bytes()[:-5])
     notes: list[str] = []
-    assert recover(store, FolderStorage(tmp_path), PLAN, run_id, note=notes.append) == 0
+    assert recorder.recover(PLAN, note=notes.append) == 0
     assert store.states([PLAN[1].trial_id]) == {PLAN[1].trial_id: "planned"}
     assert not (folder / "result.json").exists()
     assert len(notes) == 1
@@ -97,25 +99,26 @@ def test_a_damaged_result_is_set_aside_with_a_note_and_the_trial_runs_again(
 
 
 def test_a_reported_result_without_its_spectrum_is_a_failure_that_names_the_file(
-    store: Store, run_id: int, tmp_path: Path
+    store: Store, recorder: Recorder, tmp_path: Path
 ) -> None:
     leave(tmp_path, 3, done(PLAN[3].trial_id).model_dump_json(), spectrum=None)
-    recorded = record_outcome(store, FolderStorage(tmp_path), done(PLAN[3].trial_id), run_id=run_id)
+    recorded = recorder.outcome(done(PLAN[3].trial_id))
     assert recorded.state == "failed"
     assert "spectrum.npy is missing" in str(recorded.cause)
     assert store.states([PLAN[3].trial_id]) == {PLAN[3].trial_id: "failed"}
 
 
-def test_later_measurements_are_recorded_with_their_spectrum_once(store: Store, run_id: int, tmp_path: Path) -> None:
-    bare = TrialOutcome(trial_id=PLAN[0].trial_id, state="done")
-    store.record(bare, run_id=run_id, spectrum=None)
+def test_later_measurements_are_recorded_with_their_spectrum_once(
+    store: Store, recorder: Recorder, tmp_path: Path
+) -> None:
+    bare = recorder.outcome(TrialOutcome(trial_id=PLAN[0].trial_id, state="done"))
     folder = trial_directory(tmp_path, bare.trial_id)
-    assert record_later(store, FolderStorage(tmp_path), bare.trial_id, ["spectrum@1"], run_id=run_id) == 0
+    assert recorder.measurements({bare.trial_id: ["spectrum@1"]}) == (0, {})
     folder.mkdir(parents=True)
     TrialFolder(folder, bare.trial_id).write_measurement("spectrum@1", ({"press_rank": 3}, VALUES))
     TrialFolder(folder, bare.trial_id).write_measurement("top_k@1", ({"top_k even 1": "{}"}, None))
     (folder / "measurement-other@1.json").write_text("{")
     names = ["spectrum@1", "top_k@1", "other@1"]
-    assert record_later(store, FolderStorage(tmp_path), bare.trial_id, names, run_id=run_id) == 2
-    assert record_later(store, FolderStorage(tmp_path), bare.trial_id, names, run_id=run_id) == 0
+    assert recorder.measurements({bare.trial_id: names}) == (2, {})
+    assert recorder.measurements({bare.trial_id: names}) == (0, {})
     np.testing.assert_array_equal(store.spectra(KEY)[bare.trial_id], VALUES)

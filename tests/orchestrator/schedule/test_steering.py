@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.cluster.interrupt import Interrupt
 from orchestrator.cluster.run_options import RunOptions
+from orchestrator.schedule.claims import POLL_S, Claims
 from orchestrator.schedule.dispatcher import Dispatcher
-from orchestrator.schedule.other_drivers import POLL_S
 from orchestrator.schedule.packs import Pack
-from orchestrator.schedule.steering import Followed, Steering
+from orchestrator.schedule.recording import Recorder
+from orchestrator.schedule.steering import Steering
+from orchestrator.schedule.study_work import StudyWork
 from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
@@ -37,26 +38,32 @@ def test_only_trials_that_came_later_and_that_it_can_run_are_taken_up(
     monkeypatch.setattr(time, "monotonic", lambda: clock_s[0])
     mine, left_to_wait, added = planned([0]), planned([1]), planned([2])
     options = RunOptions(storage=FolderStorage(tmp_path))
+    known_ids = {trial.trial_id for trial in [*mine, *left_to_wait]}
+    work = StudyWork(study=KEY, seconds_per_trial=60, corpus=CORPUS, known_ids=known_ids)
     heard, pool = Notes(), [(1, {"10.0.0.1"})]
-    with open_store(f"sqlite:///{tmp_path}/results.db") as store, Interrupt() as interrupt:
+    with open_store(f"sqlite:///{tmp_path}/results.db") as store:
         store.register(KEY, [*mine, *left_to_wait])
         record = RunRecord(code_version="-", packages={}, host="-", device="-", corpus_sha256="0" * 64)
         run_id = store.begin_run(record)
         dispatcher = Dispatcher(
-            mine, store=store, run_id=run_id, owner="me", options=options, seconds_per_trial=60, listener=heard, slots=1
+            mine,
+            recorder=Recorder(store, options, run_id),
+            claims=Claims(store, "me"),
+            options=options,
+            work=work,
+            listener=heard,
+            slots=1,
         )
         steering = Steering(
             dispatcher,
-            interrupt,
             heard,
             store=store,
             run_id=run_id,
-            followed=Followed(key=KEY, known=frozenset(each.trial_id for each in [*mine, *left_to_wait])),
+            work=work,
             pool=lambda: pool[0],
-            corpus=CORPUS,
-            runtime=options.runtime,
+            layer_files=(),
         )
-        steering.look()
+        assert not steering.look()
         assert handed_out(dispatcher) == ["seed=0"]
         store.register(KEY, [*mine, *left_to_wait, *added, of_another_text(3)])
         clock_s[0] += POLL_S + 1
@@ -69,8 +76,7 @@ def test_only_trials_that_came_later_and_that_it_can_run_are_taken_up(
         assert heard.notes == ["There is no machine any more that a trial fits on: waiting for one."]
         store.ask_to_stop(KEY)
         clock_s[0] += POLL_S + 1
-        steering.look()
-        assert interrupt.requested
+        assert steering.look()
 
 
 def handed_out(dispatcher: Dispatcher) -> list[str]:

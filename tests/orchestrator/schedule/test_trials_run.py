@@ -17,11 +17,11 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.study_work import RunSummary, StudyWork
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.folder_storage import FolderStorage
-from orchestrator.store.lease import this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey, TrialRow
 from orchestrator.store.store import Store
 from orchestrator.watch.listener import Silent
+from orchestrator.worker.pack_run import TrialFunctions
 from tests.support import one_ray
 from tests.support.scripted_trials import (
     BAD_INPUT,
@@ -93,11 +93,10 @@ def run(folder: Path, plan: list[PlannedTrial], store: Store, run_id: int, **cha
         plan,
         store=store,
         run_id=run_id,
-        owner=this_owner(),
         options=options(folder, **changes),
         work=WORK,
         listener=Silent(),
-        run_trial=run_scripted,
+        functions=TrialFunctions(run_trial=run_scripted),
     )
 
 
@@ -112,11 +111,10 @@ class Swept:
             plan,
             store=self.store,
             run_id=run_id,
-            owner=this_owner(),
             options=options(folder),
             work=WORK,
             listener=self.heard,
-            run_trial=run_scripted,
+            functions=TrialFunctions(run_trial=run_scripted),
         )
         self.rows: dict[int, TrialRow] = {row.config["seed"]: row for row in self.store.trials(KEY)}
 

@@ -14,8 +14,8 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.bucket import Bucket, BucketError, _files
 from orchestrator.storage.data_folder import data_folder, on_this_machine
 from orchestrator.storage.object_storage import ObjectStorage
-from orchestrator.worker.assignment import Assignment
-from orchestrator.worker.pack_run import BrokenProcessError, Job, run_pack
+from orchestrator.worker.messages import Assignment
+from orchestrator.worker.pack_run import BrokenProcessError, Job, TrialFunctions, run_pack
 from tests.support.object_store import ObjectStore, object_store
 from tests.support.scripted_trials import SOUND, planned
 from trainables.config import TrialConfig
@@ -182,7 +182,7 @@ def test_an_older_worker_writes_nothing_more_and_its_pack_goes_elsewhere(
         raise AssertionError("it was not stopped")
 
     folder_name = trial_directory(Path(), trial.trial_id).relative_to("trials")
-    job = Job(title="trials", options=RunOptions(storage=storage), measurements=(), run_trial=cut_off)
+    job = Job(options=RunOptions(storage=storage), measurements=(), functions=TrialFunctions(run_trial=cut_off))
     pack = Assignment(configs=(TrialConfig.model_validate(trial.config),), names=("it",))
     with pytest.raises(BrokenProcessError, match="another worker has taken over"):
         run_pack(pack, job, list[str]().append)

@@ -8,9 +8,8 @@ import pytest
 
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.folder_storage import FolderStorage
-from orchestrator.worker.assignment import Assignment
-from orchestrator.worker.messages import EVENTS, TrialEvent
-from orchestrator.worker.pack_run import BrokenProcessError, Job, run_pack
+from orchestrator.worker.messages import EVENTS, Assignment, TrialEvent
+from orchestrator.worker.pack_run import BrokenProcessError, Job, TrialFunctions, run_pack
 from tests.support.scripted_trials import RAISES, SOUND, planned, run_scripted
 from tests.support.small_disk import change, small_disk, small_files
 from trainables.config import TrialConfig
@@ -33,10 +32,9 @@ def assignment(pack: list[TrialConfig]) -> Assignment:
 def run_until_it_breaks(pack: list[TrialConfig], storage: Path) -> list[TrialEvent]:
     """Run a pack whose disk takes nothing more at some time; what it told."""
     sent: list[str] = []
-    job = Job(
-        title="trials", options=RunOptions(storage=FolderStorage(storage)), measurements=(), run_trial=run_scripted
-    )
-    with pytest.raises(BrokenProcessError, match="the disk"):
+    options = RunOptions(storage=FolderStorage(storage))
+    job = Job(options=options, measurements=(), functions=TrialFunctions(run_trial=run_scripted))
+    with pytest.raises(BrokenProcessError, match="The disk"):
         run_pack(assignment(pack), job, sent.append)
     return [event for text in sent for event in EVENTS.validate_json(text)]
 
@@ -48,7 +46,8 @@ def test_a_full_disk_ends_the_pack_and_is_no_trials_failure(tmp_path: Path) -> N
         ended = [event.outcome for event in events if event.outcome is not None]
         assert 1 <= len(ended) < len(pack)
         assert [outcome.state for outcome in ended] == ["done"] * len(ended)
-        assert events[-1] == TrialEvent(trial_id=pack[len(ended)].trial_id, disk="is full: free space there")
+        halt = f"The disk of {disk} is full: free space there and type the same command again"
+        assert events[-1] == TrialEvent(trial_id=pack[len(ended)].trial_id, halt=halt)
         assert {event.trial_id for event in events} == {config.trial_id for config in pack[: len(ended) + 1]}
 
 
@@ -56,7 +55,9 @@ def test_a_disk_that_became_read_only_ends_the_pack(tmp_path: Path) -> None:
     pack = configs([SOUND, SOUND + 1])
     with small_disk(tmp_path / "disk", kib=1024) as disk:
         change(disk, "ro")
-        assert [event.disk for event in run_until_it_breaks(pack, disk)] == [None, "is read-only: make it writable"]
+        start, halt = (event.halt for event in run_until_it_breaks(pack, disk))
+    assert start is None
+    assert "is read-only: make it writable" in str(halt)
 
 
 def test_a_limit_of_file_sizes_ends_the_pack(tmp_path: Path) -> None:
@@ -64,7 +65,7 @@ def test_a_limit_of_file_sizes_ends_the_pack(tmp_path: Path) -> None:
     with small_files(32):
         events = run_until_it_breaks(pack, tmp_path)
     assert {event.trial_id for event in events} == {pack[0].trial_id}
-    assert "ulimit -f" in str(events[-1].disk)
+    assert "ulimit -f" in str(events[-1].halt)
 
 
 def test_any_other_trouble_is_the_trials_own_and_its_mates_go_on(tmp_path: Path) -> None:
@@ -73,9 +74,8 @@ def test_any_other_trouble_is_the_trials_own_and_its_mates_go_on(tmp_path: Path)
     trial_file.parent.mkdir(parents=True)
     trial_file.write_text("a file where the folder should be")
     sent: list[str] = []
-    job = Job(
-        title="trials", options=RunOptions(storage=FolderStorage(tmp_path)), measurements=(), run_trial=run_scripted
-    )
+    options = RunOptions(storage=FolderStorage(tmp_path))
+    job = Job(options=options, measurements=(), functions=TrialFunctions(run_trial=run_scripted))
     run_pack(assignment(pack), job, sent.append)
     outcomes = [event.outcome for text in sent for event in EVENTS.validate_json(text) if event.outcome is not None]
     assert [outcome.state for outcome in outcomes] == ["failed", "failed", "done"]

@@ -13,9 +13,11 @@ import pytest
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.tuning.tuner import Tuner
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
+from orchestrator.schedule.claims import Claims
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.packs import Pack
-from orchestrator.schedule.recording import recover
+from orchestrator.schedule.recording import Recorder
+from orchestrator.schedule.study_work import StudyWork
 from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, PlannedTrial, RunRecord, StudyKey, TrialRow
@@ -59,14 +61,12 @@ class Played:
         options = RunOptions(storage=FolderStorage(self.storage), max_concurrent=self.workers)
         dispatcher = Dispatcher(
             [trial for trial in trials if states[trial.trial_id] in OPEN],
-            store=self.store,
-            run_id=self.store.begin_run(RUN),
-            owner=f"driver {self.dice.random()}",
+            recorder=Recorder(self.store, options, self.store.begin_run(RUN)),
+            claims=Claims(self.store, f"driver {self.dice.random()}"),
             options=options,
-            seconds_per_trial=1.0,
+            work=StudyWork(seconds_per_trial=1.0, source=tuner),
             listener=Silent(),
             slots=self.workers,
-            source=tuner,
         )
         flights: dict[str, Pack] = {}
         turn = 0
@@ -80,14 +80,14 @@ class Played:
             elif flights:
                 key = self.dice.choice(list(flights))
                 if self._one_epoch(dispatcher, key, flights[key]):
-                    dispatcher.ended(key, None, process_died=False)
+                    dispatcher.ended(key, None)
                     del flights[key]
         dispatcher.close()
         return True
 
     def _one_epoch(self, dispatcher: Dispatcher, key: str, pack: Pack) -> bool:
         """One epoch of the pack's first trial that has not ended; returns whether that was the pack's last."""
-        waiting = [trial for trial in pack.trials if trial.trial_id in dispatcher._flights[key].waiting]
+        waiting = [trial for trial in pack.trials if trial.trial_id in dispatcher._flights[key].left]
         config = TrialConfig.model_validate(waiting[0].config)
         epoch = self.checkpoints.get(config.trial_id, 0)
         if epoch == 0 or config.trial_id not in self.checkpoints:
@@ -239,10 +239,10 @@ def test_a_pruned_result_that_a_driver_left_counts_only_for_a_search(store: Stor
     folder.mkdir(parents=True)
     outcome = TrialOutcome(trial_id=trial.trial_id, state="pruned", cause="not good enough")
     (folder / "result.json").write_text(outcome.model_dump_json())
-    run_id = store.begin_run(RUN)
-    assert recover(store, FolderStorage(tmp_path), [trial], run_id, note=print) == 0
+    recorder = Recorder(store, RunOptions(storage=FolderStorage(tmp_path)), store.begin_run(RUN))
+    assert recorder.recover([trial], note=print) == 0
     assert store.states([trial.trial_id]) == {trial.trial_id: "planned"}
-    assert recover(store, FolderStorage(tmp_path), [trial], run_id, note=print, may_be_pruned=tuner.is_searched) == 1
+    assert recorder.recover([trial], note=print, may_be_pruned=tuner.is_searched) == 1
     assert store.states([trial.trial_id]) == {trial.trial_id: "pruned"}
 
 

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.schedule.measure_tasks import run_later
-from orchestrator.schedule.study_work import LaterSummary, StudyWork
+from orchestrator.schedule.study_work import RunSummary, StudyWork
+from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.store import Store
 from orchestrator.watch.listener import Silent
+from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.scripted_measurements import FULL_DISK, IN_COMPANY, KEY, NAMES, measure_scripted, store_done
 from tests.support.scripted_trials import (
     BAD_INPUT,
@@ -52,13 +53,6 @@ class Heard(Silent):
         self.notes.append(text)
 
 
-WORK = StudyWork(study=KEY, measurements=NAMES, seconds_per_trial=0.3)
-
-
-def options(storage: Path, **changes: Any) -> RunOptions:
-    return RunOptions(storage=FolderStorage(storage), **changes)
-
-
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
     with open_store(f"sqlite:///{tmp_path}/results.db") as opened:
@@ -66,20 +60,20 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 
 def measured(
-    store: Store, folder: Path, seeds: list[int], heard: Heard | None = None, **changes: Any
-) -> tuple[LaterSummary, dict[int, dict[str, Any]]]:
+    store: Store, folder: Path, seeds: list[int], heard: Heard | None = None, *, max_concurrent: int | None = None
+) -> tuple[RunSummary, dict[int, dict[str, Any]]]:
     """The summary of a run over trials with these seeds, and what the store has by seed after it."""
     plan = planned(seeds)
     run_id = store_done(store, plan, folder)
-    summary = run_later(
-        store.lacking(KEY, NAMES),
-        plan,
+    lacking = store.lacking(KEY, NAMES)
+    summary = run_trials(
+        [trial for trial in plan if trial.trial_id in lacking],
         store=store,
         run_id=run_id,
-        options=options(folder, **changes),
-        work=WORK,
+        options=RunOptions(storage=FolderStorage(folder), max_concurrent=max_concurrent),
+        work=StudyWork(study=KEY, measurements=NAMES, seconds_per_trial=0.3, lacking=lacking),
         listener=heard or Silent(),
-        measure=measure_scripted,
+        functions=TrialFunctions(measure_kept=measure_scripted),
     )
     return summary, {row["config"]["seed"]: row["metrics"] for row in store.results(KEY)}
 
@@ -91,7 +85,7 @@ def test_one_trials_trouble_is_its_own_and_what_it_measured_before_is_kept(store
     whole = {seed: {"first": seed, "second": seed} for seed in seeds}
     half = {seed: {"first": seed} for seed in (RAISES, EXITS, BAD_INPUT)}
     assert metrics == whole | half
-    causes = {row.config["seed"]: summary.causes.get(row.trial_id) for row in store.trials(KEY)}
+    causes = {row.config["seed"]: summary.not_measured.get(row.trial_id) for row in store.trials(KEY)}
     assert {seed for seed, cause in causes.items() if cause} == set(half)
     assert causes[RAISES] == "RuntimeError: the weights are on strike"
     assert causes[BAD_INPUT] == "The weights are missing: put them back."
@@ -110,29 +104,11 @@ def directory_of(store: Store, storage: Path, seed: int) -> Path:
     return trial_directory(storage, trial_id)
 
 
-def most_at_once(lines: list[str]) -> int:
-    """How many measurements were under way at the same time, at most."""
-    running = most = 0
-    for line in lines:
-        running += 1 if line.startswith("start") else -1
-        most = max(most, running)
-    return most
-
-
 def test_trials_are_measured_at_the_same_time(store: Store, tmp_path: Path) -> None:
     summary, metrics = measured(store, tmp_path, list(range(IN_COMPANY, IN_COMPANY + 4)))
-    assert not summary.causes, "each waits for another one to be under way"
+    assert not summary.not_measured, "each waits for another one to be under way"
     assert all(metrics.values())
-    lines = log_lines(tmp_path)
-    assert len(lines) == 16
-    assert most_at_once(lines) >= 2
-
-
-def test_no_more_trials_are_measured_at_the_same_time_than_the_user_allows(store: Store, tmp_path: Path) -> None:
-    summary, metrics = measured(store, tmp_path, list(range(SLOW, SLOW + 4)), max_concurrent=1)
-    assert not summary.causes
-    assert all(metrics.values())
-    assert most_at_once(log_lines(tmp_path)) == 1
+    assert len(log_lines(tmp_path)) == 16
 
 
 def test_a_request_to_stop_the_study_ends_its_measurements(store: Store, tmp_path: Path) -> None:
@@ -164,23 +140,3 @@ def test_a_full_disk_ends_the_run_with_one_sentence(store: Store, tmp_path: Path
     with pytest.raises(UserError, match="is full: free space there and type the same command again"):
         measured(store, tmp_path, [FULL_DISK, *range(SLOW, SLOW + 6)])
     assert sum(map(bool, (row["metrics"] for row in store.results(KEY)))) < 7
-
-
-def test_two_drivers_on_the_same_trials_take_each_measurement_once(store: Store, tmp_path: Path) -> None:
-    """The folder's lock makes the second one wait, and then it finds the files."""
-    plan = planned([SOUND, SOUND + 1])
-    run_id = store_done(store, plan, tmp_path)
-    lacking = store.lacking(KEY, NAMES)
-    for _ in range(2):
-        run_later(
-            lacking,
-            plan,
-            store=store,
-            run_id=run_id,
-            options=options(tmp_path),
-            work=WORK,
-            listener=Silent(),
-            measure=measure_scripted,
-        )
-    assert len(log_lines(tmp_path)) == 8
-    assert store.lacking(KEY, NAMES) == {}
