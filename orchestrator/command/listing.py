@@ -105,12 +105,12 @@ def results(
     if form == "parquet":
         write_parquet(trials, sys.stdout.buffer)
     else:
-        write_results(trials, form, sys.stdout, _own_metrics(study))  # type: ignore[arg-type]
+        write_results(trials, form, sys.stdout, _group_metrics(study))  # type: ignore[arg-type]
 
 
-def _own_metrics(argument: str) -> list[str]:
-    """See `own_metrics`; of a study whose file was not named, none."""
-    from orchestrator.report.tables import own_metrics
+def _group_metrics(argument: str) -> list[str]:
+    """See `group_metrics`; of a study whose file was not named, none."""
+    from orchestrator.report.tables import group_metrics
     from search_spaces.catalog import NAMES, is_file
 
-    return own_metrics(named_study(argument)) if argument in NAMES or is_file(argument) else []
+    return group_metrics(named_study(argument)) if argument in NAMES or is_file(argument) else []

@@ -20,15 +20,15 @@ WIDEST_TABLE = 1000
 FORMATS: tuple[ResultsFormat, ...] = get_args(ResultsFormat)
 
 
-def write_results(results: FlatResults, form: ResultsFormat, stream: TextIO, own: Sequence[str] = ()) -> None:
+def write_results(results: FlatResults, form: ResultsFormat, stream: TextIO, first_metrics: Sequence[str] = ()) -> None:
     """Write all trials to a text stream as `form`.
 
     csv: one line a trial, columns in the order of `results.columns`, nothing where there is no value. json: one array
-    with an object a trial, null where there is no value. table: the main columns only, those of the metrics `own`
-    first. Raises UserError for parquet, which is no text, and for an unknown format.
+    with an object a trial, null where there is no value. table: the main columns only,
+    `first_metrics` before the others. Raises UserError for parquet, which is no text, and for an unknown format.
     """
     writers: dict[str, Callable[[FlatResults, TextIO], None]] = {
-        "table": partial(_write_table, own),
+        "table": partial(_write_table, first_metrics),
         "csv": _write_csv,
         "json": _write_json,
     }
@@ -48,14 +48,14 @@ def write_parquet(results: FlatResults, stream: BinaryIO | Path) -> None:
     pa.parquet.write_table(pa.table(columns), stream)
 
 
-def _write_table(own: Sequence[str], results: FlatResults, stream: TextIO) -> None:
+def _write_table(first_metrics: Sequence[str], results: FlatResults, stream: TextIO) -> None:
     from rich.console import Console
 
     from orchestrator.report.tables import trials_table
     from orchestrator.report.terminal import Fitting
 
     width = None if stream.isatty() else WIDEST_TABLE
-    Console(file=stream, width=width).print(Fitting(table=trials_table(results, own)))
+    Console(file=stream, width=width).print(Fitting(table=trials_table(results, first_metrics)))
 
 
 def _write_csv(results: FlatResults, stream: TextIO) -> None:

@@ -128,8 +128,8 @@ def spread(metric: str, mean: float | None, deviation: float | None) -> str:
 def _decimals(metric: str, mean: float, deviation: float) -> int:
     """Those of the value in a cell, but none finer than the deviation's second digit, which mean nothing, and at least
     those that show its first."""
-    shown = cell(metric, mean)
-    decimals = 0 if "e" in shown else len(shown.partition(".")[2])
+    text = cell(metric, mean)
+    decimals = 0 if "e" in text else len(text.partition(".")[2])
     if deviation <= 0:
         return decimals
     first = -math.floor(math.log10(deviation))
@@ -151,8 +151,8 @@ def signed(value: float | None) -> str:
 
 def bounded(value: float | None, bounds: Interval | None) -> str:
     """A value with its interval, or as much of both as there is."""
-    shown = [] if value is None else [signed(value)]
-    return " ".join([*shown, *([interval(bounds)] if bounds else [])]) or "\N{EN DASH}"
+    parts = [] if value is None else [signed(value)]
+    return " ".join([*parts, *([interval(bounds)] if bounds else [])]) or "\N{EN DASH}"
 
 
 def coefficient(value: float) -> str:
@@ -165,11 +165,13 @@ def interval(bounds: Interval) -> str:
     return f"[{coefficient(bounds.low)}, {coefficient(bounds.high)}]"
 
 
-def with_interval(found: Coefficient) -> str:
+def with_interval(correlation: Coefficient) -> str:
     """The coefficient with its interval, or as much of both as there is."""
-    if found.value is None:
+    if correlation.value is None:
         return "\N{EN DASH}"
-    return coefficient(found.value) + (f" {interval(found.interval)}" if found.interval else " (no interval)")
+    return coefficient(correlation.value) + (
+        f" {interval(correlation.interval)}" if correlation.interval else " (no interval)"
+    )
 
 
 def p_value(value: float | None) -> str:
@@ -189,8 +191,8 @@ def to_width(value: float, bounds: Interval, *, signed: bool = False) -> str:
     half = (bounds.high - bounds.low) / 2
     decimals = max(0, 1 - math.floor(math.log10(half))) if half > 0 else 2
     # Adding 0.0 turns a negative zero into zero.
-    shown = f"{round(value, decimals) + 0.0:{'+' if signed else ''},.{decimals}f}"
-    return shown.replace("-", MINUS)
+    text = f"{round(value, decimals) + 0.0:{'+' if signed else ''},.{decimals}f}"
+    return text.replace("-", MINUS)
 
 
 def published(value: PublishedValue) -> str:

@@ -80,7 +80,7 @@ def compose(
         paper_command=paper_command,
         trouble=tables.trouble_table(summary),
         parts=parts,
-        trials=tables.trials_table(results, tables.own_metrics(study)),
+        trials=tables.trials_table(results, tables.group_metrics(study)),
         trials_file=trials_file,
         terms=terms(results),
         deviations=study.deviations,

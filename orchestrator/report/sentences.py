@@ -25,13 +25,13 @@ def findings(summary: StudySummaryNumbers, answers: Sequence[Answer]) -> list[st
 
 
 def coverage(summary: StudySummaryNumbers) -> str:
-    """How many trials there are results of, and what became of the others."""
+    """How many trials there are results of, and what became of the rest."""
     if summary.done == summary.trials:
         return f"All {summary.trials} trials are done." if summary.trials > 1 else "The one trial is done."
-    others = ", ".join(f"{count} {state}" for state, count in summary.counts.items() if state != "done")
+    rest = ", ".join(f"{count} {state}" for state, count in summary.counts.items() if state != "done")
     is_or_are = "is" if summary.done == 1 else "are"
     return (
-        f"{summary.done} of {summary.trials} trials {is_or_are} done ({others}); everything below is over "
+        f"{summary.done} of {summary.trials} trials {is_or_are} done ({rest}); everything below is over "
         f"{'that one' if summary.done == 1 else 'the done ones'}."
     )
 

@@ -86,22 +86,22 @@ def ends(name: str, interval: Interval | None) -> dict[str, float | None]:
     return {f"{name}_low": interval.low if interval else None, f"{name}_high": interval.high if interval else None}
 
 
-def own_metrics(study: Study) -> list[str]:
+def group_metrics(study: Study) -> list[str]:
     """What the study's tables of groups are about, in their order."""
     tables = [request for request in study.analyses if isinstance(request, GroupTable)]
     return list(dict.fromkeys(metric for table in tables for metric in table.metrics))
 
 
-def trials_table(results: FlatResults, own: Sequence[str] = ()) -> TextTable:
+def trials_table(results: FlatResults, first_metrics: Sequence[str] = ()) -> TextTable:
     """Every trial: name, state, the settings that differ between trials, the main metrics, and the cause of trouble.
 
-    `own` are metrics of the study itself, which come before those that every study has.
+    `first_metrics` are those of the study itself, which come before those that every study has.
     """
     varying = [name for name in results.varying if name != "output_layer.name"]
     if len(varying) > MOST_SETTINGS:  # models of different kinds: their names say more than their settings
         varying = [name for name in varying if name == "seed"]
-    shown = [*(name for name in own if name not in METRICS), *TRIAL_METRICS]
-    metrics = [name for name in shown if name in results.metric_columns] or list(results.metric_columns)
+    names = [*(name for name in first_metrics if name not in METRICS), *TRIAL_METRICS]
+    metrics = [name for name in names if name in results.metric_columns] or list(results.metric_columns)
     with_cause = any(record["cause"] for record in results.records)
     head = ["trial", "state", *varying, *metrics, *(["cause"] if with_cause else [])]
     body = []

@@ -37,26 +37,26 @@ def summary_group(report: ReportResult) -> Group:
     """What the report's sections show on a terminal, and the trials without a result."""
     from orchestrator.report import sentences  # which need all that draws, as a table of a listing does not
 
-    shown: list[RenderableType] = []
+    parts: list[RenderableType] = []
     for answer in report.answers:
         for part in answer.section.for_terminal:
-            shown.append(Text(part) if isinstance(part, str) else Fitting(table=part))
+            parts.append(Text(part) if isinstance(part, str) else Fitting(table=part))
     if report.summary.trouble:
-        shown.append(Fitting(table=trouble_table(report.summary)))
-    return Group(*shown, Text(sentences.coverage(report.summary)))
+        parts.append(Fitting(table=trouble_table(report.summary)))
+    return Group(*parts, Text(sentences.coverage(report.summary)))
 
 
 def _rich_table(table: TextTable, widths: Sequence[int] | None) -> Table:
     """Texts are shown as they are, whatever brackets they hold; what is too long folds."""
-    shown = Table(title=Text(table.caption), title_justify="left")
+    rich_table = Table(title=Text(table.caption), title_justify="left")
     for i, name in enumerate(table.head):
         numeric = any(row[i].number is not None for row in table.body)
-        shown.add_column(
+        rich_table.add_column(
             Text(name),
             justify="right" if numeric else "left",
             overflow="fold",
             width=widths[i] if widths else None,
         )
     for row in table.body:
-        shown.add_row(*(Text(cell.text, style=STYLES.get(cell.kind, "")) for cell in row))
-    return shown
+        rich_table.add_row(*(Text(cell.text, style=STYLES.get(cell.kind, "")) for cell in row))
+    return rich_table

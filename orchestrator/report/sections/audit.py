@@ -112,9 +112,9 @@ def _by_rule(checks: Iterable[Check]) -> dict[str, list[Check]]:
 def _totals(numbers: AuditNumbers) -> str:
     total = sum(line.numbers for line in numbers.account)
     fates = {fate: sum(line.counts[fate] for line in numbers.account) for fate in FATES}
-    shown = ", ".join(f"{count} {FATE_TITLES[fate]}" for fate, count in fates.items() if count)
+    counts = ", ".join(f"{count} {FATE_TITLES[fate]}" for fate, count in fates.items() if count)
     return (
-        f"The {len(numbers.account)} published tables print {total} numbers: {shown}. These are numbers and not "
+        f"The {len(numbers.account)} published tables print {total} numbers: {counts}. These are numbers and not "
         "checks: a check may involve several, on both sides of a difference, and a statement of the text involves none "
         "of them."
     )

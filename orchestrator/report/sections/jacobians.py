@@ -200,8 +200,8 @@ def _draw(spectra: Sequence[LayerSpectrum], *, logarithmic: bool) -> Figure:
     """A panel for softmax gates and one for constant gates; the dense layer is in both."""
     figure, panels = new_panels(1, 2, width_in=2 * PANEL_WIDTH_IN, height_in=PANEL_HEIGHT_IN, sharex=True)
     for axes, gates in zip(panels[0], ("softmax", "constant"), strict=True):
-        shown = [layer for layer in spectra if layer.gates in ("none", gates)]
-        for place, layer in enumerate(shown):
+        layers = [layer for layer in spectra if layer.gates in ("none", gates)]
+        for place, layer in enumerate(layers):
             _draw_line(axes, layer, place, logarithmic=logarithmic)
         axes.set_title("softmax gates" if gates == "softmax" else "constant gates 1/K", fontsize=10)
         axes.set_xlabel("index of the singular value")
@@ -212,7 +212,7 @@ def _draw(spectra: Sequence[LayerSpectrum], *, logarithmic: bool) -> Figure:
             axes.yaxis.set_major_formatter("{x:g}")
         else:
             axes.set_ylim(bottom=0)
-        if shown:
+        if layers:
             axes.legend(frameon=False, fontsize=8)
     return figure
 

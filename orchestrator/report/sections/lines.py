@@ -36,10 +36,10 @@ def line_section(numbers: LineNumbers) -> Section:
     if numbers.claims:
         tables.append(_claims_table(numbers))
         files["claims.csv"] = list(_claims_csv(numbers))
-    shown = " and ".join(formats.title(metric) for metric in request.metrics)
+    metrics = " and ".join(formats.title(metric) for metric in request.metrics)
     panels = f", a column of panels for each {formats.title(request.panel)}" if request.panel else ""
     caption = (
-        f"{formats.capital(shown)} against {x}, a line for each {by}{panels}; "
+        f"{formats.capital(metrics)} against {x}, a line for each {by}{panels}; "
         "means over the trials, bars from the least to the greatest."
     )
     drawing = Drawing(name=f"lines_over_{x.replace(' ', '_')}", caption=caption, draw=lambda: _draw(numbers))

@@ -42,11 +42,11 @@ def prediction_section(numbers: PredictionNumbers) -> Section:
 
 
 def _findings(numbers: PredictionNumbers) -> Iterator[str]:
-    shown = []
+    models = []
     for j, model in enumerate(numbers.models):
-        hits, asked = numbers.hits(j)
-        shown.append(f"{model} at {hits} of {asked}")
-    yield f"The true next word is among the five likeliest: {', '.join(shown)}."
+        hits, contexts = numbers.hits(j)
+        models.append(f"{model} at {hits} of {contexts}")
+    yield f"The true next word is among the five likeliest: {', '.join(models)}."
     if numbers.not_askable:
         yield (
             f"At {numbers.not_askable} of {counted(len(numbers.contexts), 'context')} the vocabulary lacks the true "
@@ -55,8 +55,8 @@ def _findings(numbers: PredictionNumbers) -> Iterator[str]:
     rows = [[cell.hit for cell in row if cell and cell.askable] for row in numbers.cells]
     everyone, no_one = sum(all(row) for row in rows if row), sum(not any(row) for row in rows if row)
     mixed = sum(map(bool, rows)) - everyone - no_one
-    others = f"; at {counted(mixed, 'other')} some have it and some do not" if mixed else ""
-    yield f"All models have it at {counted(everyone, 'context')} and none at {no_one}{others}."
+    rest = f"; at {counted(mixed, 'other')} some have it and some do not" if mixed else ""
+    yield f"All models have it at {counted(everyone, 'context')} and none at {no_one}{rest}."
 
 
 def _hits_table(numbers: PredictionNumbers) -> TextTable:

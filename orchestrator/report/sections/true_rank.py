@@ -47,7 +47,7 @@ def true_rank_section(numbers: TrueRankNumbers) -> Section:
 def _findings(numbers: TrueRankNumbers) -> Iterator[str]:
     yield _truth_sentence(numbers)
     for line in numbers.truth:
-        yield _found_sentence(line, numbers)
+        yield _metrics_sentence(line, numbers)
     if any(line.trials for line in numbers.learned):
         yield from _learned_sentences(numbers)
     yield from _floor_sentences(numbers)
@@ -61,39 +61,39 @@ def _truth_sentence(numbers: TrueRankNumbers) -> str:
     return f"{text}; {rows} have rank {numbers.true_rank}, by exact elimination, and that is what metrics can find."
 
 
-def _found_sentence(line: MatrixRanks, numbers: TrueRankNumbers) -> str:
+def _metrics_sentence(line: MatrixRanks, numbers: TrueRankNumbers) -> str:
     """Which metrics give the true rank of one of the truth's matrices, and what the others give."""
     assert line.variant is not None
     right = [formats.title(name) for name, rank in line.ranks.items() if numbers.is_true(rank)]
     wrong = [_shown(name, rank) for name, rank in line.ranks.items() if not numbers.is_true(rank)]
     of = f"Of {VARIANTS[line.variant]}, "
-    found = f"{listed(right)} {'find' if len(right) > 1 else 'finds'}" if right else "no metric finds"
+    finders = f"{listed(right)} {'find' if len(right) > 1 else 'finds'}" if right else "no metric finds"
     missed = f"; {'the others give' if right else 'they give'} {listed(wrong)}" if wrong else ""
-    return f"{of}{found} the true rank, {numbers.true_rank}{missed}."
+    return f"{of}{finders} the true rank, {numbers.true_rank}{missed}."
 
 
 def _learned_sentences(numbers: TrueRankNumbers) -> Iterator[str]:
     measured = [line for line in numbers.learned if line.trials]
     for metric in numbers.metrics:
         values = {line.name: line.ranks[metric] for line in measured}
-        known = {name: value for name, value in values.items() if value is not None}
-        if not known:
+        ranks = {name: value for name, value in values.items() if value is not None}
+        if not ranks:
             continue
         by_value: dict[str, list[str]] = {}
-        for name in sorted(known, key=known.__getitem__):
-            by_value.setdefault(formats.spread(metric, known[name], None), []).append(name)
-        shown = ", ".join(f"{' = '.join(names)} {value}" for value, names in by_value.items())
-        right = [name for name, value in known.items() if numbers.is_true(value)]
-        verdict = f"it is the true rank, {numbers.true_rank}, in {listed(right)}" if right else _side(known, numbers)
-        yield f"{formats.capital(formats.title(metric))} of what was learned: {shown}; {verdict}."
+        for name in sorted(ranks, key=ranks.__getitem__):
+            by_value.setdefault(formats.spread(metric, ranks[name], None), []).append(name)
+        order = ", ".join(f"{' = '.join(names)} {value}" for value, names in by_value.items())
+        right = [name for name, value in ranks.items() if numbers.is_true(value)]
+        verdict = f"it is the true rank, {numbers.true_rank}, in {listed(right)}" if right else _side(ranks, numbers)
+        yield f"{formats.capital(formats.title(metric))} of what was learned: {order}; {verdict}."
 
 
-def _side(known: dict[str, float], numbers: TrueRankNumbers) -> str:
-    below = sum(value < numbers.true_rank for value in known.values())
-    if below in (0, len(known)):
+def _side(ranks: dict[str, float], numbers: TrueRankNumbers) -> str:
+    below = sum(value < numbers.true_rank for value in ranks.values())
+    if below in (0, len(ranks)):
         where = "below" if below else "above"
         return f"all are {where} the true rank, {numbers.true_rank}"
-    return f"{below} of {len(known)} are below the true rank, {numbers.true_rank}, the others above it"
+    return f"{below} of {len(ranks)} are below the true rank, {numbers.true_rank}, the others above it"
 
 
 def _floor_sentences(numbers: TrueRankNumbers) -> Iterator[str]:
@@ -115,8 +115,8 @@ def _floor_sentences(numbers: TrueRankNumbers) -> Iterator[str]:
         )
     above = {line.name: line.excess for line in numbers.learned if line.excess is not None}
     if above:
-        shown = ", ".join(f"{name} {_percent(above[name])}" for name in sorted(above, key=above.__getitem__))
-        yield f"Test perplexity above that floor: {shown}."
+        excesses = ", ".join(f"{name} {_percent(above[name])}" for name in sorted(above, key=above.__getitem__))
+        yield f"Test perplexity above that floor: {excesses}."
 
 
 def _head(numbers: TrueRankNumbers) -> list[str]:
@@ -130,8 +130,8 @@ def _ranks(line: MatrixRanks, numbers: TrueRankNumbers) -> Iterator[tuple[str, f
         if metric != PRESS:
             yield metric, line.ranks[metric]
             continue
-        own = {PRESS_BY_EPS["float32"]: line.ranks.get(PRESS)} if line.variant is None else line.ranks
-        yield from ((name, own.get(name)) for name in PRESS_BY_EPS.values())
+        by_eps = {PRESS_BY_EPS["float32"]: line.ranks.get(PRESS)} if line.variant is None else line.ranks
+        yield from ((name, by_eps.get(name)) for name in PRESS_BY_EPS.values())
 
 
 def _cells(line: MatrixRanks, numbers: TrueRankNumbers) -> Iterator[Cell | str]:

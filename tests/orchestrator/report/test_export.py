@@ -14,7 +14,7 @@ import pytest
 
 from orchestrator.analysis.frames import FlatResults, flatten
 from orchestrator.report.export import write_parquet, write_results
-from orchestrator.report.tables import own_metrics, trials_table
+from orchestrator.report.tables import group_metrics, trials_table
 from search_spaces.catalog import load_study
 from tests.support.synthetic_results import fail, make_results
 from trainables.errors import UserError
@@ -87,7 +87,7 @@ def test_a_studys_own_metrics_come_first_in_its_table() -> None:
         "config": {"seed": 1},
         "metrics": {"zero_share": 0.5, "vanishing_1e-3": 0.5, "entropy_rank": 61.0, "sigma_max": 2.0, "sigma_min": 0.0},
     }
-    own = own_metrics(load_study("layer_jacobian"))
+    own = group_metrics(load_study("layer_jacobian"))
     assert own[0] == "zero_share" and "log10_condition_excess" in own
     table = trials_table(flatten([row]), own)
     assert table.head == ("trial", "state", "rows of zeros", "at most 1e-3 of the largest", "entropy rank")
