@@ -43,14 +43,14 @@ def submit(
 
     job = hand_over(["run", *typed, "--address", "auto"], address, Path(study).stem)
     place = " ".join(hide_password(f"--{name} {parameters[name]}") for name in ("storage", "store") if parameters[name])
-    shown = console()
+    out = console()
     for line in (
         f"Submitted as {job}.",
         f"Follow it with: ray job logs {job} --follow --address {address}",
         f"See what runs, from anywhere that reaches the store, with: python sweep.py status {place}",
         f"Stop it with: python sweep.py stop {'' if study == ALL else shlex.quote(study) + ' '}{place}",
     ):
-        shown.print(line, soft_wrap=True)
+        out.print(line, soft_wrap=True)
 
 
 def _as_run_reads(typed: list[str]) -> dict[str, object]:
@@ -80,7 +80,7 @@ def _check(parameters: dict[str, object]) -> str:
             "--store: leave it out, and put it into the file that PGPASSFILE names (~/.pgpass) on the cluster's head."
         )
     log_to = parameters["log_to"]
-    check_places([str(each) for each in log_to] if isinstance(log_to, list | tuple) else [])
+    check_places([str(log) for log in log_to] if isinstance(log_to, list | tuple) else [])
     study = str(parameters["study"])
     paths = [(f"--{name.replace('_', '-')}", parameters[name]) for name in PATHS]
     if study.endswith(".py") or "/" in study:
@@ -102,7 +102,7 @@ def _check(parameters: dict[str, object]) -> str:
 
 
 def stop(
-    what: Annotated[
+    target: Annotated[
         str | None,
         typer.Argument(metavar="[STUDY|TRIAL]", help="A study, or a trial by the start of its id (4 digits or more)."),
     ] = None,
@@ -116,12 +116,12 @@ def stop(
     from orchestrator.words import on_corpus
 
     with open_store(store_url(store, storage), create=False) as opened:
-        trial = _trial(opened, what) if what is not None and TRIAL_ID.fullmatch(what) else None
+        trial = _trial(opened, target) if target is not None and TRIAL_ID.fullmatch(target) else None
         if trial is not None:
             opened.ask_to_stop(trial[0])
             console().print(f"Asked to stop the trial {trial[1]} ({trial[0][:12]}); the others of its sweep go on.")
             return
-        for key, trains in _stoppable(opened, what, VariantFilter(scale=scale, corpus=corpus)).items():
+        for key, trains in _stoppable(opened, target, VariantFilter(scale=scale, corpus=corpus)).items():
             opened.ask_to_stop(key)
             effect = (
                 "what was done is kept, and the same command goes on"
@@ -138,15 +138,15 @@ def _trial(store: Store, start: str) -> tuple[str, str] | None:
     """Id and name of the running or planned trial whose id starts so; raises UserError where several do."""
     from orchestrator.store.records import OPEN
 
-    found = {
+    fitting = {
         row.trial_id: row.name
         for summary in store.studies()
         for row in store.trials(summary.key)
         if row.trial_id.startswith(start) and row.state in OPEN
     }
-    if len(found) > 1:
-        raise UserError(f"{len(found)} trials have an id that starts with {start}: give more of its digits.")
-    return next(iter(found.items()), None)
+    if len(fitting) > 1:
+        raise UserError(f"{len(fitting)} trials have an id that starts with {start}: give more of its digits.")
+    return next(iter(fitting.items()), None)
 
 
 def _stoppable(store: Store, study: str | None, variants: VariantFilter) -> Mapping[StudyKey, bool]:
@@ -155,13 +155,13 @@ def _stoppable(store: Store, study: str | None, variants: VariantFilter) -> Mapp
     Raises UserError where there are none.
     """
     name = study and study_name(study)
-    known = {each.key: each.counts["running"] > 0 for each in store.studies()}
-    fitting = {key: runs for key, runs in known.items() if name in (None, key.study) and variants.fits(key)}
+    running = {summary.key: summary.counts["running"] > 0 for summary in store.studies()}
+    fitting = {key: runs for key, runs in running.items() if name in (None, key.study) and variants.fits(key)}
     keys: Mapping[StudyKey, bool] = {key: runs for key, runs in fitting.items() if runs}
     if name and not keys:
         keys = fitting
     if not keys:
-        which = ", ".join(dict.fromkeys(key.study for key, runs in known.items() if runs)) or "none"
-        what = f"the study or trial {study!r}{variants}" if study else f"a study{variants}"
-        raise UserError(f"By this store {what} does not run, so there is nothing to stop; running: {which}.")
+        which = ", ".join(dict.fromkeys(key.study for key, runs in running.items() if runs)) or "none"
+        meant = f"the study or trial {study!r}{variants}" if study else f"a study{variants}"
+        raise UserError(f"By this store {meant} does not run, so there is nothing to stop; running: {which}.")
     return keys

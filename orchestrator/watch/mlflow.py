@@ -61,13 +61,13 @@ class MLflow:
     def begin(self, trial: PlannedTrial, epochs: Sequence[EpochMetrics]) -> None:
         """Make its run, or go on with it."""
         run = self._run_of(trial.trial_id)
-        known: set[int] = set()
+        steps: set[int] = set()
         if run is None:
             run = self._make_run(trial)
         else:
             self._client.update_run(run.info.run_id, status="RUNNING")
-            known = {point.step for point in self._client.get_metric_history(run.info.run_id, "loss/validation")}
-        self._running[trial.trial_id] = curves = _Curves(run, known)
+            steps = {point.step for point in self._client.get_metric_history(run.info.run_id, "loss/validation")}
+        self._running[trial.trial_id] = curves = _Curves(run, steps)
         self._log_epochs(curves, epochs)
 
     def epoch(self, trial_id: str, epoch: EpochMetrics) -> None:
@@ -96,19 +96,19 @@ class MLflow:
     def _run_of(self, trial_id: str) -> Run | None:
         """Its run, also one that another driver has made since we began."""
         if trial_id not in self._runs:
-            found = self._search(f"tags.trial_id = '{trial_id}'")
-            self._runs.update({trial_id: found[0]} if found else {})
+            runs = self._search(f"tags.trial_id = '{trial_id}'")
+            self._runs.update({trial_id: runs[0]} if runs else {})
         return self._runs.get(trial_id)
 
     def _search(self, which: str) -> list[Run]:
-        found: list[Run] = []
+        runs: list[Run] = []
         token: str | None = None
         while True:
             page = self._client.search_runs([self._experiment], which, max_results=1000, page_token=token)
-            found += page
+            runs += page
             token = page.token
             if not token:
-                return found
+                return runs
 
     def _make_run(self, trial: PlannedTrial) -> Run:
         tags = {**self._tags, "trial_id": trial.trial_id}
@@ -122,7 +122,7 @@ class MLflow:
     def _log_epochs(self, curves: _Curves, epochs: Sequence[EpochMetrics]) -> None:
         now = _now_ms()
         new = [epoch for epoch in epochs if epoch.epoch not in curves.epochs]
-        points = [Metric(name, value, now, each.epoch) for each in new for name, value in scalars(each).items()]
+        points = [Metric(name, value, now, epoch.epoch) for epoch in new for name, value in scalars(epoch).items()]
         self._log_metrics(curves.run.info.run_id, points)
         curves.epochs |= {epoch.epoch for epoch in new}
 
