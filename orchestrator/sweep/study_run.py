@@ -12,8 +12,7 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.study_plan import Plan
 from orchestrator.store.records import COMPLETE, LOST, PlannedTrial
 from orchestrator.sweep.announcement import interrupted, retry_command, run_command
-from orchestrator.sweep.measuring import print_not_measured
-from orchestrator.sweep.remaining_work import Missing
+from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.reports import report_folder, write_index, write_report
 from orchestrator.sweep.retry import nothing_to_retry, reset_lost, study_members
 from orchestrator.watch.trial_logs import TrialLogs
@@ -45,10 +44,17 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
                 return 0
         else:
             trials = members = tuner.start() if tuner is not None else _register(plan, store)
-        missing = Missing(
-            plan, options, store, console, known=members, wanted=trials, tuner=tuner, logs=logs, again=again
-        )
-        summary = missing.run()
+        summary = RemainingWork(
+            plan=plan,
+            options=options,
+            store=store,
+            console=console,
+            members=members,
+            trials=trials,
+            tuner=tuner,
+            logs=logs,
+            retried=again,
+        ).run()
         logs.complete()
         if summary.interrupted:
             done = sum(row.state == "done" for row in store.trials(plan.key))
@@ -57,7 +63,10 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
         if again and plan.tuning is not None:
             _go_on_from_here(plan, store, options, console)
         status = _report(store, plan, options, console)
-        return max(status, print_not_measured(store.trials(plan.key), summary, console))
+        for row in store.trials(plan.key):
+            if row.trial_id in summary.not_measured:
+                console.print(f"not measured: {row.name}: {summary.not_measured[row.trial_id]}", soft_wrap=True)
+        return max(status, 1 if summary.not_measured else 0)
 
 
 def _sinks(plan: Plan, options: RunOptions, console: Console) -> Sequence[Sink]:
