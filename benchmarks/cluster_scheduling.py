@@ -21,7 +21,7 @@ from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord, StudyKey
-from orchestrator.watch.listener import Silent
+from orchestrator.watch.listener import Listener
 from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.namespaces import cluster, why_not
 from trainables.runtime import Runtime
@@ -51,7 +51,7 @@ def wait_a_second(
     )
 
 
-class Memory(Silent):
+class Memory(Listener):
     """Prints the driver's memory after every tenth of the trials."""
 
     def __init__(self, trials: int) -> None:
@@ -79,7 +79,7 @@ def drive(storage: Path, store_url: str, address: str, trials: int, *, idle: boo
             run_id=store.begin_run(record),
             options=RunOptions(storage=FolderStorage(storage), address=address),
             work=StudyWork(seconds_per_trial=0.001 if idle else 1.0),
-            listener=Memory(trials) if idle else Silent(),
+            listener=Memory(trials) if idle else Listener(),
             functions=TrialFunctions(run_trial=do_nothing if idle else wait_a_second),
         )
         print(f"{time.perf_counter() - start_s:.2f} s from connecting to Ray to the last result", flush=True)

@@ -21,7 +21,7 @@ from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
-from orchestrator.watch.listener import Silent
+from orchestrator.watch.listener import Listener
 from orchestrator.worker.pack_run import TrialFunctions
 from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
 from trainables.runtime import Runtime
@@ -75,7 +75,7 @@ def main(trials: int) -> None:
             run_id=store.begin_run(run),
             options=options,
             work=work,
-            listener=Silent(),
+            listener=Listener(),
             functions=TrialFunctions(run_trial=do_nothing),
         )
         first_s, before_mib = time.perf_counter() - start_s, peak_mib()
@@ -87,7 +87,7 @@ def main(trials: int) -> None:
             run_id=store.begin_run(run),
             options=options,
             work=work,
-            listener=Silent(),
+            listener=Listener(),
             functions=TrialFunctions(run_trial=do_nothing),
         )
         rest_s = time.perf_counter() - start_s

@@ -48,6 +48,3 @@ class Several(Listener):
 def _call_all(methods: list[Any], *arguments: object) -> None:
     for method in methods:
         method(*arguments)
-
-
-Silent = Listener

@@ -16,14 +16,14 @@ from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, RunRecord, StudyKey
-from orchestrator.watch.listener import Silent
+from orchestrator.watch.listener import Listener
 from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.scripted_trials import planned, run_scripted
 
 KEY = StudyKey(study="scripted", scale="smoke", corpus="none")
 
 
-class Notes(Silent):
+class Notes(Listener):
     """A listener that remembers what is said, and says it on standard error."""
 
     def __init__(self) -> None:

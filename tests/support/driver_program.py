@@ -16,7 +16,7 @@ from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, RunRecord, StudyKey
-from orchestrator.watch.listener import Silent
+from orchestrator.watch.listener import Listener
 from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.scripted_trials import SLOW, planned, run_scripted
 
@@ -38,7 +38,7 @@ def main(folder: Path, trials: int) -> None:
             run_id=run,
             options=options,
             work=StudyWork(seconds_per_trial=1.2),
-            listener=Silent(),
+            listener=Listener(),
             functions=TrialFunctions(run_trial=run_scripted),
         )
         print(json.dumps({"interrupted": summary.interrupted, "recovered": recovered}))

@@ -15,7 +15,7 @@ from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
-from orchestrator.watch.listener import Silent
+from orchestrator.watch.listener import Listener
 from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.scripted_measurements import KEY, NAMES, measure_scripted, store_done
 from tests.support.scripted_trials import SLOW, planned
@@ -35,7 +35,7 @@ def main(folder: Path, trials: int) -> None:
             run_id=run_id,
             options=options,
             work=StudyWork(measurements=NAMES, seconds_per_trial=1.0, lacking=lacking),
-            listener=Silent(),
+            listener=Listener(),
             functions=TrialFunctions(measure_kept=measure_scripted),
         )
         print(json.dumps({"interrupted": summary.interrupted, "recovered": recovered}))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from orchestrator.watch.listener import Silent
+from orchestrator.watch.listener import Listener
 
 
-class Notes(Silent):
+class Notes(Listener):
     """A listener that remembers what is said."""
 
     def __init__(self) -> None:

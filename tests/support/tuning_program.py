@@ -16,7 +16,7 @@ from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, RunRecord
-from orchestrator.watch.listener import Silent
+from orchestrator.watch.listener import Listener
 from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.scripted_tuning import KEY, certain, plan, run_scripted_tuning
 
@@ -37,7 +37,7 @@ def main(folder: Path, workers: int) -> None:
             run_id=run,
             options=options,
             work=StudyWork(seconds_per_trial=0.2, source=tuner),
-            listener=Silent(),
+            listener=Listener(),
             functions=TrialFunctions(run_trial=run_scripted_tuning),
         )
 

@@ -21,7 +21,7 @@ from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord, StudyKey
-from orchestrator.watch.listener import Silent
+from orchestrator.watch.listener import Listener
 from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.one_ray import end_ray
 from tests.support.scripted_trials import SOUND, log_lines, planned, run_scripted
@@ -101,7 +101,7 @@ def test_a_torch_that_cannot_use_gpus_is_told_before_any_trial_starts(tmp_path: 
                 run_id=store.begin_run(run),
                 options=options(tmp_path, gpus_per_trial=0.5),
                 work=StudyWork(seconds_per_trial=0.3),
-                listener=Silent(),
+                listener=Listener(),
                 functions=TrialFunctions(run_trial=run_scripted),
             )
         assert store.states([plan[0].trial_id]) == {plan[0].trial_id: "planned"}

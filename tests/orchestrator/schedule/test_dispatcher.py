@@ -20,7 +20,7 @@ from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
 from orchestrator.store.store import Store
-from orchestrator.watch.listener import Listener, Silent
+from orchestrator.watch.listener import Listener
 from orchestrator.worker.messages import Ending, EndingKind, TrialEvent
 from tests.support.scripted_trials import planned
 from trainables.errors import UserError
@@ -39,7 +39,7 @@ def store(tmp_path: Path) -> Iterator[Store]:
         yield opened
 
 
-class Heard(Silent):
+class Heard(Listener):
     """A listener that remembers."""
 
     def __init__(self) -> None:
@@ -75,7 +75,7 @@ def dispatcher(
         claims=Claims(store, "me"),
         options=options,
         work=StudyWork(seconds_per_trial=1 / 3),
-        listener=listener or Silent(),
+        listener=listener or Listener(),
         slots=2,
     )
 

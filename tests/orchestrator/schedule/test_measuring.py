@@ -14,7 +14,7 @@ from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.store import Store
-from orchestrator.watch.listener import Silent
+from orchestrator.watch.listener import Listener
 from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.scripted_measurements import FULL_DISK, IN_COMPANY, KEY, NAMES, measure_scripted, store_done
 from tests.support.scripted_trials import (
@@ -34,7 +34,7 @@ from trainables.trial_folder.outcome import TrialOutcome
 pytestmark = pytest.mark.usefixtures("one_ray")
 
 
-class Heard(Silent):
+class Heard(Listener):
     """A listener that remembers."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ def measured(
         run_id=run_id,
         options=RunOptions(storage=FolderStorage(folder), max_concurrent=max_concurrent),
         work=StudyWork(study=KEY, measurements=NAMES, seconds_per_trial=0.3, lacking=lacking),
-        listener=heard or Silent(),
+        listener=heard or Listener(),
         functions=TrialFunctions(measure_kept=measure_scripted),
     )
     return summary, {row["config"]["seed"]: row["metrics"] for row in store.results(KEY)}

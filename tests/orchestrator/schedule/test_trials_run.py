@@ -20,7 +20,7 @@ from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey, TrialRow
 from orchestrator.store.store import Store
-from orchestrator.watch.listener import Silent
+from orchestrator.watch.listener import Listener
 from orchestrator.worker.pack_run import TrialFunctions
 from tests.support import one_ray
 from tests.support.scripted_trials import (
@@ -42,7 +42,7 @@ KEY = StudyKey(study="mixed", scale="smoke", corpus="none")
 SEEDS = [SOUND, RAISES, SOUND + 1, DIVERGES, EXITS, SOUND + 2, KILLED_ONCE, BAD_INPUT, SOUND + 3]
 
 
-class Heard(Silent):
+class Heard(Listener):
     """A listener that remembers."""
 
     def __init__(self) -> None:
@@ -95,7 +95,7 @@ def run(folder: Path, plan: list[PlannedTrial], store: Store, run_id: int, **cha
         run_id=run_id,
         options=options(folder, **changes),
         work=WORK,
-        listener=Silent(),
+        listener=Listener(),
         functions=TrialFunctions(run_trial=run_scripted),
     )
 

@@ -22,7 +22,7 @@ from orchestrator.storage.folder_storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, PlannedTrial, RunRecord, StudyKey, TrialRow
 from orchestrator.store.store import Store
-from orchestrator.watch.listener import Silent
+from orchestrator.watch.listener import Listener
 from orchestrator.worker.messages import TrialEvent
 from tests.support.scripted_tuning import KEY, certain, ending, epochs_of, losses, plan
 from trainables.config import TrialConfig
@@ -65,7 +65,7 @@ class Played:
             claims=Claims(self.store, f"driver {self.dice.random()}"),
             options=options,
             work=StudyWork(seconds_per_trial=1.0, source=tuner),
-            listener=Silent(),
+            listener=Listener(),
             slots=self.workers,
         )
         flights: dict[str, Pack] = {}
