@@ -14,7 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.support import s3_worker_program
-from tests.support.command import ROOT, results_table, start, sweep
+from tests.support.command import ROOT, results_table, start, sweep, sweep_process
+from tests.support.faulty_server import write_corpus
 from tests.support.object_store import ObjectStore, object_store
 from trainables.trial.trial_run import run_trial
 from trainables.trial_folder.outcome import TrialOutcome
@@ -29,6 +30,7 @@ LONGER = ("--set", "training.epochs=15", "--set", "training.epoch_tokens=8000")
 AWAY_S = 10
 """Longer than a trial may take, and than the client tries a single request."""
 WAIT_S = 200
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8") * 3
 
 
 @pytest.fixture(scope="module")
@@ -36,10 +38,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
     with object_store(tmp_path_factory.mktemp("s3")) as started, pytest.MonkeyPatch.context() as patch:
         for name, value in started.environment.items():
             patch.setenv(name, value)
-        corpus = ROOT / "README.md"
         for split in ("train", "valid", "test"):
-            text = corpus.read_text(encoding="utf-8") * 3
-            started.client.put_object(Bucket=started.bucket, Key=f"data/readme/{split}.txt", Body=text.encode())
+            started.client.put_object(Bucket=started.bucket, Key=f"data/readme/{split}.txt", Body=TEXT.encode())
         yield started
 
 
@@ -48,12 +48,15 @@ def wiped(store: ObjectStore) -> None:
     shutil.rmtree(store.environment["XDG_CACHE_HOME"], ignore_errors=True)
 
 
+@pytest.mark.usefixtures("one_ray")
 def test_killed_and_cut_off_a_sweep_ends_with_the_table_of_one_in_a_folder(store: ObjectStore, tmp_path: Path) -> None:
-    data = ("--corpus", "readme", "--data-dir", f"s3://{store.bucket}/data")
     undisturbed = tmp_path / "undisturbed"
-    answer = sweep("gss_grid", "--scale", "smoke", "--storage", undisturbed, *data, *LONGER)
+    here = write_corpus(tmp_path / "data" / "readme", train=TEXT, valid=TEXT, test=TEXT)
+    answer = sweep("gss_grid", "--scale", "smoke", "--storage", undisturbed, "--corpus", "readme",
+                   "--data-dir", here.parent, *LONGER)  # fmt: skip
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
+    data = ("--corpus", "readme", "--data-dir", f"s3://{store.bucket}/data")
     place = ("--storage", f"s3://{store.bucket}/runs", "--store", tmp_path / "results.db")
     command = ("gss_grid", "--scale", "smoke", *place, *data, *LONGER)
     killed = start(*command)
@@ -86,7 +89,7 @@ def test_killed_and_cut_off_a_sweep_ends_with_the_table_of_one_in_a_folder(store
 
     wiped(store)
     (tmp_path / "later.py").write_text(STUDY)
-    later = sweep(tmp_path / "later.py", "--scale", "smoke", *place, *data, *LONGER)
+    later = sweep_process(tmp_path / "later.py", "--scale", "smoke", *place, *data, *LONGER)
     assert later.returncode == 0, later.stdout + later.stderr
     assert "0 to run, 4 already done, 4 of them to be measured again for: top_k@1" in later.stdout
     assert all(row["top_k even 1"] for row in _table(tmp_path / "results.db", "later"))
@@ -188,7 +191,9 @@ def test_bad_places_are_one_sentence(
     known = {"here": tmp_path, "db": tmp_path / "r.db", "url": f"s3://{store.bucket}/x"}
     for name, value in environment.items():
         monkeypatch.setenv(name, value.format(**known))
-    answer = sweep("gss_grid", "--scale", "smoke", *(word.format(**known) for word in place))
+    # A process keeps the client of a bucket that it met first.
+    command = sweep_process if environment else sweep
+    answer = command("gss_grid", "--scale", "smoke", *(word.format(**known) for word in place))
     assert answer.returncode == 2, answer.stdout + answer.stderr
     (line,) = answer.stderr.strip().splitlines()
     assert line.startswith("error: ")
