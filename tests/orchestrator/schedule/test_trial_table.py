@@ -1,0 +1,34 @@
+"""The table from trial to state allows the listed changes and no other."""
+
+from __future__ import annotations
+
+import pytest
+
+from orchestrator.schedule.trial_table import NEXT, State, TrialTable
+from tests.support.scripted_trials import planned
+
+TRIAL = planned([0])[0]
+TO_EVERY_STATE = {
+    State.RETURNED: (State.HANDED_OUT, State.RETURNED),
+    State.RETRIED: (State.HANDED_OUT, State.RUNNING, State.RETRIED),
+    State.RUNNING: (State.HANDED_OUT, State.RUNNING),
+    State.RECORDED: (State.HANDED_OUT, State.RUNNING, State.RECORDED),
+    State.FAILED: (State.HANDED_OUT, State.RUNNING, State.FAILED),
+    **{state: (state,) for state in (State.HANDED_OUT, State.ELSEWHERE, State.RELEASED)},
+    State.WAITING: (),
+}
+
+
+@pytest.mark.parametrize("before", State)
+def test_a_trial_is_in_one_state_and_leaves_it_only_for_those_that_may_follow(before: State) -> None:
+    for after in State:
+        table = TrialTable()
+        for state in (State.WAITING, *TO_EVERY_STATE[before]):
+            table.move([TRIAL], state)
+        assert table.trials(before) == table.trials(*State) == {TRIAL.trial_id: TRIAL}
+        if after in NEXT[before]:
+            table.move([TRIAL], after)
+            assert (table.any(before), table.state(TRIAL.trial_id)) == (False, after)
+        else:
+            with pytest.raises(AssertionError, match="seed=0 goes from"):
+                table.move([TRIAL], after)
