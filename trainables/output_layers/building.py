@@ -1,0 +1,60 @@
+"""From a config to its output layer."""
+
+from __future__ import annotations
+
+from trainables.config.output_layer import (
+    CustomConfig,
+    GssConfig,
+    LmsPlifConfig,
+    LmsPlifFrozenConfig,
+    MocConfig,
+    MonotoneNnConfig,
+    MosConfig,
+    MosPlifConfig,
+    OutputLayerConfig,
+    SigSoftmaxConfig,
+)
+from trainables.output_layers.base import LayerShape, OutputLayer, PointwiseSoftmax
+from trainables.output_layers.custom import build_custom
+from trainables.output_layers.gss import SmoothBend
+from trainables.output_layers.mixtures import MixtureOfContexts, MixtureOfSoftmaxes
+from trainables.output_layers.monotone_nn import MonotoneNetwork
+from trainables.output_layers.plif import PiecewiseLinear
+from trainables.output_layers.pointwise import Pointwise
+
+
+def build_output_layer(config: OutputLayerConfig, shape: LayerShape) -> OutputLayer:
+    """The layer that `config` describes; `OutputLayer.initialise` draws its weights.
+
+    Raises UserError for a layer of the user's own whose file has not been loaded.
+    """
+    match config:
+        case CustomConfig():
+            return build_custom(config, shape)
+        case MocConfig(mixtures=mixtures, latent_dropout=dropout):
+            return MixtureOfContexts(shape, mixtures=mixtures, latent_dropout=dropout)
+        case MosConfig(mixtures=mixtures, latent_dropout=dropout):
+            return MixtureOfSoftmaxes(shape, mixtures=mixtures, latent_dropout=dropout)
+        case MosPlifConfig(mixtures=mixtures, latent_dropout=dropout):
+            return MixtureOfSoftmaxes(shape, mixtures=mixtures, latent_dropout=dropout, function=_plif(config))
+        case _:
+            return PointwiseSoftmax(shape, _function(config))
+
+
+def _function(config: OutputLayerConfig) -> Pointwise | None:
+    match config:
+        case SigSoftmaxConfig():
+            return SmoothBend(c=0.0, k=2.0)
+        case GssConfig(c=c, k=k):
+            return SmoothBend(c=c, k=k)
+        case LmsPlifConfig() | LmsPlifFrozenConfig():
+            return _plif(config)
+        case MonotoneNnConfig(units=units):
+            return MonotoneNetwork(units)
+        case _:
+            return None
+
+
+def _plif(config: LmsPlifConfig | LmsPlifFrozenConfig | MosPlifConfig) -> PiecewiseLinear:
+    rate = None if isinstance(config, LmsPlifFrozenConfig) else config.learning_rate
+    return PiecewiseLinear(config.knots, limit=config.limit, learning_rate=rate)
