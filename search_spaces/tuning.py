@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from trainables.config import CorpusConfig, TrialConfig
-from trainables.config.dotted_keys import with_values
+from trainables.config.keys import with_values
 from trainables.errors import UserError
 
 

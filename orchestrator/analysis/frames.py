@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from orchestrator.store.records import Place
 from search_spaces.study import group_of
-from trainables.config.dotted_keys import flat_values
+from trainables.config.keys import flat_values
 
 if TYPE_CHECKING:
     import pandas as pd

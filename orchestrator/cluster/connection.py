@@ -18,7 +18,7 @@ from orchestrator.cluster import ray_patches
 from orchestrator.cluster.address import check_address, make_token_private, token_path
 from orchestrator.cluster.interrupt import SIGNALS
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.cluster.shared import entered
+from orchestrator.cluster.shared_connection import entered
 from trainables.errors import UserError, first_line
 
 SETTINGS = {
@@ -47,7 +47,7 @@ def connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[None
     """Connect to the cluster at `options.address`, or start one on this machine, for as long as the context lasts.
 
     Within a process that is connected already, that connection is used and left; so it is within
-    `orchestrator.cluster.shared.shared`, which ends it.
+    `orchestrator.cluster.shared_connection.shared`, which ends it.
     """
     os.environ.update(SETTINGS)
     if ray.is_initialized():

@@ -12,7 +12,7 @@ import ray
 from pydantic import ValidationError
 from ray.exceptions import GetTimeoutError, RayError
 
-from orchestrator.cluster.faults import check, faults
+from orchestrator.cluster.machine_faults import check, faults
 from orchestrator.cluster.preflight import Findings, Question, look, question
 from orchestrator.cluster.resources import per_pack, slots_of
 from orchestrator.cluster.run_options import RunOptions
@@ -30,7 +30,7 @@ def nodes() -> list[dict[str, Any]]:
     return [node for node in known if node["Alive"]]
 
 
-def resources(machines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
+def machine_resources(machines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """What each of them has, by Ray's id: "CPU", "GPU", "memory" in bytes and others that Ray counts."""
     return {machine["NodeID"]: machine["Resources"] for machine in machines}
 
@@ -54,7 +54,7 @@ class Checked:
     question: Question
     """What they were asked."""
     resources: Mapping[str, Mapping[str, float]]
-    """See `resources`."""
+    """See `machine_resources`."""
 
 
 def check_machines(
@@ -80,7 +80,7 @@ def check_machines(
         check(faults(asked, _ask(asked, machines, given_up), gpus))
     if options.gpus_per_trial:
         check_cuda(options, given_up)
-    return Checked(slots=slots, question=asked, resources=resources(machines))
+    return Checked(slots=slots, question=asked, resources=machine_resources(machines))
 
 
 def _ask(

@@ -19,12 +19,12 @@ Name = Annotated[str, typer.Argument(metavar="NAME")]
 
 def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     """Download what is absent or wrong of a corpus (or of the benchmarks, word-similarity), and verify it."""
-    from orchestrator.storage.data_folder import data_folder
+    from orchestrator.storage.data_folder import data_folder_at
     from trainables.corpora import fetch
     from trainables.corpora.benchmarks import fetch_benchmarks
     from trainables.corpora.published_corpora import WORD_SIMILARITY
 
-    folder, data = data_folder(data_dir, [name])
+    folder, data = data_folder_at(data_dir, [name])
     if data is not None:
         data.fetch()
     if name == WORD_SIMILARITY:
@@ -38,12 +38,12 @@ def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
 
 def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     """Verify a corpus (or word-similarity, the benchmarks): files, hashes, counts."""
-    from orchestrator.storage.data_folder import data_folder
+    from orchestrator.storage.data_folder import data_folder_at
     from trainables.config.built_in_corpora import markov_rank
     from trainables.corpora import check, resolve_argument
     from trainables.corpora.published_corpora import WORD_SIMILARITY
 
-    folder, data = data_folder(data_dir, [name])
+    folder, data = data_folder_at(data_dir, [name])
     if data is not None:
         data.fetch()
     if name == WORD_SIMILARITY:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.command.options import console, named_study
-from orchestrator.storage.data_folder import DataFolder, data_folder
+from orchestrator.storage.data_folder import DataFolder, data_folder_at
 from search_spaces import catalog
 from trainables.errors import UserError
 
@@ -23,7 +23,7 @@ def text_folder(
 
     Texts in an object store are copied to this machine, but for a dry run, which says what is not known without.
     """
-    folder, data = data_folder(argument, corpora)
+    folder, data = data_folder_at(argument, corpora)
     if data is not None:
         _bring(data, corpora, dry_run=dry_run)
     elif folder is not None and not folder.is_dir():

@@ -113,7 +113,7 @@ def _for_study(run_options: RunOptions, plan: Plan, gpus_per_trial: float) -> Ru
 
 def _run_all(plans: Sequence[Plan], run_options: Sequence[RunOptions], *, again: bool) -> None:
     """`run_options`: of each plan."""
-    from orchestrator.cluster.shared import shared
+    from orchestrator.cluster.shared_connection import shared
     from orchestrator.sweep.study_run import INTERRUPTED, run_study
 
     # What `docker stop` and batch systems send ends a run as Ctrl-C does.

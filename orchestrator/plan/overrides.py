@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from trainables.config.dotted_keys import dotted_keys, with_values
+from trainables.config.keys import dotted_keys, with_values
 from trainables.config.kinds import AnyConfig, read_config
 from trainables.errors import UserError, did_you_mean
 

@@ -16,7 +16,7 @@ from orchestrator.store.records import Place, PlannedTrial, StudyKey
 from search_spaces.scales import SCALES, Scale
 from search_spaces.study import Curves, GridMap, Study
 from trainables.config import MIN_STREAM, CorpusConfig, TrialConfig
-from trainables.config.dotted_keys import flat_values
+from trainables.config.keys import flat_values
 from trainables.config.kinds import AnyConfig
 from trainables.corpora import NO_TEXT, CorpusIdentity, identity, resolve_argument
 from trainables.corpora.folders import DEFAULT_DATA_DIR

@@ -35,7 +35,7 @@ class Fitting:
 
 def summary_group(report: ReportResult) -> Group:
     """What the report's sections show on a terminal, and the trials without a result."""
-    from orchestrator.report import sentences  # which need all that draws, as a table of a listing does not
+    from orchestrator.report import sentences
 
     parts: list[RenderableType] = []
     for answer in report.answers:

@@ -7,7 +7,7 @@ from contextlib import closing
 
 from orchestrator.cluster.connection import check_cluster, connected
 from orchestrator.cluster.interrupt import Interrupt
-from orchestrator.cluster.machines import address_of, check_machines, marked, nodes, resources
+from orchestrator.cluster.machines import address_of, check_machines, machine_resources, marked, nodes
 from orchestrator.cluster.resources import check_options
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.claims import Claims
@@ -100,5 +100,5 @@ def run_trials(
 
 def _pool(placement: Placement) -> Pool:
     machines = nodes()
-    placement.update(resources(machines))
+    placement.update(machine_resources(machines))
     return placement.slots, set(map(address_of, machines))

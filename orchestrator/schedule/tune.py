@@ -26,7 +26,7 @@ from typing_extensions import override
 
 from orchestrator.cluster import ray_patches
 from orchestrator.cluster.connection import scratch_folder
-from orchestrator.cluster.faults import faults
+from orchestrator.cluster.machine_faults import faults
 from orchestrator.cluster.preflight import Findings, Question, look
 from orchestrator.cluster.resources import per_pack
 from orchestrator.cluster.run_options import RunOptions

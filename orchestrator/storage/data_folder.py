@@ -61,7 +61,7 @@ class DataFolder:
             write_file(folder / MARKS, json.dumps(listed).encode())
 
 
-def data_folder(argument: str | None, corpora: Sequence[str]) -> tuple[Path | None, DataFolder | None]:
+def data_folder_at(argument: str | None, corpora: Sequence[str]) -> tuple[Path | None, DataFolder | None]:
     """The local folder of what was typed after --data-dir, and its place in an object store if it is a URL.
 
     `corpora` are those typed. Nothing is copied yet: see `DataFolder.fetch`. Raises UserError for another kind of URL.

@@ -11,7 +11,7 @@ from tensorboardX.summary import hparams
 
 from orchestrator.store.records import PlannedTrial, StudyKey, TrialState
 from orchestrator.watch.sink import scalars
-from trainables.config.dotted_keys import flat_values
+from trainables.config.keys import flat_values
 from trainables.trial_folder.outcome import EpochMetrics
 
 FLUSH_S = 5

@@ -41,7 +41,7 @@ class RunTrial(Protocol):
 
 
 class MeasureKept(Protocol):
-    """What `trainables.trial.measure_kept.measure_kept` does: leave each measurement as a file."""
+    """What `trainables.trial.kept_weights.measure_kept` does: leave each measurement as a file."""
 
     def __call__(self, config: Any, *, directory: Path, runtime: Runtime, names: Sequence[str]) -> object: ...
 
@@ -163,7 +163,7 @@ def _real_run_trial() -> RunTrial:
 
 
 def _real_measure_kept() -> MeasureKept:
-    from trainables.trial.measure_kept import measure_kept
+    from trainables.trial.kept_weights import measure_kept
 
     return measure_kept
 

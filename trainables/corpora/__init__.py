@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from trainables.corpora.corpus_identity import NO_TEXT, CorpusIdentity, identity
 from trainables.corpora.fetching import CheckedFile, CorpusReport, check, ensure, fetch
 from trainables.corpora.folders import locate, resolve_argument
-from trainables.corpora.identity import NO_TEXT, CorpusIdentity, identity
 
 if TYPE_CHECKING:
     from trainables.corpora.encoded import Corpus, load

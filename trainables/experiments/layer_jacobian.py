@@ -12,8 +12,8 @@ from trainables.config.measurement_names import LAYER_JACOBIAN
 from trainables.draws import stream
 from trainables.experiments.jacobian import gaussian_like, jacobian, spectrum_metrics
 from trainables.experiments.mixture_of_experts import MixtureOfExperts
+from trainables.measurements.decomposition import singular_values
 from trainables.measurements.measured import Measured
-from trainables.measurements.singular_values import singular_values
 from trainables.runtime import Runtime
 
 BATCH = 100

@@ -14,9 +14,9 @@ from torch import Tensor
 
 from trainables.config.experiments import PressNoiseConfig
 from trainables.config.measurement_names import PRESS_NOISE
+from trainables.measurements.decomposition import singular_values
 from trainables.measurements.measured import Measured
 from trainables.measurements.ranks import EFFECTIVE_RANK_EPSILONS, effective_rank, press_tolerance
-from trainables.measurements.singular_values import singular_values
 from trainables.runtime import Runtime
 from trainables.trial_folder.outcome import Metric
 

@@ -1,0 +1,1 @@
+"""AWD-LSTM: the network, its dropouts and its initial weights."""

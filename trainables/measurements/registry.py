@@ -26,7 +26,7 @@ from trainables.measurements.top_k import default_contexts, top_k_metrics
 from trainables.measurements.word_similarity import similarity_metrics
 from trainables.runtime import Runtime
 from trainables.training.loop import MAX_LOSS, DivergedError
-from trainables.training.mean_loss import mean_loss
+from trainables.training.validation import mean_loss
 from trainables.trial_folder.outcome import Metric
 
 Measure = Callable[[AwdLstm, Corpus, TrialConfig], Measured]

@@ -1,0 +1,1 @@
+"""Training: batches, averaged SGD, validation, and a loop that can be stopped after any step."""

@@ -22,7 +22,7 @@ from trainables.language_model.awd_lstm import AwdLstm, LstmState
 from trainables.runtime import Runtime
 from trainables.training.averaging import WeightAverage, should_switch, weights_swapped
 from trainables.training.batches import draw_window, parallel_streams
-from trainables.training.mean_loss import mean_loss
+from trainables.training.validation import mean_loss
 from trainables.trial_folder.checkpoint import Checkpoints
 from trainables.trial_folder.outcome import EpochMetrics
 

@@ -19,7 +19,7 @@ from search_spaces.tuning import (
     with_cell,
 )
 from trainables.config import CorpusConfig, TrialConfig
-from trainables.config.dotted_keys import value_at
+from trainables.config.keys import value_at
 from trainables.errors import UserError, did_you_mean
 
 Search = Literal["tpe", "random", "grid"]

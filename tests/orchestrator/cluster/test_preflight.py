@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.cluster.faults import faults
+from orchestrator.cluster.machine_faults import faults
 from orchestrator.cluster.preflight import Findings, Question, look, question, versions
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.estimates import estimate

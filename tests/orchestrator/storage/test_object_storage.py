@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.bucket import Bucket, BucketError, _files
-from orchestrator.storage.data_folder import data_folder, on_this_machine
+from orchestrator.storage.data_folder import data_folder_at, on_this_machine
 from orchestrator.storage.object_storage import ObjectStorage
 from orchestrator.worker.messages import Assignment
 from orchestrator.worker.pack_run import BrokenProcessError, Job, TrialFunctions, run_pack
@@ -275,7 +275,7 @@ def test_a_corpus_is_copied_once_and_again_where_it_changed(
     use(XDG_CACHE_HOME=str(tmp_path / "one"))
     for split in ("train", "valid", "test"):
         store.client.put_object(Bucket=store.bucket, Key=f"data/mine/{split}.txt", Body=f"a {split}\n".encode())
-    here, data = data_folder(f"s3://{store.bucket}/data", ["mine"])
+    here, data = data_folder_at(f"s3://{store.bucket}/data", ["mine"])
     assert here is not None and data is not None
     assert data.fetch() == here
     assert (here / "mine" / "test.txt").read_text() == "a test\n"

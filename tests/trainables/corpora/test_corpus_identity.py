@@ -12,7 +12,7 @@ import pytest
 
 from tests.support.faulty_server import REAL_DATA, REPOSITORY, write_corpus
 from trainables.corpora import CorpusIdentity, identity
-from trainables.corpora.identity import measured_identity
+from trainables.corpora.corpus_identity import measured_identity
 from trainables.corpora.source import read_source
 
 PUBLISHED = {"ptb": (929_589, 73_760, 82_430, 10_000), "wikitext-2": (2_088_628, 217_646, 245_569, 33_278)}

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from trainables.measurements.singular_values import singular_values
+from trainables.measurements.decomposition import singular_values
 
 
 def test_they_are_those_of_lapack() -> None:

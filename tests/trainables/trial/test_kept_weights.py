@@ -17,7 +17,7 @@ from trainables.corpora.benchmarks import Benchmark, BenchmarkFolder
 from trainables.errors import UserError
 from trainables.runtime import Runtime
 from trainables.training.loop import Trainer
-from trainables.trial.measure_kept import measure_kept
+from trainables.trial.kept_weights import measure_kept
 from trainables.trial.trial_run import run_trial
 from trainables.trial_folder.checkpoint import load_tensors, save_tensors
 from trainables.trial_folder.folder import TrialFolder
@@ -84,7 +84,7 @@ def test_each_measurement_is_durable_and_taken_once(folder: Path, monkeypatch: p
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("measured twice")
 
-    monkeypatch.setattr("trainables.trial.measure_kept._measure", refuse)
+    monkeypatch.setattr("trainables.trial.kept_weights._measure", refuse)
     again = measure_kept(config, directory=folder, runtime=Runtime(), names=("top_k@1", "spectrum@1"))
     assert list(again[0]) == ["top_k@1", "spectrum@1"]
     assert again[0]["top_k@1"] == found[0]["top_k@1"]

@@ -1,6 +1,6 @@
 import pytest
 
-from trainables.config.dotted_keys import dotted_keys, flat_values, value_at, with_values
+from trainables.config.keys import dotted_keys, flat_values, value_at, with_values
 
 CONTENT = {"kind": "x", "seed": 1, "training": {"epochs": 3, "averaging": {"kind": "nt"}}, "settings": {}}
 
