@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from orchestrator.command.app import main
+from orchestrator.command import main
 
 if __name__ == "__main__":
     sys.exit(main())

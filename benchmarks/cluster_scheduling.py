@@ -15,17 +15,15 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.scheduling import do_nothing, peak_mib, planned
-from orchestrator.cluster.run_options import RunOptions
-from orchestrator.schedule.study_work import StudyWork
-from orchestrator.schedule.trials_run import run_trials
-from orchestrator.storage.folder_storage import FolderStorage
-from orchestrator.store.opening import open_store
-from orchestrator.store.records import RunRecord, StudyKey
-from orchestrator.watch.listener import Listener
-from orchestrator.worker.pack_run import TrialFunctions
+from orchestrator.cluster import RunOptions
+from orchestrator.schedule import StudyWork, run_trials
+from orchestrator.storage import FolderStorage
+from orchestrator.store import RunRecord, StudyKey, open_store
+from orchestrator.watch import Listener
+from orchestrator.worker import TrialFunctions
 from tests.support.namespaces import cluster, why_not
 from trainables.runtime import Runtime
-from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 LEAST_SHARE = 0.85
 

@@ -12,7 +12,7 @@ import time
 import numpy as np
 import torch
 
-from orchestrator.plan.estimates import V100_SECONDS_PER_EPOCH
+from orchestrator.plan import V100_SECONDS_PER_EPOCH
 from search_spaces.awd_lstm import awd_lstm
 from trainables.config import (
     CorpusConfig,
@@ -28,9 +28,9 @@ from trainables.config import (
     TrialConfig,
 )
 from trainables.corpora import Corpus
-from trainables.measurements.memory import PeakMemory
+from trainables.measurements import PeakMemory
 from trainables.runtime import Runtime
-from trainables.training.loop import Trainer
+from trainables.training import Trainer
 
 LAYERS: dict[str, OutputLayerConfig] = {
     "softmax": SoftmaxConfig(),

@@ -27,11 +27,10 @@ from trainables.config import (
     MosPlifConfig,
     OutputLayerConfig,
     SoftmaxConfig,
+    chunk_rows,
 )
-from trainables.config.chunks import chunk_rows
-from trainables.language_model.awd_lstm import AwdLstm
-from trainables.output_layers import LayerShape, OutputLayer, build_output_layer
-from trainables.output_layers.mixtures import MixtureOfSoftmaxes
+from trainables.language_model import AwdLstm
+from trainables.output_layers import LayerShape, MixtureOfSoftmaxes, OutputLayer, build_output_layer
 
 LAYERS: dict[str, OutputLayerConfig] = {
     "gss": GssConfig(c=-1.5, k=2.5),

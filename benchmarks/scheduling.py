@@ -15,17 +15,15 @@ from pathlib import Path
 
 import ray
 
-from orchestrator.cluster.run_options import RunOptions
-from orchestrator.schedule.study_work import StudyWork
-from orchestrator.schedule.trials_run import run_trials
-from orchestrator.storage.folder_storage import FolderStorage
-from orchestrator.store.opening import open_store
-from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
-from orchestrator.watch.listener import Listener
-from orchestrator.worker.pack_run import TrialFunctions
+from orchestrator.cluster import RunOptions
+from orchestrator.schedule import StudyWork, run_trials
+from orchestrator.storage import FolderStorage
+from orchestrator.store import PlannedTrial, RunRecord, StudyKey, open_store
+from orchestrator.watch import Listener
+from orchestrator.worker import TrialFunctions
 from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
 from trainables.runtime import Runtime
-from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 LIMIT_S = 0.05
 

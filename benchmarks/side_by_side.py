@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 
-from trainables.measurements.memory import PeakMemory, status_mib
+from trainables.measurements import PeakMemory, status_mib
 
 Prepare = Callable[[], Callable[[], object]]
 

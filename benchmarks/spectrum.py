@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.side_by_side import compare, print_table
-from trainables.measurements.ranks import press_rank, press_tolerance
-from trainables.measurements.spectrum import Method, log_p_spectrum, spectrum_stream
+from trainables.measurements import Method, log_p_spectrum, press_rank, press_tolerance, spectrum_stream
 
 ROWS, COLUMNS, WIDTH = 16_000, 4_000, 64
 PTB_ROWS, PTB_COLUMNS, PTB_WIDTH = 82_430, 10_000, 400

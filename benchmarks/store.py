@@ -18,11 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-from orchestrator.store.opening import open_store
-from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
-from orchestrator.store.store import Store
+from orchestrator.store import PlannedTrial, RunRecord, Store, StudyKey, open_store
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
-from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 TRIALS = 10_000
 EPOCHS = 5

@@ -19,14 +19,11 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
-from orchestrator.plan.tuning.halving import thresholds
-from orchestrator.plan.tuning.suggest import Method, Tried, suggest
+from orchestrator.plan import Method, PlanRequest, Tried, make_plan, scale_named, suggest, thresholds
 from search_spaces.fair_capacity import STUDY, TUNING
 from search_spaces.tuning import Cell, Space, cells
 from trainables.config import TrialConfig
-from trainables.trial_folder.files import write_file
-from trainables.trial_folder.folder import TrialFolder
+from trainables.trial_folder import TrialFolder, write_file
 
 SIDE = "softmax_dagger"
 BUDGETS = (6, 30, 60, 120)
@@ -48,8 +45,8 @@ def losses_of(cell: Cell, space: Space, epochs: int | None) -> dict[int, float]:
 
     from trainables.corpora import load
     from trainables.runtime import Runtime
-    from trainables.training.loop import Trainer
-    from trainables.trial_folder.checkpoint import Checkpoints
+    from trainables.training import Trainer
+    from trainables.trial_folder import Checkpoints
 
     torch.set_num_threads(1)
     study = replace(STUDY, tuning=replace(TUNING, stage2=space))

@@ -10,8 +10,7 @@ from typing import Literal
 
 from search_spaces.analyses import Audit
 from search_spaces.study import Study
-from trainables.config import CorpusConfig
-from trainables.config.experiments import WordPairsConfig
+from trainables.config import CorpusConfig, WordPairsConfig
 
 TEXTS: tuple[Literal["ptb", "wikitext-2"], ...] = ("ptb", "wikitext-2")
 

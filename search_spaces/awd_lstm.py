@@ -10,11 +10,11 @@ from trainables.config import (
     EtAsgdConfig,
     EvaluationConfig,
     LanguageModelConfig,
+    MixtureConfig,
     OutputLayerConfig,
     TrainingConfig,
     TrialConfig,
 )
-from trainables.config.output_layer import MixtureConfig
 
 WIKITEXT_2_RANK_CONTEXTS = 33_320
 """The paper stops there "due to time and space complexities"; on PTB it uses all contexts."""

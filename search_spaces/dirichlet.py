@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 from search_spaces.analyses import Claim, Lines, Reach
 from search_spaces.study import Study
-from trainables.config import CorpusConfig
-from trainables.config.experiments import DirichletConfig
-from trainables.config.output_layer import (
+from trainables.config import (
+    CorpusConfig,
+    DirichletConfig,
     GssConfig,
     LmsPlifConfig,
     MonotoneNnConfig,

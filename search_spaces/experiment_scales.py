@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from trainables.config.experiments import (
-    DirichletConfig,
-    ExperimentConfig,
-    LayerJacobianConfig,
-    LayerTaskConfig,
-    PressNoiseConfig,
-)
+from trainables.config import DirichletConfig, ExperimentConfig, LayerJacobianConfig, LayerTaskConfig, PressNoiseConfig
 
 Config = TypeVar("Config", bound=ExperimentConfig)
 Changes = Callable[[Any], Mapping[str, Any]]

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from search_spaces.study import Counts, GroupTable, PairedComparison, Study
-from trainables.config import CorpusConfig
-from trainables.config.experiments import DenseLayerConfig, ExpertsLayerConfig, HiddenLayerConfig, LayerTaskConfig
+from trainables.config import CorpusConfig, DenseLayerConfig, ExpertsLayerConfig, HiddenLayerConfig, LayerTaskConfig
 
 LEARNING_RATES = (3e-3, 1e-2, 3e-2, 1e-1, 3e-1)
 TASKS = ("regions", "wide", "deep")

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from search_spaces.study import GroupTable, JacobianSpectra, Study
-from trainables.config import CorpusConfig
-from trainables.config.experiments import DenseLayerConfig, ExpertsLayerConfig, HiddenLayerConfig, LayerJacobianConfig
+from trainables.config import CorpusConfig, DenseLayerConfig, ExpertsLayerConfig, HiddenLayerConfig, LayerJacobianConfig
 
 EXPERTS = (2, 4, 8, 16)
 SEEDS = tuple(range(1, 11))

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from search_spaces.awd_lstm import awd_lstm
-from trainables.config import AveragingConfig, CorpusConfig, EtAsgdConfig, NtAsgdConfig, TrialConfig
-from trainables.config.output_layer import (
+from trainables.config import (
+    AveragingConfig,
+    CorpusConfig,
+    EtAsgdConfig,
     GssConfig,
     LmsPlifConfig,
     LmsPlifFrozenConfig,
     MocConfig,
     MosConfig,
     MosPlifConfig,
+    NtAsgdConfig,
     OutputLayerConfig,
     SigSoftmaxConfig,
     SoftmaxConfig,
+    TrialConfig,
 )
 
 FIVE = ("softmax", "sigsoftmax", "gss", "lms_plif", "mos")

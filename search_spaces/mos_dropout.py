@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.published import by_group
 from search_spaces.study import Correlation, Curves, GroupTable, Study
-from trainables.config import CorpusConfig, NtAsgdConfig, TrialConfig
-from trainables.config.output_layer import MosConfig
+from trainables.config import CorpusConfig, MosConfig, NtAsgdConfig, TrialConfig
 
 LATENT_DROPOUTS = (0.29, 0.145, 0.0)
 PUBLISHED = by_group("sm_table12_mos_dropout", lambda row: f"mos dropout={float(row['latent_dropout']):g}")

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.published import by_group
 from search_spaces.study import Correlation, Curves, GroupTable, Study
-from trainables.config import CorpusConfig, NtAsgdConfig, TrialConfig
-from trainables.config.output_layer import MosConfig
+from trainables.config import CorpusConfig, MosConfig, NtAsgdConfig, TrialConfig
 
 MIXTURES = (1, 3, 5, 10, 15, 20)
 WIKITEXT_2_MIXTURES = (10, 15, 20)

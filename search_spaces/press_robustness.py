@@ -7,8 +7,7 @@ from collections.abc import Iterator, Sequence
 from search_spaces.analyses import PressNoise
 from search_spaces.published import rows
 from search_spaces.study import Study
-from trainables.config import CorpusConfig
-from trainables.config.experiments import PressNoiseConfig
+from trainables.config import CorpusConfig, PressNoiseConfig
 
 SEED = 1
 VARIANCES = tuple(float(row["noise_c"]) for row in rows("sm_table15_16_press_noise"))

@@ -11,10 +11,7 @@ from search_spaces.models import FIVE, SIX, model_and_seed, output_layer, trial
 from search_spaces.published import by_group
 from search_spaces.scales import smoke_corner
 from search_spaces.study import GroupSpectra, GroupTable, Study, TrueRank
-from trainables.config import CorpusConfig, TrialConfig
-from trainables.config.built_in_corpora import is_generated
-from trainables.config.experiments import TrueRankConfig
-from trainables.config.kinds import AnyConfig
+from trainables.config import AnyConfig, CorpusConfig, TrialConfig, TrueRankConfig, is_generated
 
 METRICS = (
     "press_rank",

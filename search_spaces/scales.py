@@ -10,18 +10,18 @@ from dataclasses import dataclass
 
 from search_spaces.experiment_scales import shrink
 from trainables.config import (
+    AnyConfig,
     AveragingConfig,
     CorpusConfig,
     EtAsgdConfig,
     EvaluationConfig,
+    MixtureConfig,
     NtAsgdConfig,
     OutputLayerConfig,
     TrialConfig,
+    TrueRankConfig,
+    is_generated,
 )
-from trainables.config.built_in_corpora import is_generated
-from trainables.config.experiments import TrueRankConfig
-from trainables.config.kinds import AnyConfig
-from trainables.config.output_layer import MixtureConfig
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,8 +22,7 @@ from typing import Any
 from search_spaces.analyses import *  # noqa: F403
 from search_spaces.analyses import Analysis, Correlation
 from search_spaces.tuning import Tuning
-from trainables.config import CorpusConfig, CustomConfig
-from trainables.config.kinds import AnyConfig, output_layer_of
+from trainables.config import AnyConfig, CorpusConfig, CustomConfig, output_layer_of
 from trainables.errors import UserError
 
 

@@ -11,8 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from trainables.config import CorpusConfig, TrialConfig
-from trainables.config.keys import with_values
+from trainables.config import CorpusConfig, TrialConfig, with_values
 from trainables.errors import UserError
 
 

@@ -9,12 +9,10 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from trainables.config.kinds import AnyConfig, read_config
-from trainables.config.output_layer import LayerFile
+from trainables.config import AnyConfig, LayerFile, read_config
 from trainables.errors import UserError
 from trainables.runtime import Runtime
-from trainables.trial_folder.folder import TrialFolder, trial_directory
-from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome, trial_directory
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -49,7 +47,7 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
     # Imported late, so that a wrong config is answered at once.
     import torch
 
-    from trainables.trial.trial_run import run_trial
+    from trainables.trial import run_trial
 
     if options.device == "cuda" and not torch.cuda.is_available():
         raise UserError("--device cuda needs a GPU and a torch built for it, and there is none here: use --device cpu")

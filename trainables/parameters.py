@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from trainables.config.language_model import TrialConfig
-from trainables.config.output_layer import CustomConfig, layer_parameters
+from trainables.config import CustomConfig, TrialConfig, layer_parameters
 from trainables.errors import UserError
 
 

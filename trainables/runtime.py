@@ -6,9 +6,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainables.config.contexts import ContextsFile
-from trainables.config.output_layer import LayerFile
-from trainables.corpora.benchmarks import BenchmarkFolder
+from trainables.config import ContextsFile, LayerFile
+from trainables.corpora import BenchmarkFolder
 
 
 @dataclass(frozen=True, kw_only=True)

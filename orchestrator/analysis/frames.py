@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.store.records import Place
+from orchestrator.store import Place
 from search_spaces.study import group_of
-from trainables.config.keys import flat_values
+from trainables.config import flat_values
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.store.records import LOST, TrialState
+from orchestrator.store import LOST, TrialState
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from trainables.corpora.text import UNKNOWN
+from trainables.corpora import UNKNOWN
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from search_spaces.published import rows
-from trainables.measurements.quarter_circle import rank_with_noise
+from trainables.measurements import rank_with_noise
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, get_args
 
 from orchestrator.analysis.frames import FlatResults
-from orchestrator.store.records import LOST, StudyKey, TrialState
+from orchestrator.store import LOST, StudyKey, TrialState
 from search_spaces.analyses import Correlation, GridMap
 from search_spaces.study import Study
 

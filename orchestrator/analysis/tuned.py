@@ -7,7 +7,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.store.records import ENDED
+from orchestrator.store import ENDED
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from orchestrator.cluster.machine_faults import check, faults
 from orchestrator.cluster.preflight import Findings, Question, look, question
 from orchestrator.cluster.resources import per_pack, slots_of
 from orchestrator.cluster.run_options import RunOptions
-from trainables.config.kinds import AnyConfig
+from trainables.config import AnyConfig
 from trainables.corpora import CorpusIdentity
 from trainables.errors import UserError, last_line
 

@@ -17,19 +17,12 @@ from functools import cache
 from pathlib import Path
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.storage.bucket import Bucket, is_url
-from orchestrator.storage.data_folder import DataFolder
-from orchestrator.storage.storage import Storage, storage_at
-from trainables.config.built_in_corpora import is_built_in
-from trainables.config.experiments import WordPairsConfig
-from trainables.config.frozen import Frozen
-from trainables.config.kinds import AnyConfig
-from trainables.config.measurement_names import WORD_SIMILARITY
-from trainables.corpora import NO_TEXT, CorpusIdentity, ensure, identity
-from trainables.corpora.benchmarks import ensure_benchmarks
-from trainables.corpora.published_corpora import WORD_SIMILARITY as BENCHMARKS
+from orchestrator.storage import Bucket, DataFolder, Storage, is_url, storage_at
+from trainables.config import WORD_SIMILARITY, AnyConfig, Frozen, WordPairsConfig, is_built_in
+from trainables.corpora import NO_TEXT, CorpusIdentity, ensure, ensure_benchmarks, identity
+from trainables.corpora import WORD_SIMILARITY as BENCHMARKS
 from trainables.errors import UserError
-from trainables.trial_folder.environment import package_versions
+from trainables.trial_folder import package_versions
 
 SAME_EVERYWHERE = ("torch", "numpy", "ray", "pydantic", "safetensors")
 """Packages that numbers, or what travels between machines, depend on."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from orchestrator.store.masking import hide_password
+from orchestrator.store import hide_password
 
 PRIVATE = (
     "ray._private.utils:set_sigterm_handler",

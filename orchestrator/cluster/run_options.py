@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from orchestrator.storage.data_folder import DataFolder
-from orchestrator.storage.storage import Storage
+from orchestrator.storage import DataFolder, Storage
 from trainables.runtime import Runtime
 
 

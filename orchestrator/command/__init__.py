@@ -1,1 +1,5 @@
 """What is typed and answered: the only room that knows the command line."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

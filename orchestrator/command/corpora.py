@@ -19,10 +19,8 @@ Name = Annotated[str, typer.Argument(metavar="NAME")]
 
 def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     """Download what is absent or wrong of a corpus (or of the benchmarks, word-similarity), and verify it."""
-    from orchestrator.storage.data_folder import data_folder_at
-    from trainables.corpora import fetch
-    from trainables.corpora.benchmarks import fetch_benchmarks
-    from trainables.corpora.published_corpora import WORD_SIMILARITY
+    from orchestrator.storage import data_folder_at
+    from trainables.corpora import WORD_SIMILARITY, fetch, fetch_benchmarks
 
     folder, data = data_folder_at(data_dir, [name])
     if data is not None:
@@ -38,10 +36,9 @@ def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
 
 def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     """Verify a corpus (or word-similarity, the benchmarks): files, hashes, counts."""
-    from orchestrator.storage.data_folder import data_folder_at
-    from trainables.config.built_in_corpora import markov_rank
-    from trainables.corpora import check, resolve_argument
-    from trainables.corpora.published_corpora import WORD_SIMILARITY
+    from orchestrator.storage import data_folder_at
+    from trainables.config import markov_rank
+    from trainables.corpora import WORD_SIMILARITY, check, resolve_argument
 
     folder, data = data_folder_at(data_dir, [name])
     if data is not None:
@@ -60,7 +57,7 @@ def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
 
 
 def _check_benchmarks(folder: Path | None) -> None:
-    from trainables.corpora.benchmarks import check_benchmarks, parse_pairs, read_published
+    from trainables.corpora import check_benchmarks, parse_pairs, read_published
 
     _print_files(check_benchmarks(folder))
     pairs = {benchmark.name: len(parse_pairs(benchmark)) for benchmark in read_published(folder)}

@@ -15,12 +15,12 @@ from orchestrator.command.variants import choose_variant, study_name, typed_filt
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
-    from orchestrator.store.records import TrialRow
+    from orchestrator.store import TrialRow
 
 
 def studies(form: options.Format = "table") -> None:
     """List the studies, what each reproduces and how many trials it has at paper scale."""
-    from orchestrator.plan.study_plan import make_plan, scale_named
+    from orchestrator.plan import make_plan, scale_named
     from search_spaces.catalog import NAMES
 
     records = []
@@ -39,8 +39,7 @@ def status(
     form: options.Format = "table",
 ) -> None:
     """Show how far each study has come."""
-    from orchestrator.store.lease import expire_dead_owners
-    from orchestrator.store.opening import open_store
+    from orchestrator.store import expire_dead_owners, open_store
 
     check_format(form)
     name = study and study_name(study)
@@ -92,9 +91,9 @@ def results(
     form: Annotated[str, typer.Option("--format", help="table, csv, json or parquet.")] = "table",
 ) -> None:
     """Print all trials of a study with their configs and metrics."""
-    from orchestrator.analysis.frames import flatten
-    from orchestrator.report.export import FORMATS, write_parquet, write_results
-    from orchestrator.store.opening import open_store
+    from orchestrator.analysis import flatten
+    from orchestrator.report import FORMATS, write_parquet, write_results
+    from orchestrator.store import open_store
 
     variants, url = typed_filter(scale, corpus, settings), store_url(store, storage)
     check_format(form, FORMATS)
@@ -110,7 +109,7 @@ def results(
 
 def _group_metrics(argument: str) -> list[str]:
     """See `group_metrics`; of a study whose file was not named, none."""
-    from orchestrator.report.tables import group_metrics
+    from orchestrator.report import group_metrics
     from search_spaces.catalog import NAMES, is_file
 
     return group_metrics(named_study(argument)) if argument in NAMES or is_file(argument) else []

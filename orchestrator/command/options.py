@@ -109,7 +109,7 @@ def console(*, stderr: bool = False) -> Console:
 
 def store_url(store: str | None, storage: str) -> str:
     """The store's address: as given, or the file in the storage folder. Raises UserError where that is no folder."""
-    from orchestrator.storage.bucket import is_url
+    from orchestrator.storage import is_url
     from trainables.errors import UserError
 
     if store is None and is_url(storage):

@@ -9,16 +9,13 @@ from typing import TYPE_CHECKING, Any
 from rich.console import Console
 
 from orchestrator.command.records import print_records
-from orchestrator.plan.estimates import CORE_BASIS, MEMORY_BASIS, V100_BASIS
-from orchestrator.plan.tuning.outlook import outlook
+from orchestrator.plan import CORE_BASIS, MEMORY_BASIS, V100_BASIS, outlook
 from orchestrator.words import counted, duration, on_corpus
-from trainables.config.experiments import WordPairsConfig
+from trainables.config import WordPairsConfig
 from trainables.parameters import in_millions
 
 if TYPE_CHECKING:
-    from orchestrator.plan.estimates import Estimate
-    from orchestrator.plan.study_plan import Plan, TrialPlan
-    from orchestrator.plan.tuning.outlook import StageOutlook
+    from orchestrator.plan import Estimate, Plan, StageOutlook, TrialPlan
 
 
 def print_plans(plans: Sequence[Plan], form: str, console: Console, *, measured: Sequence[str]) -> None:

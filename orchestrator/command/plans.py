@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from orchestrator.command.options import console, named_study
-from orchestrator.storage.data_folder import DataFolder, data_folder_at
+from orchestrator.storage import DataFolder, data_folder_at
 from search_spaces import catalog
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
-    from orchestrator.plan.study_plan import Plan, PlanRequest
+    from orchestrator.plan import Plan, PlanRequest
 
 
 def text_folder(
@@ -35,8 +35,8 @@ def text_folder(
 
 
 def _bring(data: DataFolder, corpora: Sequence[str], *, dry_run: bool) -> None:
-    from trainables.config.built_in_corpora import is_built_in
-    from trainables.corpora.published_corpora import PUBLISHED_CORPORA
+    from trainables.config import is_built_in
+    from trainables.corpora import PUBLISHED_CORPORA
 
     if not dry_run:
         data.fetch()
@@ -54,7 +54,7 @@ def _bring(data: DataFolder, corpora: Sequence[str], *, dry_run: bool) -> None:
 
 def plans_of(study: str, scale: str, corpora: list[str] | None, request: PlanRequest) -> list[Plan]:
     """Of each study that is meant, a plan for each corpus."""
-    from orchestrator.plan.study_plan import default_corpora, make_plan, scale_named
+    from orchestrator.plan import default_corpora, make_plan, scale_named
 
     size, everything = scale_named(scale), study == catalog.ALL
     plans = []
@@ -73,8 +73,8 @@ def plans_of(study: str, scale: str, corpora: list[str] | None, request: PlanReq
 
 def measured_times(plans: Sequence[Plan], store_url: str, gpus: Sequence[float]) -> list[str]:
     """What trials done so far say about the time of those to run; nothing where there is no store yet."""
-    from orchestrator.plan.pace import remaining
-    from orchestrator.store.opening import open_store
+    from orchestrator.plan import remaining
+    from orchestrator.store import open_store
 
     try:
         opened = open_store(store_url, create=False)
@@ -92,7 +92,7 @@ def gpus_of(typed: float | None, plan: Plan) -> float:
     """GPUs of a trial: as typed, else one where models are trained at the scales that are meant for GPUs."""
     if typed is None:
         return 1.0 if plan.scale.name in ("small", "paper") and plan.study.reads_text else 0.0
-    from orchestrator.cluster.resources import check_gpus
+    from orchestrator.cluster import check_gpus
 
     check_gpus(typed)
     return typed

@@ -20,8 +20,7 @@ def rank(
     form: options.Format = "table",
 ) -> None:
     """Measure the ranks of any saved matrix."""
-    from trainables.measurements.matrix_file import EpsName, rank_of_file
-    from trainables.measurements.spectrum import Method
+    from trainables.measurements import EpsName, Method, rank_of_file
 
     check_format(form)
     for option, value, choices in (("--method", method, get_args(Method)), ("--eps", eps, get_args(EpsName))):

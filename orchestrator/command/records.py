@@ -31,8 +31,7 @@ def print_records(records: Sequence[Record], columns: Mapping[str, str], form: s
         writer.writeheader()
         writer.writerows(records)
     else:
-        from orchestrator.report.tables import Cell, TextTable
-        from orchestrator.report.terminal import Fitting
+        from orchestrator.report import Cell, Fitting, TextTable
 
         body = tuple(
             tuple(Cell(str(value), number=value if isinstance(value, int) else None) for value in line)

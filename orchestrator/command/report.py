@@ -14,8 +14,7 @@ from search_spaces.catalog import ALL, NAMES
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
-    from orchestrator.store.records import StudyKey
-    from orchestrator.store.store import Store
+    from orchestrator.store import Store, StudyKey
     from search_spaces.study import Study
 
 
@@ -30,10 +29,10 @@ def report(
     out: Annotated[Path | None, typer.Option("--out", help="The folder to write to.")] = None,
 ) -> None:
     """Write the report of what the store holds, trials missing or not; with all, of every built-in study it has."""
-    from orchestrator.report.terminal import summary_group
-    from orchestrator.storage.storage import storage_at
-    from orchestrator.store.opening import open_store
-    from orchestrator.sweep.reports import report_folder, write_index, write_report
+    from orchestrator.report import summary_group
+    from orchestrator.storage import storage_at
+    from orchestrator.store import open_store
+    from orchestrator.sweep import report_folder, write_index, write_report
 
     variants, url = typed_filter(scale, corpus, settings), store_url(store, storage)
     place = storage_at(storage)

@@ -16,8 +16,8 @@ from trainables.errors import UserError
 from trainables.runtime import Runtime
 
 if TYPE_CHECKING:
-    from orchestrator.cluster.run_options import RunOptions
-    from orchestrator.plan.study_plan import Plan
+    from orchestrator.cluster import RunOptions
+    from orchestrator.plan import Plan
 
 BAD_INPUT = 2
 
@@ -45,9 +45,7 @@ def run(
     settings: options.Settings = None,
 ) -> None:
     """Run what is missing of a study and report. `run` itself may be left away: sweep.py STUDY."""
-    from orchestrator.plan.overrides import parse_overrides
-    from orchestrator.plan.study_plan import PlanRequest
-    from orchestrator.plan.user_inputs import read_inputs
+    from orchestrator.plan import PlanRequest, parse_overrides, read_inputs
 
     retried = context.info_name == "retry"
     _check_form(study, form, dry_run=dry_run, retried=retried)
@@ -68,8 +66,8 @@ def run(
         measured = measured_times(plans, store_url(store, storage), gpus) if form == "table" else []
         print_plans(plans, form, console(), measured=measured)
         return
-    from orchestrator.cluster.run_options import RunOptions
-    from orchestrator.storage.storage import storage_at
+    from orchestrator.cluster import RunOptions
+    from orchestrator.storage import storage_at
 
     url = store_url(store, storage)
     run_options = RunOptions(
@@ -96,8 +94,7 @@ def _check_form(study: str, form: str, *, dry_run: bool, retried: bool) -> None:
 
 def _for_study(run_options: RunOptions, plan: Plan, gpus_per_trial: float) -> RunOptions:
     """The options with what the study decides."""
-    from trainables.config.kinds import output_layer_of
-    from trainables.config.output_layer import layer_files
+    from trainables.config import layer_files, output_layer_of
 
     runtime = replace(
         run_options.runtime,
@@ -113,8 +110,8 @@ def _for_study(run_options: RunOptions, plan: Plan, gpus_per_trial: float) -> Ru
 
 def _run_all(plans: Sequence[Plan], run_options: Sequence[RunOptions], *, again: bool) -> None:
     """`run_options`: of each plan."""
-    from orchestrator.cluster.shared_connection import shared
-    from orchestrator.sweep.study_run import INTERRUPTED, run_study
+    from orchestrator.cluster import shared
+    from orchestrator.sweep import INTERRUPTED, run_study
 
     # What `docker stop` and batch systems send ends a run as Ctrl-C does.
     signal.signal(signal.SIGTERM, _as_ctrl_c)

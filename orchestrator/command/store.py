@@ -10,14 +10,14 @@ from orchestrator.command.options import console, store_url
 
 def upgrade_store(store: options.StoreUrl = None, storage: options.Storage = options.STORAGE) -> None:
     """Bring a store made by an older version up to this one."""
-    from orchestrator.store.opening import upgrade
+    from orchestrator.store import upgrade
 
     console().print(upgrade(store_url(store, storage)), soft_wrap=True)
 
 
 def check_store(store: options.StoreUrl = None, storage: options.Storage = options.STORAGE) -> None:
     """Check a store for damage; exit status 1 where there is some."""
-    from orchestrator.store.integrity import check
+    from orchestrator.store import check
 
     problems = check(store_url(store, storage))
     for problem in problems:

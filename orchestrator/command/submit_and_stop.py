@@ -17,8 +17,7 @@ from search_spaces.catalog import ALL
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
-    from orchestrator.store.records import StudyKey
-    from orchestrator.store.store import Store
+    from orchestrator.store import Store, StudyKey
 
 DASHBOARD = "http://127.0.0.1:8265"
 PATHS = ("storage", "data_dir", "contexts", "benchmarks")
@@ -32,14 +31,14 @@ def submit(
     address: Annotated[str, typer.Option("--address", help="The cluster's dashboard, http://HOST:8265.")] = DASHBOARD,
 ) -> None:
     """Hand a sweep over to a cluster and return: the arguments of `run`, which then runs on the cluster's head."""
-    from orchestrator.store.masking import hide_password
+    from orchestrator.store import hide_password
 
     if not address.startswith(("http://", "https://")):
         raise UserError(f"submit takes the address of a cluster's dashboard, http://HOST:8265, not {address!r}.")
     typed = list(context.args)
     parameters = _as_run_reads(typed)
     study = _check(parameters)
-    from orchestrator.cluster.jobs import submit as hand_over
+    from orchestrator.cluster import submit as hand_over
 
     job = hand_over(["run", *typed, "--address", "auto"], address, Path(study).stem)
     place = " ".join(hide_password(f"--{name} {parameters[name]}") for name in ("storage", "store") if parameters[name])
@@ -66,10 +65,10 @@ def _as_run_reads(typed: list[str]) -> dict[str, object]:
 
 def _check(parameters: dict[str, object]) -> str:
     """The study; raises UserError for what cannot be read from the cluster, or must not be shown by it."""
-    from orchestrator.plan.study_plan import scale_named
-    from orchestrator.storage.bucket import is_url
-    from orchestrator.store.address import has_secret
-    from orchestrator.watch.log_targets import check_places
+    from orchestrator.plan import scale_named
+    from orchestrator.storage import is_url
+    from orchestrator.store import has_secret
+    from orchestrator.watch import check_places
 
     if parameters["address"] is not None:
         raise UserError("submit takes one --address, that of the cluster's dashboard.")
@@ -112,7 +111,7 @@ def stop(
     storage: options.Storage = options.STORAGE,
 ) -> None:
     """Ask whoever runs it to stop a study (without one, all that run) or a trial; it goes on when run again."""
-    from orchestrator.store.opening import open_store
+    from orchestrator.store import open_store
     from orchestrator.words import on_corpus
 
     with open_store(store_url(store, storage), create=False) as opened:
@@ -136,7 +135,7 @@ def stop(
 
 def _trial(store: Store, start: str) -> tuple[str, str] | None:
     """Id and name of the running or planned trial whose id starts so; raises UserError where several do."""
-    from orchestrator.store.records import OPEN
+    from orchestrator.store import OPEN
 
     fitting = {
         row.trial_id: row.name

@@ -12,8 +12,7 @@ from search_spaces.catalog import is_file
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
-    from orchestrator.store.records import StudyKey
-    from orchestrator.store.store import Store
+    from orchestrator.store import Store, StudyKey
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,8 +35,8 @@ class VariantFilter:
 
 def typed_filter(scale: str | None, corpus: str | None, settings: list[str] | None) -> VariantFilter:
     """The filter of the options of these names."""
-    from orchestrator.plan.overrides import overrides_json, parse_overrides
-    from trainables.config.built_in_corpora import one_name
+    from orchestrator.plan import overrides_json, parse_overrides
+    from trainables.config import one_name
 
     overrides = overrides_json(parse_overrides(settings)) if settings else None
     # A folder's path names its corpus here as it does in a run.

@@ -1,1 +1,5 @@
 """Which trials a study has, their identity, and what they will cost."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from search_spaces.awd_lstm import awd_lstm
-from trainables.config import TrialConfig
-from trainables.config.chunks import chunk_rows
-from trainables.config.kinds import AnyConfig
-from trainables.config.output_layer import (
+from trainables.config import (
+    AnyConfig,
     GssConfig,
     LmsPlifConfig,
     LmsPlifFrozenConfig,
@@ -20,6 +18,8 @@ from trainables.config.output_layer import (
     OutputLayerConfig,
     SigSoftmaxConfig,
     SoftmaxConfig,
+    TrialConfig,
+    chunk_rows,
 )
 from trainables.corpora import CorpusIdentity
 from trainables.parameters import parameter_count

@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from trainables.config.keys import dotted_keys, with_values
-from trainables.config.kinds import AnyConfig, read_config
+from trainables.config import AnyConfig, dotted_keys, read_config, with_values
 from trainables.errors import UserError, did_you_mean
 
 FIXED_KEYS = ("schema_version", "kind", "corpus.name", "corpus.sha256")

@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from orchestrator.plan.estimates import core_seconds, gpu_seconds
-from orchestrator.store.records import COMPLETE
+from orchestrator.store import COMPLETE
 from orchestrator.words import duration, on_corpus
-from trainables.config.kinds import AnyConfig, read_config
+from trainables.config import AnyConfig, read_config
 from trainables.corpora import CorpusIdentity
 
 if TYPE_CHECKING:
     from orchestrator.plan.study_plan import Plan
-    from orchestrator.store.store import Store
+    from orchestrator.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)

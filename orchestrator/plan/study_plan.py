@@ -12,14 +12,11 @@ from orchestrator.plan.overrides import overrides_json
 from orchestrator.plan.study_trials import named_trials, tuning_plan
 from orchestrator.plan.tuning.tuning_plan import DEFAULT_SEARCH, TuningPlan
 from orchestrator.plan.user_inputs import UserInputs
-from orchestrator.store.records import Place, PlannedTrial, StudyKey
+from orchestrator.store import Place, PlannedTrial, StudyKey
 from search_spaces.scales import SCALES, Scale
 from search_spaces.study import Curves, GridMap, Study
-from trainables.config import MIN_STREAM, CorpusConfig, TrialConfig
-from trainables.config.keys import flat_values
-from trainables.config.kinds import AnyConfig
-from trainables.corpora import NO_TEXT, CorpusIdentity, identity, resolve_argument
-from trainables.corpora.folders import DEFAULT_DATA_DIR
+from trainables.config import MIN_STREAM, AnyConfig, CorpusConfig, TrialConfig, flat_values
+from trainables.corpora import DEFAULT_DATA_DIR, NO_TEXT, CorpusIdentity, identity, resolve_argument
 from trainables.errors import UserError, did_you_mean
 from trainables.parameters import parameter_count
 

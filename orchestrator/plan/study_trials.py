@@ -13,8 +13,7 @@ from orchestrator.plan.trial_names import trial_names
 from orchestrator.plan.tuning.tuning_plan import TuningPlan, plan_tuning, refuse_tuned
 from search_spaces.scales import Scale, apply_scale, smoke_corner
 from search_spaces.study import Study
-from trainables.config import CorpusConfig, TrialConfig
-from trainables.config.kinds import KINDS, AnyConfig, read_config
+from trainables.config import KINDS, AnyConfig, CorpusConfig, TrialConfig, read_config
 from trainables.errors import UserError, first_line
 
 

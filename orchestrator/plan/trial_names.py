@@ -7,8 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from search_spaces.study import Study, describe, group_of
-from trainables.config.keys import flat_values
-from trainables.config.kinds import AnyConfig
+from trainables.config import AnyConfig, flat_values
 from trainables.errors import UserError
 
 

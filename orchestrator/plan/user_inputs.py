@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from search_spaces.study import Study
-from trainables.config.contexts import ContextsFile, read_contexts
-from trainables.config.measurement_names import NAMES, TOP_K, WORD_SIMILARITY
-from trainables.corpora.benchmarks import BenchmarkFolder, read_folder
+from trainables.config import NAMES, TOP_K, WORD_SIMILARITY, ContextsFile, read_contexts
+from trainables.corpora import BenchmarkFolder, read_folder
 from trainables.errors import UserError
 
 

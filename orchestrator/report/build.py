@@ -11,19 +11,17 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.analysis.environments import count_values
-from orchestrator.analysis.frames import Row, flatten
-from orchestrator.analysis.summary import StudySummaryNumbers, summarise
+from orchestrator.analysis import Row, StudySummaryNumbers, count_values, flatten, summarise
 from orchestrator.report.export import write_results
 from orchestrator.report.figures import save
 from orchestrator.report.index import CARD_FILE, card_of
 from orchestrator.report.page import Part, compose, render
 from orchestrator.report.questions import Answer, StudyResults, answer
 from orchestrator.report.sections.section import Section
-from orchestrator.store.records import StudyKey
+from orchestrator.store import StudyKey
 from search_spaces.study import Study
 from trainables.errors import UserError
-from trainables.trial_folder.files import write_file
+from trainables.trial_folder import write_file
 
 TRIALS_FILE = "trials.csv"
 

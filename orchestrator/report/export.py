@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TextIO, get_args
 
-from orchestrator.analysis.frames import FlatResults
+from orchestrator.analysis import FlatResults
 from trainables.errors import UserError
 
 if TYPE_CHECKING:

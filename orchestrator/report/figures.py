@@ -19,7 +19,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from orchestrator.report.svg import inline_svg
-from trainables.trial_folder.files import write_file
+from trainables.trial_folder import write_file
 
 WIDTH_IN, HEIGHT_IN = 5.6, 4.2
 PNG_DPI = 150

@@ -6,8 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.analysis.correlations import PublishedValue, Window
-from orchestrator.analysis.statistics.correlation import Coefficient, Interval
+from orchestrator.analysis import Coefficient, Interval, PublishedValue, Window
 from orchestrator.words import some_of
 from search_spaces.published import PublishedNumber
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.analysis.frames import FlatResults
+from orchestrator.analysis import FlatResults
 from orchestrator.report import formats
 
 METRICS = {

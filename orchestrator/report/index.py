@@ -9,8 +9,8 @@ from pydantic import ValidationError
 
 from orchestrator.report.page import Page
 from orchestrator.report.prose import TEMPLATES, template
-from trainables.config.frozen import Frozen
-from trainables.trial_folder.files import write_file
+from trainables.config import Frozen
+from trainables.trial_folder import write_file
 
 CARD_FILE = "summary.json"
 FINDINGS_SHOWN = 5

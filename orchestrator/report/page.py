@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from orchestrator.analysis.environments import Environment
-from orchestrator.analysis.frames import FlatResults
-from orchestrator.analysis.summary import StudySummaryNumbers
-from orchestrator.plan.paper_scale import is_paper_scale
+from orchestrator.analysis import Environment, FlatResults, StudySummaryNumbers
+from orchestrator.plan import is_paper_scale
 from orchestrator.report import formats, sentences, tables
 from orchestrator.report.figures import DrawnFigure
 from orchestrator.report.glossary import terms

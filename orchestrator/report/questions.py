@@ -15,20 +15,25 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from orchestrator.analysis.audit import audit_numbers
-from orchestrator.analysis.contrasts import contrast_numbers, paired_numbers
-from orchestrator.analysis.correlations import correlation_numbers
-from orchestrator.analysis.counts import count_numbers
-from orchestrator.analysis.grid import lay_out
-from orchestrator.analysis.groups import curve_numbers, difference_numbers, group_numbers
-from orchestrator.analysis.jacobians import jacobian_numbers
-from orchestrator.analysis.lines import line_numbers
-from orchestrator.analysis.predictions import prediction_numbers
-from orchestrator.analysis.press_noise import press_noise_numbers
-from orchestrator.analysis.similarity import similarity_numbers
-from orchestrator.analysis.spectra import trial_spectra
-from orchestrator.analysis.true_rank import true_rank_numbers
-from orchestrator.analysis.tuned import tuned_numbers
+from orchestrator.analysis import (
+    audit_numbers,
+    contrast_numbers,
+    correlation_numbers,
+    count_numbers,
+    curve_numbers,
+    difference_numbers,
+    group_numbers,
+    jacobian_numbers,
+    lay_out,
+    line_numbers,
+    paired_numbers,
+    prediction_numbers,
+    press_noise_numbers,
+    similarity_numbers,
+    trial_spectra,
+    true_rank_numbers,
+    tuned_numbers,
+)
 from orchestrator.report.sections.audit import audit_section
 from orchestrator.report.sections.correlation import correlation_section
 from orchestrator.report.sections.counts import count_section
@@ -46,11 +51,11 @@ from orchestrator.report.sections.similarity import similarity_section
 from orchestrator.report.sections.spectra import spectra_section
 from orchestrator.report.sections.true_rank import true_rank_section
 from orchestrator.report.sections.tuned import tuned_section
-from orchestrator.store.records import StudyKey
+from orchestrator.store import StudyKey
 from search_spaces import analyses
 from search_spaces.analyses import Analysis
 from search_spaces.study import Study
-from trainables.config.built_in_corpora import is_generated
+from trainables.config import is_generated
 
 
 @dataclass(frozen=True, kw_only=True)

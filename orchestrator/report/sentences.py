@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchestrator.analysis.environments import Environment
-from orchestrator.analysis.summary import Extremes, StudySummaryNumbers
-from orchestrator.plan.paper_scale import is_paper_scale
+from orchestrator.analysis import Environment, Extremes, StudySummaryNumbers
+from orchestrator.plan import is_paper_scale
 from orchestrator.report import formats
 from orchestrator.report.questions import Answer
 from search_spaces.study import Study

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.analysis.frames import METRICS, FlatResults
-from orchestrator.analysis.statistics.correlation import Interval
-from orchestrator.analysis.summary import StudySummaryNumbers
+from orchestrator.analysis import METRICS, FlatResults, Interval, StudySummaryNumbers
 from orchestrator.report import formats
-from orchestrator.store.records import LOST
+from orchestrator.store import LOST
 from search_spaces.study import GroupTable, Study
 
 TRIAL_METRICS = (

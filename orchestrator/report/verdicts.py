@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.analysis.statistics.correlation import Interval
-from orchestrator.analysis.statistics.estimates import POWER, SIGNIFICANCE, TTest
-from orchestrator.analysis.statistics.group_comparison import GroupComparison
-from orchestrator.analysis.statistics.pairs import PairComparison
-from orchestrator.analysis.statistics.samples import Names
+from orchestrator.analysis import POWER, SIGNIFICANCE, GroupComparison, Interval, Names, PairComparison, TTest
 from orchestrator.report import formats
 
 

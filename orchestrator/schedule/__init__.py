@@ -1,1 +1,5 @@
 """Packs of trials, their order, attempts, and what becomes of a pack."""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

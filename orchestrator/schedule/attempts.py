@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection
 
-from orchestrator.worker.messages import Ending, EndingKind
+from orchestrator.worker import Ending, EndingKind
 
 MOST_MACHINES_LOST = 5
 """A trial whose machine leaves the cluster goes on elsewhere, and it counts as no attempt; a trial that loses so many

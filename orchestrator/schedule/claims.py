@@ -5,9 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Sequence
 
-from orchestrator.store.lease import LEASE_S, expire_dead_owners
-from orchestrator.store.store import Store
-from trainables.trial_folder.outcome import TrialOutcome
+from orchestrator.store import LEASE_S, Store, expire_dead_owners
+from trainables.trial_folder import TrialOutcome
 
 POLL_S = 2.0
 """How often the store is asked about trials of other drivers."""

@@ -12,19 +12,19 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from orchestrator.cluster.run_options import RunOptions
+from orchestrator.cluster import RunOptions
 from orchestrator.schedule.attempts import Attempts
 from orchestrator.schedule.claims import POLL_S, Claims
 from orchestrator.schedule.packs import Pack, pack
 from orchestrator.schedule.recording import Recorder
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trial_table import CLAIMED, State, TrialTable
-from orchestrator.storage.bucket import BucketError, patiently
-from orchestrator.store.records import PlannedTrial
-from orchestrator.watch.listener import Listener
-from orchestrator.worker.messages import Ending, EndingKind, TrialEvent
+from orchestrator.storage import BucketError, patiently
+from orchestrator.store import PlannedTrial
+from orchestrator.watch import Listener
+from orchestrator.worker import Ending, EndingKind, TrialEvent
 from trainables.errors import UserError
-from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 MOST_START_FAILURES = 3
 """So many workers in a row that end before they take up a trial end the sweep."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from orchestrator.cluster.interrupt import Interrupt
+from orchestrator.cluster import Interrupt
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.placement import Place, Placement, configs_of
 from orchestrator.schedule.steering import Steering
-from orchestrator.store.lease import LeaseKeeper
-from orchestrator.watch.ray_metrics import SweepMetrics
-from orchestrator.worker.messages import EVENTS, Assignment, Ending, EndingKind
+from orchestrator.store import LeaseKeeper
+from orchestrator.watch import SweepMetrics
+from orchestrator.worker import EVENTS, Assignment, Ending, EndingKind
 
 T = TypeVar("T")
 

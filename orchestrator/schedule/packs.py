@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from orchestrator.store.records import PlannedTrial
+from orchestrator.store import PlannedTrial
 
 PACK_S = 10.0
 """A pack lasts about so long, where trials are shorter."""

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
 
-from orchestrator.cluster.resources import fit_on
-from orchestrator.cluster.run_options import RunOptions
-from orchestrator.plan.estimates import estimate
-from orchestrator.store.records import PlannedTrial
-from trainables.config.kinds import AnyConfig, read_config
+from orchestrator.cluster import RunOptions, fit_on
+from orchestrator.plan import estimate
+from orchestrator.store import PlannedTrial
+from trainables.config import AnyConfig, read_config
 from trainables.corpora import CorpusIdentity
 
 STEP_BYTES = 250_000_000

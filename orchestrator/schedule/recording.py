@@ -8,12 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 
-from orchestrator.cluster.run_options import RunOptions
-from orchestrator.storage.bucket import patiently
-from orchestrator.store.records import OPEN, PlannedTrial
-from orchestrator.store.store import Store
-from trainables.trial_folder.folder import UnusableResultError
-from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+from orchestrator.cluster import RunOptions
+from orchestrator.storage import patiently
+from orchestrator.store import OPEN, PlannedTrial, Store
+from trainables.trial_folder import EpochMetrics, TrialOutcome, UnusableResultError
 
 
 class Recorder:

@@ -10,12 +10,9 @@ from datetime import datetime
 from orchestrator.schedule.claims import POLL_S
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.study_work import StudyWork
-from orchestrator.store.records import PlannedTrial, StudyKey
-from orchestrator.store.store import Store
-from orchestrator.watch.listener import Listener
-from trainables.config import TrialConfig
-from trainables.config.kinds import output_layer_of, read_config
-from trainables.config.output_layer import CustomConfig, LayerFile
+from orchestrator.store import PlannedTrial, Store, StudyKey
+from orchestrator.watch import Listener
+from trainables.config import CustomConfig, LayerFile, TrialConfig, output_layer_of, read_config
 
 Pool = tuple[int | None, Collection[str]]
 """How many packs fit on the machines at hand, None where none does, and their addresses."""

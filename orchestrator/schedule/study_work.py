@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from orchestrator.store.records import PlannedTrial, StudyKey
+from orchestrator.store import PlannedTrial, StudyKey
 from trainables.corpora import CorpusIdentity
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum, auto
 
-from orchestrator.store.records import PlannedTrial
+from orchestrator.store import PlannedTrial
 
 
 class State(Enum):

@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import closing
 
-from orchestrator.cluster.connection import check_cluster, connected
-from orchestrator.cluster.interrupt import Interrupt
-from orchestrator.cluster.machines import address_of, check_machines, machine_resources, marked, nodes
-from orchestrator.cluster.resources import check_options
-from orchestrator.cluster.run_options import RunOptions
+from orchestrator.cluster import (
+    Interrupt,
+    RunOptions,
+    address_of,
+    check_cluster,
+    check_machines,
+    check_options,
+    connected,
+    machine_resources,
+    marked,
+    nodes,
+)
 from orchestrator.schedule.claims import Claims
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.driver import Driver
@@ -18,12 +25,9 @@ from orchestrator.schedule.recording import Recorder
 from orchestrator.schedule.steering import Pool, Steering
 from orchestrator.schedule.study_work import RunSummary, StudyWork
 from orchestrator.schedule.tune import LateMachines, fit
-from orchestrator.store.lease import LeaseKeeper, expire_dead_owners, this_owner
-from orchestrator.store.records import PlannedTrial
-from orchestrator.store.store import Store
-from orchestrator.watch.listener import Listener, Several
-from orchestrator.watch.ray_metrics import SweepMetrics
-from orchestrator.worker.pack_run import Job, TrialFunctions
+from orchestrator.store import LeaseKeeper, PlannedTrial, Store, expire_dead_owners, this_owner
+from orchestrator.watch import Listener, Several, SweepMetrics
+from orchestrator.worker import Job, TrialFunctions
 
 REAL_FUNCTIONS = TrialFunctions()
 

@@ -24,16 +24,10 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 from typing_extensions import override
 
-from orchestrator.cluster import ray_patches
-from orchestrator.cluster.connection import scratch_folder
-from orchestrator.cluster.machine_faults import faults
-from orchestrator.cluster.preflight import Findings, Question, look
-from orchestrator.cluster.resources import per_pack
-from orchestrator.cluster.run_options import RunOptions
+from orchestrator.cluster import Findings, Question, RunOptions, faults, look, per_pack, ray_patches, scratch_folder
 from orchestrator.schedule.driver import Driver
 from orchestrator.schedule.placement import Place
-from orchestrator.worker.messages import Assignment, Ending, EndingKind
-from orchestrator.worker.pack_run import Job, run_pack
+from orchestrator.worker import Assignment, Ending, EndingKind, Job, run_pack
 
 FINISHED: Any = Searcher.FINISHED
 """A string, though `Searcher.suggest` is declared to return a dictionary."""

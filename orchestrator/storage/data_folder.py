@@ -11,9 +11,9 @@ from pathlib import Path
 
 from orchestrator.storage.bucket import Bucket, is_url, patiently
 from orchestrator.storage.cache import cache_folder
-from trainables.corpora.published_corpora import PUBLISHED_CORPORA, WORD_SIMILARITY
+from trainables.corpora import PUBLISHED_CORPORA, WORD_SIMILARITY
 from trainables.runtime import Runtime
-from trainables.trial_folder.files import locked, write_file
+from trainables.trial_folder import locked, write_file
 
 MARKS = ".objects.json"
 """Which objects the files of a copied folder are: name -> mark."""

@@ -19,15 +19,16 @@ from orchestrator.storage.cache import cache_folder
 from orchestrator.storage.storage import Storage, check_folder
 from orchestrator.storage.working_copy import WorkingCopy
 from trainables.errors import UserError
-from trainables.trial_folder.files import locked, write_file
-from trainables.trial_folder.folder import (
+from trainables.trial_folder import (
     RESTART,
     RESULT,
     RESULT_FILES,
     TrialFolder,
     is_checkpoint,
+    locked,
     measurement_files,
     trial_directory,
+    write_file,
 )
 
 MANY = 100

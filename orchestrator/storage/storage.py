@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from trainables.errors import UserError
-from trainables.trial_folder.folder import TrialFolder, trial_directory
+from trainables.trial_folder import TrialFolder, trial_directory
 
 
 class Storage(ABC):

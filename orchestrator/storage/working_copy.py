@@ -15,16 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from orchestrator.storage.bucket import Bucket, BucketError, patiently
-from trainables.trial_folder.folder import (
-    FENCE,
-    LOCK,
-    RESTART,
-    RESULT,
-    SupersededError,
-    TrialFolder,
-    is_checkpoint,
-    progress,
-)
+from trainables.trial_folder import FENCE, LOCK, RESTART, RESULT, SupersededError, TrialFolder, is_checkpoint, progress
 
 LOOK_S = 2.0
 """How often a running trial's folder is looked at for new files."""

@@ -3,3 +3,7 @@
 `opening` opens and upgrades a store, `store` says what it guarantees, `records` is the data that passes in and out,
 `integrity` checks a store. Only this package imports SQLAlchemy; importing `records` alone does not.
 """
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

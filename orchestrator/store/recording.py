@@ -13,7 +13,7 @@ from sqlalchemy import Connection, delete, select, update
 from orchestrator.store.database import Transactions, now, upsert
 from orchestrator.store.schema import epoch, result, spectrum, trial
 from orchestrator.store.studies import canonical_json
-from trainables.trial_folder.outcome import EpochMetrics, Metric, TrialOutcome
+from trainables.trial_folder import EpochMetrics, Metric, TrialOutcome
 
 Metrics = Mapping[str, Metric]
 

@@ -15,7 +15,7 @@ from orchestrator.store.recording import name_and_version
 from orchestrator.store.records import StudyKey
 from orchestrator.store.schema import epoch, result, spectrum, study, study_trial, trial
 from orchestrator.store.studies import is_study, read_trials
-from trainables.trial_folder.outcome import EpochMetrics, Metric
+from trainables.trial_folder import EpochMetrics, Metric
 
 
 class Results(Transactions):

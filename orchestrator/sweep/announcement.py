@@ -6,15 +6,12 @@ import os
 import shlex
 from collections.abc import Mapping, Sequence
 
-from orchestrator.cluster.run_options import RunOptions
-from orchestrator.plan.paper_scale import is_paper_scale, scale_summary
-from orchestrator.plan.study_plan import Plan
-from orchestrator.plan.tuning.outlook import outlook
-from orchestrator.store.masking import hide_password
-from orchestrator.store.records import COMPLETE, StudyKey, TrialState
+from orchestrator.cluster import RunOptions
+from orchestrator.plan import Plan, is_paper_scale, outlook, scale_summary
+from orchestrator.store import COMPLETE, StudyKey, TrialState, hide_password
 from orchestrator.words import counted, duration, on_corpus
 from search_spaces.study import Study
-from trainables.config.built_in_corpora import is_generated
+from trainables.config import is_generated
 
 PLACES = ("--storage", "--store", "--data-dir")
 START_S = 10.0

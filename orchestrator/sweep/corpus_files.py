@@ -7,14 +7,9 @@ from functools import partial
 
 from rich.console import Console
 
-from orchestrator.plan.study_plan import Plan
-from trainables.config.built_in_corpora import is_built_in
-from trainables.config.contexts import require_in_text
-from trainables.config.experiments import WordPairsConfig
-from trainables.config.measurement_names import WORD_SIMILARITY
-from trainables.corpora import NO_TEXT, ensure
-from trainables.corpora.benchmarks import ensure_benchmarks
-from trainables.corpora.source import test_words
+from orchestrator.plan import Plan
+from trainables.config import WORD_SIMILARITY, WordPairsConfig, is_built_in, require_in_text
+from trainables.corpora import NO_TEXT, ensure, ensure_benchmarks, test_words
 from trainables.errors import UserError
 
 

@@ -8,22 +8,19 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from orchestrator.cluster.run_options import RunOptions
-from orchestrator.plan.pace import configs_left, measured_pace
-from orchestrator.plan.study_plan import Plan
-from orchestrator.schedule.recording import Recorder
-from orchestrator.schedule.study_work import RunSummary, StudyWork
-from orchestrator.store.records import OPEN, PlannedTrial, RunRecord, TrialState
+from orchestrator.cluster import RunOptions
+from orchestrator.plan import Plan, configs_left, measured_pace
+from orchestrator.schedule import Recorder, RunSummary, StudyWork
+from orchestrator.store import OPEN, PlannedTrial, RunRecord, TrialState
 from orchestrator.sweep.announcement import opening
 from orchestrator.sweep.corpus_files import ensure_texts
-from orchestrator.watch.listener import Listener, Several
-from orchestrator.watch.terminal import watching
+from orchestrator.watch import Listener, Several, watching
 from orchestrator.words import counted
-from trainables.trial_folder.environment import code_version, describe, package_versions
+from trainables.trial_folder import code_version, describe, package_versions
 
 if TYPE_CHECKING:
-    from orchestrator.plan.tuning.tuner import Tuner
-    from orchestrator.store.store import Store
+    from orchestrator.plan import Tuner
+    from orchestrator.store import Store
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -133,7 +130,7 @@ class RemainingWork:
     def _run_trials(self, work: _Work, study_work: StudyWork, run_id: int) -> bool:
         """Run the trials; returns whether that was interrupted."""
         # Ray takes seconds to import; without trials to run nothing needs it.
-        from orchestrator.schedule.trials_run import run_trials
+        from orchestrator.schedule import run_trials
 
         with watching(self.console, work.count) as listener:
             summary = run_trials(
@@ -151,7 +148,7 @@ class RemainingWork:
         lacking = self.store.lacking(self.plan.key, self.plan.measurements)
         if not lacking:
             return RunSummary()
-        from orchestrator.schedule.trials_run import run_trials
+        from orchestrator.schedule import run_trials
 
         with watching(self.console, len(lacking), doing="measuring") as listener:
             return run_trials(

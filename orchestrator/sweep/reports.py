@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from orchestrator.store.records import StudyKey
+from orchestrator.store import StudyKey
 from orchestrator.sweep.announcement import paper_command
 
 if TYPE_CHECKING:
-    from orchestrator.report.build import ReportResult
-    from orchestrator.storage.storage import Storage
-    from orchestrator.store.store import Store
+    from orchestrator.report import ReportResult
+    from orchestrator.storage import Storage
+    from orchestrator.store import Store
     from search_spaces.study import Study
 
 
@@ -27,7 +27,7 @@ def write_report(
     store: Store, study: Study, key: StudyKey, out: Path, *, argument: str, typed: Sequence[str]
 ) -> ReportResult:
     """Build the report of this variant; `argument` is the study as it was typed in the command line `typed`."""
-    from orchestrator.report.build import build_report
+    from orchestrator.report import build_report
 
     return build_report(
         study,

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchestrator.plan.study_plan import Plan
-from orchestrator.storage.storage import Storage
-from orchestrator.store.records import LOST, PlannedTrial
-from orchestrator.store.store import Store
+from orchestrator.plan import Plan
+from orchestrator.storage import Storage
+from orchestrator.store import LOST, PlannedTrial, Store
 from orchestrator.words import on_corpus
 
 

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from orchestrator.cluster.run_options import RunOptions
-from orchestrator.plan.study_plan import Plan
-from orchestrator.store.records import COMPLETE, LOST, PlannedTrial
+from orchestrator.cluster import RunOptions
+from orchestrator.plan import Plan
+from orchestrator.store import COMPLETE, LOST, PlannedTrial
 from orchestrator.sweep.announcement import interrupted, retry_command, run_command
 from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.reports import report_folder, write_index, write_report
 from orchestrator.sweep.retry import nothing_to_retry, reset_lost, study_members
-from orchestrator.watch.trial_logs import TrialLogs
+from orchestrator.watch import TrialLogs
 
 if TYPE_CHECKING:
-    from orchestrator.plan.tuning.tuner import Tuner
-    from orchestrator.store.store import Store
-    from orchestrator.watch.sink import Sink
+    from orchestrator.plan import Tuner
+    from orchestrator.store import Store
+    from orchestrator.watch import Sink
 
 INTERRUPTED = 130
 
@@ -30,7 +30,7 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
 
     With `again` (the command `retry`), run those that failed or diverged, and just these.
     """
-    from orchestrator.store.opening import open_store
+    from orchestrator.store import open_store
 
     options.storage.check()
     sinks = _sinks(plan, options, console)
@@ -72,7 +72,7 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
 def _sinks(plan: Plan, options: RunOptions, console: Console) -> Sequence[Sink]:
     if not options.log_to:
         return ()
-    from orchestrator.watch.log_targets import open_sinks
+    from orchestrator.watch import open_sinks
 
     sinks = open_sinks(options.log_to, plan.key, options.storage.folder)
     for sink in sinks:
@@ -100,7 +100,7 @@ def _register(plan: Plan, store: Store) -> list[PlannedTrial]:
 def _tuner(plan: Plan, store: Store, *, plans: bool) -> Tuner | None:
     if plan.tuning is None:
         return None
-    from orchestrator.plan.tuning.tuner import Tuner
+    from orchestrator.plan import Tuner
 
     return Tuner(plan.tuning, plan.key, [trial.planned() for trial in plan.trials], store, plans=plans)
 
@@ -122,7 +122,7 @@ def _go_on_from_here(plan: Plan, store: Store, options: RunOptions, console: Con
 
 def _report(store: Store, plan: Plan, options: RunOptions, console: Console) -> int:
     """Write the report, print its numbers and its path; 0 where all trials are done, else 1."""
-    from orchestrator.report.terminal import summary_group
+    from orchestrator.report import summary_group
 
     out = report_folder(options.storage, plan.key)
     result = write_report(store, plan.study, plan.key, out, argument=plan.argument, typed=options.typed)

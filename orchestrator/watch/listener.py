@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 
 class Listener:

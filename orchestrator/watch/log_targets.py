@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
-from orchestrator.store.records import StudyKey
+from orchestrator.store import StudyKey
 from orchestrator.watch.sink import Sink
 from trainables.errors import UserError, first_line
 

@@ -21,10 +21,10 @@ for _name, _value in SETTINGS.items():
 from mlflow.entities import Metric, Param, Run  # noqa: E402
 from mlflow.tracking import MlflowClient  # noqa: E402
 
-from orchestrator.store.records import PlannedTrial, StudyKey, TrialState  # noqa: E402
+from orchestrator.store import PlannedTrial, StudyKey, TrialState  # noqa: E402
 from orchestrator.watch.sink import scalars  # noqa: E402
-from trainables.config.keys import flat_values  # noqa: E402
-from trainables.trial_folder.outcome import EpochMetrics  # noqa: E402
+from trainables.config import flat_values  # noqa: E402
+from trainables.trial_folder import EpochMetrics  # noqa: E402
 
 STATUS: dict[TrialState, str] = {"done": "FINISHED", "pruned": "KILLED", "diverged": "FAILED", "failed": "FAILED"}
 INTERRUPTED = "KILLED"

@@ -14,11 +14,10 @@ from statistics import fmean
 from ray.util.metrics import Gauge
 from typing_extensions import override
 
-from orchestrator.store.records import StudyKey
-from orchestrator.store.store import Store
+from orchestrator.store import Store, StudyKey
 from orchestrator.watch.listener import Listener
 from trainables.errors import UserError
-from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 REFRESH_S = 1.0
 """How often gauges are set, at most."""

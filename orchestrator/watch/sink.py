@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from orchestrator.store.records import PlannedTrial, TrialState
-from trainables.trial_folder.outcome import EpochMetrics, Metric
+from orchestrator.store import PlannedTrial, TrialState
+from trainables.trial_folder import EpochMetrics, Metric
 
 
 class Sink(Protocol):

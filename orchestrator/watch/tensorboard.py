@@ -9,10 +9,10 @@ from typing import Any
 from tensorboardX import SummaryWriter
 from tensorboardX.summary import hparams
 
-from orchestrator.store.records import PlannedTrial, StudyKey, TrialState
+from orchestrator.store import PlannedTrial, StudyKey, TrialState
 from orchestrator.watch.sink import scalars
-from trainables.config.keys import flat_values
-from trainables.trial_folder.outcome import EpochMetrics
+from trainables.config import flat_values
+from trainables.trial_folder import EpochMetrics
 
 FLUSH_S = 5
 

@@ -15,10 +15,10 @@ from rich.table import Table
 from rich.text import Text
 from typing_extensions import override
 
-from orchestrator.store.records import COMPLETE
+from orchestrator.store import COMPLETE
 from orchestrator.watch.listener import Listener
 from orchestrator.words import counted, duration
-from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 SHOWN_RUNNING = 12
 SHOWN_FAILURES = 5

@@ -8,12 +8,11 @@ from typing import Any
 
 from typing_extensions import override
 
-from orchestrator.store.records import OPEN, PlannedTrial, StudyKey
-from orchestrator.store.store import Store
+from orchestrator.store import OPEN, PlannedTrial, Store, StudyKey
 from orchestrator.watch.listener import Listener
 from orchestrator.watch.sink import Sink, numbers
 from trainables.errors import first_line
-from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 
 class TrialLogs(Listener):

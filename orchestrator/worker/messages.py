@@ -7,9 +7,8 @@ from enum import StrEnum
 
 from pydantic import TypeAdapter
 
-from trainables.config.frozen import Frozen
-from trainables.config.kinds import AnyConfig
-from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+from trainables.config import AnyConfig, Frozen
+from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 
 class Assignment(Frozen):

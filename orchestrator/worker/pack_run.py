@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from orchestrator.cluster.run_options import RunOptions
-from orchestrator.storage.data_folder import on_this_machine
-from orchestrator.storage.disk import DISK_TROUBLES
+from orchestrator.cluster import RunOptions
+from orchestrator.storage import DISK_TROUBLES, on_this_machine
 from orchestrator.worker.messages import EVENTS, Assignment, TrialEvent
-from trainables.config.kinds import AnyConfig
+from trainables.config import AnyConfig
 from trainables.errors import UserError
 from trainables.runtime import Runtime
-from trainables.trial_folder.folder import SupersededError, TrialFolder
-from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
+from trainables.trial_folder import EpochMetrics, SupersededError, TrialFolder, TrialOutcome
 
 REPORT_EVERY_S = 0.5
 """A report makes the worker wait for the driver, so it reports no more often, but for the start and end of trials
@@ -157,13 +155,13 @@ def _run(
 
 
 def _real_run_trial() -> RunTrial:
-    from trainables.trial.trial_run import run_trial
+    from trainables.trial import run_trial
 
     return run_trial
 
 
 def _real_measure_kept() -> MeasureKept:
-    from trainables.trial.kept_weights import measure_kept
+    from trainables.trial import measure_kept
 
     return measure_kept
 

@@ -1,5 +1,40 @@
 """Every config class: the complete description of a trial, and its identity."""
 
+from trainables.config.built_in_corpora import (
+    MARKOV,
+    MARKOV_TOKENS,
+    MARKOV_TYPES,
+    PYDOCS,
+    is_built_in,
+    is_generated,
+    markov_rank,
+    one_name,
+)
+from trainables.config.chunks import chunk_rows
+from trainables.config.contexts import (
+    Context,
+    ContextsFile,
+    even_contexts,
+    published_contexts,
+    read_contexts,
+    require_in_text,
+)
+from trainables.config.experiments import (
+    DenseLayerConfig,
+    DirichletConfig,
+    ExperimentConfig,
+    ExpertsLayerConfig,
+    FitConfig,
+    HiddenLayerConfig,
+    LayerJacobianConfig,
+    LayerTaskConfig,
+    PressNoiseConfig,
+    TrueRankConfig,
+    WordPairsConfig,
+)
+from trainables.config.frozen import Frozen
+from trainables.config.keys import dotted_keys, flat_values, value_at, with_values
+from trainables.config.kinds import KINDS, AnyConfig, output_layer_of, read_config
 from trainables.config.language_model import (
     MIN_STREAM,
     AveragingConfig,
@@ -11,11 +46,26 @@ from trainables.config.language_model import (
     TrainingConfig,
     TrialConfig,
 )
+from trainables.config.measurement_names import (
+    LAYER_JACOBIAN,
+    LAYER_TASK,
+    NAMES,
+    PERPLEXITY,
+    PRESS_NOISE,
+    SPECTRUM,
+    TAG_DIGITS,
+    TOP_K,
+    WITH_SPECTRUM,
+    WORD_PAIRS,
+    WORD_SIMILARITY,
+)
 from trainables.config.output_layer import (
     CustomConfig,
     GssConfig,
+    LayerFile,
     LmsPlifConfig,
     LmsPlifFrozenConfig,
+    MixtureConfig,
     MocConfig,
     MonotoneNnConfig,
     MosConfig,
@@ -23,27 +73,7 @@ from trainables.config.output_layer import (
     OutputLayerConfig,
     SigSoftmaxConfig,
     SoftmaxConfig,
+    defined_here,
+    layer_files,
+    layer_parameters,
 )
-
-__all__ = [
-    "MIN_STREAM",
-    "AveragingConfig",
-    "CorpusConfig",
-    "CustomConfig",
-    "EtAsgdConfig",
-    "EvaluationConfig",
-    "GssConfig",
-    "LanguageModelConfig",
-    "LmsPlifConfig",
-    "LmsPlifFrozenConfig",
-    "MocConfig",
-    "MonotoneNnConfig",
-    "MosConfig",
-    "MosPlifConfig",
-    "NtAsgdConfig",
-    "OutputLayerConfig",
-    "SigSoftmaxConfig",
-    "SoftmaxConfig",
-    "TrainingConfig",
-    "TrialConfig",
-]

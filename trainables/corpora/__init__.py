@@ -4,36 +4,29 @@
 which needs identities only, stays fast.
 """
 
-from __future__ import annotations
+from typing import TYPE_CHECKING
 
-from typing import TYPE_CHECKING, Any
-
+from trainables import on_first_use
+from trainables.corpora.benchmarks import (
+    Benchmark,
+    BenchmarkFolder,
+    WordPair,
+    check_benchmarks,
+    ensure_benchmarks,
+    fetch_benchmarks,
+    parse_pairs,
+    read_folder,
+    read_published,
+)
 from trainables.corpora.corpus_identity import NO_TEXT, CorpusIdentity, identity
 from trainables.corpora.fetching import CheckedFile, CorpusReport, check, ensure, fetch
-from trainables.corpora.folders import locate, resolve_argument
+from trainables.corpora.folders import DEFAULT_DATA_DIR, locate, resolve_argument
+from trainables.corpora.published_corpora import PUBLISHED_CORPORA, WORD_SIMILARITY
+from trainables.corpora.source import read_source, test_words
+from trainables.corpora.text import SPLITS, UNKNOWN, tokenise
 
 if TYPE_CHECKING:
     from trainables.corpora.encoded import Corpus, load
-
-__all__ = [
-    "NO_TEXT",
-    "CheckedFile",
-    "Corpus",
-    "CorpusIdentity",
-    "CorpusReport",
-    "check",
-    "ensure",
-    "fetch",
-    "identity",
-    "load",
-    "locate",
-    "resolve_argument",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in ("Corpus", "load"):
-        from trainables.corpora import encoded
-
-        return getattr(encoded, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from trainables.corpora.markov import MarkovLanguage, markov_language
+else:
+    __getattr__ = on_first_use(__name__, "encoded", "markov")

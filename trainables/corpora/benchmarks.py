@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainables.config.measurement_names import TAG_DIGITS
+from trainables.config import TAG_DIGITS
 from trainables.corpora.fetching import CheckedFile, download
 from trainables.corpora.folders import DEFAULT_DATA_DIR, fetch_command, names_in
 from trainables.corpora.published_corpora import WORD_SIMILARITY

@@ -10,8 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trainables.config import CorpusConfig
-from trainables.config.built_in_corpora import PYDOCS, is_built_in
+from trainables.config import PYDOCS, CorpusConfig, is_built_in
 from trainables.corpora.folders import DEFAULT_DATA_DIR
 from trainables.corpora.source import corpus_sha256, read_source
 from trainables.corpora.text import SPLITS, Vocabulary, number, tokenise

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainables.config.built_in_corpora import is_built_in, one_name
+from trainables.config import is_built_in, one_name
 from trainables.corpora.corpus_identity import CorpusIdentity, measured_identity, published_identity
 from trainables.corpora.folders import FILES, locate, names_in
 from trainables.corpora.published_corpora import PUBLISHED_CORPORA, WORD_SIMILARITY

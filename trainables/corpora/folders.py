@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from pathlib import Path
 
-from trainables.config.built_in_corpora import MARKOV, PYDOCS, is_built_in, one_name
+from trainables.config import MARKOV, PYDOCS, is_built_in, one_name
 from trainables.corpora.published_corpora import PUBLISHED_CORPORA
 from trainables.corpora.text import SPLITS
 from trainables.errors import UserError, did_you_mean

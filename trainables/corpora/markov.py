@@ -31,7 +31,7 @@ from decimal import Context, Decimal, localcontext
 import numpy as np
 from numpy.typing import NDArray
 
-from trainables.config.built_in_corpora import MARKOV_TOKENS, MARKOV_TYPES
+from trainables.config import MARKOV_TOKENS, MARKOV_TYPES
 from trainables.corpora.text import END_OF_SENTENCE, SPLITS
 
 LOGIT_BITS, LOG_P_BITS, WEIGHT_BITS = 24, 40, 44

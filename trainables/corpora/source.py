@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainables.config.built_in_corpora import is_built_in, markov_rank
+from trainables.config import is_built_in, markov_rank
 from trainables.corpora.folders import fetch_command, locate, missing_file
 from trainables.corpora.published_corpora import PUBLISHED_CORPORA
 from trainables.corpora.pydocs import split_texts

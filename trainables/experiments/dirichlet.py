@@ -13,13 +13,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from trainables.config.experiments import DirichletConfig
+from trainables.config import DirichletConfig
 from trainables.experiments.dirichlet_targets import Targets, draw_targets
 from trainables.experiments.minimise import Fitted, minimise
 from trainables.experiments.soft_cross_entropy import soft_cross_entropy
-from trainables.measurements.measured import Measured
-from trainables.output_layers import LayerShape, OutputLayer, build_output_layer
-from trainables.output_layers.plif import START, PiecewiseLinear
+from trainables.measurements import Measured
+from trainables.output_layers import START, LayerShape, OutputLayer, PiecewiseLinear, build_output_layer
 from trainables.runtime import Runtime
 
 PRECISION = torch.float32

@@ -6,14 +6,11 @@ import time
 from collections.abc import Callable
 from importlib import import_module
 
-from trainables.config.experiments import ExperimentConfig
-from trainables.measurements.measured import Measured
-from trainables.measurements.memory import PeakMemory
+from trainables.config import ExperimentConfig
+from trainables.measurements import Measured, PeakMemory
 from trainables.runtime import Runtime
-from trainables.training.loop import DivergedError
-from trainables.trial_folder.environment import describe
-from trainables.trial_folder.folder import TrialFolder
-from trainables.trial_folder.outcome import TrialOutcome
+from trainables.training import DivergedError
+from trainables.trial_folder import TrialFolder, TrialOutcome, describe
 
 Measurements = dict[str, Measured]
 

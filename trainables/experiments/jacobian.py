@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainables.experiments.mixture_of_experts import MixtureOfExperts
-from trainables.measurements.ranks import effective_rank, entropy_rank, stable_rank
-from trainables.trial_folder.outcome import Metric
+from trainables.measurements import effective_rank, entropy_rank, stable_rank
+from trainables.trial_folder import Metric
 
 THRESHOLDS = ("1e-1", "1e-2", "1e-3", "1e-6")
 """Of what counts as vanishing, relative to the largest singular value of the same Jacobian; as metrics spell them."""

@@ -7,13 +7,11 @@ import zlib
 import numpy as np
 import torch
 
-from trainables.config.experiments import HiddenLayerConfig, LayerJacobianConfig
-from trainables.config.measurement_names import LAYER_JACOBIAN
+from trainables.config import LAYER_JACOBIAN, HiddenLayerConfig, LayerJacobianConfig
 from trainables.draws import stream
 from trainables.experiments.jacobian import gaussian_like, jacobian, spectrum_metrics
 from trainables.experiments.mixture_of_experts import MixtureOfExperts
-from trainables.measurements.decomposition import singular_values
-from trainables.measurements.measured import Measured
+from trainables.measurements import Measured, singular_values
 from trainables.runtime import Runtime
 
 BATCH = 100

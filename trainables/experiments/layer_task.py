@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from trainables.config.experiments import LayerTaskConfig
-from trainables.config.measurement_names import LAYER_TASK
+from trainables.config import LAYER_TASK, LayerTaskConfig
 from trainables.draws import stream
 from trainables.experiments.layer_jacobian import make_layer
 from trainables.experiments.task_functions import BATCHES, WEIGHTS, Examples, Task, make_task
-from trainables.measurements.measured import Measured
+from trainables.measurements import Measured
 from trainables.runtime import Runtime
-from trainables.training.loop import DivergedError
+from trainables.training import DivergedError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from trainables.config.experiments import FitConfig
-from trainables.training.loop import DivergedError
+from trainables.config import FitConfig
+from trainables.training import DivergedError
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,13 +12,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainables.config.experiments import PressNoiseConfig
-from trainables.config.measurement_names import PRESS_NOISE
-from trainables.measurements.decomposition import singular_values
-from trainables.measurements.measured import Measured
-from trainables.measurements.ranks import EFFECTIVE_RANK_EPSILONS, effective_rank, press_tolerance
+from trainables.config import PRESS_NOISE, PressNoiseConfig
+from trainables.measurements import EFFECTIVE_RANK_EPSILONS, Measured, effective_rank, press_tolerance, singular_values
 from trainables.runtime import Runtime
-from trainables.trial_folder.outcome import Metric
+from trainables.trial_folder import Metric
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 MATRIX, NOISE = 0, 1

@@ -20,10 +20,8 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from trainables.config.chunks import chunk_rows
-from trainables.output_layers import OutputLayer, PointwiseSoftmax
-from trainables.output_layers.mixtures import MixtureOfSoftmaxes
-from trainables.output_layers.pointwise import Pointwise
+from trainables.config import chunk_rows
+from trainables.output_layers import MixtureOfSoftmaxes, OutputLayer, Pointwise, PointwiseSoftmax
 
 
 def soft_cross_entropy(layer: OutputLayer, hidden_ND: Tensor, weight_VD: Tensor, targets_NV: Tensor) -> Tensor:

@@ -21,7 +21,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from trainables.config.experiments import LayerTaskConfig
+from trainables.config import LayerTaskConfig
 from trainables.draws import stream
 
 REGIONS, HIDDEN, DEPTH = 8, 64, 3

@@ -12,18 +12,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from trainables.config.built_in_corpora import markov_rank
-from trainables.config.experiments import ExperimentConfig, TrueRankConfig
-from trainables.config.measurement_names import PERPLEXITY, SPECTRUM
-from trainables.corpora import Corpus, load
-from trainables.corpora.markov import MarkovLanguage, markov_language
-from trainables.measurements.exact_rank import rank_modulo_prime
-from trainables.measurements.measured import Measured
-from trainables.measurements.ranks import FLOAT32_EPS, press_rank, rank_report
-from trainables.measurements.spectrum import FLOAT64_EPS, log_p_spectrum
+from trainables.config import PERPLEXITY, SPECTRUM, ExperimentConfig, TrueRankConfig, markov_rank
+from trainables.corpora import Corpus, MarkovLanguage, load, markov_language
+from trainables.measurements import (
+    FLOAT32_EPS,
+    FLOAT64_EPS,
+    Measured,
+    log_p_spectrum,
+    press_rank,
+    rank_modulo_prime,
+    rank_report,
+)
 from trainables.runtime import Runtime
-from trainables.training.batches import parallel_streams
-from trainables.trial_folder.outcome import Metric
+from trainables.training import parallel_streams
+from trainables.trial_folder import Metric
 
 ROWS_PER_CHUNK = 1024
 EPS = {"float64": FLOAT64_EPS, "float32": FLOAT32_EPS, "noise": FLOAT32_EPS}

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from trainables.config.experiments import WordPairsConfig
-from trainables.config.measurement_names import WORD_PAIRS
-from trainables.corpora.benchmarks import Benchmark, parse_pairs, read_published
-from trainables.corpora.source import read_source
-from trainables.corpora.text import SPLITS, tokenise
-from trainables.measurements.measured import Measured
-from trainables.measurements.word_similarity import pairs_in_vocabulary
+from trainables.config import WORD_PAIRS, WordPairsConfig
+from trainables.corpora import SPLITS, Benchmark, parse_pairs, read_published, read_source, tokenise
+from trainables.measurements import Measured, pairs_in_vocabulary
 from trainables.runtime import Runtime
-from trainables.trial_folder.outcome import Metric
+from trainables.trial_folder import Metric
 
 
 def measure(config: WordPairsConfig, runtime: Runtime) -> dict[str, Measured]:

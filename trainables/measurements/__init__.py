@@ -1,1 +1,38 @@
 """Measurements by name and version: perplexity, spectra and ranks, likeliest words, word similarity."""
+
+from typing import TYPE_CHECKING
+
+from trainables import on_first_use
+from trainables.measurements.memory import PeakMemory, status_mib
+from trainables.measurements.quarter_circle import COUNT_SPREAD, rank_with_noise
+
+if TYPE_CHECKING:
+    from trainables.measurements.decomposition import singular_values
+    from trainables.measurements.exact_rank import rank_modulo_prime
+    from trainables.measurements.matrix_file import EpsName, rank_of_file
+    from trainables.measurements.measured import Measured
+    from trainables.measurements.ranks import (
+        EFFECTIVE_RANK_EPSILONS,
+        FLOAT32_EPS,
+        effective_rank,
+        entropy_rank,
+        press_rank,
+        press_tolerance,
+        rank_report,
+        stable_rank,
+    )
+    from trainables.measurements.registry import measure
+    from trainables.measurements.spectrum import FLOAT64_EPS, Method, log_p_spectrum, spectrum_stream
+    from trainables.measurements.word_similarity import pairs_in_vocabulary
+else:
+    __getattr__ = on_first_use(
+        __name__,
+        "exact_rank",
+        "matrix_file",
+        "measured",
+        "ranks",
+        "spectrum",
+        "word_similarity",
+        "decomposition",
+        "registry",
+    )

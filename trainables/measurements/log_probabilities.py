@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainables.errors import UserError
-from trainables.language_model.awd_lstm import AwdLstm
+from trainables.language_model import AwdLstm
 
 ROWS_PER_CHUNK = 1024
 NORMALISED_WITHIN = 1e-2

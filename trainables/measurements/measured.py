@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from trainables.trial_folder.outcome import Metric
+from trainables.trial_folder import Metric
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,14 +10,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from trainables.config import TrialConfig
-from trainables.config.contexts import ContextsFile, require_in_text
-from trainables.config.measurement_names import PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY
-from trainables.corpora import Corpus
-from trainables.corpora.benchmarks import BenchmarkFolder, read_published
-from trainables.corpora.source import test_words
+from trainables.config import PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY, ContextsFile, TrialConfig, require_in_text
+from trainables.corpora import BenchmarkFolder, Corpus, read_published, test_words
 from trainables.errors import UserError
-from trainables.language_model.awd_lstm import AwdLstm
+from trainables.language_model import AwdLstm
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
 from trainables.measurements.measured import Measured
 from trainables.measurements.ranks import rank_report
@@ -25,9 +21,8 @@ from trainables.measurements.spectrum import log_p_spectrum
 from trainables.measurements.top_k import default_contexts, top_k_metrics
 from trainables.measurements.word_similarity import similarity_metrics
 from trainables.runtime import Runtime
-from trainables.training.loop import MAX_LOSS, DivergedError
-from trainables.training.validation import mean_loss
-from trainables.trial_folder.outcome import Metric
+from trainables.training import MAX_LOSS, DivergedError, mean_loss
+from trainables.trial_folder import Metric
 
 Measure = Callable[[AwdLstm, Corpus, TrialConfig], Measured]
 

@@ -14,13 +14,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainables.config import TrialConfig
-from trainables.config.contexts import Context, even_contexts, published_contexts
+from trainables.config import Context, TrialConfig, even_contexts, published_contexts
 from trainables.corpora import Corpus
-from trainables.language_model.awd_lstm import AwdLstm
+from trainables.language_model import AwdLstm
 from trainables.measurements.log_probabilities import context_windows, log_probability_rows
-from trainables.training.loop import DivergedError
-from trainables.trial_folder.outcome import Metric
+from trainables.training import DivergedError
+from trainables.trial_folder import Metric
 
 WORDS = 5
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from trainables.corpora.benchmarks import Benchmark, WordPair, parse_pairs
-from trainables.trial_folder.outcome import Metric
+from trainables.corpora import Benchmark, WordPair, parse_pairs
+from trainables.trial_folder import Metric
 
 FEWEST_PAIRS = 3
 """Below this a rank correlation says nothing."""

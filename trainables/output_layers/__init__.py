@@ -2,4 +2,7 @@
 
 from trainables.output_layers.base import LayerShape, OutputLayer, PointwiseSoftmax
 from trainables.output_layers.building import build_output_layer
+from trainables.output_layers.custom import load_layers
+from trainables.output_layers.mixtures import MixtureOfSoftmaxes
+from trainables.output_layers.plif import START, PiecewiseLinear
 from trainables.output_layers.pointwise import Pointwise

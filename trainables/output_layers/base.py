@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from trainables.config.chunks import chunk_rows
+from trainables.config import chunk_rows
 from trainables.errors import UserError
 from trainables.output_layers.cross_entropy import linear_cross_entropy
 from trainables.output_layers.pointwise import ChunkPass, Identity, Pointwise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trainables.config.output_layer import (
+from trainables.config import (
     CustomConfig,
     GssConfig,
     LmsPlifConfig,

@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from trainables.config.chunks import chunk_rows
+from trainables.config import chunk_rows
 from trainables.output_layers.pointwise import Pointwise
 
 

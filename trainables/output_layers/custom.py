@@ -8,7 +8,7 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from trainables.config.output_layer import CustomConfig, LayerFile, defined_here
+from trainables.config import CustomConfig, LayerFile, defined_here
 from trainables.errors import UserError
 from trainables.output_layers.base import LayerShape, OutputLayer
 

@@ -18,13 +18,12 @@ from torch.nn.utils import clip_grad_norm_
 
 from trainables.config import TrialConfig
 from trainables.corpora import Corpus
-from trainables.language_model.awd_lstm import AwdLstm, LstmState
+from trainables.language_model import AwdLstm, LstmState
 from trainables.runtime import Runtime
 from trainables.training.averaging import WeightAverage, should_switch, weights_swapped
 from trainables.training.batches import draw_window, parallel_streams
 from trainables.training.validation import mean_loss
-from trainables.trial_folder.checkpoint import Checkpoints
-from trainables.trial_folder.outcome import EpochMetrics
+from trainables.trial_folder import Checkpoints, EpochMetrics
 
 MAX_LOSS = 100.0
 """Nats per token beyond which a run counts as diverged: e^100 is no perplexity."""

@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainables.language_model.awd_lstm import AwdLstm
+from trainables.language_model import AwdLstm
 from trainables.training.batches import parallel_streams, windows
 
 ROWS_PER_LOSS = 1024

@@ -1,1 +1,4 @@
 """One trial: trained and measured, or measured again on the weights that it kept."""
+
+from trainables.trial.kept_weights import measure_kept
+from trainables.trial.trial_run import run_trial

@@ -10,17 +10,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainables.config import TrialConfig
-from trainables.config.kinds import AnyConfig
+from trainables.config import AnyConfig, TrialConfig
 from trainables.corpora import load
 from trainables.errors import UserError
-from trainables.language_model.awd_lstm import AwdLstm
-from trainables.measurements.registry import measure
+from trainables.language_model import AwdLstm
+from trainables.measurements import measure
 from trainables.runtime import Runtime
 from trainables.trial.trial_run import prepare
-from trainables.trial_folder.checkpoint import load_tensors
-from trainables.trial_folder.folder import LaterMeasurement, TrialFolder
-from trainables.trial_folder.outcome import Metric
+from trainables.trial_folder import LaterMeasurement, Metric, TrialFolder, load_tensors
 
 
 def measure_kept(

@@ -13,19 +13,14 @@ from pathlib import Path
 
 import torch
 
-from trainables.config import TrialConfig
-from trainables.config.kinds import AnyConfig
+from trainables.config import AnyConfig, TrialConfig
 from trainables.corpora import load
 from trainables.experiments import run_experiment
-from trainables.measurements.memory import PeakMemory
-from trainables.measurements.registry import measure
-from trainables.output_layers.custom import load_layers
+from trainables.measurements import PeakMemory, measure
+from trainables.output_layers import load_layers
 from trainables.runtime import Runtime
-from trainables.training.loop import DivergedError, PrunedError, Trainer
-from trainables.trial_folder.checkpoint import Checkpoints, save_tensors
-from trainables.trial_folder.environment import describe
-from trainables.trial_folder.folder import TrialFolder
-from trainables.trial_folder.outcome import EpochMetrics, Metric, TrialOutcome
+from trainables.training import DivergedError, PrunedError, Trainer
+from trainables.trial_folder import Checkpoints, EpochMetrics, Metric, TrialFolder, TrialOutcome, describe, save_tensors
 
 DEFAULT_MEASUREMENTS = ("perplexity@1", "spectrum@1")
 

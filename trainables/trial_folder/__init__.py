@@ -1,1 +1,28 @@
 """A trial's files: written whole or not at all, by one worker at a time."""
+
+from typing import TYPE_CHECKING
+
+from trainables import on_first_use
+from trainables.trial_folder.environment import code_version, describe, package_versions
+from trainables.trial_folder.files import locked, write_file
+from trainables.trial_folder.outcome import EpochMetrics, Metric, TrialOutcome
+
+if TYPE_CHECKING:
+    from trainables.trial_folder.checkpoint import Checkpoints, load_tensors, save_tensors
+    from trainables.trial_folder.folder import (
+        FENCE,
+        LOCK,
+        RESTART,
+        RESULT,
+        RESULT_FILES,
+        LaterMeasurement,
+        SupersededError,
+        TrialFolder,
+        UnusableResultError,
+        is_checkpoint,
+        measurement_files,
+        progress,
+        trial_directory,
+    )
+else:
+    __getattr__ = on_first_use(__name__, "folder", "checkpoint")

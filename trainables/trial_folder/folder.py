@@ -19,9 +19,7 @@ from numpy import float64
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from trainables.config.frozen import Frozen
-from trainables.config.measurement_names import WITH_SPECTRUM
-from trainables.config.output_layer import LayerFile
+from trainables.config import WITH_SPECTRUM, Frozen, LayerFile
 from trainables.errors import UserError, first_line
 from trainables.trial_folder.files import locked, write_file
 from trainables.trial_folder.outcome import Metric, TrialOutcome

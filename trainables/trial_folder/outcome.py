@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from trainables.config.frozen import Frozen
+from trainables.config import Frozen
 
 FinalState = Literal["done", "diverged", "failed", "pruned"]
 """Pruned: stopped early by a search. The checkpoint is kept, and a plan that wants the whole trial goes on from it."""

@@ -19,7 +19,7 @@ from orchestrator.analysis.audit.check import (
     look,
     same,
 )
-from trainables.corpora.published_corpora import PUBLISHED_CORPORA
+from trainables.corpora import PUBLISHED_CORPORA
 
 COLUMNS = {"SS": "sigsoftmax", "LMS-PLIF": "lms_plif", "MoS": "mos"}
 EXACT = 1e-9

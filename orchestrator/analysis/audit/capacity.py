@@ -8,9 +8,8 @@ from orchestrator.analysis.audit.check import CORPORA, MODELS, Check, PrintedNum
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.fair_capacity import TUNING
 from search_spaces.models import trial
-from trainables.config import CorpusConfig, TrialConfig
-from trainables.config.output_layer import MosConfig
-from trainables.corpora.published_corpora import PUBLISHED_CORPORA
+from trainables.config import CorpusConfig, MosConfig, TrialConfig
+from trainables.corpora import PUBLISHED_CORPORA
 from trainables.parameters import in_millions, parameter_count
 
 QUANTITY = "parameters, in millions"

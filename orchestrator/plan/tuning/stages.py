@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from orchestrator.plan.tuning.halving import thresholds
 from orchestrator.plan.tuning.suggest import Tried, suggest
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
-from orchestrator.store.records import OPEN, Place, PlannedTrial, TrialState
+from orchestrator.store import OPEN, Place, PlannedTrial, TrialState
 from search_spaces.tuning import Cell, cell_count
 
 JUDGED_BY = ("done", "pruned", "diverged", "running")

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from orchestrator.store.records import TrialState
+from orchestrator.store import TrialState
 from search_spaces.tuning import Cell, Space, cell_count, cells
 
 if TYPE_CHECKING:

@@ -6,8 +6,7 @@ from collections.abc import Collection, Sequence
 
 from orchestrator.plan.tuning.stages import Member, finals, in_order, next_trials, stop_above
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
-from orchestrator.store.records import PlannedTrial, StudyKey, TrialRow, TrialState
-from orchestrator.store.store import Store
+from orchestrator.store import PlannedTrial, Store, StudyKey, TrialRow, TrialState
 from search_spaces.tuning import Cell
 
 

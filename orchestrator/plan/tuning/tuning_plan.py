@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, get_args
 
-from orchestrator.store.records import Place, PlannedTrial
+from orchestrator.store import Place, PlannedTrial
 from search_spaces.tuning import (
     Cell,
     Dimension,
@@ -18,8 +18,7 @@ from search_spaces.tuning import (
     cells,
     with_cell,
 )
-from trainables.config import CorpusConfig, TrialConfig
-from trainables.config.keys import value_at
+from trainables.config import CorpusConfig, TrialConfig, value_at
 from trainables.errors import UserError, did_you_mean
 
 Search = Literal["tpe", "random", "grid"]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from orchestrator.analysis.audit import AuditNumbers
-from orchestrator.analysis.audit.account import FATES
-from orchestrator.analysis.audit.check import Check, Verdict
+from orchestrator.analysis import FATES, AuditNumbers, Check, Verdict
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, text_table

@@ -12,8 +12,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from orchestrator.analysis.correlations import ComparedCorrelation, CorrelationNumbers, PublishedValue, Window
-from orchestrator.analysis.statistics.correlation import Coefficient
+from orchestrator.analysis import Coefficient, ComparedCorrelation, CorrelationNumbers, PublishedValue, Window
 from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, Drawing, new_figure
 from orchestrator.report.prose import prose

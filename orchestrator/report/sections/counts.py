@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.analysis.counts import CountNumbers
+from orchestrator.analysis import CountNumbers
 from orchestrator.report import formats
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import text_table

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from matplotlib.figure import Figure
 
-from orchestrator.analysis.groups import CurveNumbers, CurvePoint
+from orchestrator.analysis import CurveNumbers, CurvePoint
 from orchestrator.report import formats
 from orchestrator.report.figures import Drawing, new_panels
 from orchestrator.report.sections.section import Section

@@ -14,12 +14,12 @@ from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from orchestrator.analysis.grid import Grid, GridCell
+from orchestrator.analysis import Grid, GridCell
 from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, Drawing, name_cells, new_figure
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, sortable
-from orchestrator.store.records import LOST
+from orchestrator.store import LOST
 from orchestrator.words import listed
 
 SHORT = {"press_rank": "rank", "test_perplexity": "ppl"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from orchestrator.analysis.groups import DifferenceNumbers, GroupLine, GroupNumbers
+from orchestrator.analysis import DifferenceNumbers, GroupLine, GroupNumbers
 from orchestrator.report import formats
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import DASH, Cell, csv_lines, text_table

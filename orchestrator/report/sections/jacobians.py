@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from orchestrator.analysis.jacobians import (
+from orchestrator.analysis import (
     FEWEST_SEEDS,
     HALF,
     STRAIGHT_R2,

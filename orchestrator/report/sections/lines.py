@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
 
-from orchestrator.analysis.lines import ClaimChecked, LineNumbers, LinePoint, Reached
+from orchestrator.analysis import ClaimChecked, LineNumbers, LinePoint, Reached
 from orchestrator.report import formats
 from orchestrator.report.figures import Drawing, new_panels
 from orchestrator.report.sections.section import Section

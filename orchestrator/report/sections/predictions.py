@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
-from orchestrator.analysis.predictions import Prediction, PredictionNumbers
+from orchestrator.analysis import Prediction, PredictionNumbers
 from orchestrator.report.figures import Drawing, name_cells, new_figure
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import DASH, Cell, TextTable, csv_lines, text_table

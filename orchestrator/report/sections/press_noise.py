@@ -11,21 +11,14 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from orchestrator.analysis.press_noise import (
-    EPSILONS,
-    PRINTED_SIZE,
-    RANKS,
-    NoiseLine,
-    PressNoiseNumbers,
-    RoundTrips,
-)
+from orchestrator.analysis import EPSILONS, PRINTED_SIZE, RANKS, NoiseLine, PressNoiseNumbers, RoundTrips
 from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, Drawing, new_figure
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import DASH, Cell, TextTable, text_table
 from orchestrator.words import counted
-from trainables.measurements.quarter_circle import COUNT_SPREAD, rank_with_noise
+from trainables.measurements import COUNT_SPREAD, rank_with_noise
 
 
 def press_noise_section(numbers: PressNoiseNumbers) -> Section:

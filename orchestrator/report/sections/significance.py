@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from orchestrator.analysis.contrasts import Contrast, ContrastNumbers, PairedContrast, PairedNumbers
-from orchestrator.analysis.statistics.samples import FEWEST
+from orchestrator.analysis import FEWEST, Contrast, ContrastNumbers, PairedContrast, PairedNumbers
 from orchestrator.report import formats
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section

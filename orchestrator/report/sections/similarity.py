@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 from matplotlib.figure import Figure
 
-from orchestrator.analysis.similarity import Scores, SimilarityNumbers
+from orchestrator.analysis import Scores, SimilarityNumbers
 from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, Drawing, new_figure
 from orchestrator.report.prose import prose

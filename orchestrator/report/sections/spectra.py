@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
-from orchestrator.analysis.spectra import Spectrum
+from orchestrator.analysis import Spectrum
 from orchestrator.report.figures import COLOURS, GROUP_COLOURS, GROUP_LINES, Drawing, new_figure
 from orchestrator.report.sections.section import Section
 from orchestrator.words import counted

@@ -7,7 +7,7 @@ from typing import Any
 
 from matplotlib.figure import Figure
 
-from orchestrator.analysis.true_rank import PRESS, PRESS_BY_EPS, MatrixRanks, TrueRankNumbers
+from orchestrator.analysis import PRESS, PRESS_BY_EPS, MatrixRanks, TrueRankNumbers
 from orchestrator.report import formats
 from orchestrator.report.figures import GROUP_COLOURS, Drawing, new_panels
 from orchestrator.report.prose import prose

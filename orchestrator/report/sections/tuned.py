@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchestrator.analysis.tuned import TunedNumbers
+from orchestrator.analysis import TunedNumbers
 from orchestrator.report import formats
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section

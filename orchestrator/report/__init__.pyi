@@ -1,0 +1,10 @@
+from .build import ReportResult as ReportResult
+from .build import build_report as build_report
+from .export import FORMATS as FORMATS
+from .export import write_parquet as write_parquet
+from .export import write_results as write_results
+from .tables import Cell as Cell
+from .tables import TextTable as TextTable
+from .tables import group_metrics as group_metrics
+from .terminal import Fitting as Fitting
+from .terminal import summary_group as summary_group

@@ -1,0 +1,5 @@
+from .reports import report_folder as report_folder
+from .reports import write_index as write_index
+from .reports import write_report as write_report
+from .study_run import INTERRUPTED as INTERRUPTED
+from .study_run import run_study as run_study
