@@ -3,12 +3,11 @@
 from typing import TYPE_CHECKING
 
 from trainables import on_first_use
-from trainables.trial_folder.environment import code_version, describe, package_versions
-from trainables.trial_folder.files import locked, write_file
-from trainables.trial_folder.outcome import EpochMetrics, Metric, TrialOutcome
 
 if TYPE_CHECKING:
     from trainables.trial_folder.checkpoint import Checkpoints, load_tensors, save_tensors
+    from trainables.trial_folder.environment import code_version, describe, package_versions
+    from trainables.trial_folder.files import locked, write_file
     from trainables.trial_folder.folder import (
         FENCE,
         LOCK,
@@ -24,5 +23,6 @@ if TYPE_CHECKING:
         progress,
         trial_directory,
     )
+    from trainables.trial_folder.outcome import EpochMetrics, Metric, TrialOutcome
 else:
-    __getattr__ = on_first_use(__name__, "folder", "checkpoint")
+    __getattr__ = on_first_use(__name__, "files", "environment", "outcome", "folder", "checkpoint")
