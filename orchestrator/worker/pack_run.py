@@ -94,6 +94,9 @@ def run_pack(
         except _HaltError as error:
             outbox.add(TrialEvent(trial_id=config.trial_id, halt=str(error)), now=True)
             raise BrokenProcessError(str(error)) from error
+        except BrokenProcessError:
+            outbox.flush()
+            raise
         was_long = time.monotonic() - start_s >= REPORT_EVERY_S
         # Sent together with the next trial's start: one message, and the driver knows what runs if we die.
         outbox.hold(TrialEvent(trial_id=config.trial_id, outcome=outcome))

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.folder_storage import FolderStorage
+from orchestrator.worker import pack_run
 from orchestrator.worker.messages import EVENTS, Assignment, TrialEvent
 from orchestrator.worker.pack_run import BrokenProcessError, Job, TrialFunctions, run_pack
 from tests.support.scripted_trials import RAISES, SOUND, planned, run_scripted
 from tests.support.small_disk import change, small_disk, small_files
 from trainables.config import TrialConfig
+from trainables.trial_folder.folder import SupersededError
+from trainables.trial_folder.outcome import TrialOutcome
 
 
 @pytest.fixture(autouse=True)
@@ -80,3 +84,28 @@ def test_any_other_trouble_is_the_trials_own_and_its_mates_go_on(tmp_path: Path)
     outcomes = [event.outcome for text in sent for event in EVENTS.validate_json(text) if event.outcome is not None]
     assert [outcome.state for outcome in outcomes] == ["failed", "failed", "done"]
     assert str(outcomes[1].cause).startswith("FileExistsError")
+
+
+def test_a_failure_that_was_not_sent_yet_is_told_before_a_worker_that_lost_its_trial_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several short trials share a message, here all of them."""
+    monkeypatch.setattr(pack_run, "REPORT_EVERY_S", 60.0)
+    pack, sent = configs([RAISES, SOUND, SOUND + 1]), list[str]()
+
+    def superseded_at_the_second(config: TrialConfig, **arguments: Any) -> TrialOutcome:
+        if config.seed == SOUND:
+            raise SupersededError("another worker has taken over the trial")
+        return run_scripted(config, **arguments)
+
+    job = Job(
+        options=RunOptions(storage=FolderStorage(tmp_path)),
+        measurements=(),
+        functions=TrialFunctions(run_trial=superseded_at_the_second),
+    )
+    with pytest.raises(BrokenProcessError, match="another worker has taken over"):
+        run_pack(assignment(pack), job, sent.append)
+    *_, failed, second = (event for text in sent for event in EVENTS.validate_json(text))
+    assert failed.outcome is not None
+    assert (failed.outcome.trial_id, failed.outcome.state) == (pack[0].trial_id, "failed")
+    assert second == TrialEvent(trial_id=pack[1].trial_id)
