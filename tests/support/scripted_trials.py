@@ -21,10 +21,12 @@ from trainables.errors import UserError
 from trainables.runtime import Runtime
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
-SOUND, RAISES, DIVERGES, EXITS, KILLED_ONCE, BAD_INPUT, SLOW, LONG = range(0, 800, 100)
+SOUND, RAISES, DIVERGES, EXITS, KILLED_ONCE, BAD_INPUT, SLOW, LONG, HELD = range(0, 900, 100)
 STEPS = 4
 SLOW_STEP_S, LONG_STEP_S = 0.3, 2.0
 PAUSES = {SLOW: SLOW_STEP_S, LONG: LONG_STEP_S}
+HELD_S = 120.0
+"""The longest that held trials wait, all of them together."""
 
 
 def planned(seeds: Sequence[int]) -> list[PlannedTrial]:
@@ -85,10 +87,16 @@ def run_where(
     on_epoch: Callable[[EpochMetrics], None],
     stop_above: Mapping[int, float] | None = None,
 ) -> TrialOutcome:
-    """Log the output layer's kind and Ray's id of the machine, and take a while."""
+    """Log the output layer's kind and Ray's id of the machine, and take a while; HELD: until `go-on` is there."""
     del runtime, measurements, on_epoch, stop_above
     log(directory, f"{type(config.output_layer).__name__} {ray.get_runtime_context().get_node_id()}")
-    time.sleep(PAUSES.get(config.seed - config.seed % 100, SLOW_STEP_S))
+    behaviour = config.seed - config.seed % 100
+    time.sleep(PAUSES.get(behaviour, SLOW_STEP_S))
+    if behaviour == HELD:
+        go_on, deadline_s = directory.parents[2] / "go-on", time.monotonic() + HELD_S
+        while not go_on.exists() and time.monotonic() < deadline_s:
+            time.sleep(0.1)
+        go_on.touch()
     return _outcome(config, SOUND)
 
 
