@@ -6,6 +6,7 @@ from .jobs import submit as submit
 from .machine_faults import faults as faults
 from .machines import address_of as address_of
 from .machines import check_machines as check_machines
+from .machines import gpus_of as gpus_of
 from .machines import machine_resources as machine_resources
 from .machines import marked as marked
 from .machines import nodes as nodes

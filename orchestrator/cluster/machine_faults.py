@@ -14,7 +14,10 @@ LEAST_FREE_BYTES = 10**9
 def faults(
     question: Question, machines: Mapping[str, Findings | str], gpus_known_to_ray: Mapping[str, float]
 ) -> list[str]:
-    """One sentence for each thing that is amiss; `machines` has by address what each answered, or why it did not."""
+    """One sentence for each thing that is amiss; `machines` has by address what each answered, or why it did not.
+
+    Where GPUs are in question, `gpus_known_to_ray` has each of these machines; KeyError otherwise.
+    """
     sentences = []
     for address, answer in machines.items():
         if isinstance(answer, str):
@@ -28,7 +31,7 @@ def faults(
         sentences += _storage_faults(name, answer)
         sentences += _text_faults(name, answer, question)
         if question.gpus:
-            sentences += _gpu_faults(name, answer.gpus, gpus_known_to_ray.get(address, 0.0))
+            sentences += _gpu_faults(name, answer.gpus, gpus_known_to_ray[address])
     return sentences
 
 

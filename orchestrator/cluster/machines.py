@@ -76,8 +76,7 @@ def check_machines(
     slots = slots_of([machine["Resources"] for machine in machines], options)
     asked = question(options, marker, configs, corpus=corpus, measurements=measurements)
     if options.address is not None:
-        gpus = {address_of(node): float(node["Resources"].get("GPU", 0.0)) for node in machines}
-        check(faults(asked, _ask(asked, machines, given_up), gpus))
+        check(faults(asked, _ask(asked, machines, given_up), gpus_of(machines)))
     if options.gpus_per_trial:
         check_cuda(options, given_up)
     return Checked(slots=slots, question=asked, resources=machine_resources(machines))
@@ -142,6 +141,11 @@ def cuda_problem() -> str | None:
         f"torch {torch.__version__} finds none that it can use: see that nvidia-smi lists it and that the driver is "
         f"new enough for CUDA {torch.version.cuda}"
     )
+
+
+def gpus_of(machines: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """How many GPUs Ray counts on each of them, by address."""
+    return {address_of(node): float(node["Resources"].get("GPU", 0.0)) for node in machines}
 
 
 def address_of(node: dict[str, Any]) -> str:

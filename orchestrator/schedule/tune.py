@@ -24,7 +24,19 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 from typing_extensions import override
 
-from orchestrator.cluster import Findings, Question, RunOptions, faults, look, per_pack, ray_patches, scratch_folder
+from orchestrator.cluster import (
+    Findings,
+    Question,
+    RunOptions,
+    address_of,
+    faults,
+    gpus_of,
+    look,
+    nodes,
+    per_pack,
+    ray_patches,
+    scratch_folder,
+)
 from orchestrator.schedule.driver import Driver
 from orchestrator.schedule.placement import Place
 from orchestrator.worker import Assignment, Ending, EndingKind, Job, run_pack
@@ -83,8 +95,9 @@ class LateMachines:
         machine = ray.get_runtime_context().get_node_id()
         if machine in self.asked:
             return
-        address = str(ray.util.get_node_ip_address())  # type: ignore[no-untyped-call]  # Ray has no type for it
-        problems = faults(self.question, {address: _this_machine(self.question.model_dump_json())}, {})
+        (node,) = (node for node in nodes() if node["NodeID"] == machine)
+        findings = {address_of(node): _this_machine(self.question.model_dump_json())}
+        problems = faults(self.question, findings, gpus_of([node]))
         if problems:
             raise UnfitMachineError(machine, " ".join(problems))
 

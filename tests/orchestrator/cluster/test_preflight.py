@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import ray
 
 from orchestrator.cluster.machine_faults import faults
 from orchestrator.cluster.preflight import Findings, Question, look, question, versions
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.estimates import estimate
+from orchestrator.schedule import tune
 from orchestrator.schedule.placement import STEP_BYTES, Placement
+from orchestrator.schedule.tune import LateMachines, UnfitMachineError
 from orchestrator.storage.folder_storage import FolderStorage
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.scales import SCALES, apply_scale
@@ -91,6 +96,18 @@ def test_each_fault_is_one_sentence_with_the_machine_and_the_cure(machine: Findi
     assert "10.0.0.2" in fault
     assert ":" in fault
     assert fault.endswith(".")
+
+
+def test_a_machine_that_joins_late_is_refused_for_gpus_that_torch_cannot_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    late = LateMachines(ASKED, asked=frozenset({"asked before"}))
+    node = {"NodeID": "late", "NodeManagerAddress": "10.0.0.2", "Resources": {"CPU": 8.0, "GPU": 2.0}}
+    monkeypatch.setattr(tune, "nodes", lambda: [node | {"NodeID": "asked before"}, node])
+    for machine, usable, refused in (("late", 0, True), ("late", 2, False), ("asked before", 0, False)):
+        context = SimpleNamespace(get_node_id=lambda machine=machine: machine)
+        monkeypatch.setattr(ray, "get_runtime_context", lambda context=context: context)
+        monkeypatch.setattr(tune, "_this_machine", lambda _, usable=usable: answer(gpus=usable))
+        with pytest.raises(UnfitMachineError, match="2 GPUs for Ray and 0 that") if refused else nullcontext():
+            late.refuse_unfit()
 
 
 def test_what_no_machine_can_take_any_more_is_known_and_asks_for_less_next_time(tmp_path: Path) -> None:
