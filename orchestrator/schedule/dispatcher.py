@@ -18,7 +18,7 @@ from orchestrator.schedule.claims import POLL_S, Claims
 from orchestrator.schedule.packs import Pack, pack
 from orchestrator.schedule.recording import Recorder
 from orchestrator.schedule.study_work import StudyWork
-from orchestrator.schedule.trial_table import CLAIMED, State, TrialTable
+from orchestrator.schedule.trial_table import OURS, State, TrialTable
 from orchestrator.storage import BucketError, patiently
 from orchestrator.store import PlannedTrial
 from orchestrator.watch import Listener
@@ -117,7 +117,7 @@ class Dispatcher:
     def claimed(self) -> list[PlannedTrial]:
         """The trials that are ours by the store: claimed, and neither ended nor given back."""
         lacking = self._work.lacking
-        return [trial for trial_id, trial in self._table.trials(*CLAIMED).items() if trial_id not in lacking]
+        return [trial for trial_id, trial in self._table.trials(*OURS).items() if trial_id not in lacking]
 
     @property
     def running(self) -> set[str]:
@@ -214,7 +214,7 @@ class Dispatcher:
 
     def _put_back(self, trials: Sequence[PlannedTrial]) -> None:
         """Trials that are claimed already, and made no attempt, go before all others."""
-        self._table.move(trials, State.RETURNED)
+        self._table.move(trials, State.CLAIMED)
         self._queue.extendleft(reversed(list(self._packs(trials))))
 
     def _take_over(self) -> None:
@@ -270,12 +270,11 @@ class Dispatcher:
 
     def _claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Of queued trials those that may start now; those that another driver runs are kept in mind."""
-        wanted = [
-            trial.trial_id
-            for trial in trials
-            if trial.trial_id not in self._work.lacking and self._table.state(trial.trial_id) is not State.RETURNED
-        ]
-        lost = set(wanted) - self._claims.claim(wanted) if wanted else set()
+        new = [trial for trial in trials if self._table.state(trial.trial_id) is not State.CLAIMED]
+        to_claim = [trial.trial_id for trial in new if trial.trial_id not in self._work.lacking]
+        lost = set(to_claim) - self._claims.claim(to_claim) if to_claim else set()
+        # At once: whatever fails from here on, `close` gives them back.
+        self._table.move([trial for trial in new if trial.trial_id not in lost], State.CLAIMED)
         if lost:
             waited = self._table.any(State.ELSEWHERE)
             self._table.move([trial for trial in trials if trial.trial_id in lost], State.ELSEWHERE)
@@ -294,10 +293,10 @@ class Dispatcher:
     def _recover(self, flight: _Flight) -> None:
         """Record what the worker made durable and could not report."""
         if flight.pack.lacking:
-            # One that cannot be recorded is measured again, and its trouble said then.
-            self._recorder.measurements(dict.fromkeys(flight.left, flight.pack.lacking))
-            return
-        for outcome in self._recorder.unreported(list(flight.left), may_be_pruned=flight.may_be_pruned):
+            outcomes = self._recorder.unreported_measurements(list(flight.left), flight.pack.lacking)
+        else:
+            outcomes = self._recorder.unreported(list(flight.left), may_be_pruned=flight.may_be_pruned)
+        for outcome in outcomes:
             self._end(flight.left.pop(outcome.trial_id), outcome)
 
     def _record(self, flight: _Flight, outcome: TrialOutcome) -> None:

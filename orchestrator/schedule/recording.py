@@ -94,6 +94,17 @@ class Recorder:
                 problems[trial_id] = f"what was measured cannot be recorded: {error}"
         return recorded, problems
 
+    def unreported_measurements(self, trial_ids: Sequence[str], names: Sequence[str]) -> list[TrialOutcome]:
+        """Record those of these later measurements that lie in the trials' folders; an outcome for each trial of which
+        all do. One that cannot be recorded is measured again, and its trouble said then."""
+        _, problems = self.measurements(dict.fromkeys(trial_ids, names))
+        folders = {trial_id: self._storage.trial(trial_id) for trial_id in trial_ids if trial_id not in problems}
+        return [
+            TrialOutcome(trial_id=trial_id, state="done")
+            for trial_id, folder in folders.items()
+            if all(folder.measurement(name) is not None for name in names)
+        ]
+
     def _measurement(self, trial_id: str, name: str) -> bool:
         later = self._storage.trial(trial_id).measurement(name)
         if later is None:

@@ -13,8 +13,8 @@ class State(Enum):
 
     WAITING = auto()
     """In the queue, and not ours yet."""
-    RETURNED = auto()
-    """In the queue and claimed: its worker ended before it came to the trial, which has made no attempt."""
+    CLAIMED = auto()
+    """Ours for an attempt that no worker has begun: about to be handed out, or back in the queue."""
     RETRIED = auto()
     """In the queue and claimed: its worker died at it, and it is claimed again for another attempt."""
     HANDED_OUT = auto()
@@ -31,15 +31,15 @@ class State(Enum):
     """Given back to the store as it is, for a later run."""
 
 
-CLAIMED = (State.RETURNED, State.RETRIED, State.HANDED_OUT, State.RUNNING)
+OURS = (State.CLAIMED, State.RETRIED, State.HANDED_OUT, State.RUNNING)
 _TO_THE_END = {State.RECORDED, State.FAILED, State.RELEASED}
 NEXT: dict[State, set[State]] = {
-    State.WAITING: {State.HANDED_OUT, State.ELSEWHERE, State.RELEASED},
-    State.RETURNED: {State.HANDED_OUT, State.RELEASED},
-    State.RETRIED: {State.HANDED_OUT, State.ELSEWHERE, State.RELEASED},
-    State.HANDED_OUT: {State.RUNNING, State.RETURNED, State.RETRIED, *_TO_THE_END},
-    State.RUNNING: {State.RETURNED, State.RETRIED, *_TO_THE_END},
-    State.ELSEWHERE: {State.RETURNED, State.RECORDED, State.RELEASED},
+    State.WAITING: {State.CLAIMED, State.ELSEWHERE, State.RELEASED},
+    State.CLAIMED: {State.HANDED_OUT, State.RELEASED},
+    State.RETRIED: {State.CLAIMED, State.ELSEWHERE, State.RELEASED},
+    State.HANDED_OUT: {State.RUNNING, State.CLAIMED, State.RETRIED, *_TO_THE_END},
+    State.RUNNING: {State.CLAIMED, State.RETRIED, *_TO_THE_END},
+    State.ELSEWHERE: {State.CLAIMED, State.RECORDED, State.RELEASED},
     # A search may want a trial whole that it has stopped early.
     **{state: {State.WAITING} for state in _TO_THE_END},
 }

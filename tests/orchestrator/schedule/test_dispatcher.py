@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,10 @@ from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
 from orchestrator.store.store import Store
 from orchestrator.watch.listener import Listener
 from orchestrator.worker.messages import Ending, EndingKind, TrialEvent
+from tests.support import scripted_measurements as later
 from tests.support.scripted_trials import planned
 from trainables.errors import UserError
-from trainables.trial_folder.folder import trial_directory
+from trainables.trial_folder.folder import TrialFolder, trial_directory
 from trainables.trial_folder.outcome import TrialOutcome
 
 PLAN = planned(range(6))
@@ -63,8 +64,27 @@ class Heard(Listener):
         self.notes.append(text)
 
 
+class Searches:
+    """A source that has no trial of its own, and whose store is lost when it is asked for thresholds."""
+
+    def more(self, busy: Collection[str]) -> Sequence[PlannedTrial]:
+        del busy
+        return []
+
+    def is_searched(self, trial: PlannedTrial) -> bool:
+        return trial in PLAN
+
+    def stop_above(self, trial: PlannedTrial) -> Mapping[int, float]:
+        raise UserError(f"the connection was lost at {trial.name}")
+
+
 def dispatcher(
-    store: Store, storage: Path, plan: list[PlannedTrial] = PLAN, listener: Listener | None = None, **changes: Any
+    store: Store,
+    storage: Path,
+    plan: list[PlannedTrial] = PLAN,
+    listener: Listener | None = None,
+    work: StudyWork | None = None,
+    **changes: Any,
 ) -> Dispatcher:
     """With packs of three trials on two slots."""
     options = RunOptions(storage=FolderStorage(storage), **changes)
@@ -74,7 +94,7 @@ def dispatcher(
         recorder=Recorder(store, options, run),
         claims=Claims(store, "me"),
         options=options,
-        work=StudyWork(seconds_per_trial=1 / 3),
+        work=work or StudyWork(seconds_per_trial=1 / 3),
         listener=listener or Listener(),
         slots=2,
     )
@@ -325,3 +345,70 @@ def test_a_pack_that_a_machine_refuses_or_that_fits_nowhere_goes_back_and_is_no_
     assert names(sweep.next_pack("a")) == ["0", "1", "2"]
     sweep.events("a", [started(0)])
     assert sweep.give_up(["a"]) == [], "it has a machine"
+
+
+def test_an_error_between_the_claim_and_the_hand_out_leaves_no_trial_claimed(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lease of a claim that leaked would be renewed as long as this process lives."""
+    searched = dispatcher(store, tmp_path, work=StudyWork(seconds_per_trial=1, source=Searches()))
+    with pytest.raises(UserError, match="the connection was lost"):
+        searched.next_pack("a")
+    assert [trial.name for trial in searched.claimed] == ["seed=0"]
+    searched.close()
+    assert states(store) == ["planned"] * 6
+
+    def lost(_claims: Claims, _trial_ids: Collection[str]) -> list[TrialOutcome]:
+        raise UserError("the connection was lost")
+
+    store.claim([PLAN[0].trial_id], owner="another", lease_s=600)
+    monkeypatch.setattr(Claims, "ended", lost)
+    shared = dispatcher(store, tmp_path)
+    with pytest.raises(UserError, match="the connection was lost"):
+        shared.next_pack("a")
+    assert [trial.name for trial in shared.claimed] == ["seed=1", "seed=2"]
+    shared.close()
+    assert states(store) == ["running"] + ["planned"] * 5
+
+
+def measuring(store: Store, storage: Path) -> Dispatcher:
+    """Of two done trials that lack two measurements; a trial has one attempt."""
+    later.store_done(store, PLAN[:2], storage)
+    work = StudyWork(seconds_per_trial=1, lacking=store.lacking(later.KEY, later.NAMES))
+    return dispatcher(store, storage, PLAN[:2], work=work, max_attempts=1)
+
+
+def write_measurements(storage: Path, number: int, names: Sequence[str]) -> None:
+    trial_id = PLAN[number].trial_id
+    for name in names:
+        folder = TrialFolder(trial_directory(storage, trial_id), trial_id)
+        folder.write_measurement(name, ({name.partition("@")[0]: number}, None))
+
+
+def test_a_death_after_the_last_measurement_was_written_is_no_failure(store: Store, tmp_path: Path) -> None:
+    sweep = measuring(store, tmp_path)
+    for number, names_written in enumerate((later.NAMES, later.NAMES[:1])):
+        assert names(sweep.next_pack("a")) == [str(number)]
+        sweep.events("a", [started(number)])
+        write_measurements(tmp_path, number, names_written)
+        sweep.ended("a", DEATH)
+    assert sweep.finished
+    assert sweep.not_measured == {PLAN[1].trial_id: "its process died"}
+    assert store.lacking(later.KEY, later.NAMES) == {PLAN[1].trial_id: ["second@1"]}
+
+
+def test_a_driver_that_does_not_know_what_another_has_measured_takes_the_files(store: Store, tmp_path: Path) -> None:
+    """Both planned before either began: the second one's workers find the files and write none."""
+    drivers = [measuring(store, tmp_path), measuring(store, tmp_path)]
+    for round_number, sweep in enumerate(drivers):
+        for number in range(2):
+            pack = sweep.next_pack("a")
+            assert pack is not None
+            assert (names(pack), pack.lacking) == ([str(number)], later.NAMES)
+            if round_number == 0:
+                write_measurements(tmp_path, number, later.NAMES)
+            sweep.events("a", [started(number), done(number)])
+            sweep.ended("a", None)
+        assert (sweep.finished, sweep.not_measured, sweep.claimed) == (True, {}, [])
+        assert [row["metrics"] for row in store.results(later.KEY)] == [{"first": n, "second": n} for n in range(2)]
+    assert states(store)[:2] == ["done"] * 2

@@ -9,12 +9,12 @@ from tests.support.scripted_trials import planned
 
 TRIAL = planned([0])[0]
 TO_EVERY_STATE = {
-    State.RETURNED: (State.HANDED_OUT, State.RETURNED),
-    State.RETRIED: (State.HANDED_OUT, State.RUNNING, State.RETRIED),
-    State.RUNNING: (State.HANDED_OUT, State.RUNNING),
-    State.RECORDED: (State.HANDED_OUT, State.RUNNING, State.RECORDED),
-    State.FAILED: (State.HANDED_OUT, State.RUNNING, State.FAILED),
-    **{state: (state,) for state in (State.HANDED_OUT, State.ELSEWHERE, State.RELEASED)},
+    State.RETRIED: (State.CLAIMED, State.HANDED_OUT, State.RUNNING, State.RETRIED),
+    State.RUNNING: (State.CLAIMED, State.HANDED_OUT, State.RUNNING),
+    State.RECORDED: (State.CLAIMED, State.HANDED_OUT, State.RUNNING, State.RECORDED),
+    State.FAILED: (State.CLAIMED, State.HANDED_OUT, State.RUNNING, State.FAILED),
+    State.HANDED_OUT: (State.CLAIMED, State.HANDED_OUT),
+    **{state: (state,) for state in (State.CLAIMED, State.ELSEWHERE, State.RELEASED)},
     State.WAITING: (),
 }
 
