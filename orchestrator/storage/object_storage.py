@@ -20,7 +20,7 @@ from orchestrator.storage.storage import Storage, check_folder
 from orchestrator.storage.working_copy import WorkingCopy
 from trainables.errors import UserError
 from trainables.trial_folder import (
-    RESTART,
+    FENCE,
     RESULT,
     RESULT_FILES,
     TrialFolder,
@@ -111,10 +111,9 @@ class ObjectStorage(Storage):
     def forget(self, trial_id: str, *, checkpoints: bool) -> None:
         super().forget(trial_id, checkpoints=checkpoints)
         names = self.bucket.files(_key(trial_id))
-        old = [name for name in names if name == RESULT or (checkpoints and is_checkpoint(name))]
+        # Without the fence, what its worker left on its machine does not count either.
+        old = [name for name in names if name == RESULT or (checkpoints and (name == FENCE or is_checkpoint(name)))]
         self.bucket.remove(_key(trial_id, name) for name in old)
-        if checkpoints:  # what killed workers left on whichever machine does not count either
-            self.bucket.write(_key(trial_id, RESTART), secrets.token_hex(8).encode())
 
     @override
     def bring_reports(self, name: str) -> None:

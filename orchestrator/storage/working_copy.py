@@ -1,24 +1,36 @@
 """A trial's folder on a machine's disk, and the same folder in an object store.
 
 The trial's files are brought here before it starts, what it writes is copied to the store while it runs, and the end
-waits until all of it is there. What a machine could not copy stays on its disk, and the trial goes on from there if it
-runs on that machine again. The fence of the folder here is kept in the store, too: of two workers the later one may
-write there.
+waits until all of it is there. The store has a fence of its own: the token of the worker that began last, written
+before that worker fetches anything and looked at before each copy. Only this worker may write there, and only it may go
+on from what it could not copy and left on its disk.
 """
 
 from __future__ import annotations
 
 import os
+import secrets
 import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from orchestrator.storage.bucket import Bucket, BucketError, patiently
-from trainables.trial_folder import FENCE, LOCK, RESTART, RESULT, SupersededError, TrialFolder, is_checkpoint, progress
+from trainables.trial_folder import (
+    FENCE,
+    LOCK,
+    RESULT,
+    SupersededError,
+    TrialFolder,
+    is_checkpoint,
+    progress,
+    write_file,
+)
 
 LOOK_S = 2.0
 """How often a running trial's folder is looked at for new files."""
+TOKEN = ".token"
+"""The file here with the store's fence: what lies beside it was fetched and written under this token."""
 
 
 class WorkingCopy:
@@ -28,13 +40,13 @@ class WorkingCopy:
         self._bucket, self._key, self._folder = bucket, key, folder
         self._stored: dict[str, tuple[int, int] | None] = {}
         """What the store has of the folder: names, with the time and size of the file here of which it is a copy."""
-        self._fence: bytes | None = None
-        """The token by which the store knows this worker."""
+        self._token = secrets.token_hex(16).encode()
+        """By which the store knows this worker."""
 
     @contextmanager
     def kept(self) -> Iterator[None]:
         """Have the trial's newest files here, and in the store in the end. Raises BucketError and SupersededError."""
-        patiently(self._fetch)
+        patiently(self._begin)
         try:
             with self._pushed_again_and_again():
                 yield
@@ -42,36 +54,48 @@ class WorkingCopy:
             with suppress(BucketError, SupersededError, OSError):
                 self._push()
             raise
-        patiently(self._push)
+        patiently(self._push_last)
+        patiently(lambda: self._bucket.remove([self._fence]))
         shutil.rmtree(self._folder.path, ignore_errors=True)
 
-    def _fetch(self) -> None:
-        """Bring the trial's files, unless those that a killed worker left here are further on than the store's."""
-        names = self._bucket.files(self._key).keys() - {FENCE}
-        if self._is_ahead(names):
-            # Those of the store that are gone here are removed by the next push.
-            self._stored = dict.fromkeys(names)
+    @property
+    def _fence(self) -> str:
+        return f"{self._key}/{FENCE}"
+
+    def _begin(self) -> None:
+        """Go on from what is here where no other worker began since it was left; else take over, and fetch."""
+        if self._goes_on():
             return
+        self._bucket.write(self._fence, self._token)
         path = self._folder.path
         if path.exists():
             shutil.rmtree(path)
         path.mkdir()
-        # Its state last: a folder that has the newest state has all of it.
-        for name in sorted(names, key=lambda name: (name == RESULT, is_checkpoint(name), name)):
+        for name in self._listed():
             part = path / f".{name}.part"
             self._bucket.get(f"{self._key}/{name}", part)
             os.replace(part, path / name)
         self._stored = dict(self._files())
+        write_file(path / TOKEN, self._token)
 
-    def _is_ahead(self, names: set[str]) -> bool:
-        """Whether the trial has come further here than in the store, since it was last to start anew."""
-        path, restart = self._folder.path, f"{self._key}/{RESTART}"
-        here = {file.name for file in path.iterdir()} if path.exists() else set()
+    def _goes_on(self) -> bool:
+        """Whether the files here are those of the worker that began last, and none of them was cleared away since."""
+        path = self._folder.path
+        token = self._bucket.read([self._fence]).get(self._fence)
+        if token is None or not (path / TOKEN).exists() or (path / TOKEN).read_bytes() != token:
+            return False
+        here, names = {file.name for file in path.iterdir()}, self._listed()
         if self._folder.outcome() is None:
             here -= {RESULT}
-        if progress(here) <= progress(names):
+        if progress(here) < progress(names):
             return False
-        return self._bucket.read([restart]).get(restart) == self._folder.restart()
+        # Those of the store that are gone here are removed by the next push.
+        self._token, self._stored = token, dict.fromkeys(names)
+        return True
+
+    def _listed(self) -> set[str]:
+        """The names of the trial's files in the store."""
+        return self._bucket.files(self._key).keys() - {FENCE}
 
     def _push(self) -> None:
         """Copy new and changed files, the result last, and remove from the store those that are gone here.
@@ -81,12 +105,8 @@ class WorkingCopy:
         here = self._files()
         changed = [name for name in here if self._stored.get(name) != here[name]]
         # A folder without a state of the trial has been cleared by somebody else.
-        gone = self._stored.keys() - here.keys() if any(progress(here)[:2]) else set()
-        token = self._folder.fence()
-        if token not in (None, self._fence):
-            self._bucket.write(f"{self._key}/{FENCE}", token)
-            self._fence = token
-        elif changed or gone:
+        gone = self._stored.keys() - here.keys() if any(progress(here)) else set()
+        if changed or gone:
             self._check_fence()
         for name in sorted(changed, key=lambda name: (name == RESULT, name)):
             self._bucket.put(self._folder.path / name, f"{self._key}/{name}")
@@ -94,13 +114,16 @@ class WorkingCopy:
         for name in gone:
             self._bucket.remove([f"{self._key}/{name}"])
             del self._stored[name]
-        if token is None and self._fence is not None:
-            self._bucket.remove([f"{self._key}/{FENCE}"])
-            self._fence = None
+
+    def _push_last(self) -> None:
+        """Push, and remove the checkpoints that an older worker had under way when this one began."""
+        for name in filter(is_checkpoint, self._listed()):
+            self._stored.setdefault(name)
+        self._push()
+        self._check_fence()
 
     def _check_fence(self) -> None:
-        key = f"{self._key}/{FENCE}"
-        if self._fence is not None and self._bucket.read([key]).get(key) != self._fence:
+        if self._bucket.read([self._fence]).get(self._fence) != self._token:
             raise SupersededError(
                 f"another worker has taken over the trial in {self._bucket.url}/{self._key}: let commands that share a "
                 "--storage share a --store too"
@@ -128,9 +151,8 @@ class WorkingCopy:
                 try:
                     self._push()
                 except SupersededError:
-                    # The trial stops at its next checkpoint.
+                    # The trial stops at its next checkpoint; one that is not that far yet, after a later look.
                     self._folder.drop_fence()
-                    return
                 except (BucketError, OSError):
                     continue
 

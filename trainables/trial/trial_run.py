@@ -47,6 +47,10 @@ def run_trial(
     with folder.locked():
         earlier = folder.outcome()
         if earlier is not None:
+            # Its worker may have been killed before it had cleared up.
+            if earlier.state == "done":
+                folder.forget_checkpoints()
+            folder.drop_fence()
             return earlier
         folder.forget_result()  # of a trial that was pruned then and goes on now
         folder.take_over()

@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from trainables.trial_folder.folder import (
         FENCE,
         LOCK,
-        RESTART,
         RESULT,
         RESULT_FILES,
         LaterMeasurement,

@@ -30,8 +30,6 @@ RESULT, SPECTRUM = "result.json", "spectrum.npy"
 UNUSABLE = "result.unusable.json"
 RESULT_FILES = (RESULT, SPECTRUM)
 CHECKPOINT, MEASUREMENT = "checkpoint-", "measurement-"
-RESTART = "restart"
-"""A file by which an object store tells that the trial was to start anew: copies without it are of no use."""
 LaterMeasurement = tuple[dict[str, Metric], NDArray[float64] | None]
 """What one measurement gave: its metrics, and the singular values where it has some."""
 Result = tuple[TrialOutcome, NDArray[float64] | None]
@@ -176,13 +174,6 @@ class TrialFolder:
         with contextlib.suppress(NotADirectoryError):
             (self.path / RESULT).unlink(missing_ok=True)
 
-    def restart(self) -> bytes | None:
-        """What tells the trial's last start from those before; None for the first one."""
-        try:
-            return (self.path / RESTART).read_bytes()
-        except FileNotFoundError:
-            return None
-
     def checkpoint(self, step: int) -> Path:
         """The file of the checkpoint of this step."""
         return self.path / f"{CHECKPOINT}{step:012d}.safetensors"
@@ -254,11 +245,9 @@ def _measurement_file(name: str, kind: str) -> str:
     return f"{MEASUREMENT}{name}.{kind}"
 
 
-def progress(names: Collection[str]) -> tuple[bool, str, int]:
-    """How far a trial has come, by the names in its folder: whether it has a result, the newest checkpoint, and how
-    many files of later measurements."""
-    newest = max(filter(is_checkpoint, names), default="")
-    return RESULT in names, newest, sum(name.startswith(MEASUREMENT) for name in names)
+def progress(names: Collection[str]) -> tuple[bool, str]:
+    """How far a trial has come, by the names in its folder: whether it has a result, and the newest checkpoint."""
+    return RESULT in names, max(filter(is_checkpoint, names), default="")
 
 
 def is_checkpoint(name: str) -> bool:

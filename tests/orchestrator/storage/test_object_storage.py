@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import pickle
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.bucket import Bucket, BucketError, _files
 from orchestrator.storage.data_folder import data_folder_at, on_this_machine
 from orchestrator.storage.object_storage import ObjectStorage
+from orchestrator.storage.working_copy import WorkingCopy
 from orchestrator.worker.messages import Assignment
 from orchestrator.worker.pack_run import BrokenProcessError, Job, TrialFunctions, run_pack
 from tests.support.object_store import ObjectStore, object_store
@@ -21,12 +24,14 @@ from tests.support.scripted_trials import SOUND, planned
 from trainables.config import TrialConfig
 from trainables.errors import UserError
 from trainables.runtime import Runtime
+from trainables.trial.trial_run import run_trial
 from trainables.trial_folder.files import write_file
 from trainables.trial_folder.folder import SupersededError, TrialFolder, trial_directory
 from trainables.trial_folder.outcome import TrialOutcome
 
 TRIAL = "ab" + "0" * 62
 DONE = TrialOutcome(trial_id=TRIAL, state="done")
+OLD = TrialOutcome(trial_id=TRIAL, state="diverged", cause="an older worker")
 
 
 @pytest.fixture(scope="module")
@@ -76,10 +81,10 @@ def test_another_machine_goes_on_from_what_the_store_has(
         folder.checkpoint(1).unlink()
         (folder.path / ".half.tmp").write_bytes(b"ha")
         raise RuntimeError
-    assert names(storage) == {name_of(2)}
+    assert names(storage) == {name_of(2), "worker"}
     use(XDG_CACHE_HOME=str(tmp_path / "two"))
     with storage.working(TRIAL) as folder:
-        assert {path.name: path.read_bytes() for path in folder.path.iterdir()} == {name_of(2): b"two"}
+        assert {path.name: path.read_bytes() for path in folder.path.glob("[!.]*")} == {name_of(2): b"two"}
         folder.write_result(DONE, None)
         folder.forget_checkpoints()
     assert names(storage) == {"result.json"}
@@ -107,7 +112,7 @@ def test_a_result_that_could_not_be_copied_is_on_the_disk_and_is_copied_the_next
         store.off()
         folder.write_result(DONE, None)
     store.on()
-    assert names(storage) == set()
+    assert names(storage) == {"worker"}
     with storage.working(TRIAL) as folder:
         assert folder.outcome() == DONE
     assert names(storage) == {"result.json"}
@@ -153,7 +158,7 @@ def test_a_working_copy_that_is_cleared_meanwhile_takes_nothing_from_the_store(s
         with pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
             action(folder)
             raise RuntimeError
-    assert names(storage) == {name_of(1)}
+    assert names(storage) == {name_of(1), "worker"}
 
 
 def test_an_older_worker_writes_nothing_more_and_its_pack_goes_elsewhere(
@@ -171,7 +176,6 @@ def test_an_older_worker_writes_nothing_more_and_its_pack_goes_elsewhere(
         use(XDG_CACHE_HOME=str(tmp_path / "two"))
         with storage.working(config.trial_id) as later:
             later.take_over()
-            _wait_until(lambda: later.fence() in storage.bucket.read([f"trials/{folder_name}/worker"]).values())
             later.forget_checkpoints()
             later.write_result(TrialOutcome(trial_id=config.trial_id, state="done"), None)
             later.leave()
@@ -195,11 +199,101 @@ def test_a_worker_that_ends_after_it_was_superseded_does_not_replace_the_result(
     monkeypatch.setattr("orchestrator.storage.working_copy.LOOK_S", 0.1)
     with pytest.raises(SupersededError, match="share a --store too"), storage.working(TRIAL) as folder:
         folder.take_over()
-        _wait_until(lambda: names(storage) == {"worker"})
         storage.bucket.write(f"{trial_directory(Path(), TRIAL)}/worker", b"a later one")
         folder.write_result(DONE, None)
         folder.leave()
     assert names(storage) == {"worker"}
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["runs", "has ended"])
+def test_an_older_worker_that_was_cut_off_since_its_start_copies_nothing_over_what_a_later_one_wrote(
+    storage: ObjectStorage, use: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: bool
+) -> None:
+    monkeypatch.setattr("orchestrator.storage.working_copy.LOOK_S", 600)  # its first copy is that of its end
+    with contextlib.ExitStack() as later_one:
+        with pytest.raises(SupersededError, match="share a --store too"), storage.working(TRIAL) as older:
+            older.take_over()
+            use(XDG_CACHE_HOME=str(tmp_path / "two"))
+            later = later_one.enter_context(storage.working(TRIAL))
+            later.take_over()
+            later.write_result(DONE, None)
+            later.leave()
+            if ended:
+                later_one.close()
+            older.write_result(OLD, None)
+            older.leave()
+        assert names(storage) == ({"result.json"} if ended else {"worker"})
+    storage.bring_results([TRIAL])
+    assert storage.trial(TRIAL).outcome() == DONE
+
+
+def killed(storage: ObjectStorage, action: Callable[[TrialFolder], object]) -> None:
+    """A worker on this machine that did `action` and was killed before it could copy anything."""
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
+        patch.setattr(WorkingCopy, "_push", lambda _: None)
+        action(folder)
+        raise RuntimeError
+
+
+def train(folder: TrialFolder, outcome: TrialOutcome = DONE, weights: bytes = b"of the later one") -> None:
+    write_file(folder.kept_weights, weights)
+    folder.write_result(outcome, None)
+
+
+def train_and_leave_a_checkpoint(folder: TrialFolder) -> None:
+    save(folder, 9)
+    train(folder, OLD, b"of the killed one")
+
+
+def test_what_a_killed_worker_left_does_not_replace_a_result_from_elsewhere(
+    storage: ObjectStorage, use: Callable[..., None], tmp_path: Path
+) -> None:
+    killed(storage, train_and_leave_a_checkpoint)
+    use(XDG_CACHE_HOME=str(tmp_path / "two"))
+    with storage.working(TRIAL) as folder:
+        train(folder)
+    use(XDG_CACHE_HOME=str(tmp_path / "one"))
+    with storage.working(TRIAL) as folder:
+        assert folder.outcome() == DONE
+        assert folder.kept_weights.read_bytes() == b"of the later one"
+    assert names(storage) == {"result.json", "kept.safetensors"}
+
+
+def test_measurements_that_a_killed_worker_left_do_not_remove_those_from_elsewhere(
+    storage: ObjectStorage, use: Callable[..., None], tmp_path: Path
+) -> None:
+    with storage.working(TRIAL) as folder:
+        train(folder)
+    killed(storage, lambda folder: folder.write_measurement("spectrum@2", ({"rank": 2}, np.ones(2))))
+    use(XDG_CACHE_HOME=str(tmp_path / "two"))
+    with storage.working(TRIAL) as folder:
+        folder.write_measurement("top_k@1", ({"top_k even 1": "{}"}, None))
+    use(XDG_CACHE_HOME=str(tmp_path / "one"))
+    with storage.working(TRIAL) as folder:
+        assert folder.measurement("top_k@1") is not None
+    assert names(storage) == {"result.json", "kept.safetensors", "measurement-top_k@1.json"}
+
+
+def test_a_trial_whose_objects_were_all_removed_starts_anew(storage: ObjectStorage) -> None:
+    killed(storage, train_and_leave_a_checkpoint)
+    storage.bucket.remove([f"{trial_directory(Path(), TRIAL)}/{name}" for name in names(storage)])
+    with storage.working(TRIAL) as folder:
+        assert folder.outcome() is None
+        assert folder.checkpoints() == []
+
+
+def test_nothing_but_the_result_stays_after_an_end_whatever_came_before(storage: ObjectStorage) -> None:
+    config = TrialConfig.model_validate(planned([SOUND])[0].config)
+    directory = trial_directory(Path(), config.trial_id)
+    with pytest.raises(RuntimeError), storage.working(config.trial_id) as folder:
+        folder.take_over()
+        save(folder, 1)
+        folder.write_result(TrialOutcome(trial_id=config.trial_id, state="done"), None)
+        raise RuntimeError  # killed before it cleared up
+    with storage.working(config.trial_id) as folder:
+        storage.bucket.write(f"{directory}/{name_of(9)}", b"still under way when this worker began")
+        run_trial(config, directory=folder.path, runtime=Runtime())
+    assert set(storage.bucket.files(str(directory))) == {"result.json"}
 
 
 def test_forgetting_a_trial_removes_it_here_and_there(storage: ObjectStorage) -> None:
