@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,8 @@ from trainables.errors import UserError, first_line
 
 RETRIES = 3
 """How often a file is asked for again, after one second, two, three."""
+PASSING = (408, 429)
+"""The statuses from 400 to 499 that are worth asking again: too slow, too many requests."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,13 +107,18 @@ def download(urls: Mapping[str, str], hashes: Mapping[str, str], folder: Path) -
     for name, url in urls.items():
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            files.fetch(name, processor=_let_others_read)
+            files.fetch(name, downloader=_request)
         except requests.RequestException as error:
             raise UserError(
                 f"downloading {url} failed {1 + RETRIES} times in a row ({_reason(error)}): type the same command "
                 f"again later, or put the file at {folder / name} yourself"
             ) from error
         except OSError as error:
+            if error.errno is None:  # not from the disk
+                raise UserError(
+                    f"downloading {url} failed ({_reason(error)}): look whether the address and this machine's network "
+                    f"settings are right, or put the file at {folder / name} yourself"
+                ) from error
             raise UserError(
                 f"a download needs a folder with free space that can be written; {folder} is not one "
                 f"({error.strerror or error}): make room, or give another folder with --data-dir"
@@ -122,15 +130,32 @@ def download(urls: Mapping[str, str], hashes: Mapping[str, str], folder: Path) -
             ) from error
 
 
-def _reason(error: Exception) -> str:
-    """What went wrong with a request, without the library's own objects around it."""
-    cause = error.args[0] if error.args else error
-    text = first_line(str(getattr(cause, "reason", cause)) or type(error).__name__)
-    return text.partition("): ")[2] or text
+def _request(url: str, file: str, _: object) -> None:
+    """Write what the address serves to pooch's temporary file, with the permissions of a new file of this process.
+
+    Raises OSError without a number where asking again is of no use: pooch repeats only errors of requests.
+    """
+    import pooch
+    import requests
+
+    try:
+        pooch.HTTPDownloader()(url, file, None)
+    except requests.HTTPError as error:
+        if error.response is None or error.response.status_code >= 500 or error.response.status_code in PASSING:
+            raise
+        raise OSError(str(error)) from error
+    mask = os.umask(0o077)
+    os.umask(mask)
+    Path(file).chmod(0o666 & ~mask)
 
 
-def _let_others_read(path: str, action: str, _: object) -> str:
-    """A new file is its owner's alone at first, as every temporary file."""
-    if action != "fetch":
-        Path(path).chmod(0o644)
-    return path
+def _reason(error: BaseException) -> str:
+    """What went wrong with a request: the first cause, without what the libraries in between make of it."""
+    from requests.exceptions import ChunkedEncodingError, ProxyError
+
+    if isinstance(error, ChunkedEncodingError):
+        return "the connection broke off"
+    proxy = "the proxy of this machine's settings: " if isinstance(error, ProxyError) else ""
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+    return proxy + first_line(getattr(error, "strerror", None) or error)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -27,7 +28,6 @@ def files_in(folder: Path) -> dict[str, str]:
 def test_fetch_brings_every_file_and_asks_for_each_once(tiny: str, web: WebServer, tmp_path: Path) -> None:
     report = fetch(tiny, data_dir=tmp_path)
     assert files_in(tmp_path / tiny) == {f"{split}.txt": text for split, text in TINY.items()}
-    assert (tmp_path / tiny / "train.txt").stat().st_mode & 0o777 == 0o644
     assert report.identity.train_tokens == len(TINY["train"].split()) + 40_000
     assert [file.size_bytes for file in report.files] == [len(text) for text in TINY.values()]
     assert report == check(tiny, data_dir=tmp_path)
@@ -81,18 +81,60 @@ def test_a_busy_server_and_broken_connections_are_tried_again(tiny: str, web: We
     assert len(web.requests) == 3 + 3
 
 
-@pytest.mark.parametrize("status", [404, 503])
-def test_a_server_without_the_file_ends_the_download(tiny: str, web: WebServer, tmp_path: Path, status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "requests", "sentence"),
+    [
+        (503, 4, r"failed 4 times in a row \(503 .*again later"),
+        (403, 1, r"failed \(403 .*the address"),
+        (404, 1, r"failed \(404 .*the address"),
+    ],
+)
+def test_a_server_without_the_file_ends_the_download(
+    tiny: str, web: WebServer, tmp_path: Path, status: int, requests: int, sentence: str
+) -> None:
     web.first_statuses = [status] * 9
-    with pytest.raises(UserError, match=rf"train\.txt failed 4 times .*\({status} .*put the file at {tmp_path}/"):
+    with pytest.raises(UserError, match=rf"train\.txt {sentence}.*put the file at {tmp_path}/"):
         fetch(tiny, data_dir=tmp_path)
-    assert len(web.requests) == 4
+    assert len(web.requests) == requests
     assert files_in(tmp_path / tiny) == {}
 
 
-def test_nobody_listening_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"failed 4 times in a row \(Failed to .*: \[Errno 111\] Connection refused\)"):
-        download({"f.txt": "http://127.0.0.1:9/f.txt"}, {"f.txt": "0" * 64}, tmp_path)
+def test_a_connection_that_always_breaks_is_one_sentence(tiny: str, web: WebServer, tmp_path: Path) -> None:
+    web.drop_after_bytes = [1000] * 4
+    with pytest.raises(UserError, match=r"failed 4 times in a row \(the connection broke off\): type"):
+        fetch(tiny, data_dir=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "url", "sentence"),
+    [
+        ("no_proxy", "127.0.0.1", "http://127.0.0.1:9/f", r"4 times in a row \(Connection refused\)"),
+        ("http_proxy", "http://127.0.0.1:9", "http://a.invalid/f", r"\(the proxy .*settings: Connection refused\)"),
+        ("REQUESTS_CA_BUNDLE", "/nowhere", "https://a.invalid/f", r"failed \(Could not .*: /nowhere\): look"),
+    ],
+)
+def test_a_network_that_is_not_set_up_is_one_sentence(
+    variable: str, value: str, url: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.setenv(variable, value)
+    with pytest.raises(UserError, match=sentence):
+        download({"f.txt": url}, {"f.txt": "0" * 64}, tmp_path)
+
+
+def test_a_file_has_its_permissions_before_it_has_its_name(
+    tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the umask has it: as a kill at the moment of the move would leave it."""
+    modes: list[int] = []
+    monkeypatch.setattr("pooch.core.shutil.move", lambda file, _: modes.append(Path(file).stat().st_mode & 0o777))
+    mask = os.umask(0o027)
+    try:
+        with pytest.raises(UserError):
+            fetch(tiny, data_dir=tmp_path)
+        assert (modes, os.umask(mask)) == ([0o640] * 3, 0o027)
+    finally:
+        os.umask(mask)
 
 
 @pytest.mark.parametrize("served", ["b a", "a b\n", ""])
