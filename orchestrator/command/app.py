@@ -6,7 +6,7 @@ import sys
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from orchestrator.command.corpora import check_corpus, fetch_corpus
 from orchestrator.command.listing import results, status, studies
@@ -36,6 +36,18 @@ class _Interruptible(TyperGroup):
             raise typer.Exit(130) from error
 
 
+class _Retry(TyperCommand):
+    """`run` but for what lists a plan, which its help leaves out."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options, of which --dry-run and --format are refused."""
+        params = super().get_params(ctx)
+        for param in params:
+            if isinstance(param, TyperOption):
+                param.hidden |= param.name in ("dry_run", "form")
+        return params
+
+
 app = typer.Typer(
     cls=_Interruptible,
     help=HELP,
@@ -51,7 +63,7 @@ app.add_typer(corpus_app, name="corpus")
 app.add_typer(store_app, name="store")
 
 app.command("run")(run)
-app.command("retry", help="Run just those trials of a study again that failed or diverged.")(run)
+app.command("retry", cls=_Retry, help="Run just those trials of a study again that failed or diverged.")(run)
 app.command(
     "submit",
     options_metavar="STUDY [OPTIONS OF run] [OPTIONS]",
@@ -77,7 +89,11 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         app(args=arguments, prog_name="sweep.py", obj=arguments[1:])
     except SystemExit as ending:
-        return ending.code if isinstance(ending.code, int) else 0
+        if ending.code is None or isinstance(ending.code, int):
+            return ending.code or 0
+        # The text that a study's file gave to sys.exit.
+        console(stderr=True).print(f"error: {ending.code}", soft_wrap=True)
+        return 1
     except UserError as error:
         console(stderr=True).print(f"error: {error}", soft_wrap=True)
         return 2

@@ -113,6 +113,13 @@ def save(drawing: Drawing, out: Path) -> DrawnFigure:
     return DrawnFigure(name=drawing.name, caption=drawing.caption, svg=inline, files=(svg, png, pdf))
 
 
+def check_figure(figure: Figure) -> None:
+    """Raise what `save` would: some faults show in one of the formats alone."""
+    with mpl.rc_context(STYLE):
+        for form, options in (("svg", {}), ("pdf", {}), ("png", {"dpi": PNG_DPI})):
+            _written(figure, form, **options)
+
+
 def _written(figure: Figure, form: str, **options: Any) -> bytes:
     buffer = io.BytesIO()
     figure.savefig(buffer, format=form, **options)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from trainables.errors import UserError
+
 NO_SETTINGS = ("schema_version", "kind")
 """Keys that say what the content is, and are no settings of it."""
 
@@ -38,12 +40,18 @@ def value_at(content: Mapping[str, Any], key: str) -> Any:
 
 
 def with_values(content: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
-    """A copy of the content with other values at these dotted keys, whose parts it has."""
+    """A copy of the content with other values at these dotted keys, whose parts it has.
+
+    Raises UserError for a key inside a part that another one makes a single value.
+    """
     replaced = dict(content)
     for key, value in values.items():
         *parts, last = key.split(".")
         place = replaced
-        for part in parts:
+        for depth, part in enumerate(parts, 1):
+            if not isinstance(place[part], Mapping):
+                whole = ".".join(parts[:depth])
+                raise UserError(f"{whole!r} is the single value {place[part]!r}, so {key!r} cannot be set inside it")
             place[part] = dict(place[part])
             place = place[part]
         place[last] = value

@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import matplotlib as mpl
 import pandas as pd
 from matplotlib.figure import Figure
 
 from orchestrator.report import formats
-from orchestrator.report.figures import Drawing
+from orchestrator.report.figures import Drawing, check_figure
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import TextTable, sortable
 from trainables.errors import first_line
@@ -30,13 +31,20 @@ def custom_section(function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame)
     done = frame[frame["state"] == "done"].reset_index(drop=True)
     if done.empty:
         return Section(kind=kind, heading=heading, findings=(f"{heading}: no trial has a result yet.",))
+    import matplotlib.pyplot as plt
+
+    mpl.use("agg")
     try:
+        # What pandas plots lands on pyplot's current axes, which must not be those of another function.
+        plt.close("all")
         return _section(function, done, kind=kind, heading=heading)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         # Whatever a user's function raises is a fault in that function, and said as such.
         text = f"The analysis {name} of the study failed{_place(function, error)}: {type(error).__name__}"
         details = f": {first_line(error)}" if str(error).strip() else ""
         return Section(kind=kind, heading=heading, findings=(f"{text}{details}.",))
+    finally:
+        plt.close("all")
 
 
 def _section(function: Callable[[pd.DataFrame], Any], done: pd.DataFrame, *, kind: str, heading: str) -> Section:
@@ -51,7 +59,7 @@ def _section(function: Callable[[pd.DataFrame], Any], done: pd.DataFrame, *, kin
     frames = [_with_index(part) for part in parts if isinstance(part, pd.DataFrame)]
     figures = [part for part in parts if isinstance(part, Figure)]
     for figure in figures:
-        figure.draw_without_rendering()  # what cannot be drawn fails here and not while the page is written
+        check_figure(figure)  # what cannot be drawn fails here and not while the page is written
     file = kind.replace("-", "_")
     return Section(
         kind=kind,
@@ -76,10 +84,22 @@ def _same(figure: Figure) -> Figure:
 
 def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
     """With the index as columns, unless it only counts the rows; columns of several levels become one."""
-    if not isinstance(frame.index, pd.RangeIndex):
-        frame = frame.reset_index()
-    names = [" ".join(map(str, name)).strip() if isinstance(name, tuple) else str(name) for name in frame.columns]
-    return frame.set_axis(names, axis="columns")
+    columns = [_text(name) for name in frame.columns]
+    named = frame.set_axis(columns, axis="columns")
+    if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
+        return named
+    names: list[str] = []
+    for level, name in enumerate(frame.index.names):
+        unnamed = "index" if frame.index.nlevels == 1 else f"level_{level}"
+        text = unnamed if name is None else _text(name)
+        while text in (*columns, *names):
+            text += " (index)"
+        names.append(text)
+    return named.reset_index(names=names)
+
+
+def _text(name: Any) -> str:
+    return " ".join(map(str, name)).strip() if isinstance(name, tuple) else str(name)
 
 
 def _table(frame: pd.DataFrame, caption: str) -> TextTable:
@@ -98,7 +118,7 @@ def _cell(value: Any) -> Any:
     return sortable(value, formats.number(value))
 
 
-def _place(function: Callable[..., Any], error: Exception) -> str:
+def _place(function: Callable[..., Any], error: BaseException) -> str:
     """ " in line 12", of the file that the function is in, where it can be told."""
     file = getattr(getattr(function, "__code__", None), "co_filename", None)
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == file]

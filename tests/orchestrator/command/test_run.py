@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,19 @@ def test_a_dry_run_plans_by_names_and_asks_no_object_store(
 def test_retry_takes_the_options_of_run_but_lists_no_plan(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["retry", "gss_grid", "--dry-run"]) == 2
     assert "--dry-run and --format are for run" in capsys.readouterr().err
+    for command, listed in (("run", True), ("retry", False)):
+        assert main([command, "--help"]) == 0
+        shown = capsys.readouterr().out
+        assert [option in shown for option in ("--dry-run", "--format", "--set")] == [listed, listed, True]
+
+
+@pytest.mark.parametrize(("code", "status"), [(None, 0), (3, 3), ("no text", 1)])
+def test_what_ends_the_program_gives_its_exit_status(
+    code: object, status: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("orchestrator.command.app.app", lambda **_: sys.exit(code))  # type: ignore[arg-type]
+    assert main(["studies"]) == status
+    assert capsys.readouterr().err == ("error: no text\n" if code == "no text" else "")
 
 
 def test_every_command_is_told_from_the_name_of_a_study() -> None:

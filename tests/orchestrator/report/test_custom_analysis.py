@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import re
 import runpy
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import matplotlib as mpl
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
@@ -22,7 +22,6 @@ from tests.support.command import ROOT
 from tests.support.synthetic_results import STUDY, fail, make_results, report_on
 from trainables.errors import UserError
 
-mpl.use("agg")
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
 README_STUDY, README_FUNCTION = (
     next(block for block in BLOCKS if start in block) for start in ("my_study.py", "def gap_by_bend")
@@ -80,12 +79,23 @@ def badly_drawn(_: pd.DataFrame) -> Figure:
     return figure
 
 
+class _NoRaster(Figure):
+    """A figure that draws, but cannot be written as PNG."""
+
+    def savefig(self, fname: Any, **options: Any) -> None:
+        if options["format"] == "png":
+            raise ValueError("too many pixels")
+        super().savefig(fname, **options)
+
+
 @pytest.mark.parametrize(
     ("function", "error"),
     [
         (failing, r" in line \d+: ValueError: no column for 71 trials\.$"),
         (lambda _: {"a": 1}, ": TypeError: it returned a dict; return a pandas DataFrame, a matplotlib Figure"),
         (badly_drawn, ": ValueError: "),
+        (lambda _: _NoRaster(), r" in line \d+: ValueError: too many pixels"),
+        (lambda _: sys.exit("no such column"), r" in line \d+: SystemExit: no such column"),
     ],
 )
 def test_a_function_that_fails_costs_its_section_one_sentence(
@@ -98,6 +108,38 @@ def test_a_function_that_fails_costs_its_section_one_sentence(
     assert "second line" not in sentence and first.for_terminal == (sentence,)
     page = report.path.read_text()
     assert "of the study failed" in page and second.heading in page and "Traceback" not in page
+
+
+def test_each_function_plots_on_axes_of_its_own(tmp_path: Path) -> None:
+    plotted: list[Figure] = []
+
+    def plot(results: pd.DataFrame) -> Figure:
+        figure = results["test_perplexity"].plot().figure
+        assert isinstance(figure, Figure)
+        plotted.append(figure)
+        return figure
+
+    report_with(plot, tmp_path / "first")
+    report_with(plot, tmp_path / "second")
+    assert [len(axes.lines) for figure in plotted for axes in figure.axes] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    ("index", "head"),
+    [
+        (pd.Index([1, 2], name="c"), ["c (index)", "c", "index"]),
+        (pd.Index(["a", "b"]), ["index (index)", "c", "index"]),
+        (
+            pd.MultiIndex.from_tuples([(1, 2), (3, 4)], names=["c", "c"]),
+            ["c (index)", "c (index) (index)", "c", "index"],
+        ),
+        (pd.Index([1, 2], name="seed"), ["seed", "c", "index"]),
+    ],
+)
+def test_an_index_that_has_the_name_of_a_column_gets_another(index: pd.Index[Any], head: list[str]) -> None:
+    table = pd.DataFrame({"c": [5, 6], "index": [7, 8]}).set_index(index)
+    section = custom_section(lambda _: table, pd.DataFrame({"state": ["done"]}))
+    assert [part.head for part in section.tables] == [head], section.findings
 
 
 def test_without_a_result_it_is_not_called() -> None:
