@@ -116,7 +116,7 @@ def test_the_command_that_stops_what_was_submitted_is_one_that_works(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A file's study has a name of its own, and `all` is none."""
-    monkeypatch.setattr("orchestrator.cluster.jobs.submit", lambda *_: "job")
+    monkeypatch.setattr("orchestrator.cluster.submit", lambda *_: "job")
     file = tmp_path / "my study.py"
     file.write_text(
         "from search_spaces.gss_grid import STUDY as GRID\nfrom search_spaces.study import Study\n"
