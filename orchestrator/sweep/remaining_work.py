@@ -76,7 +76,9 @@ class RemainingWork:
                 work = self._work()
             if not work.nothing:
                 # What is announced can be read: a text that cannot be had ends the run, or leaves trials out, before.
-                work = work.without(ensure_texts(self.plan, self.console))
+                # A retry has seen to that before it forgot what its trials came to.
+                if not self.retried:
+                    work = work.without(ensure_texts(self.plan, self.console))
                 if self.options.data is not None:
                     self.options.data.push()
             seconds_per_trial = self._seconds_per_trial(work)

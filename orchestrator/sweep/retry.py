@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from orchestrator.plan import Plan
 from orchestrator.storage import Storage
@@ -17,10 +17,20 @@ def study_members(plan: Plan, store: Store) -> Sequence[PlannedTrial]:
     return [row.planned() for row in store.trials(plan.key)]
 
 
-def reset_lost(members: Sequence[PlannedTrial], store: Store, storage: Storage) -> list[PlannedTrial]:
-    """Plan failed and diverged trials again; a diverged one starts anew, a failed one from its checkpoint."""
+def reset_lost(
+    members: Sequence[PlannedTrial], store: Store, storage: Storage, waiting: Callable[[], frozenset[str]]
+) -> list[PlannedTrial] | None:
+    """Plan failed and diverged trials again; a diverged one starts anew, a failed one from its checkpoint.
+
+    Before anything is forgotten, `waiting` says which of them cannot run now; they stay as they are. None where no
+    trial has failed or diverged.
+    """
     states = store.states([trial.trial_id for trial in members])
     lost = [trial.trial_id for trial in members if states.get(trial.trial_id) in LOST]
+    if not lost:
+        return None
+    without_text = waiting()
+    lost = [trial_id for trial_id in lost if trial_id not in without_text]
     for trial_id in lost:
         storage.forget(trial_id, checkpoints=states[trial_id] == "diverged")
     reset = set(store.reset(lost, states=LOST))

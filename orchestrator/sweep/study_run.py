@@ -12,6 +12,7 @@ from orchestrator.cluster import RunOptions
 from orchestrator.plan import Plan
 from orchestrator.store import COMPLETE, LOST, PlannedTrial
 from orchestrator.sweep.announcement import interrupted, retry_command, run_command
+from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.reports import report_folder, write_index, write_report
 from orchestrator.sweep.retry import nothing_to_retry, reset_lost, study_members
@@ -38,10 +39,11 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
         tuner = _tuner(plan, store, plans=not again)
         if again:
             members = study_members(plan, store)
-            trials: Sequence[PlannedTrial] = reset_lost(members, store, options.storage)
-            if not trials:
+            reset = reset_lost(members, store, options.storage, lambda: ensure_texts(plan, console))
+            if reset is None:
                 console.print(nothing_to_retry(plan, store), soft_wrap=True)
                 return 0
+            trials: Sequence[PlannedTrial] = reset
         else:
             trials = members = tuner.start() if tuner is not None else _register(plan, store)
         summary = RemainingWork(

@@ -11,9 +11,11 @@ from rich.console import Console
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from orchestrator.storage.folder_storage import FolderStorage
+from orchestrator.store import open_store
 from orchestrator.sweep import corpus_files as texts
 from orchestrator.sweep.study_run import run_study
 from search_spaces.catalog import load_study
+from tests.support.store_rows import RUN
 from trainables.errors import UserError
 
 
@@ -50,3 +52,20 @@ def test_a_run_whose_text_cannot_be_had_is_not_announced(tmp_path: Path, monkeyp
         options = RunOptions(storage=FolderStorage(tmp_path), store_url=str(tmp_path / "results.db"))
         run_study(plan, options, Console(file=shown))
     assert shown.getvalue() == ""
+
+
+def test_a_retry_whose_text_cannot_be_had_forgets_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(name: str, **_: object) -> None:
+        raise UserError(f"{name} cannot be had")
+
+    monkeypatch.setattr(texts, "ensure", refuse)
+    plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "ptb", PlanRequest(data_dir=tmp_path))
+    options = RunOptions(storage=FolderStorage(tmp_path), store_url=str(tmp_path / "results.db"))
+    trial = plan.trials[0].planned()
+    with open_store(options.store_url) as store:
+        store.register(plan.key, [trial])
+        store.fail(trial.trial_id, cause="a cause", run_id=store.begin_run(RUN))
+    with pytest.raises(UserError, match="ptb cannot be had"):
+        run_study(plan, options, Console(file=io.StringIO()), again=True)
+    with open_store(options.store_url) as store:
+        assert store.states([trial.trial_id]) == {trial.trial_id: "failed"}
