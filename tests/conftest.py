@@ -7,10 +7,11 @@ import sys
 
 import pytest
 
-from tests.support.postgres import postgres_server, postgres_store, store_url, url
-
-# As trials run: two test processes whose torch takes every core spend their time waiting for each other.
+# As trials run: two test processes whose torch takes every core spend their time waiting for each other, and sums over
+# several threads differ in their last bits. Libraries look at it once, when they are loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+from tests.support.postgres import postgres_server, postgres_store, store_url, url
 
 __all__ = ["postgres_server", "postgres_store", "store_url", "url"]
 
