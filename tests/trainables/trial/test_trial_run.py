@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +15,10 @@ import pytest
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from search_spaces.catalog import load_study
 from trainables.__main__ import main
-from trainables.config import SoftmaxConfig, TrialConfig
+from trainables.config import GssConfig, OutputLayerConfig, SoftmaxConfig, TrialConfig
 from trainables.runtime import Runtime
 from trainables.trial.trial_run import run_trial
+from trainables.trial_folder import EpochMetrics, TrialOutcome
 from trainables.trial_folder.checkpoint import load_tensors
 
 ROOT = Path(__file__).parents[3]
@@ -59,17 +62,27 @@ def test_a_finished_trial_is_not_trained_again(tmp_path: Path) -> None:
 
 
 def test_two_processes_never_train_in_one_folder_at_the_same_time(tmp_path: Path) -> None:
-    """The second waits for the first one's lock and finds its result."""
-    file = tmp_path / "config.json"
+    """The second comes while the first trains: it waits for the first one's lock and finds its result."""
+    file, folder = tmp_path / "config.json", tmp_path / "trial"
     file.write_text(smoke_trial().canonical_json())
-    command = [sys.executable, "-m", "trainables", str(file), "--directory", str(tmp_path / "trial")]
-    processes = [
-        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)
-    ]
-    outputs = [process.communicate() for process in processes]
-    assert [process.returncode for process in processes] == [0, 0]
-    assert outputs[0][0] == outputs[1][0]
-    assert sorted(err.count("epoch") for _, err in outputs) == [0, 2]
+    command = [sys.executable, "-m", "trainables", str(file), "--directory", str(folder)]
+    processes: list[subprocess.Popen[str]] = []
+
+    def start_second(epoch: EpochMetrics) -> None:
+        if epoch.epoch == 1:
+            process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            processes.append(process)
+            while process.poll() is None and not has_open(process, folder / "lock"):
+                time.sleep(0.01)
+
+    outcome = run_trial(smoke_trial(), directory=folder, runtime=Runtime(), on_epoch=start_second)
+    output, errors = processes[0].communicate()
+    assert (processes[0].returncode, errors) == (0, "")
+    assert TrialOutcome.model_validate_json(output) == outcome
+
+
+def has_open(process: subprocess.Popen[str], file: Path) -> bool:
+    return any(path.is_symlink() and path.resolve() == file for path in Path(f"/proc/{process.pid}/fd").iterdir())
 
 
 def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(tmp_path: Path) -> None:
@@ -129,12 +142,23 @@ def test_a_file_that_is_no_config_gets_one_sentence(
     assert answer.startswith("error: ") and sentence in answer
 
 
-def test_a_softmax_model_of_scale_quick_reaches_its_rank_bound(tmp_path: Path) -> None:
-    """d + 2 = 26, while a cell of the grid goes far beyond it: what the quick scale has to show."""
-    grid_cell = make_plan(load_study("gss_grid"), scale_named("quick"), "pydocs").trials[0].config
-    assert isinstance(grid_cell, TrialConfig)
-    softmax = grid_cell.model_copy(update={"output_layer": SoftmaxConfig()})
-    assert softmax.model.embedding_width == 24
-    outcome = run_trial(softmax, directory=tmp_path, runtime=Runtime())
-    assert outcome.measurements["spectrum@1"]["press_rank"] == 26
-    assert float(outcome.measurements["perplexity@1"]["test_perplexity"]) < 150
+@pytest.mark.parametrize(("layer", "ranks"), [(SoftmaxConfig(), {6}), (GssConfig(c=-2.0, k=1.25), range(7, 301))])
+def test_a_softmax_model_reaches_its_rank_bound_and_a_cell_of_the_grid_goes_beyond(
+    layer: OutputLayerConfig, ranks: Collection[int], tmp_path: Path
+) -> None:
+    """d + 2 = 6, of 300 words, after enough training: the rank of 2000 contexts is far from both at first."""
+    overrides = {
+        "corpus.vocabulary_limit": 300,
+        "model.embedding_width": 4,
+        "model.context_width": 4,
+        "model.hidden_width": 24,
+        "training.epochs": 4,
+        "training.epoch_tokens": 40_000,
+        "evaluation.valid_tokens": 2000,
+        "evaluation.test_tokens": 2000,
+    }
+    plan = make_plan(load_study("gss_grid"), scale_named("quick"), "pydocs", PlanRequest(overrides=overrides))
+    config = plan.trials[0].config.model_copy(update={"output_layer": layer})
+    outcome = run_trial(config, directory=tmp_path, runtime=Runtime())
+    assert outcome.measurements["spectrum@1"]["press_rank"] in ranks
+    assert float(outcome.measurements["perplexity@1"]["test_perplexity"]) < 50
