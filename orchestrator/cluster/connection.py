@@ -49,7 +49,7 @@ def connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[None
     Within a process that is connected already, that connection is used and left; so it is within
     `orchestrator.cluster.shared_connection.shared`, which ends it.
     """
-    os.environ.update(SETTINGS)
+    _tell_ray()
     if ray.is_initialized():
         yield
         return
@@ -62,8 +62,6 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
     ray_patches.leave_sigterm_alone()
     ray_patches.print_no_deaths()
     ray_patches.show_typed_command()
-    for name in ("ray", "ray.tune"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)
     with scratch_folder("sweep-ray-") as folder:
         try:
             context = _start(folder) if options.address is None else _connect(options.address)
@@ -79,6 +77,13 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
             ray.shutdown()
 
 
+def _tell_ray() -> None:
+    """Give Ray its settings, and let it log nothing here: what is amiss is said in a sentence."""
+    os.environ.update(SETTINGS)
+    for name in ("ray", "ray.tune"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+
+
 def check_cluster(address: str | None) -> None:
     """Raise UserError where `connected` would find no cluster at the address; a signal ends this as it ends anything.
 
@@ -86,7 +91,7 @@ def check_cluster(address: str | None) -> None:
     """
     if address is None or ray.is_initialized():
         return
-    os.environ.update(SETTINGS)
+    _tell_ray()
     ray_patches.show_token()
     check_address(address)
 
