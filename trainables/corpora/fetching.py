@@ -11,7 +11,7 @@ from trainables.config import is_built_in, one_name
 from trainables.corpora.corpus_identity import CorpusIdentity, measured_identity, published_identity
 from trainables.corpora.folders import FILES, locate, names_in
 from trainables.corpora.published_corpora import PUBLISHED_CORPORA, WORD_SIMILARITY
-from trainables.corpora.source import read_source
+from trainables.corpora.source import Source, read_source
 from trainables.corpora.text import SPLITS
 from trainables.errors import UserError, first_line
 
@@ -41,15 +41,31 @@ class CorpusReport:
 
 
 def check(name: str, *, data_dir: Path | None) -> CorpusReport:
-    """Verify every file of the corpus `name` and report its sizes and hashes.
+    """Verify every file of the corpus `name`, count its tokens and types, and report its sizes and hashes.
 
     Raises:
-        UserError: Unknown corpus; a file missing, empty, not UTF-8, or of a wrong SHA-256.
+        UserError: Unknown corpus; a file missing, empty, not UTF-8, or of a wrong SHA-256; published counts that are
+            not those of the texts.
     """
     source = read_source(name, data_dir=data_dir)
+    counted = measured_identity(name, source)
     published = PUBLISHED_CORPORA.get(name)
+    if published is not None and counted != (recorded := published_identity(name, published)):
+        raise UserError(
+            f"the counts of a published corpus are those of its texts; {name} has {_counts(counted)}, and "
+            f"{_counts(recorded)} in trainables/corpora/published_corpora.py: correct them there"
+        )
+    return _report(counted, source)
+
+
+def _counts(identity: CorpusIdentity) -> str:
+    texts = f"{identity.train_tokens:,} train, {identity.valid_tokens:,} valid and {identity.test_tokens:,} test tokens"
+    return f"{texts} of {identity.vocabulary_size:,} types"
+
+
+def _report(identity: CorpusIdentity, source: Source) -> CorpusReport:
     return CorpusReport(
-        identity=measured_identity(name, source) if published is None else published_identity(name, published),
+        identity=identity,
         folder=source.folder,
         files=tuple(
             CheckedFile(name=f"{split}.txt", size_bytes=source.sizes_bytes[split], sha256=source.digests[split])
@@ -59,14 +75,17 @@ def check(name: str, *, data_dir: Path | None) -> CorpusReport:
 
 
 def ensure(name: str, *, data_dir: Path | None) -> CorpusReport:
-    """Check the corpus `name`, downloading before that the files of a published corpus that are absent.
+    """Check the hashes of the corpus `name`, downloading before that the files of a published corpus that are absent.
 
     Raises:
         UserError: As `fetch` and `check` do.
     """
     if name in PUBLISHED_CORPORA and not names_in(locate(name, data_dir)).issuperset(FILES):
         return fetch(name, data_dir=data_dir)
-    return check(name, data_dir=data_dir)
+    source, published = read_source(name, data_dir=data_dir), PUBLISHED_CORPORA.get(name)
+    # The hashes say that the texts are the published ones; counting them again would only slow every run down.
+    identity = measured_identity(name, source) if published is None else published_identity(name, published)
+    return _report(identity, source)
 
 
 def fetch(name: str, *, data_dir: Path | None) -> CorpusReport:

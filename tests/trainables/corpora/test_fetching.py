@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import MutableMapping
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from tests.support.faulty_server import TINY, WebServer
 from trainables.corpora import check, ensure, fetch
 from trainables.corpora.fetching import download
+from trainables.corpora.published_corpora import PUBLISHED_CORPORA, PublishedCorpus
 from trainables.errors import UserError
 
 
@@ -55,6 +59,16 @@ def test_ensure_downloads_what_is_absent_and_overwrites_nothing(tiny: str, web: 
     assert len(web.requests) == 3
 
 
+def test_wrong_counts_of_a_published_corpus_are_told(
+    tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fetch(tiny, data_dir=tmp_path)
+    wrong = replace(PUBLISHED_CORPORA[tiny], vocabulary_size=6)
+    monkeypatch.setitem(cast(MutableMapping[str, PublishedCorpus], PUBLISHED_CORPORA), tiny, wrong)
+    with pytest.raises(UserError, match=r"tokens of 5 types, and .* tokens of 6 types in .*: correct them there"):
+        check(tiny, data_dir=tmp_path)
+
+
 def test_ensure_accepts_the_built_in_corpus() -> None:
     report = ensure("pydocs", data_dir=None)
     assert report.folder is None
@@ -64,7 +78,7 @@ def test_ensure_accepts_the_built_in_corpus() -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("novels", "only ptb, wikitext-2 and word-similarity are downloaded; got 'novels'"),
+        ("novels", f"only {', '.join(PUBLISHED_CORPORA)} and word-similarity are downloaded; got 'novels'"),
         ("pydocs", "pydocs is built in, with nothing to download"),
         ("markov", "markov is built in, with nothing to download"),
     ],
