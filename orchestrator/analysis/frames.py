@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.plan import completed_group, varying_settings
 from orchestrator.store import Place
 from search_spaces.study import group_of
 from trainables.config import flat_values
@@ -55,6 +56,8 @@ class FlatResults:
     """Dotted paths ("output_layer.c") in the configs' own order."""
     metric_columns: tuple[str, ...]
     """In the order of `METRICS`, other ones behind by name: the same whatever order the trials finished in."""
+    groups: tuple[str, ...]
+    """What each trial repeats but for the seed: its name's group, completed where that stands for several settings."""
     places: tuple[Place | None, ...]
     """Where in a tuning each trial stands."""
 
@@ -78,7 +81,7 @@ class FlatResults:
         import pandas as pd
 
         frame = pd.DataFrame(list(self.records), columns=list(self.columns))
-        frame["group"] = [group_of(record["name"]) for record in self.records]
+        frame["group"] = list(self.groups)
         if any(self.places):
             frame["side"] = [place.side if place else None for place in self.places]
             frame["stage"] = [place.stage if place else None for place in self.places]
@@ -101,7 +104,20 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
         for row, config, measured in zip(rows, configs, metrics, strict=True)
     )
     places = tuple(row.get("place") for row in rows)
-    return FlatResults(records=records, config_columns=config_columns, metric_columns=metric_columns, places=places)
+    return FlatResults(
+        records=records,
+        config_columns=config_columns,
+        metric_columns=metric_columns,
+        groups=_groups(rows, configs) if not any(places) else tuple(group_of(row["name"]) for row in rows),
+        places=places,
+    )
+
+
+def _groups(rows: Sequence[Row], configs: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """Older stores have trials of different settings under one name, which are no repetitions of each other."""
+    trials = [(group_of(row["name"]), config) for row, config in zip(rows, configs, strict=True)]
+    varying = varying_settings(trials)
+    return tuple(completed_group(group, config, varying) for group, config in trials)
 
 
 def _with_derived(metrics: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,8 @@ from .study_plan import TrialPlan as TrialPlan
 from .study_plan import default_corpora as default_corpora
 from .study_plan import make_plan as make_plan
 from .study_plan import scale_named as scale_named
+from .trial_names import completed_group as completed_group
+from .trial_names import varying_settings as varying_settings
 from .tuning.halving import thresholds as thresholds
 from .tuning.outlook import StageOutlook as StageOutlook
 from .tuning.outlook import outlook as outlook

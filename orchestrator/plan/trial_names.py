@@ -19,7 +19,7 @@ def trial_names(study: Study, configs: Sequence[AnyConfig], variety: Iterable[An
     Raises UserError for a label that is no text, and for one that several trials cannot share.
     """
     labels = [_label(study, config) for config in configs]
-    varying = _varying_settings(study, variety)
+    varying = varying_settings((group_of(_label(study, config)), _settings(config)) for config in variety)
     if study.label is not describe:
         for group, keys in varying.items():
             raise UserError(
@@ -44,31 +44,34 @@ def _label(study: Study, config: AnyConfig) -> str:
     return label
 
 
-def _varying_settings(study: Study, configs: Iterable[AnyConfig]) -> dict[str, list[str]]:
-    """By group, the dotted keys besides the seed in which its trials differ; groups of one setting are left out."""
-    groups: dict[str, list[AnyConfig]] = {}
-    for config in configs:
-        groups.setdefault(group_of(_label(study, config)), []).append(config)
+def varying_settings(trials: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, list[str]]:
+    """By group, the dotted keys besides the seed in which its trials differ; groups of one setting are left out.
+
+    `trials` are the group and the settings, by dotted key, of each.
+    """
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for group, settings in trials:
+        groups.setdefault(group, []).append(settings)
     varying = {}
     for group, members in groups.items():
-        settings = [_settings(config) for config in members] if len(members) > 1 else []
-        keys = dict.fromkeys(key for content in settings for key in content)
-        if differing := [key for key in keys if any(content.get(key) != settings[0].get(key) for content in settings)]:
+        keys = dict.fromkeys(key for settings in members for key in settings if key != "seed")
+        if differing := [key for key in keys if any(settings.get(key) != members[0].get(key) for settings in members)]:
             varying[group] = differing
     return varying
 
 
+def completed_group(group: str, settings: Mapping[str, Any], varying: Mapping[str, Sequence[str]]) -> str:
+    """The group with what varies among its trials: "softmax, training.learning_rate=20"."""
+    return group + "".join(f", {key}={_shown(settings[key])}" for key in varying.get(group, ()) if key in settings)
+
+
 def _settings(config: AnyConfig) -> dict[str, Any]:
-    return {**flat_values(config.model_dump(mode="json")), "kind": config.kind, "seed": None}
+    return {**flat_values(config.model_dump(mode="json")), "kind": config.kind}
 
 
 def _completed(label: str, config: AnyConfig, varying: Mapping[str, Sequence[str]]) -> str:
     group = group_of(label)
-    if group not in varying:
-        return label
-    settings = _settings(config)
-    added = (f", {key}={_shown(settings[key])}" for key in varying[group] if key in settings)
-    return group + "".join(added) + label.removeprefix(group)
+    return completed_group(group, _settings(config), varying) + label.removeprefix(group)
 
 
 def _shown(value: object) -> str:

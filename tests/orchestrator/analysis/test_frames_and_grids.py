@@ -84,3 +84,13 @@ def test_records_are_json_data() -> None:
     rows, _ = make_results(columns=50)
     records = flatten(rows).records
     assert json.loads(json.dumps(records, allow_nan=False)) == [dict(record) for record in records]
+
+
+def test_trials_of_different_settings_under_one_name_are_no_repetitions() -> None:
+    rows = [
+        trial_row(f"softmax seed={seed}", config={"seed": seed, "training": {"learning_rate": rate}})
+        for seed in (1, 2)
+        for rate in (20.0, 30.0)
+    ]
+    groups = ["softmax, training.learning_rate=20", "softmax, training.learning_rate=30"]
+    assert list(flatten(rows).frame()["group"]) == groups * 2

@@ -19,6 +19,7 @@ def test_two_requests_of_a_kind_get_sections_and_files_of_their_own(tmp_path: Pa
     rows, _ = make_results()
     for i, row in enumerate(rows):
         row["name"] = f"{'ab'[i % 2]} seed={i // 2}"
+        row["config"] = rows[0]["config"] | {"seed": i // 2}
     requests = (
         GroupTable(metrics=("test_perplexity",)),
         GroupTable(metrics=("press_rank",)),
@@ -41,6 +42,7 @@ def test_means_that_differ_are_never_called_equal(tmp_path: Path) -> None:
     for i, row in enumerate(rows):
         group = "abcd"[i % 4]
         row["name"], row["metrics"]["press_rank"] = f"{group} seed={i // 4}", ranks[group][i // 4 % 2]
+        row["config"] = rows[0]["config"] | {"seed": i // 4}
     study = replace(STUDY, analyses=(GroupTable(metrics=("press_rank",)),))
     page = report_on(rows, tmp_path, study=study).path.read_text()
     assert "Press rank from low to high: c 2.5, b = d 6, a 6.5." in page
