@@ -40,6 +40,7 @@ from orchestrator.cluster import (
 from orchestrator.schedule.driver import Driver
 from orchestrator.schedule.placement import Place
 from orchestrator.worker import Assignment, Ending, EndingKind, Job, run_pack
+from trainables.errors import last_line
 
 FINISHED: Any = Searcher.FINISHED
 """A string, though `Searcher.suggest` is declared to return a dictionary."""
@@ -295,7 +296,7 @@ def _ending(trial: Trial) -> Ending:
     if isinstance(error, UnfitMachineError):
         return Ending(EndingKind.MACHINE_UNFIT, error.why, error.machine)
     if not isinstance(error, RayActorError):
-        return Ending(EndingKind.ERROR, (text.strip().splitlines() or [type(error).__name__])[-1])
+        return Ending(EndingKind.ERROR, last_line(error))
     # Ray tells these apart in words alone.
     if "low on memory" in text:
         kind = EndingKind.LOW_MEMORY
