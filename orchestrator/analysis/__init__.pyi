@@ -5,8 +5,6 @@ from .audit.check import Check as Check
 from .audit.check import Verdict as Verdict
 from .contrasts import Contrast as Contrast
 from .contrasts import ContrastNumbers as ContrastNumbers
-from .contrasts import PairedContrast as PairedContrast
-from .contrasts import PairedNumbers as PairedNumbers
 from .contrasts import contrast_numbers as contrast_numbers
 from .contrasts import paired_numbers as paired_numbers
 from .correlations import ComparedCorrelation as ComparedCorrelation
@@ -65,13 +63,12 @@ from .similarity import SimilarityNumbers as SimilarityNumbers
 from .similarity import similarity_numbers as similarity_numbers
 from .spectra import Spectrum as Spectrum
 from .spectra import trial_spectra as trial_spectra
-from .statistics.correlation import Coefficient as Coefficient
-from .statistics.correlation import Interval as Interval
+from .statistics.comparisons import GroupComparison as GroupComparison
+from .statistics.comparisons import PairComparison as PairComparison
 from .statistics.estimates import POWER as POWER
 from .statistics.estimates import SIGNIFICANCE as SIGNIFICANCE
-from .statistics.estimates import TTest as TTest
-from .statistics.group_comparison import GroupComparison as GroupComparison
-from .statistics.pairs import PairComparison as PairComparison
+from .statistics.estimates import Interval as Interval
+from .statistics.estimates import Statistic as Statistic
 from .statistics.samples import FEWEST as FEWEST
 from .statistics.samples import Names as Names
 from .summary import Extremes as Extremes

@@ -4,84 +4,67 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from orchestrator.analysis.groups import corpora_beside, values_by_group, values_of_done
-from orchestrator.analysis.statistics.group_comparison import GroupComparison, compare
-from orchestrator.analysis.statistics.pairs import PairComparison, compare_pairs
+from orchestrator.analysis.statistics.comparisons import GroupComparison, PairComparison, compare, compare_pairs
 from orchestrator.analysis.statistics.significance import holm
 from search_spaces.analyses import Comparison, PairedComparison
 
 if TYPE_CHECKING:
     import pandas as pd
 
+Compared = TypeVar("Compared", GroupComparison, PairComparison)
+
 
 @dataclass(frozen=True, kw_only=True)
-class Contrast:
+class Contrast(Generic[Compared]):
     """One group against its baseline."""
 
     group: str
     baseline: str
-    comparison: GroupComparison
+    comparison: Compared
     p_adjusted: float | None
-    """Of Student's test, after Holm's correction over the family."""
-    published: Mapping[str, float]
+    """Of the comparison's test, after Holm's correction over the family."""
+    published: Mapping[str, float] = field(default_factory=dict)
     """Corpus -> the printed p-value."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class ContrastNumbers:
-    """A family of tests."""
-
-    request: Comparison
-    corpora: tuple[str, ...]
-    contrasts: tuple[Contrast, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairedContrast:
-    """One group against its baseline, over pairs of one seed."""
-
-    group: str
-    baseline: str
-    comparison: PairComparison
-    p_adjusted: float | None
-    """Of the paired t-test, after Holm's correction over the family."""
-    unpaired: int
+    unpaired: int = 0
     """Values of either that have no partner: at their seed the baseline or the group has none, or several."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairedNumbers:
-    """A family of paired tests."""
+class ContrastNumbers(Generic[Compared]):
+    """A family of tests."""
 
-    request: PairedComparison
-    contrasts: tuple[PairedContrast, ...]
+    metric: str
+    contrasts: tuple[Contrast[Compared], ...]
+    source: str = ""
+    """The published table."""
 
 
-def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -> ContrastNumbers:
+def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -> ContrastNumbers[GroupComparison]:
     """The tests that a study asks for; groups that the plan does not have are left out."""
     counted = frame if request.seeds is None else frame[frame["seed"].isin(request.seeds)]
     values = defaultdict[str, list[float]](list, values_by_group(counted, request.metric))
     pairs = _planned(frame, request.baselines)
     comparisons = [compare(values[group], values[baseline], names=(group, baseline)) for group, baseline in pairs]
-    adjusted = holm([comparison.student.p_value for comparison in comparisons])
-    corpora = corpora_beside(request.published, corpus)
+    adjusted = holm([comparison.test.p_value for comparison in comparisons])
+    printed = {name: request.published[name] for name in corpora_beside(request.published, corpus)}
     contrasts = tuple(
         Contrast(
             group=group,
             baseline=baseline,
             comparison=comparison,
             p_adjusted=p_adjusted,
-            published={name: request.published[name][group] for name in corpora if group in request.published[name]},
+            published={name: p_values[group] for name, p_values in printed.items() if group in p_values},
         )
         for (group, baseline), comparison, p_adjusted in zip(pairs, comparisons, adjusted, strict=True)
     )
-    return ContrastNumbers(request=request, corpora=corpora, contrasts=contrasts)
+    return ContrastNumbers(metric=request.metric, contrasts=contrasts, source=request.source)
 
 
-def paired_numbers(frame: pd.DataFrame, request: PairedComparison) -> PairedNumbers:
+def paired_numbers(frame: pd.DataFrame, request: PairedComparison) -> ContrastNumbers[PairComparison]:
     """The paired tests that a study asks for; groups that the plan does not have are left out."""
     by_seed: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for group, seed, value in values_of_done(frame, request.metric, "group", "seed"):
@@ -97,10 +80,10 @@ def paired_numbers(frame: pd.DataFrame, request: PairedComparison) -> PairedNumb
         unpaired.append(sum(map(len, (*a.values(), *b.values()))) - 2 * len(seeds))
     adjusted = holm([comparison.test.p_value for comparison in comparisons])
     contrasts = tuple(
-        PairedContrast(group=group, baseline=baseline, comparison=comparison, p_adjusted=p_adjusted, unpaired=alone)
+        Contrast(group=group, baseline=baseline, comparison=comparison, p_adjusted=p_adjusted, unpaired=alone)
         for (group, baseline), comparison, p_adjusted, alone in zip(pairs, comparisons, adjusted, unpaired, strict=True)
     )
-    return PairedNumbers(request=request, contrasts=contrasts)
+    return ContrastNumbers(metric=request.metric, contrasts=contrasts)
 
 
 def _planned(frame: pd.DataFrame, baselines: Mapping[str, str]) -> list[tuple[str, str]]:

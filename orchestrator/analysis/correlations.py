@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from orchestrator.analysis.statistics.correlation import Coefficient, Interval, fisher_interval, pearson, spearman
+from orchestrator.analysis.statistics.correlation import fisher_interval, pearson, spearman
+from orchestrator.analysis.statistics.estimates import Interval, Statistic
 from search_spaces.study import Correlation, PublishedCorrelation
 
 if TYPE_CHECKING:
@@ -45,8 +46,10 @@ class ComparedCorrelation:
     y: str
     window: Window | None
     """None: all cells."""
-    pearson: Coefficient
-    spearman: Coefficient
+    n: int
+    """Trials in the window that have both metrics."""
+    pearson: Statistic
+    spearman: Statistic
     published: tuple[PublishedValue, ...]
     missing: str = ""
     """In words, which planned trials have no value here."""
@@ -125,6 +128,7 @@ def _compare(cells: pd.DataFrame, request: Correlation, *, window: Window | None
         x=request.x,
         y=request.y,
         window=window,
+        n=len(cells),
         pearson=pearson(x_n, y_n, names=(request.x, request.y)),
         spearman=spearman(x_n, y_n, names=(request.x, request.y)),
         published=tuple(_published(corpus, value, window) for corpus, value in request.published.items()),

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.analysis.groups import values_by_group
-from orchestrator.analysis.statistics.correlation import Interval
-from orchestrator.analysis.statistics.estimates import SIGNIFICANCE, Estimate, TTest
+from orchestrator.analysis.statistics.estimates import SIGNIFICANCE, Estimate, Interval, Statistic
 from orchestrator.analysis.statistics.samples import SampleSummary, summarise_sample
 from orchestrator.analysis.statistics.significance import holm, welch_t
 from search_spaces.analyses import JacobianSpectra
@@ -81,7 +80,7 @@ class Step:
 
     group: str
     baseline: str
-    test: TTest
+    test: Statistic
     """Welch's, group less baseline."""
     p_adjusted: float | None
     """By Holm's correction over the claim's steps."""
@@ -97,9 +96,9 @@ class Step:
     @property
     def outcome(self) -> Outcome:
         """Whether it is significantly so, significantly the other way, or neither."""
-        if not self.decided or self.test.difference is None:
+        if not self.decided or self.test.value is None:
             return "not decided"
-        return "held" if (self.test.difference < 0) == self.lower_is_better else "did not hold"
+        return "held" if (self.test.value < 0) == self.lower_is_better else "did not hold"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.analysis import Coefficient, Interval, PublishedValue, Window
+from orchestrator.analysis import Interval, PublishedValue, Statistic, Window
 from orchestrator.words import some_of
 from search_spaces.published import PublishedNumber
 
@@ -164,7 +164,7 @@ def interval(bounds: Interval) -> str:
     return f"[{coefficient(bounds.low)}, {coefficient(bounds.high)}]"
 
 
-def with_interval(correlation: Coefficient) -> str:
+def with_interval(correlation: Statistic) -> str:
     """The coefficient with its interval, or as much of both as there is."""
     if correlation.value is None:
         return "\N{EN DASH}"

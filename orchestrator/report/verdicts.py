@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from orchestrator.analysis import POWER, SIGNIFICANCE, GroupComparison, Interval, Names, PairComparison, TTest
+from orchestrator.analysis import POWER, SIGNIFICANCE, GroupComparison, Interval, Names, PairComparison, Statistic
 from orchestrator.report import formats
 
 
@@ -12,12 +12,12 @@ def verdict(comparison: GroupComparison, p_adjusted: float | None, *, names: Nam
     `p_adjusted` is its p-value adjusted by Holm over its family, None where it stands alone. It alone decides; the
     intervals and the detectable difference are those of this one pair, not adjusted.
     """
-    test, detectable = comparison.student, comparison.detectable
-    if test.difference is None or test.p_value is None or test.interval is None:
+    test, detectable = comparison.test, comparison.detectable
+    if test.value is None or test.p_value is None or test.interval is None:
         return _nothing(test, names, metric)
     kind = "95% interval" if p_adjusted is None else "95% interval of this pair alone"
     if _significant(test.p_value, p_adjusted):
-        lower, by, interval = _lower(test.difference, test.interval, names=names, metric=metric)
+        lower, by, interval = _lower(test.value, test.interval, names=names, metric=metric)
         return f"{lower}, by {by} ({kind} {interval}; {_p_words(test.p_value, p_adjusted)})."
     text = f"{_open(test.p_value, p_adjusted, names, metric)}: {_interval(test.interval, names)} ({kind})"
     if detectable.value is None:
@@ -30,12 +30,12 @@ def verdict(comparison: GroupComparison, p_adjusted: float | None, *, names: Nam
 def paired_verdict(comparison: PairComparison, p_adjusted: float | None, *, names: Names, metric: str) -> str:
     """The same for pairs of one seed, by the paired t-test, and at how many seeds the difference goes which way."""
     test, detectable, pairs = comparison.test, comparison.detectable, comparison.pairs
-    if test.difference is None or test.p_value is None or test.interval is None:
+    if test.value is None or test.p_value is None or test.interval is None:
         return _nothing(test, names, metric)
     kind = "95% interval" if p_adjusted is None else "95% interval of this comparison alone"
     if _significant(test.p_value, p_adjusted):
-        lower, by, interval = _lower(test.difference, test.interval, names=names, metric=metric)
-        count = comparison.lower if test.difference < 0 else comparison.higher
+        lower, by, interval = _lower(test.value, test.interval, names=names, metric=metric)
+        count = comparison.lower if test.value < 0 else comparison.higher
         p_words = _p_words(test.p_value, p_adjusted)
         return (
             f"{lower} at the same seed, by {by} in the mean ({kind} {interval}; {p_words}); it is lower at {count} of "
@@ -52,7 +52,7 @@ def paired_verdict(comparison: PairComparison, p_adjusted: float | None, *, name
     return f"{text}, {names[0]} is lower at {comparison.lower} of {pairs} seeds, and {could}."
 
 
-def _nothing(test: TTest, names: Names, metric: str) -> str:
+def _nothing(test: Statistic, names: Names, metric: str) -> str:
     return f"Nothing can be concluded about the {formats.title(metric)} of {names[0]} and {names[1]}: {test.missing}."
 
 

@@ -3,38 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-CONFIDENCE = 0.95
+from orchestrator.analysis.statistics.estimates import CONFIDENCE, Interval, Statistic
+
 NORMAL_QUANTILE = float(ndtri(0.5 + CONFIDENCE / 2))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Interval:
-    """A confidence interval: 95% where nothing else is said."""
-
-    low: float
-    high: float
-
-    def __contains__(self, value: float) -> bool:
-        return self.low <= value <= self.high
-
-
-@dataclass(frozen=True, kw_only=True)
-class Coefficient:
-    """A correlation coefficient; what the data do not allow is None, and `missing` says why in words."""
-
-    n: int
-    """Number of pairs."""
-    value: float | None = None
-    interval: Interval | None = None
-    p_value: float | None = None
-    """Two-sided, of the hypothesis that there is no correlation, by Student's t with n - 2 degrees of freedom."""
-    missing: str = ""
 
 
 def fisher_interval(value: float, n: int, *, variance: float | None = None) -> Interval:
@@ -50,7 +26,7 @@ def fisher_interval(value: float, n: int, *, variance: float | None = None) -> I
     return Interval(low=math.tanh(centre - half), high=math.tanh(centre + half))
 
 
-def pearson(x: ArrayLike, y: ArrayLike, *, names: tuple[str, str] = ("x", "y")) -> Coefficient:
+def pearson(x: ArrayLike, y: ArrayLike, *, names: tuple[str, str] = ("x", "y")) -> Statistic:
     """Pearson's r of two equally long sequences of finite numbers, with Fisher's interval.
 
     `names` are what `missing` calls the two. Raises ValueError where the lengths differ or a number is not finite.
@@ -58,7 +34,7 @@ def pearson(x: ArrayLike, y: ArrayLike, *, names: tuple[str, str] = ("x", "y")) 
     return _coefficient(x, y, names=names, ranks=False)
 
 
-def spearman(x: ArrayLike, y: ArrayLike, *, names: tuple[str, str] = ("x", "y")) -> Coefficient:
+def spearman(x: ArrayLike, y: ArrayLike, *, names: tuple[str, str] = ("x", "y")) -> Statistic:
     """Spearman's rho: Pearson's r of the ranks, ties sharing their mean rank.
 
     The interval is Fisher's with the variance (1 + rho^2 / 2) / (n - 3) of Bonett and Wright (2000). Raises ValueError
@@ -67,7 +43,7 @@ def spearman(x: ArrayLike, y: ArrayLike, *, names: tuple[str, str] = ("x", "y"))
     return _coefficient(x, y, names=names, ranks=True)
 
 
-def _coefficient(x: ArrayLike, y: ArrayLike, *, names: tuple[str, str], ranks: bool) -> Coefficient:
+def _coefficient(x: ArrayLike, y: ArrayLike, *, names: tuple[str, str], ranks: bool) -> Statistic:
     x_n, y_n = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if x_n.ndim != 1 or x_n.shape != y_n.shape:
         raise ValueError(f"a correlation needs two sequences of one length, got shapes {x_n.shape} and {y_n.shape}")
@@ -75,22 +51,20 @@ def _coefficient(x: ArrayLike, y: ArrayLike, *, names: tuple[str, str], ranks: b
         raise ValueError("a correlation needs finite numbers; leave out trials without a value")
     n = len(x_n)
     if n < 3:
-        return Coefficient(n=n, missing=f"a correlation needs at least 3 trials, there {_are(n)}")
+        return Statistic(missing=f"a correlation needs at least 3 trials, there {_are(n)}")
     constant = [name for name, values in zip(names, (x_n, y_n), strict=True) if np.ptp(values) == 0]
     if constant:
-        return Coefficient(n=n, missing=f"{' and '.join(constant)} had the same value in all {n} trials")
+        return Statistic(missing=f"{' and '.join(constant)} had the same value in all {n} trials")
     from scipy import stats  # takes longer to import than a command that only lists may
 
     result = (stats.spearmanr if ranks else stats.pearsonr)(x_n, y_n)
     value, p_value = float(result.statistic), float(result.pvalue)
     if 1 - abs(value) < 1e-12:
-        return Coefficient(
-            n=n, value=float(round(value)), missing="the points lie on one line, which leaves no interval"
-        )
+        return Statistic(value=float(round(value)), missing="the points lie on one line, which leaves no interval")
     if n < 4:
-        return Coefficient(n=n, value=value, p_value=p_value, missing=f"an interval needs 4 trials, there {_are(n)}")
+        return Statistic(value=value, p_value=p_value, missing=f"an interval needs 4 trials, there {_are(n)}")
     variance = (1 + value**2 / 2) / (n - 3) if ranks else None
-    return Coefficient(n=n, value=value, interval=fisher_interval(value, n, variance=variance), p_value=p_value)
+    return Statistic(value=value, interval=fisher_interval(value, n, variance=variance), p_value=p_value)
 
 
 def _are(n: int) -> str:

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 
 from scipy.special import gammaln, nctdtr, nctdtrinc, stdtr, stdtrit
 
-from orchestrator.analysis.statistics.correlation import CONFIDENCE, Interval
-
+CONFIDENCE = 0.95
 SIGNIFICANCE = 0.05
 POWER = 0.8
 LARGEST_T = 1e4
@@ -21,37 +20,28 @@ LARGEST_T = 1e4
 
 
 @dataclass(frozen=True, kw_only=True)
-class TTest:
-    """A t-test of two means; what the data do not allow is None, and `missing` says why in words."""
+class Interval:
+    """A confidence interval: 95% where nothing else is said."""
 
-    difference: float | None = None
-    """Mean of a minus mean of b."""
+    low: float
+    high: float
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+
+@dataclass(frozen=True, kw_only=True)
+class Statistic:
+    """A number computed from data; what the data do not allow is None, and `missing` says why in words."""
+
+    value: float | None = None
+    interval: Interval | None = None
+    """95%, of the true value."""
+    p_value: float | None = None
+    """Two-sided, of the hypothesis that the true value is zero."""
     t: float | None = None
     df: float | None = None
     """Degrees of freedom."""
-    p_value: float | None = None
-    """Two-sided, of the hypothesis that the two means are equal."""
-    interval: Interval | None = None
-    """95%, of the difference."""
-    missing: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class EffectSize:
-    """A standardised difference of means; what the data do not allow is None, and `missing` says why in words."""
-
-    g: float | None = None
-    """Positive where a's mean is the higher one."""
-    interval: Interval | None = None
-    """95%, of the true standardised difference."""
-    missing: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Distance:
-    """A distance of two means in the metric's own unit, without a sign; None where `missing` says why in words."""
-
-    value: float | None = None
     missing: str = ""
 
 
@@ -75,10 +65,10 @@ class Estimate:
         half = float(stdtrit(self.df, 0.5 + confidence / 2)) * self.error
         return Interval(low=self.value - half, high=self.value + half)
 
-    def test(self) -> TTest:
+    def test(self) -> Statistic:
         """The two-sided test that it is zero."""
         p_value = 2 * float(stdtr(self.df, -abs(self.t)))
-        return TTest(difference=self.value, t=self.t, df=self.df, p_value=p_value, interval=self.interval())
+        return Statistic(value=self.value, t=self.t, df=self.df, p_value=p_value, interval=self.interval())
 
     def smallest_margin(self) -> float:
         """The larger absolute end of the 90% interval: two one-sided t-tests at 0.05 (Schuirmann 1987) find two means
@@ -101,7 +91,7 @@ class Estimate:
 
         return self.error * _root_near(nctdtrinc(self.df, 1 - POWER, critical), missing_power)
 
-    def effect(self, sd: float) -> EffectSize:
+    def effect(self, sd: float) -> Statistic:
         """Hedges' g, the unbiased estimate of the value in units of `sd`, the deviation that the error rests on.
 
         The interval inverts the noncentral t distribution (Steiger and Fouladi 1997): exact for normal groups of one
@@ -109,9 +99,9 @@ class Estimate:
         """
         g = small_sample_correction(self.df) * self.value / sd
         if abs(self.t) > LARGEST_T:
-            return EffectSize(g=g, missing=f"the means lie over {LARGEST_T:,.0f} standard errors apart: no interval")
+            return Statistic(value=g, missing=f"the means lie over {LARGEST_T:,.0f} standard errors apart: no interval")
         low, high = (_noncentrality(0.5 + side * CONFIDENCE / 2, self.t, self.df) for side in (1, -1))
-        return EffectSize(g=g, interval=Interval(low=low * self.error / sd, high=high * self.error / sd))
+        return Statistic(value=g, interval=Interval(low=low * self.error / sd, high=high * self.error / sd))
 
 
 def small_sample_correction(df: float) -> float:

@@ -5,10 +5,9 @@ Everything is computed from n, mean and standard deviation, so raw values and a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 
-from orchestrator.analysis.statistics.estimates import TTest
+from orchestrator.analysis.statistics.estimates import Estimate, Interval, Statistic
 from orchestrator.analysis.statistics.samples import (
     Names,
     SampleSummary,
@@ -22,32 +21,24 @@ ROUNDING = 0.005
 """Half a unit of the last digit that the papers print of a mean and of a standard deviation."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class PValueRange:
-    """The p-values, both ends included, that printed means and standard deviations can stand for."""
-
-    low: float
-    high: float
-
-    def __contains__(self, p_value: float) -> bool:
-        return self.low <= p_value <= self.high
-
-
-def students_t(a: SampleSummary, b: SampleSummary, *, names: Names = ("a", "b")) -> TTest:
+def students_t(a: SampleSummary, b: SampleSummary, *, names: Names = ("a", "b")) -> Statistic:
     """Student's unpaired t-test of a minus b, the two variances taken as equal (Student 1908; the paper's test)."""
-    if missing := obstacle(a, b, names=names):
-        return TTest(difference=difference_of_means(a, b), missing=missing)
-    return student_difference(a, b).test()
+    return _unpaired(student_difference, a, b, names)
 
 
-def welch_t(a: SampleSummary, b: SampleSummary, *, names: Names = ("a", "b")) -> TTest:
+def welch_t(a: SampleSummary, b: SampleSummary, *, names: Names = ("a", "b")) -> Statistic:
     """Welch's unpaired t-test of a minus b, which leaves each group its own variance (Welch 1947)."""
-    if missing := obstacle(a, b, names=names):
-        return TTest(difference=difference_of_means(a, b), missing=missing)
-    return welch_difference(a, b).test()
+    return _unpaired(welch_difference, a, b, names)
 
 
-def students_t_range(a: SampleSummary, b: SampleSummary, rounding: float = ROUNDING) -> PValueRange:
+def _unpaired(
+    difference: Callable[[SampleSummary, SampleSummary], Estimate], a: SampleSummary, b: SampleSummary, names: Names
+) -> Statistic:
+    missing = obstacle(a, b, names=names)
+    return Statistic(value=difference_of_means(a, b), missing=missing) if missing else difference(a, b).test()
+
+
+def students_t_range(a: SampleSummary, b: SampleSummary, rounding: float = ROUNDING) -> Interval:
     """All p-values of Student's test that are compatible with means and deviations printed to +-`rounding` (> 0).
 
     p falls with the distance of the means and grows with either deviation (the degrees of freedom stay), so the ends
@@ -68,7 +59,7 @@ def students_t_range(a: SampleSummary, b: SampleSummary, rounding: float = ROUND
         ).pvalue
         for step in (-rounding, rounding)
     )
-    return PValueRange(low=float(low), high=float(high))
+    return Interval(low=float(low), high=float(high))
 
 
 def holm(p_values: Sequence[float | None]) -> list[float | None]:

@@ -12,7 +12,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from orchestrator.analysis import Coefficient, ComparedCorrelation, CorrelationNumbers, PublishedValue, Window
+from orchestrator.analysis import ComparedCorrelation, CorrelationNumbers, PublishedValue, Statistic, Window
 from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, Drawing, new_figure
 from orchestrator.report.prose import prose
@@ -98,9 +98,9 @@ def _cautions(lines: Sequence[ComparedCorrelation]) -> Iterator[str]:
 
 def _where(line: ComparedCorrelation) -> str:
     if line.window is None:
-        return f"Over all {line.pearson.n} trials with a result" if line.pearson.n != 1 else "Over the one trial"
+        return f"Over all {line.n} trials with a result" if line.n != 1 else "Over the one trial"
     inside = formats.window(line.window, line.y)
-    return f"Inside {inside} ({counted(line.pearson.n, 'trial')})"
+    return f"Inside {inside} ({counted(line.n, 'trial')})"
 
 
 def _spelled(missing: str, line: ComparedCorrelation) -> str:
@@ -121,7 +121,7 @@ def _table(lines: Sequence[ComparedCorrelation]) -> TextTable:
             formats.with_interval(line.spearman),
             *(published.get(corpus, DASH) for corpus in corpora),
         )
-        count = Cell(str(line.pearson.n), line.pearson.n)
+        count = Cell(str(line.n), line.n)
         body.append(
             (Cell(formats.window(line.window, line.y)), count, *(Cell(text, kind="short") for text in coefficients))
         )
@@ -153,10 +153,10 @@ def _csv(lines: Sequence[ComparedCorrelation]) -> Iterator[Sequence[Any]]:
         bounds = (line.window.low, line.window.high) if line.window else (None, None)
         published = {value.corpus: value.value for value in line.published}
         ours = [*_numbers(line.pearson), *_numbers(line.spearman)]
-        yield [line.x, line.y, *bounds, line.pearson.n, *ours, *(published.get(name) for name in corpora)]
+        yield [line.x, line.y, *bounds, line.n, *ours, *(published.get(name) for name in corpora)]
 
 
-def _numbers(coefficient: Coefficient) -> list[float | None]:
+def _numbers(coefficient: Statistic) -> list[float | None]:
     interval = coefficient.interval
     low, high = (interval.low, interval.high) if interval else (None, None)
     return [coefficient.value, low, high, coefficient.p_value]
@@ -164,7 +164,7 @@ def _numbers(coefficient: Coefficient) -> list[float | None]:
 
 def _drawings(numbers: CorrelationNumbers) -> Iterator[Drawing]:
     line = numbers.lines[0]
-    if not line.pearson.n:
+    if not line.n:
         return
     window = next((line.window for line in numbers.lines if line.window), None)
     x, y = formats.title(line.x), formats.title(line.y)

@@ -119,7 +119,7 @@ def _not_held(step: Step) -> str:
         return f"{pair} could not be tested ({step.test.missing})"
     p_words = f"Holm-adjusted p {formats.equals(formats.p_value(step.p_adjusted))}"
     what = "goes the other way" if step.decided else "is not significant"
-    return f"{pair} {what} (difference {_signed(step.test.difference)}, {p_words})"
+    return f"{pair} {what} (difference {_signed(step.test.value)}, {p_words})"
 
 
 def _signed(value: float | None) -> str:
@@ -192,7 +192,7 @@ def _steps_csv(numbers: JacobianNumbers) -> Iterator[list[Any]]:
     yield ["claim", "metric", "layer", "against", "difference", "welch_t", "welch_p", "holm_p", "outcome", "missing"]
     for claim in numbers.steps:
         for step in claim.steps:
-            test = [step.test.difference, step.test.t, step.test.p_value, step.p_adjusted]
+            test = [step.test.value, step.test.t, step.test.p_value, step.p_adjusted]
             yield [claim.text, claim.metric, step.group, step.baseline, *test, step.outcome, step.test.missing]
 
 

@@ -29,7 +29,7 @@ def correlate(frame: pd.DataFrame, *, corpus: str = "ptb", scale: str = "quick")
 def test_the_published_window_holds_at_paper_scale_both_ends_inside() -> None:
     frame = make_frame([56.5, 56.6, 57.0, 57.2, 57.6, 57.61])
     everything, inside = correlate(frame, scale="paper")
-    assert (everything.pearson.n, inside.pearson.n) == (6, 4)
+    assert (everything.n, inside.n) == (6, 4)
     assert inside.window is not None and inside.window.origin == "published"
     assert inside.pearson.value == pytest.approx(np.corrcoef(frame.press_rank[1:5], frame.test_perplexity[1:5])[0, 1])
 
@@ -40,7 +40,7 @@ def test_elsewhere_the_window_is_the_better_half_with_its_bounds(corpus: str, sc
     _, inside = correlate(frame, corpus=corpus, scale=scale)
     assert inside.window is not None
     assert (inside.window.low, inside.window.high, inside.window.origin) == (190.0, 220.0, "better half")
-    assert inside.pearson.n == 4
+    assert inside.n == 4
 
 
 def test_the_median_of_an_even_number_lies_between_the_middle_two() -> None:
@@ -60,7 +60,7 @@ def test_the_published_interval_comes_from_the_number_of_cells_and_the_window_ha
 def test_trials_without_a_result_are_left_out_and_counted() -> None:
     states = ["done", "done", "done", "done", "failed", "diverged", "diverged", "planned", "running"]
     everything, _ = correlate(make_frame([1.0] * 4 + [math.nan] * 5, states=states))
-    assert everything.pearson.n == 4
+    assert everything.n == 4
     assert everything.missing == (
         "1 of 9 trials has failed, 2 of 9 trials have diverged, 2 of 9 trials are not finished"
     )

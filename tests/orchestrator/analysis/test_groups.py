@@ -72,12 +72,12 @@ def test_only_the_named_seeds_are_tested_and_the_family_is_corrected() -> None:
     b, c = contrast_numbers(FRAME, request, corpus="ptb").contrasts
     # t = -2.5 / sqrt((0.5 + 2) / 2), and of two degrees of freedom p = 1 - |t| / sqrt(t^2 + 2).
     p_value = 1 - 2.5 / math.sqrt(2.5**2 + 2 * 1.25)
-    assert b.comparison.student.difference == pytest.approx(-2.5)
-    assert b.comparison.student.p_value == pytest.approx(p_value)
+    assert b.comparison.test.value == pytest.approx(-2.5)
+    assert b.comparison.test.p_value == pytest.approx(p_value)
     assert b.p_adjusted == pytest.approx(p_value), "a test without a value is no member of the family"
     assert b.published == {"ptb": 0.05}
-    assert (c.comparison.student.p_value, c.p_adjusted) == (None, None)
-    assert "c" in c.comparison.student.missing
+    assert (c.comparison.test.p_value, c.p_adjusted) == (None, None)
+    assert "c" in c.comparison.test.missing
 
 
 def test_curves_put_a_printed_value_where_our_trial_of_its_group_stands() -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from orchestrator.analysis.statistics.correlation import Interval
+from orchestrator.analysis.statistics.estimates import Interval
 from orchestrator.report import formats
 from search_spaces.published import PublishedNumber
 

@@ -12,7 +12,7 @@ import pytest
 from orchestrator.analysis.contrasts import paired_numbers
 from orchestrator.analysis.counts import count_numbers
 from orchestrator.analysis.frames import flatten
-from orchestrator.analysis.statistics.pairs import compare_pairs
+from orchestrator.analysis.statistics.comparisons import compare_pairs
 from orchestrator.report.sections.counts import count_section
 from orchestrator.report.sections.significance import paired_section
 from orchestrator.report.verdicts import paired_verdict

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.analysis.correlations import ComparedCorrelation, PublishedValue
 from orchestrator.analysis.environments import Environment
 from orchestrator.analysis.frames import flatten
-from orchestrator.analysis.statistics.correlation import Coefficient, Interval
+from orchestrator.analysis.statistics.estimates import Interval, Statistic
 from orchestrator.analysis.summary import StudySummaryNumbers, summarise
 from orchestrator.report import formats, sentences
 from orchestrator.report.page import Page, compose
@@ -25,9 +25,9 @@ MINUS = formats.MINUS
 
 def make_line(value: float | None, *, low: float = 0.0, high: float = 0.0, missing: str = "") -> ComparedCorrelation:
     interval = Interval(low=low, high=high) if low < high else None
-    pearson = Coefficient(n=72, value=value, interval=interval, p_value=0.01 if interval else None, missing=missing)
+    pearson = Statistic(value=value, interval=interval, p_value=0.01 if interval else None, missing=missing)
     names = {"x": "press_rank", "y": "test_perplexity"}
-    return ComparedCorrelation(**names, window=None, pearson=pearson, spearman=pearson, published=())
+    return ComparedCorrelation(**names, window=None, n=72, pearson=pearson, spearman=pearson, published=())
 
 
 def make_summary(key: StudyKey = KEY, *, states: tuple[str, ...] = ()) -> StudySummaryNumbers:

@@ -7,7 +7,7 @@ import re
 import numpy as np
 import pytest
 
-from orchestrator.analysis.statistics.group_comparison import compare
+from orchestrator.analysis.statistics.comparisons import compare
 from orchestrator.report import formats
 from orchestrator.report.verdicts import verdict
 
@@ -45,7 +45,7 @@ def test_what_is_not_significant_is_left_open_with_what_the_seeds_could_have_sho
 
 def test_the_adjusted_p_value_decides_and_both_are_shown() -> None:
     found = compare(make_values(56.95, 0.13), make_values(57.08, 0.10))
-    assert found.student.p_value is not None and found.student.p_value < 0.05
+    assert found.test.p_value is not None and found.test.p_value < 0.05
     text = verdict(found, 0.09, names=NAMES, metric="test_perplexity")
     assert "is not significant (Holm-adjusted p = 0.090, p = 0.022 unadjusted)" in text
     assert "(95% interval of this pair alone)" in text

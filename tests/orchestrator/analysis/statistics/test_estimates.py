@@ -13,8 +13,8 @@ import statsmodels.stats.weightstats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.analysis.statistics.estimates import EffectSize, Estimate, small_sample_correction
-from orchestrator.analysis.statistics.group_comparison import compare
+from orchestrator.analysis.statistics.comparisons import compare
+from orchestrator.analysis.statistics.estimates import Estimate, Statistic, small_sample_correction
 from orchestrator.analysis.statistics.samples import (
     SampleSummary,
     pooled_sd,
@@ -29,7 +29,7 @@ A = SampleSummary(n=10, mean=57.03, sd=0.15)
 B = SampleSummary(n=10, mean=57.08, sd=0.1)
 
 
-def hedges_g(a: SampleSummary, b: SampleSummary) -> EffectSize:
+def hedges_g(a: SampleSummary, b: SampleSummary) -> Statistic:
     return student_difference(a, b).effect(pooled_sd(a, b))
 
 
@@ -60,7 +60,7 @@ def test_g_is_the_formula() -> None:
     a, b = SampleSummary(n=10, mean=57.03, sd=0.15), SampleSummary(n=8, mean=57.08, sd=0.1)
     pooled = math.sqrt((9 * 0.15**2 + 7 * 0.1**2) / 16)
     # Hedges (1981): J is about 1 - 3 / (4 df - 1).
-    assert hedges_g(a, b).g == pytest.approx((1 - 3 / 63) * (57.03 - 57.08) / pooled, rel=3e-4)
+    assert hedges_g(a, b).value == pytest.approx((1 - 3 / 63) * (57.03 - 57.08) / pooled, rel=3e-4)
 
 
 def test_g_is_unbiased_where_cohens_d_is_not() -> None:
@@ -92,7 +92,7 @@ def test_the_interval_leaves_out_zero_exactly_where_the_test_is_significant() ->
 @pytest.mark.parametrize("t", [1e4, 1e9, -1e9])
 def test_an_effect_beyond_what_can_be_computed_has_no_interval(t: float) -> None:
     effect = Estimate(value=t, error=1.0, df=18).effect(sd=1.0)
-    assert effect.g is not None and math.copysign(1, effect.g) == math.copysign(1, t)
+    assert effect.value is not None and math.copysign(1, effect.value) == math.copysign(1, t)
     assert (effect.interval is None) == ("standard errors apart" in effect.missing) == (abs(t) > 1e4)
 
 
@@ -141,4 +141,4 @@ def test_a_comparison_has_each_of_them_from_the_test_that_it_belongs_to() -> Non
     assert comparison.effect == hedges_g(*summaries)
     assert comparison.detectable.value == welch_difference(*summaries).detectable()
     assert comparison.smallest_margin.value == welch_difference(*summaries).smallest_margin()
-    assert (comparison.student.df, comparison.welch.df) == (9, welch_difference(*summaries).df)
+    assert (comparison.test.df, comparison.welch.df) == (9, welch_difference(*summaries).df)

@@ -10,9 +10,9 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 from statsmodels.stats.weightstats import DescrStatsW
 
-from orchestrator.analysis.contrasts import PairedNumbers, paired_numbers
+from orchestrator.analysis.contrasts import ContrastNumbers, paired_numbers
 from orchestrator.analysis.frames import flatten
-from orchestrator.analysis.statistics.pairs import compare_pairs
+from orchestrator.analysis.statistics.comparisons import PairComparison, compare_pairs
 from orchestrator.analysis.statistics.significance import holm
 from search_spaces.analyses import PairedComparison
 from tests.support.synthetic_results import done_trial
@@ -50,7 +50,7 @@ def test_worked_by_hand() -> None:
     assert result.test.p_value == pytest.approx(1 - 1.5 * (share - share**3 / 3), rel=1e-12)
     assert (result.lower, result.higher, result.pairs) == (0, 4, 5), "and a tie"
     j = math.gamma(2) / (math.sqrt(2) * math.gamma(1.5))
-    assert result.effect.g == pytest.approx(j * 2 / math.sqrt(2.5))
+    assert result.effect.value == pytest.approx(j * 2 / math.sqrt(2.5))
 
 
 def test_the_smallest_margin_is_where_statsmodels_two_one_sided_tests_reach_005() -> None:
@@ -96,7 +96,7 @@ def test_sequences_of_two_lengths_are_no_pairs() -> None:
         compare_pairs([1.0, 2.0], [1.0])
 
 
-def numbers(values: dict[str, dict[int, float]], baselines: dict[str, str]) -> PairedNumbers:
+def numbers(values: dict[str, dict[int, float]], baselines: dict[str, str]) -> ContrastNumbers[PairComparison]:
     rows = [done_trial(group, seed, error=value) for group, result in values.items() for seed, value in result.items()]
     return paired_numbers(flatten(rows).frame(), PairedComparison(baselines=baselines, metric="error"))
 
@@ -114,6 +114,6 @@ def test_pairs_are_those_of_the_same_seed_in_whatever_order_and_holms_family_is_
 def test_a_value_without_a_partner_counts_nothing_and_is_counted() -> None:
     [line] = numbers({"a": {1: 1.0, 2: 3.0, 3: 9.0}, "b": {1: 0.0, 2: 1.0, 7: 5.0}}, {"a": "b"}).contrasts
     assert (line.comparison.pairs, line.unpaired) == (2, 2)
-    assert line.comparison.test.difference == 1.5
+    assert line.comparison.test.value == 1.5
     [none] = numbers({"a": {1: 1.0}, "b": {2: 1.0}}, {"a": "b"}).contrasts
     assert none.comparison.test.missing == "at least 2 pairs of a and b are needed, there are none"

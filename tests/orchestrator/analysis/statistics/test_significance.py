@@ -12,7 +12,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from orchestrator.analysis.statistics.estimates import TTest
+from orchestrator.analysis.statistics.estimates import Statistic
 from orchestrator.analysis.statistics.samples import SampleSummary, summarise_sample
 from orchestrator.analysis.statistics.significance import holm, students_t, students_t_range, welch_t
 
@@ -34,7 +34,7 @@ def summary(n: int, mean: float | None, sd: float | None) -> SampleSummary:
 def test_students_test_of_the_sleep_data_is_the_textbooks() -> None:
     result = students_t(summarise_sample(SLEEP_1), summarise_sample(SLEEP_2))
     assert result.interval is not None and result.missing == ""
-    assert result.difference == pytest.approx(0.75 - 2.33)
+    assert result.value == pytest.approx(0.75 - 2.33)
     assert result.t == pytest.approx(-1.8608, abs=5e-5)
     assert result.df == 18
     assert result.p_value == pytest.approx(0.07919, abs=5e-6)
@@ -54,7 +54,7 @@ def test_welchs_test_of_the_sleep_data_is_the_textbooks() -> None:
 @given(samples, samples)
 @pytest.mark.parametrize(("ours", "equal_variances"), [(students_t, True), (welch_t, False)])
 def test_raw_values_agree_with_scipy(
-    ours: Callable[..., TTest], equal_variances: bool, a: list[float], b: list[float]
+    ours: Callable[..., Statistic], equal_variances: bool, a: list[float], b: list[float]
 ) -> None:
     result = ours(summarise_sample(a), summarise_sample(b))
     if np.ptp(a) == 0 and np.ptp(b) == 0:
@@ -70,7 +70,7 @@ def test_raw_values_agree_with_scipy(
 
 def test_a_paper_that_prints_no_deviation_is_named() -> None:
     result = students_t(summary(10, 57.0, 0.1), summary(10, 56.0, None), names=("ours", "theirs"))
-    assert (result.difference, result.missing) == (1.0, "the standard deviation of theirs is not known")
+    assert (result.value, result.missing) == (1.0, "the standard deviation of theirs is not known")
 
 
 @settings(deadline=None)
