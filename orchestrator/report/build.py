@@ -5,25 +5,31 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.analysis import Row, StudySummaryNumbers, count_values, flatten, summarise
+from orchestrator.analysis import Environment, Row, StudySummaryNumbers, count_values, flatten, summarise
+from orchestrator.plan import is_paper_scale
+from orchestrator.report import formats, sentences, tables
 from orchestrator.report.export import write_results
-from orchestrator.report.figures import save
-from orchestrator.report.index import CARD_FILE, card_of
-from orchestrator.report.page import Part, compose, render
+from orchestrator.report.figures import draw, inline_svg
+from orchestrator.report.glossary import terms
+from orchestrator.report.index import CARD_FILE, FINDINGS_SHOWN, Card
+from orchestrator.report.prose import template
 from orchestrator.report.questions import Answer, StudyResults, answer
-from orchestrator.report.sections.section import Section
+from orchestrator.report.sections.custom import failed_section
 from orchestrator.store import StudyKey
+from orchestrator.words import some_of
+from search_spaces.analyses import Analysis
 from search_spaces.study import Study
 from trainables.errors import UserError
 from trainables.trial_folder import write_file
 
 TRIALS_FILE = "trials.csv"
+SEEDS_SHOWN = 12
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,40 +62,89 @@ def build_report(
     results = flatten(rows)
     frame = results.frame()
     summary = summarise(study, key, results, frame)
-    answers = answer(StudyResults(study=study, key=key, frame=frame, spectra=spectra))
+    answers, documents = _draw_all(answer(StudyResults(study=study, key=key, frame=frame, spectra=spectra)), out)
     done = [row["trial_id"] for row in rows if row["state"] == "done"]
     environment = count_values([environments.get(trial_id, {}) for trial_id in done])
+    run = run_facts(study, summary, environment)
+    findings = sentences.findings(summary, answers)
+    card = Card(
+        title=study.title or study.name,
+        variant=_variant(study, key),
+        question=study.question,
+        scale=key.scale,
+        trials=run.get("trials", "no trials"),
+        findings=tuple(findings[:FINDINGS_SHOWN]),
+    )
+    # Every text is escaped there; only the figures' SVG and the page's own style and script are not.
+    page = template("report.html.j2").render(
+        card=card,
+        study=study,
+        findings=findings,
+        cautions=sentences.cautions(study, summary, answers, environment),
+        run=run,
+        paper_command=paper_command,
+        trouble=tables.trouble_table(summary),
+        sections=[answer.section for answer in answers],
+        svg=lambda drawing: inline_svg(documents[f"{drawing.name}.svg"].decode(), drawing),
+        trials=tables.trials_table(results, tables.group_metrics(study)),
+        trials_file=TRIALS_FILE,
+        terms=terms(results),
+    )
+    texts = {name: _csv(lines) for answer in answers for name, lines in answer.section.files.items()}
+    trials = io.StringIO()
+    write_results(results, "csv", trials)
+    texts |= {TRIALS_FILE: trials.getvalue(), "report.html": page, CARD_FILE: card.model_dump_json(indent=1)}
     try:
         out.mkdir(parents=True, exist_ok=True)
-        parts = [_place(answer.section, out) for answer in answers]
-        trials = io.StringIO()
-        write_results(results, "csv", trials)
-        write_file(out / TRIALS_FILE, trials.getvalue().encode())
-        page = compose(
-            study,
-            summary,
-            results,
-            answers,
-            parts=parts,
-            environment=environment,
-            paper_command=paper_command,
-            trials_file=TRIALS_FILE,
-        )
-        path = out / "report.html"
-        write_file(path, render(page).encode())
-        write_file(out / CARD_FILE, card_of(page).model_dump_json(indent=1).encode())
+        for name, content in {**documents, **{name: text.encode() for name, text in texts.items()}}.items():
+            write_file(out / name, content)
     except OSError as error:
         raise UserError(
             f"the report needs a folder that can be written to, but {out} cannot ({error.strerror or error}); "
             "free space or name another one with --out"
         ) from error
-    return ReportResult(path=path, summary=summary, answers=answers)
+    return ReportResult(path=out / "report.html", summary=summary, answers=answers)
 
 
-def _place(section: Section, out: Path) -> Part:
-    """A section with its figures drawn and its files written."""
-    for name, lines in section.files.items():
-        stream = io.StringIO()
-        csv.writer(stream, lineterminator="\n").writerows(lines)
-        write_file(out / name, stream.getvalue().encode())
-    return Part(section=section, figures=tuple(save(drawing, out) for drawing in section.drawings))
+def _draw_all(answers: Sequence[Answer], out: Path) -> tuple[tuple[Answer, ...], dict[str, bytes]]:
+    """The answers, and the files of their figures; a user's figure that cannot be drawn costs its section."""
+    shown: list[Answer] = []
+    documents: dict[str, bytes] = {}
+    for drawn in answers:
+        try:
+            for drawing in drawn.section.drawings:
+                documents |= draw(drawing, out)
+            shown.append(drawn)
+        except (Exception, SystemExit) as error:
+            if isinstance(drawn.request, Analysis):
+                raise
+            shown.append(replace(drawn, section=failed_section(drawn.request, error)))
+    return tuple(shown), documents
+
+
+def _csv(lines: Sequence[Sequence[object]]) -> str:
+    stream = io.StringIO()
+    csv.writer(stream, lineterminator="\n").writerows(lines)
+    return stream.getvalue()
+
+
+def _variant(study: Study, key: StudyKey) -> str:
+    corpus = f", corpus {formats.corpus_title(key.corpus)}" if study.reads_text else ""
+    smaller = "not the paper's models" if study.reads_text else "less is computed than at scale paper"
+    scale = "" if is_paper_scale(study, key.scale) else f": {smaller}"
+    return f"Study {key.study}, scale {key.scale}{corpus}{scale}"
+
+
+def run_facts(study: Study, summary: StudySummaryNumbers, environment: Environment) -> dict[str, str]:
+    """Scale, corpus, trials, seeds, settings, and what the done trials were computed with, those that there are."""
+    key = summary.key
+    with_seeds = study.trains or len(summary.seeds) > 1
+    facts = {
+        "scale": key.scale,
+        "corpus": formats.corpus_title(key.corpus),
+        "trials": ", ".join(f"{count} {state}" for state, count in summary.counts.items()),
+        "seeds": some_of(list(map(str, summary.seeds)), SEEDS_SHOWN) if with_seeds else "",
+        "settings": "" if key.overrides == "{}" else key.overrides,
+        **{name: formats.with_counts(values) for name, values in environment.items()},
+    }
+    return {name: value for name, value in facts.items() if value}

@@ -6,7 +6,9 @@ Colours can be told apart by colour-blind readers and in grey print.
 from __future__ import annotations
 
 import hashlib
+import html
 import io
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,9 +19,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
-
-from orchestrator.report.svg import inline_svg
-from trainables.trial_folder import write_file
 
 WIDTH_IN, HEIGHT_IN = 5.6, 4.2
 PNG_DPI = 150
@@ -48,17 +47,6 @@ class Drawing:
     """File name without its ending."""
     caption: str
     draw: Callable[[], Figure] = field(repr=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DrawnFigure:
-    """One figure: inline SVG for the page, and the files beside it in formats to go on with."""
-
-    name: str
-    """File name without its ending."""
-    caption: str
-    svg: str
-    files: tuple[Path, ...]
 
 
 def new_figure(
@@ -93,31 +81,38 @@ def name_cells(axes: Axes, columns: Sequence[str], rows: Sequence[str], *, rotat
     axes.spines[:].set_visible(False)
 
 
-def save(drawing: Drawing, out: Path) -> DrawnFigure:
-    """Draw the figure, write it as SVG, PNG and PDF into `out` and return it with its SVG made fit for a page.
+def draw(drawing: Drawing, out: Path) -> dict[str, bytes]:
+    """Draw the figure: its files by name, as SVG, and as PNG and PDF where `out` does not hold these already.
 
-    PNG and PDF take most of the time. Each holds the SHA-256 of the SVG that belongs to it, and stays where that is
-    still the same.
+    PNG and PDF take most of the time. Each holds the SHA-256 of the SVG that belongs to it.
     """
-    svg, png, pdf = (out / f"{drawing.name}.{ending}" for ending in ("svg", "png", "pdf"))
+    svg, png, pdf = (f"{drawing.name}.{form}" for form in ("svg", "png", "pdf"))
     with mpl.rc_context(STYLE):
         figure = drawing.draw()
-        document = _written(figure, "svg", metadata={"Date": None})
-        mark = hashlib.sha256(document).hexdigest()
-        if not _holds(pdf, mark):
-            write_file(pdf, _written(figure, "pdf", metadata={"CreationDate": None, "Subject": f"SVG {mark}"}))
-        if not _holds(png, mark):
-            write_file(png, _written(figure, "png", dpi=PNG_DPI, metadata={"Source": f"SVG {mark}"}))
-    write_file(svg, document)
-    inline = inline_svg(document.decode(), prefix=drawing.name, label=drawing.caption)
-    return DrawnFigure(name=drawing.name, caption=drawing.caption, svg=inline, files=(svg, png, pdf))
+        files = {svg: _written(figure, "svg", metadata={"Date": None})}
+        mark = hashlib.sha256(files[svg]).hexdigest()
+        if not _holds(out / pdf, mark):
+            files[pdf] = _written(figure, "pdf", metadata={"CreationDate": None, "Subject": f"SVG {mark}"})
+        if not _holds(out / png, mark):
+            files[png] = _written(figure, "png", dpi=PNG_DPI, metadata={"Source": f"SVG {mark}"})
+    return files
 
 
-def check_figure(figure: Figure) -> None:
-    """Raise what `save` would: some faults show in one of the formats alone."""
-    with mpl.rc_context(STYLE):
-        for form, options in (("svg", {}), ("pdf", {}), ("png", {"dpi": PNG_DPI})):
-            _written(figure, form, **options)
+def inline_svg(document: str, drawing: Drawing) -> str:
+    """The <svg> element of an SVG `document`, ready for HTML.
+
+    Every id and every reference to one starts with the drawing's name, so that two figures on a page never share a clip
+    path or marker. Paths keep two decimals, a hundredth of a point. A screen reader reads the caption. The XML prologue
+    and the metadata go.
+    """
+    svg = document[document.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'\bid="([^"]+)"', rf'id="{drawing.name}-\1"', svg)
+    svg = re.sub(r'(url\(#|href="#)([^")]+)', rf"\g<1>{drawing.name}-\g<2>", svg)
+    svg = re.sub(r'\bd="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), svg)
+    svg = svg.replace("xlink:href=", "href=")
+    svg = re.sub(r'\sxmlns(:xlink)?="[^"]*"', "", svg)
+    return svg.replace("<svg", f'<svg role="img" aria-label="{html.escape(drawing.caption)}"', 1)
 
 
 def _written(figure: Figure, form: str, **options: Any) -> bytes:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
 
-from orchestrator.report.page import Page
-from orchestrator.report.prose import TEMPLATES, template
+from orchestrator.report.prose import template
 from trainables.config import Frozen
 from trainables.trial_folder import write_file
 
@@ -27,24 +25,11 @@ class Card(Frozen):
     findings: tuple[str, ...]
 
 
-def card_of(page: Page) -> Card:
-    """The entry of a report's page."""
-    run = dict(page.run)
-    return Card(
-        title=page.title,
-        variant=page.variant,
-        question=page.question,
-        scale=run["scale"],
-        trials=run.get("trials", "no trials"),
-        findings=tuple(page.findings[:FINDINGS_SHOWN]),
-    )
-
-
 def write_index(folder: Path) -> Path:
     """Write index.html over the reports below the folder, in alphabetical order; returns its path."""
     cards = [(path.parent.name, card) for path in sorted(folder.glob(f"*/{CARD_FILE}")) if (card := _read(path))]
     path = folder / "index.html"
-    write_file(path, _render(cards).encode())
+    write_file(path, template("index.html.j2").render(cards=cards).encode())
     return path
 
 
@@ -53,10 +38,3 @@ def _read(path: Path) -> Card | None:
         return Card.model_validate_json(path.read_bytes())
     except (OSError, ValidationError):  # of another version, or just being deleted
         return None
-
-
-def _render(cards: Sequence[tuple[str, Card]]) -> str:
-    html: str = template("index.html.j2").render(
-        cards=cards, style=(TEMPLATES / "report.css").read_text(encoding="utf-8")
-    )
-    return html

@@ -15,25 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from orchestrator.analysis import (
-    audit_numbers,
-    contrast_numbers,
-    correlation_numbers,
-    count_numbers,
-    curve_numbers,
-    difference_numbers,
-    group_numbers,
-    jacobian_numbers,
-    lay_out,
-    line_numbers,
-    paired_numbers,
-    prediction_numbers,
-    press_noise_numbers,
-    similarity_numbers,
-    trial_spectra,
-    true_rank_numbers,
-    tuned_numbers,
-)
+from orchestrator import analysis
 from orchestrator.report.sections.audit import audit_section
 from orchestrator.report.sections.correlation import correlation_section
 from orchestrator.report.sections.counts import count_section
@@ -74,56 +56,55 @@ class StudyResults:
         return str(json.loads(self.key.overrides).get(option, "")).rpartition(" ")[2]
 
     @property
+    def corpus(self) -> str:
+        """The name of the text."""
+        return self.key.corpus
+
+    @property
     def grid_columns(self) -> list[str]:
         """The config columns that the study's grids lie over, across."""
         return [request.column for request in self.study.analyses if isinstance(request, analyses.GridMap)]
 
 
 Numbers = Callable[[StudyResults, Any], Any]
-"""From the results and a request to its numbers; None or nothing where there is no answer."""
+"""From the results r and a request q to its numbers; None or nothing where there is no answer."""
 QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
     analyses.Correlation: (
-        lambda r, request: correlation_numbers(
-            r.frame, request, corpus=r.key.corpus, scale=r.key.scale, colours=r.grid_columns
+        lambda r, q: analysis.correlation_numbers(
+            r.frame, q, corpus=r.corpus, scale=r.key.scale, colours=r.grid_columns
         ),
         correlation_section,
     ),
     analyses.GridMap: (
-        lambda r, request: [
-            lay_out(r.frame, row=request.row, column=request.column, metric=metric)
-            for metric in request.values
-            if {request.row, request.column} <= set(r.frame.columns)
+        lambda r, q: [
+            analysis.lay_out(r.frame, row=q.row, column=q.column, metric=metric)
+            for metric in q.values
+            if {q.row, q.column} <= set(r.frame.columns)
         ],
         grid_section,
     ),
-    analyses.GroupTable: (lambda r, request: group_numbers(r.frame, request, corpus=r.key.corpus), group_section),
-    analyses.Differences: (
-        lambda r, request: difference_numbers(r.frame, request, corpus=r.key.corpus),
-        difference_section,
+    analyses.GroupTable: (lambda r, q: analysis.group_numbers(r.frame, q, corpus=r.corpus), group_section),
+    analyses.Differences: (lambda r, q: analysis.difference_numbers(r.frame, q, corpus=r.corpus), difference_section),
+    analyses.Comparison: (lambda r, q: analysis.contrast_numbers(r.frame, q, corpus=r.corpus), contrast_section),
+    analyses.PairedComparison: (lambda r, q: analysis.paired_numbers(r.frame, q), paired_section),
+    analyses.Counts: (lambda r, q: analysis.count_numbers(r.frame, q), count_section),
+    analyses.Curves: (lambda r, q: analysis.curve_numbers(r.frame, q, corpus=r.corpus), curve_section),
+    analyses.Lines: (lambda r, q: analysis.line_numbers(r.frame, q), line_section),
+    analyses.Predictions: (
+        lambda r, _: analysis.prediction_numbers(r.frame, tag=r.tag("--contexts")),
+        prediction_section,
     ),
-    analyses.Comparison: (
-        lambda r, request: contrast_numbers(r.frame, request, corpus=r.key.corpus),
-        contrast_section,
-    ),
-    analyses.PairedComparison: (lambda r, request: paired_numbers(r.frame, request), paired_section),
-    analyses.Counts: (lambda r, request: count_numbers(r.frame, request), count_section),
-    analyses.Curves: (lambda r, request: curve_numbers(r.frame, request, corpus=r.key.corpus), curve_section),
-    analyses.Lines: (lambda r, request: line_numbers(r.frame, request), line_section),
-    analyses.Predictions: (lambda r, _: prediction_numbers(r.frame, tag=r.tag("--contexts")), prediction_section),
     analyses.Similarity: (
-        lambda r, request: similarity_numbers(r.frame, request, corpus=r.key.corpus, tag=r.tag("--benchmarks")),
+        lambda r, q: analysis.similarity_numbers(r.frame, q, corpus=r.corpus, tag=r.tag("--benchmarks")),
         similarity_section,
     ),
-    analyses.Tuned: (lambda r, _: tuned_numbers(r.frame), tuned_section),
-    analyses.TrueRank: (lambda r, request: true_rank_numbers(r.frame, request), true_rank_section),
-    analyses.Spectra: (lambda r, _: trial_spectra(r.frame, r.spectra, by_group=False), spectra_section),
-    analyses.GroupSpectra: (lambda r, _: trial_spectra(r.frame, r.spectra, by_group=True), spectra_section),
-    analyses.JacobianSpectra: (
-        lambda r, request: jacobian_numbers(r.frame, request, spectra=r.spectra),
-        jacobian_section,
-    ),
-    analyses.PressNoise: (lambda r, _: press_noise_numbers(r.frame), press_noise_section),
-    analyses.Audit: (lambda r, _: audit_numbers(r.frame), audit_section),
+    analyses.Tuned: (lambda r, _: analysis.tuned_numbers(r.frame), tuned_section),
+    analyses.TrueRank: (lambda r, q: analysis.true_rank_numbers(r.frame, q), true_rank_section),
+    analyses.Spectra: (lambda r, _: analysis.trial_spectra(r.frame, r.spectra, by_group=False), spectra_section),
+    analyses.GroupSpectra: (lambda r, _: analysis.trial_spectra(r.frame, r.spectra, by_group=True), spectra_section),
+    analyses.JacobianSpectra: (lambda r, q: analysis.jacobian_numbers(r.frame, q, spectra=r.spectra), jacobian_section),
+    analyses.PressNoise: (lambda r, _: analysis.press_noise_numbers(r.frame), press_noise_section),
+    analyses.Audit: (lambda r, _: analysis.audit_numbers(r.frame), audit_section),
 }
 
 
@@ -151,7 +132,7 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
         if not isinstance(request, Analysis):
             numbers, section = request, custom_section(request, results.frame)
         else:
-            if is_generated(results.key.corpus):
+            if is_generated(results.corpus):
                 # Of a generated language no paper has printed anything, and another one's values say nothing of it.
                 request = request.without_published()
             find_numbers, make_section = QUESTIONS[type(request)]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import re
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -14,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from orchestrator.report import formats
-from orchestrator.report.figures import Drawing, check_figure
+from orchestrator.report.figures import Drawing
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import TextTable, sortable
 from trainables.errors import first_line
@@ -25,30 +26,42 @@ def custom_section(function: Callable[[pd.DataFrame], Any], frame: pd.DataFrame)
 
     Where it fails, one sentence that names it and the error: the rest of the report does not depend on it.
     """
-    name = getattr(function, "__name__", type(function).__name__)
-    kind = "analysis-" + re.sub(r"\W+", "-", name).strip("-")
-    heading = formats.capital(name.replace("_", " "))
     done = frame[frame["state"] == "done"].reset_index(drop=True)
     if done.empty:
-        return Section(kind=kind, heading=heading, findings=(f"{heading}: no trial has a result yet.",))
+        empty = _empty_section(function)
+        return replace(empty, findings=(f"{empty.heading}: no trial has a result yet.",))
     import matplotlib.pyplot as plt
 
     mpl.use("agg")
     try:
         # What pandas plots lands on pyplot's current axes, which must not be those of another function.
         plt.close("all")
-        return _section(function, done, kind=kind, heading=heading)
+        return _section(function, done)
     except (Exception, SystemExit) as error:
-        # Whatever a user's function raises is a fault in that function, and said as such.
-        text = f"The analysis {name} of the study failed{_place(function, error)}: {type(error).__name__}"
-        details = f": {first_line(error)}" if str(error).strip() else ""
-        return Section(kind=kind, heading=heading, findings=(f"{text}{details}.",))
+        return failed_section(function, error)
     finally:
         plt.close("all")
 
 
-def _section(function: Callable[[pd.DataFrame], Any], done: pd.DataFrame, *, kind: str, heading: str) -> Section:
-    returned = function(done)
+def failed_section(function: Callable[..., Any], error: BaseException) -> Section:
+    """One sentence: whatever a user's function raises, or its figure when it is drawn, is a fault in that function."""
+    text = f"The analysis {_name(function)} of the study failed{_place(function, error)}: {type(error).__name__}"
+    details = f": {first_line(error)}" if str(error).strip() else ""
+    return replace(_empty_section(function), findings=(f"{text}{details}.",))
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _empty_section(function: Callable[..., Any]) -> Section:
+    name = _name(function)
+    kind = "analysis-" + re.sub(r"\W+", "-", name).strip("-")
+    return Section(kind=kind, heading=formats.capital(name.replace("_", " ")))
+
+
+def _section(function: Callable[[pd.DataFrame], Any], done: pd.DataFrame) -> Section:
+    returned, empty = function(done), _empty_section(function)
     parts = list(returned) if isinstance(returned, (list, tuple)) else [returned]
     for part in parts:
         if not isinstance(part, (pd.DataFrame, Figure, str)):
@@ -58,21 +71,18 @@ def _section(function: Callable[[pd.DataFrame], Any], done: pd.DataFrame, *, kin
             )
     frames = [_with_index(part) for part in parts if isinstance(part, pd.DataFrame)]
     figures = [part for part in parts if isinstance(part, Figure)]
-    for figure in figures:
-        check_figure(figure)  # what cannot be drawn fails here and not while the page is written
-    file = kind.replace("-", "_")
-    return Section(
-        kind=kind,
-        heading=heading,
+    file = empty.kind.replace("-", "_")
+    return replace(
+        empty,
         findings=tuple(part for part in parts if isinstance(part, str)),
-        tables=tuple(_table(part, heading) for part in frames),
+        tables=tuple(_table(part, empty.heading) for part in frames),
         method=" ".join((inspect.getdoc(function) or "").split()),
         files={
             f"{file}_table_{i}.csv": [list(part.columns), *part.itertuples(index=False, name=None)]
             for i, part in enumerate(frames, 1)
         },
         drawings=tuple(
-            Drawing(name=f"{file}_{i}", caption=figure.get_suptitle() or heading, draw=partial(_same, figure))
+            Drawing(name=f"{file}_{i}", caption=figure.get_suptitle() or empty.heading, draw=partial(_same, figure))
             for i, figure in enumerate(figures, 1)
         ),
     )
@@ -103,19 +113,12 @@ def _text(name: Any) -> str:
 
 
 def _table(frame: pd.DataFrame, caption: str) -> TextTable:
+    values = frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
     return TextTable(
         caption=str(frame.attrs.get("caption", caption)),
         head=list(frame.columns),
-        body=[[_cell(value) for value in row] for row in _rows(frame)],
+        body=[[sortable(value, formats.number(value)) for value in row] for row in values],
     )
-
-
-def _rows(frame: pd.DataFrame) -> Sequence[Sequence[Any]]:
-    return frame.astype(object).where(frame.notna(), None).to_numpy().tolist()
-
-
-def _cell(value: Any) -> Any:
-    return sortable(value, formats.number(value))
 
 
 def _place(function: Callable[..., Any], error: BaseException) -> str:

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from orchestrator.analysis.lines import LineNumbers, line_numbers
-from orchestrator.report.figures import save
+from orchestrator.report.figures import draw
 from orchestrator.report.sections.lines import line_section
 from search_spaces.analyses import Claim, Lines, Reach
 
@@ -128,9 +128,9 @@ def test_tables_and_files_hold_every_point(numbers: LineNumbers) -> None:
 
 def test_every_line_has_a_colour_and_a_marker_of_its_own(numbers: LineNumbers, tmp_path: Path) -> None:
     drawing = line_section(numbers).drawings[0]
-    figure, drawn = drawing.draw(), save(drawing, tmp_path)
-    assert "alpha = 0.1" in drawn.svg and "Score" in drawn.svg
-    assert "mathdefault" not in drawn.svg, "labels of a logarithmic axis are numbers as one reads them"
+    figure, svg = drawing.draw(), draw(drawing, tmp_path)[f"{drawing.name}.svg"].decode()
+    assert "alpha = 0.1" in svg and "Score" in svg
+    assert "mathdefault" not in svg, "labels of a logarithmic axis are numbers as one reads them"
     drawn_lines = [
         line for line in figure.axes[0].lines if np.size(line.get_xdata()) == 3 and line.get_linewidth() == 1.2
     ]

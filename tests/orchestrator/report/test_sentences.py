@@ -13,7 +13,7 @@ from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.statistics.estimates import Interval, Statistic
 from orchestrator.analysis.summary import StudySummaryNumbers, summarise
 from orchestrator.report import formats, sentences
-from orchestrator.report.page import Page, compose
+from orchestrator.report.build import run_facts
 from orchestrator.report.questions import Answer, StudyResults, answer
 from orchestrator.report.sections.correlation import comparison_sentence, correlation_sentence
 from orchestrator.store.records import StudyKey
@@ -43,8 +43,8 @@ def make_answers(key: StudyKey = KEY) -> Sequence[Answer]:
     return answer(StudyResults(study=STUDY, key=key, frame=frame, spectra={}))
 
 
-def cautions(key: StudyKey = KEY, environment: Environment | None = None) -> list[str]:
-    return sentences.cautions(STUDY, make_summary(key), make_answers(key), environment or {})
+def cautions(key: StudyKey = KEY, environment: Environment | None = None, study: Study = STUDY) -> list[str]:
+    return sentences.cautions(study, make_summary(key), make_answers(key), environment or {})
 
 
 def test_an_interval_without_zero_gives_a_direction_and_the_variance() -> None:
@@ -91,24 +91,12 @@ def test_changed_settings_and_single_seeds_are_named() -> None:
 
 
 def test_a_study_that_trains_nothing_says_nothing_of_training_and_of_one_seed() -> None:
-    def page(study: Study) -> Page:
-        rows, _ = make_results(columns=200)
-        results = flatten(rows)
-        summary = summarise(study, KEY, results, results.frame())
-        return compose(
-            study,
-            summary,
-            results,
-            (),
-            parts=(),
-            environment={},
-            paper_command=None,
-            trials_file="trials.csv",
-        )
-
-    trained, computed = page(STUDY), page(replace(STUDY, trains=False))
-    assert any("trained once" in text for text in trained.cautions) and dict(trained.run)["seeds"] == "1111"
-    assert not any("trained once" in text for text in computed.cautions) and "seeds" not in dict(computed.run)
+    computing = replace(STUDY, trains=False)
+    assert (
+        any("trained once" in text for text in cautions()) and run_facts(STUDY, make_summary(), {})["seeds"] == "1111"
+    )
+    assert not any("trained once" in text for text in cautions(study=computing))
+    assert "seeds" not in run_facts(computing, make_summary(), {})
 
 
 def test_trials_computed_with_different_versions_are_named() -> None:
