@@ -5,16 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orchestrator.analysis.audit import (
-    arithmetic,
-    capacity,
-    correlations,
-    eleven_seeds,
-    p_values,
-    ranks,
-    tuned_settings,
-    word_pairs,
-)
+from orchestrator.analysis.audit import arithmetic, capacity, ranks, seeds, word_pairs
 from orchestrator.analysis.audit.account import AccountLine, account
 from orchestrator.analysis.audit.check import Check, Verdict
 
@@ -39,13 +30,12 @@ class AuditNumbers:
 def audit_numbers(frame: pd.DataFrame) -> AuditNumbers:
     """All that can be recomputed; `frame` has the trials that counted word pairs."""
     checks = (
-        *p_values.checks(),
-        *eleven_seeds.checks(),
+        *seeds.checks(),
         *arithmetic.checks(),
         *ranks.checks(),
         *capacity.checks(),
-        *correlations.checks(),
-        *tuned_settings.checks(),
+        *ranks.correlations(),
+        *capacity.tuned_settings(),
         *word_pairs.checks(frame),
     )
     return AuditNumbers(checks=checks, account=account(checks))

@@ -1,4 +1,4 @@
-"""Parameter counts from the project's configs, and the talk's from each other."""
+"""Parameter counts from the project's configs, and the talk's from each other; final settings among those tried."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ TALK = {"softmax": "softmax", "lms_plif_1e5": "lms_plif", "mos_15": "mos", "mos_
 KNOTS = {"lms_plif_1e5": ("softmax", 1e5), "mos_15_plif_1e6": ("mos_15", 1e6)}
 """A model of the talk with a PLIF, the one without, and the knots."""
 WIDTHS = ("dim_embedding", "dim_hidden", "dim_context", "mos_mixtures", "plif_knots")
+TRIED = "sm_table7_8_9_fair_capacity_tuning"
+TUNED = {"final_softmax_double_dagger": "Softmax\N{DOUBLE DAGGER}", "final_mos_dagger": "MoS\N{DAGGER}"}
 
 
 def checks() -> Iterator[Check]:
@@ -143,3 +145,32 @@ def _two_a_knot(printed: PrintedNumber) -> Check:
 def _decimals(number: PrintedNumber) -> int:
     """How many are printed."""
     return len(number.text.partition(".")[2])
+
+
+def tuned_settings() -> Iterator[Check]:
+    """Is each final setting of SM Tables 7 to 9 among the values that were tried?"""
+    finals = [final for column in TUNED for final in column_of(TRIED, column)]
+    for final in sorted(finals, key=lambda final: final.line):
+        yield _tried(final)
+
+
+def _tried(final: PrintedNumber) -> Check:
+    name = final.row["hyperparameter"]
+    tried = [values for values in column_of(TRIED, "values") if values.row["hyperparameter"] == name]
+    stages = [values.row["stage"] for values in tried if final.value in map(float, values.text.split())]
+    outcome = f"tried in stage {' and '.join(stages)}" if stages else "not among the values tried"
+    uses = tried
+    if not stages and all(values.row["stage"] != "1" for values in tried):
+        default = look("sm_table6_hyperparameters", "mos_moc_ptb", hyperparameter=name)
+        uses = [*tried, default]
+        outcome = "SM Table 6's value" if default.value == final.value else outcome
+    return Check(
+        source=f"SM Tables 7 to 9, {TUNED[final.column]}",
+        quantity=f"final {name.replace('_', ' ')}",
+        printed=final.text,
+        recomputed=outcome,
+        rule="among the values tried in stage 1 or 2, or SM Table 6's where stage 1 left it at that",
+        verdict=decided(not outcome.startswith("not"), weakly=True),
+        covers=(final,),
+        uses=tuple(uses),
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -97,6 +97,11 @@ class PrintedNumber:
         """Another number of its line."""
         return PrintedNumber(self.table, self.line, column)
 
+    @property
+    def deviation(self) -> PrintedNumber:
+        """Of a mean."""
+        return self.beside(f"{self.column.removesuffix('mean')}sd")
+
 
 @dataclass(frozen=True, kw_only=True)
 class Check:
@@ -149,29 +154,6 @@ def same(source: str, quantity: str, one: PrintedNumber, second: PrintedNumber, 
     )
 
 
-@dataclass(frozen=True)
-class MeanAndDeviation:
-    """A printed mean with its printed standard deviation."""
-
-    mean: PrintedNumber
-    sd: PrintedNumber
-
-    @property
-    def numbers(self) -> tuple[PrintedNumber, PrintedNumber]:
-        """Both."""
-        return self.mean, self.sd
-
-    @property
-    def as_printed(self) -> str:
-        """Joined as the paper joins them."""
-        return f"{self.mean.as_printed} {PLUS_MINUS} {self.sd.as_printed}"
-
-
-def look_at_mean(table: str, quantity: str, **keys: str) -> MeanAndDeviation:
-    """The mean and the deviation of a quantity in the one line whose columns are `keys`."""
-    return MeanAndDeviation(look(table, f"{quantity}_mean", **keys), look(table, f"{quantity}_sd", **keys))
-
-
-def all_numbers(pairs: Sequence[MeanAndDeviation]) -> tuple[PrintedNumber, ...]:
-    """Means and deviations of all."""
-    return tuple(number for pair in pairs for number in pair.numbers)
+def with_deviations(means: Iterable[PrintedNumber]) -> tuple[PrintedNumber, ...]:
+    """Means, and the deviation behind each."""
+    return tuple(number for mean in means for number in (mean, mean.deviation))

@@ -1,15 +1,24 @@
-"""Press ranks that follow from widths, or are printed in more than one table."""
+"""Press ranks that follow from widths, or are printed in more than one table, and how they go with perplexity."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from orchestrator.analysis.audit.check import CORPORA, MODELS, Check, PrintedNumber, column_of, decided, look, same
+from orchestrator.analysis.audit.check import CORPORA, FEW, MODELS, Check, PrintedNumber, column_of, decided, look, same
+from orchestrator.analysis.statistics.correlation import pearson, spearman
 from search_spaces.models import FIVE
 
 QUANTITIES = {"train_ppl": "train perplexity", "test_ppl": "test perplexity", "press_rank": "Press rank"}
 WIDTHS = {"softmax": "softmax_ss_gss_plif", "moc": "mos_moc", "mixture of one": "mos_moc"}
 """Models whose Press rank is d + 2 -> columns of SM Table 6."""
+SIGNS = (
+    ("sm_table4_5_mos_k", "ptb", "positive with performance"),
+    ("sm_table4_5_mos_k", "wikitext-2", "positive with performance"),
+    ("sm_table12_mos_dropout", "wikitext-2", "negative with performance"),
+    ("sm_table12_mos_dropout", "ptb", "no sign"),
+)
+"""Of rank and test perplexity over K and over dropout: the paper prints no coefficient. Fig. 5 shows dropout on
+WikiText-2 alone, so that of SM Table 12's PTB no sign is said that could be checked."""
 
 
 def checks() -> Iterator[Check]:
@@ -61,3 +70,35 @@ def _printed_again(corpus: str) -> Iterator[Check]:
     ):
         setting = look("sm_table6_hyperparameters", f"mos_moc_{corpus}", hyperparameter=hyperparameter)
         yield same(printed.source, quantity, printed, setting, beside="SM Table 6")
+
+
+def correlations() -> Iterator[Check]:
+    """Three signs, a higher rank with a lower perplexity over K and with a higher one over dropout, and one without."""
+    for table, corpus, sign in SIGNS:
+        yield _correlation([rank for rank in column_of(table, "press_rank") if rank.corpus == corpus], sign)
+
+
+def _correlation(ranks: list[PrintedNumber], sign: str) -> Check:
+    perplexities = [rank.beside("test_ppl") for rank in ranks]
+    pairs = [number.value for number in ranks], [number.value for number in perplexities]
+    linear, ordered = pearson(*pairs), spearman(*pairs)
+    assert linear.value is not None and ordered.value is not None
+    few = len(ranks) <= FEW
+    if sign == "no sign":
+        rule = "the paper says nothing that it could be held against"
+    else:
+        chance = f", which {len(ranks)} points give by chance half of the time" if few else ""
+        rule = f"decided by the sign, as a lower perplexity is a better performance{chance}"
+    interval = f", 95% [{linear.interval.low:+.2f}, {linear.interval.high:+.2f}]" if linear.interval else ""
+    return Check(
+        source=ranks[0].source,
+        quantity="correlation of Press rank and test perplexity",
+        printed=f"{sign}, no coefficient",
+        recomputed=f"Pearson r = {linear.value:+.3f}{interval}, Spearman {ordered.value:+.2f}, n = {len(ranks)}",
+        rule=f"computed here from the printed ranks and perplexities; {rule}",
+        verdict=decided(
+            sign == "no sign" or (linear.value < 0) == (sign == "positive with performance"),
+            weakly=few or sign == "no sign",
+        ),
+        uses=(*ranks, *perplexities),
+    )
