@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import ray
 from ray import tune
@@ -37,10 +37,12 @@ from orchestrator.cluster import (
     ray_patches,
     scratch_folder,
 )
-from orchestrator.schedule.driver import Driver
-from orchestrator.schedule.placement import Place
 from orchestrator.worker import Assignment, Ending, EndingKind, Job, run_pack
 from trainables.errors import last_line
+
+if TYPE_CHECKING:  # a worker unpickles functions of this file, and the driver's half of the room takes long to import
+    from orchestrator.schedule.driver import Driver
+    from orchestrator.schedule.placement import Place
 
 FINISHED: Any = Searcher.FINISHED
 """A string, though `Searcher.suggest` is declared to return a dictionary."""

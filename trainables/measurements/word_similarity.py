@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import rankdata
 
 from trainables.corpora import Benchmark, WordPair, parse_pairs
 from trainables.trial_folder import Metric
@@ -49,6 +48,8 @@ def pairs_in_vocabulary(pairs: Iterable[WordPair], ids: Mapping[str, int]) -> li
 
 def spearman_rho(x: NDArray[np.float64], y: NDArray[np.float64]) -> float | None:
     """Spearman's rank correlation, equal values taking their mean rank; None where all of one side are equal."""
+    from scipy.stats import rankdata  # here, as every worker imports this file, and scipy.stats takes most of a second
+
     ranks_x, ranks_y = (rankdata(values) - (len(values) + 1) / 2 for values in (x, y))
     scale = float(np.sqrt((ranks_x @ ranks_x) * (ranks_y @ ranks_y)))
     return float(ranks_x @ ranks_y) / scale if scale > 0 else None
