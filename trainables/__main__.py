@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from trainables.config import AnyConfig, LayerFile, read_config
-from trainables.errors import UserError
+from trainables.config import AnyConfig, TextFile, read_config
+from trainables.errors import UserError, first_problem
 from trainables.runtime import Runtime
 from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome, trial_directory
 
@@ -91,16 +91,14 @@ def _read_config(path: Path) -> AnyConfig:
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; name a trial's config file") from error
     except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the whole"
-        raise UserError(f"{path} is not a trial's config ({place}: {first['msg']}): mend it") from error
+        raise UserError(f"{path} is not a trial's config ({first_problem(error)}): mend it") from error
     except ValueError as error:
         raise UserError(f"{path} is not a trial's config, as it is no JSON ({error}): mend it") from error
 
 
-def _read_layers(path: Path) -> LayerFile:
+def _read_layers(path: Path) -> TextFile:
     try:
-        return LayerFile(name=path.name, text=path.read_text(encoding="utf-8"))
+        return TextFile(name=path.name, text=path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise UserError(f"--layers takes a Python file, and {path} cannot be read: {error}; check the path") from error
 

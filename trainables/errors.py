@@ -3,6 +3,8 @@
 import difflib
 from collections.abc import Iterable
 
+from pydantic import ValidationError
+
 
 class UserError(Exception):
     """Bad input: one sentence with the rule, the value received and what to do next. The command exits with 2."""
@@ -23,6 +25,12 @@ def last_line(error: BaseException | str) -> str:
 
 def _lines(error: BaseException | str) -> list[str]:
     return str(error).strip().splitlines() or ["" if isinstance(error, str) else type(error).__name__]
+
+
+def first_problem(error: ValidationError) -> str:
+    """ "training.epochs: Input should be greater than 0": the first thing wrong, after its place in the content."""
+    first = error.errors()[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'the whole'}: {first['msg']}"
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

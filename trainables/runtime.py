@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainables.config import ContextsFile, LayerFile
+from trainables.config import ContextsFile, TextFile
 from trainables.corpora import BenchmarkFolder
 
 
@@ -24,7 +24,7 @@ class Runtime:
     """At most so much work is lost when a process dies."""
     deterministic: bool = False
     """On a GPU: the same bits every time, at some cost of speed. On a CPU it is always so."""
-    layer_files: tuple[LayerFile, ...] = ()
+    layer_files: tuple[TextFile, ...] = ()
     """The files of output layers of the user's own."""
     benchmarks_dir: Path | None = None
     """Where the folder `word-similarity` with the published benchmarks lies; None: in `data_dir`."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage import Bucket, DataFolder, Storage, is_url, storage_at
 from trainables.config import WORD_SIMILARITY, AnyConfig, Frozen, WordPairsConfig, is_built_in
-from trainables.corpora import NO_TEXT, CorpusIdentity, ensure, ensure_benchmarks, identity
+from trainables.corpora import NO_TEXT, CorpusIdentity, ensure, identity
 from trainables.corpora import WORD_SIMILARITY as BENCHMARKS
 from trainables.errors import UserError
 from trainables.trial_folder import package_versions
@@ -153,9 +153,8 @@ def _texts(about: Question) -> tuple[str | None, str | None]:
             digest = identity(about.corpus, data_dir=folder).sha256
         if about.benchmarks:
             folder = _data_dir(about.benchmarks_dir, (*about.texts, BENCHMARKS))
-            ensure_benchmarks(folder)
-            for text in about.texts:
-                ensure(text, data_dir=folder)
+            for name in (BENCHMARKS, *about.texts):
+                ensure(name, data_dir=folder)
     except UserError as error:
         return digest, str(error)
     return digest, None

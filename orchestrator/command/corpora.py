@@ -12,7 +12,7 @@ from orchestrator.command import options
 from orchestrator.command.options import console
 
 if TYPE_CHECKING:
-    from trainables.corpora import CheckedFile
+    from trainables.config import TextFile
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
 
@@ -20,15 +20,12 @@ Name = Annotated[str, typer.Argument(metavar="NAME")]
 def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     """Download what is absent or wrong of a corpus (or of the benchmarks, word-similarity), and verify it."""
     from orchestrator.storage import data_folder_at
-    from trainables.corpora import WORD_SIMILARITY, fetch, fetch_benchmarks
+    from trainables.corpora import fetch
 
     folder, data = data_folder_at(data_dir, [name])
     if data is not None:
         data.fetch()
-    if name == WORD_SIMILARITY:
-        fetch_benchmarks(folder)
-    else:
-        fetch(name, data_dir=folder)
+    fetch(name, data_dir=folder)
     if data is not None:
         data.push()
     console().print(f"{name} is complete and verified.")
@@ -47,9 +44,9 @@ def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
         _check_benchmarks(folder)
         return
     name, folder = resolve_argument(name, folder)
-    report = check(name, data_dir=folder)
-    text, rank = report.identity, markov_rank(name)
-    _print_files(report.files)
+    text, files = check(name, data_dir=folder)
+    rank = markov_rank(name)
+    _print_files(files)
     console().print(
         f"{name} is in order: train {text.train_tokens:,}, valid {text.valid_tokens:,}, test {text.test_tokens:,} "
         f"tokens; vocabulary {text.vocabulary_size:,}" + ("." if rank is None else f"; the rank of log P is {rank}."),
@@ -57,14 +54,15 @@ def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
 
 
 def _check_benchmarks(folder: Path | None) -> None:
-    from trainables.corpora import check_benchmarks, parse_pairs, read_published
+    from trainables.corpora import parse_pairs, read_published
 
-    _print_files(check_benchmarks(folder))
-    pairs = {benchmark.name: len(parse_pairs(benchmark)) for benchmark in read_published(folder)}
+    benchmarks = read_published(folder)
+    _print_files([benchmark.file for benchmark in benchmarks])
+    pairs = {benchmark.name: len(parse_pairs(benchmark)) for benchmark in benchmarks}
     counts = ", ".join(f"{name} {count:,}" for name, count in pairs.items())
     console().print(f"The {len(pairs)} benchmarks are in order; pairs: {counts}.", soft_wrap=True)
 
 
-def _print_files(files: Sequence[CheckedFile]) -> None:
+def _print_files(files: Sequence[TextFile]) -> None:
     for file in files:
-        console().print(f"{file.name}: {file.size_bytes:,} bytes, SHA-256 {file.sha256}")
+        console().print(f"{file.name}: {len(file.content):,} bytes, SHA-256 {file.sha256}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
@@ -12,7 +11,7 @@ from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.store import PlannedTrial, Store, StudyKey
 from orchestrator.watch import Listener
-from trainables.config import CustomConfig, LayerFile, TrialConfig, output_layer_of, read_config
+from trainables.config import CustomConfig, TextFile, TrialConfig, output_layer_of, read_config
 
 Pool = tuple[int | None, Collection[str]]
 """How many packs fit on the machines at hand, None where none does, and their addresses."""
@@ -30,7 +29,7 @@ class Steering:
         run_id: int,
         work: StudyWork,
         pool: Callable[[], Pool],
-        layer_files: Sequence[LayerFile],
+        layer_files: Sequence[TextFile],
     ) -> None:
         """`pool` says how many packs fit at a time, and on which machines; `layer_files` came with this run."""
         self._dispatcher, self._listener = dispatcher, listener
@@ -82,5 +81,5 @@ class Steering:
         if isinstance(config, TrialConfig) and corpus is not None and config.corpus.sha256 != corpus.sha256:
             return False
         layer = output_layer_of(config)
-        digests = {hashlib.sha256(file.text.encode()).hexdigest() for file in self._layer_files}
+        digests = {file.sha256 for file in self._layer_files}
         return not isinstance(layer, CustomConfig) or layer.sha256 in digests

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from orchestrator.storage.bucket import Bucket, is_url, patiently
 from orchestrator.storage.cache import cache_folder
-from trainables.corpora import PUBLISHED_CORPORA, WORD_SIMILARITY
+from trainables.corpora import PUBLISHED
 from trainables.runtime import Runtime
 from trainables.trial_folder import locked, write_file
 
@@ -69,7 +69,7 @@ def data_folder_at(argument: str | None, corpora: Sequence[str]) -> tuple[Path |
     if argument is None or not is_url(argument):
         return None if argument is None else Path(argument), None
     bucket = Bucket.at(argument, "--data-dir")
-    names = dict.fromkeys([*PUBLISHED_CORPORA, WORD_SIMILARITY, *(name for name in corpora if "/" not in name)])
+    names = dict.fromkeys([*PUBLISHED, *(name for name in corpora if "/" not in name)])
     here = cache_folder("data", bucket.url)
     return here, DataFolder(bucket, tuple(names), here)
 

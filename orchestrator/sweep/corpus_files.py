@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-
 from rich.console import Console
 
 from orchestrator.plan import Plan
-from trainables.config import WORD_SIMILARITY, WordPairsConfig, is_built_in, require_in_text
-from trainables.corpora import NO_TEXT, ensure, ensure_benchmarks, test_words
+from trainables.config import WORD_SIMILARITY, WordPairsConfig, require_in_text
+from trainables.corpora import NO_TEXT, ensure, test_words
+from trainables.corpora import WORD_SIMILARITY as BENCHMARKS
 from trainables.errors import UserError
 
 
@@ -19,10 +17,10 @@ def ensure_texts(plan: Plan, console: Console) -> frozenset[str]:
     Returns the ids of trials that have to wait, as a text of their own cannot be had, which is said. Raises UserError
     where what the whole study needs cannot be had, is not the right one, or does not fit.
     """
-    if plan.corpus.name != NO_TEXT.name and not is_built_in(plan.corpus.name):
+    if plan.corpus != NO_TEXT:
         ensure(plan.corpus.name, data_dir=plan.data_dir)
     if WORD_SIMILARITY in plan.measurements:
-        ensure_benchmarks(plan.benchmarks_dir)
+        ensure(BENCHMARKS, data_dir=plan.benchmarks_dir)
     if plan.inputs.contexts is not None:
         require_in_text(plan.inputs.contexts, test_words(plan.corpus.name, data_dir=plan.data_dir), plan.corpus.name)
     return _without_pairs(plan, console)
@@ -33,15 +31,15 @@ def _without_pairs(plan: Plan, console: Console) -> frozenset[str]:
     texts = {trial.trial_id: trial.config.text for trial in plan.trials if isinstance(trial.config, WordPairsConfig)}
     folder = plan.benchmarks_dir
 
-    def absent(bring: Callable[[], object]) -> bool:
+    def absent(name: str) -> bool:
         try:
-            bring()
+            ensure(name, data_dir=folder)
         except UserError as error:
             console.print(f"{error}; the study goes on without it.", soft_wrap=True)
             return True
         return False
 
-    if texts and absent(lambda: ensure_benchmarks(folder)):
+    if texts and absent(BENCHMARKS):
         return frozenset(texts)
-    missing = {text for text in sorted(set(texts.values())) if absent(partial(ensure, text, data_dir=folder))}
+    missing = {text for text in sorted(set(texts.values())) if absent(text)}
     return frozenset(trial_id for trial_id, text in texts.items() if text in missing)

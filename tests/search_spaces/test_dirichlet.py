@@ -7,7 +7,7 @@ from collections import Counter
 from orchestrator.plan.study_plan import Plan, make_plan, scale_named
 from search_spaces.analyses import Lines
 from search_spaces.catalog import load_study
-from trainables.config.experiments import DirichletConfig
+from trainables.config import DirichletConfig
 from trainables.config.output_layer import MixtureConfig, MosConfig
 
 

@@ -7,7 +7,7 @@ import pytest
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from search_spaces.catalog import load_study
 from search_spaces.study import Comparison, Counts, GroupTable, PairedComparison
-from trainables.config.experiments import LayerJacobianConfig, LayerTaskConfig
+from trainables.config import LayerJacobianConfig, LayerTaskConfig
 from trainables.errors import UserError
 
 

@@ -7,8 +7,7 @@ import pytest
 from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
 from search_spaces.catalog import load_study
 from search_spaces.models import SIX
-from trainables.config import TrialConfig
-from trainables.config.experiments import TrueRankConfig
+from trainables.config import TrialConfig, TrueRankConfig
 from trainables.errors import UserError
 
 TRUTH = ["truth float64 seed=1", "truth float32 seed=1", "truth noise seed=1"]

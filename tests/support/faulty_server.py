@@ -1,19 +1,19 @@
-"""A real web server with the faults that downloads meet, and a small published corpus on it."""
+"""A real web server with the faults that downloads meet, and what is published there."""
 
 from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, MutableMapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from trainables.corpora.published_corpora import PUBLISHED_CORPORA, PublishedCorpus, PublishedFile
+from trainables.corpora.published import PUBLISHED, PublishedFolder
 
 REPOSITORY = Path(__file__).parents[2]
 REAL_DATA = REPOSITORY.parent / "shared" / "data"
@@ -70,22 +70,11 @@ def serving() -> Iterator[WebServer]:
         thread.join()
 
 
-TINY = {"train": "a b a\nc a <unk>\n" * 20_000, "valid": "a c\n", "test": "b a\n"}
-
-
-def publish(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put the corpus `tiny` on the server and among the published corpora."""
-    files = {}
-    for split, text in TINY.items():
-        content = text.encode()
-        web.files[f"tiny/t.{split}.txt"] = content
-        files[split] = PublishedFile(
-            remote_name=f"t.{split}.txt",
-            sha256=hashlib.sha256(content).hexdigest(),
-            tokens=len(text.split()) + text.count("\n"),
-        )
-    published = PublishedCorpus(base_url=web.url + "tiny/", files=files, vocabulary_size=5)
-    monkeypatch.setitem(cast(MutableMapping[str, PublishedCorpus], PUBLISHED_CORPORA), "tiny", published)
+def publish(web: WebServer, monkeypatch: pytest.MonkeyPatch, name: str, files: Mapping[str, str]) -> None:
+    """Put the files on the server, and the folder `name` of them among what is published."""
+    web.files |= {f"{name}/t.{file}": text.encode() for file, text in files.items()}
+    hashes = {file: hashlib.sha256(text.encode()).hexdigest() for file, text in files.items()}
+    monkeypatch.setitem(PUBLISHED, name, PublishedFolder(url=f"{web.url}{name}/t.", files=hashes))
 
 
 def write_corpus(folder: Path, **texts: str) -> Path:

@@ -10,7 +10,6 @@ from trainables.config.built_in_corpora import (
     markov_rank,
     one_name,
 )
-from trainables.config.chunks import chunk_rows
 from trainables.config.contexts import (
     Context,
     ContextsFile,
@@ -19,20 +18,16 @@ from trainables.config.contexts import (
     read_contexts,
     require_in_text,
 )
-from trainables.config.experiments import (
+from trainables.config.dirichlet import DirichletConfig, FitConfig
+from trainables.config.experiment import ExperimentConfig, PressNoiseConfig, TrueRankConfig, WordPairsConfig
+from trainables.config.frozen import Frozen
+from trainables.config.hidden_layers import (
     DenseLayerConfig,
-    DirichletConfig,
-    ExperimentConfig,
     ExpertsLayerConfig,
-    FitConfig,
     HiddenLayerConfig,
     LayerJacobianConfig,
     LayerTaskConfig,
-    PressNoiseConfig,
-    TrueRankConfig,
-    WordPairsConfig,
 )
-from trainables.config.frozen import Frozen
 from trainables.config.keys import dotted_keys, flat_values, value_at, with_values
 from trainables.config.kinds import KINDS, AnyConfig, output_layer_of, read_config
 from trainables.config.language_model import (
@@ -62,7 +57,6 @@ from trainables.config.measurement_names import (
 from trainables.config.output_layer import (
     CustomConfig,
     GssConfig,
-    LayerFile,
     LmsPlifConfig,
     LmsPlifFrozenConfig,
     MixtureConfig,
@@ -73,7 +67,9 @@ from trainables.config.output_layer import (
     OutputLayerConfig,
     SigSoftmaxConfig,
     SoftmaxConfig,
+    chunk_rows,
     defined_here,
     layer_files,
     layer_parameters,
 )
+from trainables.config.text_file import TextFile

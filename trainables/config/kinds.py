@@ -6,14 +6,9 @@ from typing import Annotated, Any, get_args
 
 from pydantic import Field, TypeAdapter
 
-from trainables.config.experiments import (
-    DirichletConfig,
-    LayerJacobianConfig,
-    LayerTaskConfig,
-    PressNoiseConfig,
-    TrueRankConfig,
-    WordPairsConfig,
-)
+from trainables.config.dirichlet import DirichletConfig
+from trainables.config.experiment import PressNoiseConfig, TrueRankConfig, WordPairsConfig
+from trainables.config.hidden_layers import LayerJacobianConfig, LayerTaskConfig
 from trainables.config.language_model import TrialConfig
 from trainables.config.output_layer import OutputLayerConfig
 

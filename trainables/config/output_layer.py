@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import ast
-import hashlib
 import inspect
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
 from trainables.config.frozen import Frozen, Rate
+from trainables.config.text_file import TextFile
 from trainables.errors import UserError
 
 
@@ -97,16 +96,8 @@ class MonotoneNnConfig(Frozen):
     units: PositiveInt = 16
 
 
-@dataclass(frozen=True, kw_only=True)
-class LayerFile:
-    """The text of a file that defines output layers, as a worker on another machine needs it."""
-
-    name: str
-    text: str
-
-
 _defined: dict[tuple[str, str], type] = {}
-_files: dict[str, LayerFile] = {}
+_files: dict[str, TextFile] = {}
 
 
 class CustomConfig(Frozen):
@@ -131,12 +122,11 @@ class CustomConfig(Frozen):
                 f"an output layer is a class at the top of its file, and {layer.__qualname__} is not: move it there"
             )
         path = Path(inspect.getfile(layer))
-        text = path.read_text(encoding="utf-8")
-        _refuse_neighbours(path, text)
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        _defined[digest, layer.__name__] = layer
-        _files[digest] = LayerFile(name=path.name, text=text)
-        return cls(layer=layer.__name__, sha256=digest, settings=settings)
+        file = TextFile(name=path.name, text=path.read_text(encoding="utf-8"))
+        _refuse_neighbours(path, file.text)
+        _defined[file.sha256, layer.__name__] = layer
+        _files[file.sha256] = file
+        return cls(layer=layer.__name__, sha256=file.sha256, settings=settings)
 
 
 def _refuse_neighbours(path: Path, text: str) -> None:
@@ -158,7 +148,7 @@ def defined_here(config: CustomConfig) -> type | None:
     return _defined.get((config.sha256, config.layer))
 
 
-def layer_files(configs: Iterable[Frozen]) -> tuple[LayerFile, ...]:
+def layer_files(configs: Iterable[Frozen]) -> tuple[TextFile, ...]:
     """The files that `CustomConfig.of` met in this process and that the layer configs among these need."""
     needed = {config.sha256: None for config in configs if isinstance(config, CustomConfig)}
     return tuple(_files[digest] for digest in needed if digest in _files)
@@ -190,3 +180,19 @@ def layer_parameters(layer: OutputLayerConfig, *, vocabulary: int, embedding_wid
     if isinstance(layer, MixtureConfig):
         count += layer.mixtures * (context_width + embedding_width * (context_width + 1))
     return count
+
+
+CPU_CHUNK_BYTES = 5 * 2**19
+"""2.5 MiB: a chunk and its slopes stay in a core's share of the cache (benchmarks/loss.py compares sizes)."""
+GPU_CHUNK_BYTES = 2**28
+MOST_ROWS_FOR_WIDTH = 256
+
+
+def chunk_rows(vocabulary_size: int, width: int, element_size: int, device_type: str) -> int:
+    """How many rows of logits to hold at a time: so few that they stay in the cache, so many that products are fast.
+
+    As many as the budget holds, and at least as many as the weights are wide, up to 256: each chunk also reads and
+    writes the V x D gradient of the weights, which outweighs its own n x V where n is below D.
+    """
+    budget = GPU_CHUNK_BYTES if device_type == "cuda" else CPU_CHUNK_BYTES
+    return max(32, min(width, MOST_ROWS_FOR_WIDTH), budget // (vocabulary_size * element_size))

@@ -7,22 +7,11 @@ which needs identities only, stays fast.
 from typing import TYPE_CHECKING
 
 from trainables import on_first_use
-from trainables.corpora.benchmarks import (
-    Benchmark,
-    BenchmarkFolder,
-    WordPair,
-    check_benchmarks,
-    ensure_benchmarks,
-    fetch_benchmarks,
-    parse_pairs,
-    read_folder,
-    read_published,
-)
-from trainables.corpora.corpus_identity import NO_TEXT, CorpusIdentity, identity
-from trainables.corpora.fetching import CheckedFile, CorpusReport, check, ensure, fetch
+from trainables.corpora.benchmarks import Benchmark, BenchmarkFolder, WordPair, parse_pairs, read_folder, read_published
+from trainables.corpora.fetching import ensure, fetch
 from trainables.corpora.folders import DEFAULT_DATA_DIR, locate, resolve_argument
-from trainables.corpora.published_corpora import PUBLISHED_CORPORA, WORD_SIMILARITY
-from trainables.corpora.source import read_source, test_words
+from trainables.corpora.published import NO_TEXT, PUBLISHED, PUBLISHED_CORPORA, WORD_SIMILARITY, CorpusIdentity
+from trainables.corpora.source import check, identity, read_texts, test_words
 from trainables.corpora.text import SPLITS, UNKNOWN, tokenise
 
 if TYPE_CHECKING:

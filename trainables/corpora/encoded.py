@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trainables.config import PYDOCS, CorpusConfig, is_built_in
-from trainables.corpora.folders import DEFAULT_DATA_DIR
-from trainables.corpora.source import corpus_sha256, read_source
+from trainables.corpora.folders import folder_in
+from trainables.corpora.source import read_texts, texts_sha256
 from trainables.corpora.text import SPLITS, Vocabulary, number, tokenise
 from trainables.errors import UserError
 
@@ -38,31 +38,31 @@ def load(config: CorpusConfig, *, data_dir: Path | None) -> Corpus:
         UserError: The files are not those of `config.sha256`, or cannot be used (missing, empty, not UTF-8); the
             vocabulary limit is below 3.
     """
-    return _load(config, (data_dir or DEFAULT_DATA_DIR).resolve())
+    return _load(config, folder_in(data_dir))
 
 
 @functools.lru_cache(maxsize=4)
 def _load(config: CorpusConfig, data_dir: Path) -> Corpus:
-    source = read_source(config.name, data_dir=data_dir)
-    got = corpus_sha256(source.digests)
+    texts = read_texts(config.name, data_dir=data_dir)
+    got = texts_sha256(texts)
     if got != config.sha256:
         raise UserError(
             f"a trial trains on the corpus it was planned for; {config.name!r} has SHA-256 {got}, the plan says "
-            f"{config.sha256}: {_cause(config.name, source.folder)}"
+            f"{config.sha256}: {_cause(config.name, data_dir)}"
         )
-    splits = [tokenise(source.texts[split]) for split in SPLITS]
+    splits = [tokenise(texts[split].text) for split in SPLITS]
     vocabulary = number(splits, limit=config.vocabulary_limit)
     train, valid, test = (_encode(tokens, vocabulary) for tokens in splits)
     return Corpus(name=config.name, train=train, valid=valid, test=test, vocabulary=vocabulary.types)
 
 
-def _cause(name: str, folder: Path | None) -> str:
+def _cause(name: str, data_dir: Path) -> str:
     """Why a corpus is not the one of the plan, and what to do."""
     if name == PYDOCS:
         return "this Python's documentation is of another version: run every worker on the Python that made the plan"
     if is_built_in(name):
         return "another version of this program made the plan: run every worker on that version, or plan anew"
-    return f"the files in {folder} have changed: plan the study again, or put the earlier files back"
+    return f"the files in {data_dir / name} have changed: plan the study again, or put the earlier files back"
 
 
 def _encode(tokens: Sequence[str], vocabulary: Vocabulary) -> TokenIds:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 from trainables.config import MARKOV, PYDOCS, is_built_in, one_name
-from trainables.corpora.published_corpora import PUBLISHED_CORPORA
+from trainables.corpora.published import PUBLISHED_CORPORA
 from trainables.corpora.text import SPLITS
 from trainables.errors import UserError, did_you_mean
 
@@ -46,24 +45,22 @@ def locate(name: str, data_dir: Path | None) -> Path:
     """
     if is_built_in(name):
         raise UserError(f"the corpus {name} is built in and has no folder: leave --data-dir away")
-    data = (data_dir or DEFAULT_DATA_DIR).resolve()
+    folder = folder_in(data_dir, name)
     is_folder_name = name not in ("", ".", "..") and "/" not in name
-    if is_folder_name and (name in PUBLISHED_CORPORA or _is_folder(data / name)):
-        return data / name
-    raise UserError(_unknown(name, data))
+    if is_folder_name and (name in PUBLISHED_CORPORA or _is_folder(folder)):
+        return folder
+    choices = [PYDOCS, MARKOV, *PUBLISHED_CORPORA]
+    data = folder_in(data_dir)
+    choices += sorted(entry for entry in names_in(data) - set(choices) if FILES[0] in names_in(data / entry))
+    raise UserError(
+        f"unknown corpus {name!r}: {did_you_mean(name, choices)}Choose from {', '.join(choices)}, or give the path "
+        f"of a folder with {', '.join(FILES)}, for example ./{name.rsplit('/', 1)[-1] or 'mycorpus'}"
+    )
 
 
-def fetch_command(name: str, data_dir: Path | None) -> str:
-    """Return the command that downloads the published corpus `name`, to be shown to the user."""
-    place = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
-    return f"python sweep.py corpus fetch {name}{place}"
-
-
-def missing_file(name: str, data_dir: Path | None, path: Path) -> UserError:
-    """Return the error for a corpus that lacks the file `path`: which one, and what to do."""
-    published = name in PUBLISHED_CORPORA
-    cure = f"get it with: {fetch_command(name, data_dir)}" if published else "add it, or choose another corpus"
-    return UserError(f"the corpus {name!r} needs the files {', '.join(FILES)}; {path} is missing: {cure}")
+def folder_in(data_dir: Path | None, name: str = "") -> Path:
+    """Return the absolute path of the folder `name` in the data folder (default `data`), or of the data folder."""
+    return (data_dir or DEFAULT_DATA_DIR).resolve() / name
 
 
 def names_in(folder: Path) -> frozenset[str]:
@@ -79,12 +76,3 @@ def _is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError:  # a name too long, or a parent that may not be searched
         return False
-
-
-def _unknown(name: str, data: Path) -> str:
-    choices = [PYDOCS, MARKOV, *PUBLISHED_CORPORA]
-    choices += sorted(entry for entry in names_in(data) - set(choices) if FILES[0] in names_in(data / entry))
-    return (
-        f"unknown corpus {name!r}: {did_you_mean(name, choices)}Choose from {', '.join(choices)}, or give the path "
-        f"of a folder with {', '.join(FILES)}, for example ./{name.rsplit('/', 1)[-1] or 'mycorpus'}"
-    )

@@ -1,67 +1,100 @@
-"""The verified texts of a corpus, and the SHA-256 that identifies them."""
+"""The texts of a corpus: read or made, verified, counted."""
 
 from __future__ import annotations
 
 import functools
 import hashlib
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import shlex
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from trainables.config import is_built_in, markov_rank
-from trainables.corpora.folders import fetch_command, locate, missing_file
-from trainables.corpora.published_corpora import PUBLISHED_CORPORA
+from trainables.config import TextFile, is_built_in, markov_rank
+from trainables.corpora.folders import FILES, folder_in, locate
+from trainables.corpora.published import (
+    PUBLISHED,
+    PUBLISHED_CORPORA,
+    WORD_SIMILARITY,
+    CorpusIdentity,
+    corpus_sha256,
+)
 from trainables.corpora.pydocs import split_texts
-from trainables.corpora.text import SPLITS, tokenise
+from trainables.corpora.text import SPLITS, number, tokenise
 from trainables.errors import UserError
 
 
-@dataclass(frozen=True, kw_only=True)
-class Source:
-    """The three texts of a corpus as read from disk (or made, for a built-in one)."""
+def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
+    """Return the identity of the corpus `name`, without torch, and but for generated languages without numpy.
 
-    folder: Path | None
-    """Where the files are; None for a built-in corpus."""
-    texts: Mapping[str, str]
-    """By split."""
-    sizes_bytes: Mapping[str, int]
-    """Size of each split in UTF-8."""
-    digests: Mapping[str, str]
-    """SHA-256 of each split, as 64 hexadecimal digits."""
+    Published corpora are constants and need no data; built-in ones are made, folders of `data_dir` (default `data`)
+    read.
 
-
-def corpus_sha256(digests: Mapping[str, str]) -> str:
-    """Return the identity of a corpus from the SHA-256 of its splits, so that published hashes are enough.
-
-    It is the SHA-256 of the JSON object {"test.txt": ..., "train.txt": ..., "valid.txt": ...}, keys sorted, no white
-    space.
+    Raises:
+        UserError: Unknown corpus, or a file that is missing, empty or not UTF-8.
     """
-    by_file = {f"{split}.txt": digests[split] for split in SPLITS}
-    return hashlib.sha256(json.dumps(by_file, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return PUBLISHED_CORPORA.get(name) or measured_identity(name, read_texts(name, data_dir=data_dir))
 
 
-def read_source(name: str, *, data_dir: Path | None) -> Source:
-    """Read and verify the three splits of the corpus `name`.
+def check(name: str, *, data_dir: Path | None) -> tuple[CorpusIdentity, tuple[TextFile, ...]]:
+    """Verify every file of the corpus `name`, and count its tokens and types.
+
+    Raises:
+        UserError: Unknown corpus; a file missing, empty, not UTF-8, or of a wrong SHA-256; published counts that are
+            not those of the texts.
+    """
+    texts = read_texts(name, data_dir=data_dir)
+    counted = measured_identity(name, texts)
+    recorded = PUBLISHED_CORPORA.get(name, counted)
+    if counted != recorded:
+        raise UserError(
+            f"the counts of a published corpus are those of its texts; {name} has {_counts(counted)}, and "
+            f"{_counts(recorded)} in trainables/corpora/published.py: correct them there"
+        )
+    return counted, tuple(texts.values())
+
+
+def _counts(identity: CorpusIdentity) -> str:
+    texts = f"{identity.train_tokens:,} train, {identity.valid_tokens:,} valid and {identity.test_tokens:,} test tokens"
+    return f"{texts} of {identity.vocabulary_size:,} types"
+
+
+def measured_identity(name: str, texts: Mapping[str, TextFile]) -> CorpusIdentity:
+    """Return the identity that the texts themselves have."""
+    splits = [tokenise(texts[split].text) for split in SPLITS]
+    train, valid, test = map(len, splits)
+    return CorpusIdentity(
+        name=name,
+        sha256=texts_sha256(texts),
+        train_tokens=train,
+        valid_tokens=valid,
+        test_tokens=test,
+        vocabulary_size=len(number(splits, limit=None).types),
+    )
+
+
+def texts_sha256(texts: Mapping[str, TextFile]) -> str:
+    """Return the SHA-256 that identifies these texts: see `corpus_sha256`."""
+    return corpus_sha256({text.name: text.sha256 for text in texts.values()})
+
+
+def read_texts(name: str, *, data_dir: Path | None) -> dict[str, TextFile]:
+    """Read (or make, for a built-in corpus) and verify the texts of the corpus `name`, by split.
 
     Raises:
         UserError: Unknown corpus; a file missing, unreadable, empty, not UTF-8, or (of a published corpus) not the
             published one.
     """
     if is_built_in(name):
-        folder, contents = None, {split: text.encode() for split, text in _built_in_texts(name).items()}
-    else:
-        folder = locate(name, data_dir)
-        contents = {split: _read_file(name, data_dir, folder / f"{split}.txt") for split in SPLITS}
-    digests = {split: hashlib.sha256(content).hexdigest() for split, content in contents.items()}
-    if name in PUBLISHED_CORPORA:
-        _verify(name, data_dir, locate(name, data_dir), digests)
-    return Source(
-        folder=folder,
-        texts={split: _decode(name, split, content) for split, content in contents.items()},
-        sizes_bytes={split: len(content) for split, content in contents.items()},
-        digests=digests,
-    )
+        made = _built_in_texts(name)
+        return {split: TextFile(name=f"{split}.txt", text=made[split]) for split in SPLITS}
+    locate(name, data_dir)
+    files = read_files(name, FILES, data_dir=data_dir)
+    for file in files:
+        if not file.text.strip():
+            raise UserError(
+                f"every split of a corpus needs text; {file.name} of {name!r} has none ({len(file.content)} bytes): "
+                "add text to it, or choose another corpus"
+            )
+    return dict(zip(SPLITS, files, strict=True))
 
 
 def _built_in_texts(name: str) -> Mapping[str, str]:
@@ -77,46 +110,43 @@ def _built_in_texts(name: str) -> Mapping[str, str]:
 def test_words(name: str, *, data_dir: Path | None) -> tuple[str, ...]:
     """The tokens of the test text of the corpus `name` as they are written, whatever a trial's vocabulary keeps.
 
-    Raises UserError as `read_source` does. A process reads each text once.
+    Raises UserError as `read_texts` does. A process reads each text once.
     """
     return _test_words(name, data_dir and data_dir.resolve())
 
 
 @functools.lru_cache(maxsize=2)
 def _test_words(name: str, data_dir: Path | None) -> tuple[str, ...]:
-    return tuple(tokenise(read_source(name, data_dir=data_dir).texts["test"]))
+    return tuple(tokenise(read_texts(name, data_dir=data_dir)["test"].text))
 
 
-def _read_file(name: str, data_dir: Path | None, path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise missing_file(name, data_dir, path) from error
-    except OSError as error:
-        raise UserError(f"a corpus needs readable files; {path} could not be read ({error.strerror})") from error
+def read_files(name: str, files: Iterable[str], *, data_dir: Path | None) -> list[TextFile]:
+    """Read these files of the folder `name` in `data_dir`, and verify those of a published one.
 
-
-def _verify(name: str, data_dir: Path | None, folder: Path, digests: Mapping[str, str]) -> None:
-    for split, file in PUBLISHED_CORPORA[name].files.items():
-        if digests[split] != file.sha256:
+    Raises UserError where one is missing, unreadable, not UTF-8, or not the published one.
+    """
+    published = PUBLISHED[name].files if name in PUBLISHED else {}
+    place = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
+    command = f"python sweep.py corpus fetch {name}{place}"
+    texts = []
+    for path in (folder_in(data_dir, name) / file for file in files):
+        try:
+            content = path.read_bytes()
+        except FileNotFoundError as error:
+            needs = f"the corpus {name!r} needs the files {', '.join(FILES)}"
+            if name == WORD_SIMILARITY:
+                needs = f"word similarity needs the {len(published)} published benchmarks"
+            cure = f"get it with: {command}" if path.name in published else "add it, or choose another corpus"
+            raise UserError(f"{needs}; {path} is missing: {cure}") from error
+        except OSError as error:
+            raise UserError(f"a corpus needs readable files; {path} could not be read ({error.strerror})") from error
+        digest = hashlib.sha256(content).hexdigest()
+        expected = published.get(path.name, digest)
+        if digest != expected:
+            rename = "" if name == WORD_SIMILARITY else " (or, if this is another corpus, rename its folder)"
             raise UserError(
-                f"{folder / f'{split}.txt'} is not the published file of {name}: expected SHA-256 {file.sha256}, got "
-                f"{digests[split]}: get it again with: {fetch_command(name, data_dir)} (or, if this is another corpus, "
-                "rename its folder)"
+                f"{path} is not the published file of {name}: expected SHA-256 {expected}, got {digest}: "
+                f"get it again with: {command}{rename}"
             )
-
-
-def _decode(name: str, split: str, content: bytes) -> str:
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"the files of a corpus are UTF-8; {split}.txt of {name!r} has the byte 0x{content[error.start]:02x} at "
-            f"offset {error.start}: convert the file to UTF-8"
-        ) from error
-    if not text.strip():
-        raise UserError(
-            f"every split of a corpus needs text; {split}.txt of {name!r} has none ({len(content)} bytes): "
-            "add text to it, or choose another corpus"
-        )
-    return text
+        texts.append(TextFile.of(path, content))
+    return texts

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from trainables.config import WORD_PAIRS, WordPairsConfig
-from trainables.corpora import SPLITS, Benchmark, parse_pairs, read_published, read_source, tokenise
+from trainables.corpora import Benchmark, parse_pairs, read_published, read_texts, tokenise
 from trainables.measurements import Measured, pairs_in_vocabulary
 from trainables.runtime import Runtime
 from trainables.trial_folder import Metric
@@ -18,8 +18,8 @@ def measure(config: WordPairsConfig, runtime: Runtime) -> dict[str, Measured]:
     the published one.
     """
     folder = runtime.benchmarks_dir or runtime.data_dir
-    source = read_source(config.text, data_dir=folder)
-    words = {word for split in SPLITS for word in tokenise(source.texts[split])}
+    texts = read_texts(config.text, data_dir=folder)
+    words = {word for text in texts.values() for word in tokenise(text.text)}
     metrics: dict[str, Metric] = {}
     for benchmark in read_published(folder):
         pairs, unknown = count_pairs(benchmark, words)

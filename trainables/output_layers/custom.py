@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import linecache
 import sys
 from types import ModuleType
 from typing import Any
 
-from trainables.config import CustomConfig, LayerFile, defined_here
+from trainables.config import CustomConfig, TextFile, defined_here
 from trainables.errors import UserError
 from trainables.output_layers.base import LayerShape, OutputLayer
 
@@ -16,12 +15,12 @@ _loaded: dict[str, ModuleType] = {}
 """SHA-256 of a file -> the module made of it in this process."""
 
 
-def load_layers(file: LayerFile) -> None:
+def load_layers(file: TextFile) -> None:
     """Run a file of output layers, once in a process. Raises UserError where it cannot be run.
 
     Never call it with a text from a store or a config: only with what the user's own command named.
     """
-    digest = hashlib.sha256(file.text.encode()).hexdigest()
+    digest = file.sha256
     if digest in _loaded:
         return
     module = ModuleType(f"user_layers_{digest[:12]}")

@@ -19,7 +19,7 @@ from numpy import float64
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from trainables.config import WITH_SPECTRUM, Frozen, LayerFile
+from trainables.config import WITH_SPECTRUM, Frozen, TextFile
 from trainables.errors import UserError, first_line
 from trainables.trial_folder.files import locked, write_file
 from trainables.trial_folder.outcome import Metric, TrialOutcome
@@ -212,7 +212,7 @@ class TrialFolder:
         for path in self.path.glob(f"{MEASUREMENT}*"):
             path.unlink(missing_ok=True)
 
-    def failure_cause(self, error: BaseException, layer_files: Iterable[LayerFile]) -> str:
+    def failure_cause(self, error: BaseException, layer_files: Iterable[TextFile]) -> str:
         """The exception that ended the trial in one line, with the line of the user's own layer that it came through.
 
         Call it where the exception is handled; the whole traceback goes into the error log.

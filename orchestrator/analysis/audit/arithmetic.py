@@ -42,7 +42,7 @@ def checks() -> Iterator[Check]:
     for corpus in CORPORA:
         text = PUBLISHED_CORPORA[corpus]
         yield _count(corpus, "words in the vocabulary", VOCABULARY[corpus], text.vocabulary_size)
-        yield _count(corpus, "contexts in the test set", TEST_CONTEXTS[corpus], text.files["test"].tokens)
+        yield _count(corpus, "contexts in the test set", TEST_CONTEXTS[corpus], text.test_tokens)
     for (model, averaging), printed in PERPLEXITIES.items():
         number = _ptb(model, averaging)
         yield Check(

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.analysis.press_noise import RANKS, press_noise_numbers
 from orchestrator.report.sections.press_noise import press_noise_section
-from trainables.config.experiments import PressNoiseConfig
+from trainables.config import PressNoiseConfig
 from trainables.config.measurement_names import PRESS_NOISE
 from trainables.experiments.press_noise import measure
 from trainables.runtime import Runtime

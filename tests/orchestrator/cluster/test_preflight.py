@@ -21,8 +21,7 @@ from orchestrator.storage.folder_storage import FolderStorage
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.scales import SCALES, apply_scale
 from tests.support.small_disk import change, small_disk
-from trainables.config import CorpusConfig, MosConfig, SoftmaxConfig
-from trainables.config.experiments import WordPairsConfig
+from trainables.config import CorpusConfig, MosConfig, SoftmaxConfig, WordPairsConfig
 from trainables.corpora import CorpusIdentity
 from trainables.runtime import Runtime
 

@@ -14,7 +14,7 @@ from orchestrator.sweep.announcement import paper_command
 from search_spaces.catalog import load_study
 from search_spaces.study import Study
 from tests.support.command import sweep
-from trainables.config.experiments import WordPairsConfig
+from trainables.config import WordPairsConfig
 from trainables.config.kinds import KINDS
 from trainables.errors import UserError
 

@@ -32,7 +32,6 @@ def test_what_is_missing_is_said_and_just_the_trials_that_need_it_wait(
             raise UserError(f"{name} cannot be had")
 
     monkeypatch.setattr(texts, "ensure", bring)
-    monkeypatch.setattr(texts, "ensure_benchmarks", lambda folder, **_: bring("word-similarity", folder))
     plan = make_plan(load_study("published"), scale_named("quick"), "none", PlanRequest(data_dir=tmp_path))
     shown = io.StringIO()
     withheld = texts.ensure_texts(plan, Console(file=shown, width=200))

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.faulty_server import WebServer, publish, serving
+from tests.support.faulty_server import WebServer, serving
 
 
 @pytest.fixture
@@ -13,10 +13,3 @@ def web(monkeypatch: pytest.MonkeyPatch) -> Iterator[WebServer]:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
     with serving() as server:
         yield server
-
-
-@pytest.fixture
-def tiny(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> str:
-    """The name of a published corpus that the server publishes."""
-    publish(web, monkeypatch)
-    return "tiny"

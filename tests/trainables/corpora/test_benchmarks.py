@@ -2,72 +2,38 @@
 
 from __future__ import annotations
 
-import hashlib
 from pathlib import Path
 
 import pytest
 
-from tests.support.faulty_server import REAL_DATA, WebServer
-from trainables.corpora import benchmarks
-from trainables.corpora.benchmarks import (
-    Benchmark,
-    WordPair,
-    check_benchmarks,
-    ensure_benchmarks,
-    fetch_benchmarks,
-    parse_pairs,
-    read_folder,
-)
+from tests.support.faulty_server import WebServer, publish
+from trainables.config import TextFile
+from trainables.corpora import Benchmark, WordPair, ensure, parse_pairs, read_folder, read_published
 from trainables.errors import UserError
 
 TEXTS = {"EN-A.txt": "cat\tdog\t7.5\r\n", "EN-B.txt": "sun  moon 1\n"}
 
 
-@pytest.fixture
-def served(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> WebServer:
-    """A server that publishes two small benchmarks in place of the thirteen."""
-    web.files = {f"sim/{file}": text.encode() for file, text in TEXTS.items()}
-    hashes = {file[3:-4]: (file, hashlib.sha256(text.encode()).hexdigest()) for file, text in TEXTS.items()}
-    monkeypatch.setattr(benchmarks, "PUBLISHED", hashes)
-    monkeypatch.setattr(benchmarks, "BASE_URL", web.url + "sim/")
-    return web
-
-
-def test_what_is_missing_is_downloaded_once_and_verified(served: WebServer, tmp_path: Path) -> None:
-    files = ensure_benchmarks(tmp_path)
-    assert [(file.name, file.size_bytes) for file in files] == [(name, len(text)) for name, text in TEXTS.items()]
-    assert sorted(served.requests) == [f"sim/{name}" for name in TEXTS]
-    assert {name: (tmp_path / "word-similarity" / name).read_bytes().decode() for name in TEXTS} == TEXTS
-    served.requests.clear()
-    assert ensure_benchmarks(tmp_path) == files
-    assert served.requests == []
-
-
-def test_a_wrong_file_is_named_and_replaced_only_when_asked_for(served: WebServer, tmp_path: Path) -> None:
-    fetch_benchmarks(tmp_path)
+def test_what_is_missing_is_downloaded_once_and_verified(
+    web: WebServer, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        UserError, match=f"13 .* is missing: get it with: .*fetch word-similarity --data-dir {tmp_path}"
+    ):
+        read_published(tmp_path)
+    publish(web, monkeypatch, "word-similarity", TEXTS)
+    for _ in range(2):
+        ensure("word-similarity", data_dir=tmp_path)
+    assert sorted(web.requests) == [f"word-similarity/t.{name}" for name in TEXTS]
+    assert {benchmark.file.name: benchmark.file.text for benchmark in read_published(tmp_path)} == TEXTS
     (tmp_path / "word-similarity" / "EN-A.txt").write_text("cat dog 1\n")
-    served.requests.clear()
-    with pytest.raises(UserError, match=r"EN-A\.txt is not the published file of A.*corpus fetch word-similarity"):
-        ensure_benchmarks(tmp_path)
-    assert served.requests == []
-    fetch_benchmarks(tmp_path)
-    assert served.requests == ["sim/EN-A.txt"]
-
-
-def test_without_the_files_the_command_that_gets_them_is_said(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=f"is missing: get it with: .*fetch word-similarity --data-dir {tmp_path}"):
-        check_benchmarks(tmp_path)
-
-
-@pytest.mark.skipif(not REAL_DATA.is_dir(), reason="the real benchmarks are not beside this repository")
-def test_the_published_files_are_those_of_the_published_work() -> None:
-    files = check_benchmarks(REAL_DATA)
-    assert {file.name for file in files} == {path.name for path in (REAL_DATA / "word-similarity").glob("EN-*.txt")}
+    with pytest.raises(UserError, match=r"EN-A\.txt is not the published file.*corpus fetch word-similarity"):
+        ensure("word-similarity", data_dir=tmp_path)
 
 
 def test_pairs_are_lower_cased_and_blank_lines_left_out() -> None:
     text = "Cat\tDOG\t7.5\r\n\n  sun   moon -1e0\n"
-    assert parse_pairs(Benchmark(name="A", file="a.txt", text=text)) == (
+    assert parse_pairs(Benchmark(name="A", file=TextFile(name="a.txt", text=text))) == (
         WordPair(first="cat", second="dog", score=7.5),
         WordPair(first="sun", second="moon", score=-1.0),
     )

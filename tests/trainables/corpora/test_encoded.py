@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.support.faulty_server import REAL_DATA, write_corpus
+from tests.support.faulty_server import write_corpus
 from trainables.config import CorpusConfig
 from trainables.corpora import identity, load
 from trainables.errors import UserError
@@ -22,9 +22,11 @@ def test_ids_follow_first_appearance_over_the_splits(tmp_path: Path) -> None:
     write_corpus(tmp_path / "mine", train="b a\nb\n", valid="c b\n", test="d\n")
     corpus = load(config_of("mine", tmp_path), data_dir=tmp_path)
     assert corpus.vocabulary == ("b", "a", "<eos>", "c", "d")
-    assert corpus.train.tolist() == [0, 1, 2, 0, 2]
-    assert corpus.valid.tolist() == [3, 0, 2]
-    assert corpus.test.tolist() == [4, 2]
+    assert [split.tolist() for split in (corpus.train, corpus.valid, corpus.test)] == [
+        [0, 1, 2, 0, 2],
+        [3, 0, 2],
+        [4, 2],
+    ]
     assert {split.dtype for split in (corpus.train, corpus.valid, corpus.test)} == {np.dtype(np.int64)}
 
 
@@ -33,11 +35,8 @@ def test_the_plan_knows_the_sizes_of_what_is_loaded(limit: int | None) -> None:
     planned = identity("pydocs", data_dir=None)
     corpus = load(config_of("pydocs", None, limit), data_dir=None)
     assert len(corpus.vocabulary) == planned.limited_vocabulary_size(limit)
-    assert (len(corpus.train), len(corpus.valid), len(corpus.test)) == (
-        planned.train_tokens,
-        planned.valid_tokens,
-        planned.test_tokens,
-    )
+    sizes = (planned.train_tokens, planned.valid_tokens, planned.test_tokens)
+    assert (len(corpus.train), len(corpus.valid), len(corpus.test)) == sizes
     assert set(np.concatenate([corpus.train, corpus.valid, corpus.test])) == set(range(len(corpus.vocabulary)))
 
 
@@ -60,13 +59,3 @@ def test_files_that_changed_since_the_plan_are_refused(tmp_path: Path) -> None:
 def test_documentation_of_another_python_is_refused() -> None:
     with pytest.raises(UserError, match="run every worker on the Python that made the plan"):
         load(CorpusConfig(name="pydocs", sha256="0" * 64), data_dir=None)
-
-
-@pytest.mark.skipif(not REAL_DATA.is_dir(), reason="the real corpora are not beside this repository")
-def test_wikitext_2_decodes_to_its_text() -> None:
-    config = config_of("wikitext-2", REAL_DATA)
-    corpus = load(config, data_dir=REAL_DATA)
-    assert len(corpus.vocabulary) == 33_278
-    lines = (REAL_DATA / "wikitext-2" / "test.txt").read_text(encoding="utf-8").split("\n")[:-1]
-    decoded = " ".join(corpus.vocabulary[index] for index in corpus.test)
-    assert decoded == " ".join(" ".join([*line.split(), "<eos>"]) for line in lines)

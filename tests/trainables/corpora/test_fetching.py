@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import MutableMapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
 
 import pytest
 
-from tests.support.faulty_server import TINY, WebServer
-from trainables.corpora import check, ensure, fetch
+from tests.support.faulty_server import WebServer, publish
+from trainables.corpora import CorpusIdentity, check, ensure, fetch
 from trainables.corpora.fetching import download
-from trainables.corpora.published_corpora import PUBLISHED_CORPORA, PublishedCorpus
+from trainables.corpora.published import PUBLISHED, PUBLISHED_CORPORA, PublishedFolder, corpus_sha256
 from trainables.errors import UserError
+
+TINY = {"train.txt": "a b a\nc a <unk>\n" * 20_000, "valid.txt": "a c\n", "test.txt": "b a\n"}
+
+
+@pytest.fixture
+def tiny(web: WebServer, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The name of a published corpus that the server publishes."""
+    publish(web, monkeypatch, "tiny", TINY)
+    identity = CorpusIdentity(
+        name="tiny",
+        sha256=corpus_sha256(PUBLISHED["tiny"].files),
+        train_tokens=160_000,
+        valid_tokens=3,
+        test_tokens=3,
+        vocabulary_size=5,
+    )
+    monkeypatch.setitem(PUBLISHED_CORPORA, "tiny", identity)
+    return "tiny"
 
 
 @pytest.fixture(autouse=True)
@@ -30,49 +46,34 @@ def files_in(folder: Path) -> dict[str, str]:
 
 
 def test_fetch_brings_every_file_and_asks_for_each_once(tiny: str, web: WebServer, tmp_path: Path) -> None:
-    report = fetch(tiny, data_dir=tmp_path)
-    assert files_in(tmp_path / tiny) == {f"{split}.txt": text for split, text in TINY.items()}
-    assert report.identity.train_tokens == len(TINY["train"].split()) + 40_000
-    assert [file.size_bytes for file in report.files] == [len(text) for text in TINY.values()]
-    assert report == check(tiny, data_dir=tmp_path)
     fetch(tiny, data_dir=tmp_path)
+    assert files_in(tmp_path / tiny) == TINY
+    identity, files = check(tiny, data_dir=tmp_path)
+    assert (identity.train_tokens, {file.name: file.text for file in files}) == (160_000, TINY)
+    fetch(tiny, data_dir=tmp_path)
+    ensure(tiny, data_dir=tmp_path)
     assert sorted(web.requests) == sorted(web.files)
 
 
-def test_fetch_replaces_a_wrong_file_only(tiny: str, web: WebServer, tmp_path: Path) -> None:
-    fetch(tiny, data_dir=tmp_path)
+def test_a_wrong_file_is_named_and_replaced_by_fetch_alone(tiny: str, web: WebServer, tmp_path: Path) -> None:
+    ensure(tiny, data_dir=tmp_path)
     (tmp_path / tiny / "valid.txt").write_text("spoilt\n")
-    with pytest.raises(UserError, match="not the published file"):
-        check(tiny, data_dir=tmp_path)
     web.requests.clear()
+    for read in (check, ensure):
+        with pytest.raises(UserError, match=r"tiny/valid\.txt is not the published file.*corpus fetch tiny"):
+            read(tiny, data_dir=tmp_path)
+    assert web.requests == []
     fetch(tiny, data_dir=tmp_path)
     assert web.requests == ["tiny/t.valid.txt"]
-    assert check(tiny, data_dir=tmp_path).files[1].size_bytes == len(TINY["valid"])
-
-
-def test_ensure_downloads_what_is_absent_and_overwrites_nothing(tiny: str, web: WebServer, tmp_path: Path) -> None:
-    ensure(tiny, data_dir=tmp_path)
-    ensure(tiny, data_dir=tmp_path)
-    (tmp_path / tiny / "test.txt").write_text("the user's own\n")
-    with pytest.raises(UserError, match=r"tiny/test\.txt is not the published file.*corpus fetch tiny"):
-        ensure(tiny, data_dir=tmp_path)
-    assert len(web.requests) == 3
+    assert files_in(tmp_path / tiny) == TINY
 
 
 def test_wrong_counts_of_a_published_corpus_are_told(
     tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fetch(tiny, data_dir=tmp_path)
-    wrong = replace(PUBLISHED_CORPORA[tiny], vocabulary_size=6)
-    monkeypatch.setitem(cast(MutableMapping[str, PublishedCorpus], PUBLISHED_CORPORA), tiny, wrong)
+    monkeypatch.setitem(PUBLISHED_CORPORA, tiny, replace(PUBLISHED_CORPORA[tiny], vocabulary_size=6))
     with pytest.raises(UserError, match=r"tokens of 5 types, and .* tokens of 6 types in .*: correct them there"):
-        check(tiny, data_dir=tmp_path)
-
-
-def test_ensure_accepts_the_built_in_corpus() -> None:
-    report = ensure("pydocs", data_dir=None)
-    assert report.folder is None
-    assert report.identity.train_tokens > 0
+        fetch(tiny, data_dir=tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +81,8 @@ def test_ensure_accepts_the_built_in_corpus() -> None:
     [
         ("novels", f"only {', '.join(PUBLISHED_CORPORA)} and word-similarity are downloaded; got 'novels'"),
         ("pydocs", "pydocs is built in, with nothing to download"),
-        ("markov", "markov is built in, with nothing to download"),
+        ("markov-100", "markov is built in, with nothing to download"),
+        ("markov-3", "a number from 5 to 500; got 'markov-3'"),
     ],
 )
 def test_only_published_corpora_are_downloaded(name: str, message: str, tmp_path: Path) -> None:
@@ -96,35 +98,30 @@ def test_a_busy_server_and_broken_connections_are_tried_again(tiny: str, web: We
 
 
 @pytest.mark.parametrize(
-    ("status", "requests", "sentence"),
+    ("statuses", "dropped", "requests", "sentence"),
     [
-        (503, 4, r"failed 4 times in a row \(503 .*again later"),
-        (403, 1, r"failed \(403 .*the address"),
-        (404, 1, r"failed \(404 .*the address"),
+        ([503] * 4, [], 4, r"failed 4 times in a row \(503 .*again later"),
+        ([403], [], 1, r"failed \(403 .*the address"),
+        ([404], [], 1, r"failed \(404 .*the address"),
+        ([], [1000] * 4, 4, r"failed 4 times in a row \(the connection broke off\): type"),
     ],
 )
 def test_a_server_without_the_file_ends_the_download(
-    tiny: str, web: WebServer, tmp_path: Path, status: int, requests: int, sentence: str
+    tiny: str, web: WebServer, tmp_path: Path, statuses: list[int], dropped: list[int], requests: int, sentence: str
 ) -> None:
-    web.first_statuses = [status] * 9
+    web.first_statuses, web.drop_after_bytes = statuses.copy(), dropped.copy()
     with pytest.raises(UserError, match=rf"train\.txt {sentence}.*put the file at {tmp_path}/"):
         fetch(tiny, data_dir=tmp_path)
     assert len(web.requests) == requests
     assert files_in(tmp_path / tiny) == {}
 
 
-def test_a_connection_that_always_breaks_is_one_sentence(tiny: str, web: WebServer, tmp_path: Path) -> None:
-    web.drop_after_bytes = [1000] * 4
-    with pytest.raises(UserError, match=r"failed 4 times in a row \(the connection broke off\): type"):
-        fetch(tiny, data_dir=tmp_path)
-
-
 @pytest.mark.parametrize(
     ("variable", "value", "url", "sentence"),
     [
-        ("no_proxy", "127.0.0.1", "http://127.0.0.1:9/f", r"4 times in a row \(Connection refused\)"),
-        ("http_proxy", "http://127.0.0.1:9", "http://a.invalid/f", r"\(the proxy .*settings: Connection refused\)"),
-        ("REQUESTS_CA_BUNDLE", "/nowhere", "https://a.invalid/f", r"failed \(Could not .*: /nowhere\): look"),
+        ("no_proxy", "127.0.0.1", "http://127.0.0.1:9/", r"4 times in a row \(Connection refused\)"),
+        ("http_proxy", "http://127.0.0.1:9", "http://a.invalid/", r"\(the proxy .*settings: Connection refused\)"),
+        ("REQUESTS_CA_BUNDLE", "/nowhere", "https://a.invalid/", r"failed \(Could not .*: /nowhere\): look"),
     ],
 )
 def test_a_network_that_is_not_set_up_is_one_sentence(
@@ -133,7 +130,7 @@ def test_a_network_that_is_not_set_up_is_one_sentence(
     monkeypatch.delenv("no_proxy", raising=False)
     monkeypatch.setenv(variable, value)
     with pytest.raises(UserError, match=sentence):
-        download({"f.txt": url}, {"f.txt": "0" * 64}, tmp_path)
+        download(PublishedFolder(url=url, files={"f.txt": "0" * 64}), tmp_path)
 
 
 def test_a_file_has_its_permissions_before_it_has_its_name(
@@ -158,10 +155,9 @@ def test_other_content_is_never_put_in_place(tiny: str, web: WebServer, tmp_path
     web.files["tiny/t.test.txt"] = served.encode()
     with pytest.raises(UserError, match="does not serve the published file") as caught:
         fetch(tiny, data_dir=tmp_path)
-    assert hashlib.sha256(TINY["test"].encode()).hexdigest() in str(caught.value)
-    assert hashlib.sha256(served.encode()).hexdigest() in str(caught.value)
-    texts = {f"{split}.txt": text for split, text in TINY.items()}
-    assert files_in(tmp_path / tiny) == texts | {"test.txt": "what was here before"}
+    for content in (TINY["test.txt"], served):
+        assert hashlib.sha256(content.encode()).hexdigest() in str(caught.value)
+    assert files_in(tmp_path / tiny) == TINY | {"test.txt": "what was here before"}
 
 
 def test_a_full_disk_is_one_sentence(tiny: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.faulty_server import write_corpus
-from trainables.corpora import check, identity, locate, resolve_argument
+from trainables.config import is_built_in, markov_rank
+from trainables.corpora import identity, locate, resolve_argument
 from trainables.errors import UserError
 
 
@@ -17,19 +18,31 @@ def data(tmp_path: Path) -> Path:
     return tmp_path / "data"
 
 
-def test_pydocs_has_no_data_folder(data: Path) -> None:
-    assert resolve_argument("pydocs", data) == ("pydocs", None)
-    with pytest.raises(UserError, match="built in"):
-        locate("pydocs", data)
+def test_a_generated_language_says_its_rank_in_its_name() -> None:
+    built_in = {"markov": 100, "markov-5": 5, "markov-20": 20, "markov-500": 500, "pydocs": None}
+    others = {"ptb": None, "mark": None}
+    assert {name: markov_rank(name) for name in built_in | others} == built_in | others
+    assert [name for name in built_in | others if is_built_in(name)] == list(built_in)
 
 
-def test_a_name_is_looked_up_in_the_data_folder(data: Path) -> None:
+@pytest.mark.parametrize(
+    ("typed", "name"), [("pydocs", "pydocs"), ("markov-100", "markov"), ("markov-20", "markov-20")]
+)
+def test_a_built_in_corpus_has_one_name_and_no_data_folder(typed: str, name: str, data: Path) -> None:
+    assert resolve_argument(typed, data) == (name, None)
+    with pytest.raises(UserError, match="built in and has no folder"):
+        locate(typed, data)
+
+
+@pytest.mark.parametrize("name", ["markov-3", "markov-501", "markov-x", "markov-", "markov-020", "markov-20.0"])
+def test_a_rank_that_there_is_not_is_answered_with_one_sentence(name: str) -> None:
+    with pytest.raises(UserError, match=rf"a number from 5 to 500; got '{name}': try markov-20"):
+        resolve_argument(name, None)
+
+
+def test_a_name_is_looked_up_in_the_data_folder_which_is_data_here(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert resolve_argument("novels", data) == ("novels", data)
     assert resolve_argument("ptb", data / "absent") == ("ptb", data / "absent")
-    assert locate("novels", data) == data / "novels"
-
-
-def test_the_default_data_folder_is_data_here(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(data.parent)
     assert resolve_argument("novels", None) == ("novels", data)
     assert locate("ptb", None) == data / "ptb"
@@ -48,10 +61,11 @@ def test_a_path_to_nothing_is_refused(tmp_path: Path) -> None:
         resolve_argument(f"{tmp_path}/nothing", None)
 
 
-def test_a_folder_cannot_take_the_name_of_the_built_in_corpus(tmp_path: Path) -> None:
-    write_corpus(tmp_path / "pydocs", train="a\n", valid="a\n", test="a\n")
+@pytest.mark.parametrize("name", ["pydocs", "markov-x"])
+def test_a_folder_cannot_take_the_name_of_a_built_in_corpus(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
     with pytest.raises(UserError, match="rename the folder"):
-        resolve_argument(str(tmp_path / "pydocs"), None)
+        resolve_argument(str(tmp_path / name), None)
 
 
 @pytest.mark.parametrize(
@@ -68,41 +82,3 @@ def test_an_unknown_corpus_is_answered_with_the_nearest_names(data: Path, typed:
 def test_a_config_cannot_name_a_path(data: Path, name: str) -> None:
     with pytest.raises(UserError, match="unknown corpus"):
         locate(name, data)
-
-
-def test_a_published_corpus_that_lacks_a_file_says_how_to_fetch_it(tmp_path: Path) -> None:
-    data = tmp_path / "my data"
-    write_corpus(data / "ptb", train="a\n", valid="a\n")
-    with pytest.raises(UserError, match=f"{data}/ptb/test.txt is missing.*corpus fetch ptb --data-dir '{data}'"):
-        check("ptb", data_dir=data)
-
-
-def test_a_published_corpus_with_other_content_shows_both_hashes(tmp_path: Path) -> None:
-    write_corpus(tmp_path / "ptb", train="a\n", valid="a\n", test="a\n")
-    with pytest.raises(UserError, match=r"ptb/train\.txt.*expected SHA-256 fcea919f.*got 87428fc5.*corpus fetch ptb"):
-        check("ptb", data_dir=tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("content", "sentence"),
-    [
-        (None, r"novels/valid\.txt is missing: add it"),
-        (b"caf\xe9\n", r"valid\.txt of 'novels' has the byte 0xe9 at offset 3"),
-        (b"", r"valid\.txt of 'novels' has none \(0 bytes\)"),
-        (b"\n \n", r"valid\.txt of 'novels' has none \(3 bytes\)"),
-    ],
-)
-def test_a_split_that_cannot_be_used_is_named(data: Path, content: bytes | None, sentence: str) -> None:
-    (data / "novels" / "valid.txt").unlink()
-    if content is not None:
-        (data / "novels" / "valid.txt").write_bytes(content)
-    for read in (check, identity):
-        with pytest.raises(UserError, match=sentence):
-            read("novels", data_dir=data)
-
-
-def test_a_file_that_cannot_be_read_is_named(data: Path) -> None:
-    (data / "novels" / "train.txt").unlink()
-    (data / "novels" / "train.txt").mkdir()
-    with pytest.raises(UserError, match=r"novels/train\.txt could not be read \(Is a directory\)"):
-        check("novels", data_dir=data)

@@ -8,7 +8,7 @@ import torch
 from scipy.special import digamma
 
 from tests.support.output_layer_formulas import EVERY_LAYER
-from trainables.config.experiments import DirichletConfig, FitConfig
+from trainables.config import DirichletConfig, FitConfig
 from trainables.config.output_layer import (
     LmsPlifConfig,
     LmsPlifFrozenConfig,

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from trainables.config.experiments import DenseLayerConfig, ExpertsLayerConfig, LayerJacobianConfig
+from trainables.config import DenseLayerConfig, ExpertsLayerConfig, LayerJacobianConfig
 from trainables.draws import stream
 from trainables.experiments.jacobian import gaussian_like, jacobian, spectrum_metrics
 from trainables.experiments.layer_jacobian import measure

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from trainables.config.experiments import PressNoiseConfig
+from trainables.config import PressNoiseConfig
 from trainables.config.measurement_names import PRESS_NOISE
 from trainables.experiments.press_noise import log_p, measure, noisy_log_p, round_trip
 from trainables.runtime import Runtime

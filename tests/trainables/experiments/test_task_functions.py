@@ -11,8 +11,7 @@ import torch
 from pydantic import ValidationError
 
 from search_spaces.layer_gates import LAYERS, STUDY, TASKS
-from trainables.config import CorpusConfig
-from trainables.config.experiments import DenseLayerConfig, ExpertsLayerConfig, LayerTaskConfig
+from trainables.config import CorpusConfig, DenseLayerConfig, ExpertsLayerConfig, LayerTaskConfig
 from trainables.draws import stream
 from trainables.experiments import layer_task
 from trainables.experiments.layer_task import make_network, measure

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from trainables.config import CorpusConfig, EvaluationConfig
-from trainables.config.experiments import TrueRankConfig
+from trainables.config import CorpusConfig, EvaluationConfig, TrueRankConfig
 from trainables.config.kinds import read_config
 from trainables.corpora import identity
 from trainables.corpora.markov import markov_language, markov_texts

@@ -14,7 +14,7 @@ from scipy.stats import spearmanr
 from tests.support import tiny_trial as tiny
 from tests.support.faulty_server import REAL_DATA
 from tests.support.trained_models import trained
-from trainables.config import SoftmaxConfig
+from trainables.config import SoftmaxConfig, TextFile
 from trainables.corpora.benchmarks import Benchmark, read_folder, read_published
 from trainables.measurements.registry import measure
 from trainables.measurements.word_similarity import similarity_metrics, spearman_rho
@@ -25,7 +25,7 @@ needs_data = pytest.mark.skipif(not REAL_DATA.is_dir(), reason="the real benchma
 
 
 def benchmark(*lines: str) -> Benchmark:
-    return Benchmark(name="B", file="EN-B.txt", text="\n".join(lines))
+    return Benchmark(name="B", file=TextFile(name="EN-B.txt", text="\n".join(lines)))
 
 
 def embedding() -> np.ndarray:

@@ -11,8 +11,7 @@ import pytest
 import torch
 
 from tests.support import tiny_trial as tiny
-from trainables.config import CustomConfig
-from trainables.config.output_layer import LayerFile
+from trainables.config import CustomConfig, TextFile
 from trainables.errors import UserError
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
 from trainables.output_layers import LayerShape, build_output_layer
@@ -119,7 +118,7 @@ def test_a_file_that_needs_its_neighbour_is_refused(tmp_path: Path, line: str) -
 @pytest.mark.parametrize("text", ["1 +", "raise ValueError('no')", "import sys; sys.exit(3)"])
 def test_a_file_that_cannot_be_run_says_why(text: str) -> None:
     with pytest.raises(UserError, match=r"broken\.py cannot be read: \w+.*mend it"):
-        load_layers(LayerFile(name="broken.py", text=text))
+        load_layers(TextFile(name="broken.py", text=text))
 
 
 def test_a_layer_whose_probabilities_do_not_sum_to_one_is_not_measured(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.plan.study_plan import make_plan, scale_named
 from search_spaces.catalog import load_study
-from trainables.config import LmsPlifFrozenConfig, MosConfig, SoftmaxConfig, TrialConfig
+from trainables.config import LmsPlifFrozenConfig, MosConfig, SoftmaxConfig, TextFile, TrialConfig
 from trainables.config.contexts import ContextsFile
 from trainables.corpora.benchmarks import Benchmark, BenchmarkFolder
 from trainables.errors import UserError
@@ -23,9 +23,8 @@ from trainables.trial_folder.checkpoint import load_tensors, save_tensors
 from trainables.trial_folder.folder import TrialFolder
 
 CONTEXTS = ContextsFile(name="mine.json", text='[{"last_token_index": 300}, {"last_token_index": 2500}]')
-BENCHMARKS = BenchmarkFolder(
-    name="mine", benchmarks=(Benchmark(name="B", file="B.txt", text="the a 3\nis are 9\nif or 1\nin of 2\n"),)
-)
+PAIRS = TextFile(name="B.txt", text="the a 3\nis are 9\nif or 1\nin of 2\n")
+BENCHMARKS = BenchmarkFolder(name="mine", benchmarks=(Benchmark(name="B", file=PAIRS),))
 RUNTIME = Runtime(contexts=CONTEXTS, benchmarks=BENCHMARKS)
 NAMES = ("perplexity@1", "spectrum@1", "top_k@1", CONTEXTS.measurement, BENCHMARKS.measurement)
 

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.plan.study_plan import make_plan, scale_named
 from search_spaces.catalog import load_study
-from trainables.config.experiments import PressNoiseConfig
+from trainables.config import PressNoiseConfig
 from trainables.experiments import run_experiment
 from trainables.runtime import Runtime
 from trainables.trial import trial_run as trial

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from trainables.config.experiments.experiment import ExperimentConfig
+from trainables.config.experiment import ExperimentConfig
 from trainables.config.frozen import Frozen, NonNegative
 from trainables.config.output_layer import (
     LmsPlifConfig,

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, PositiveFloat, PositiveInt
 
-from trainables.config.experiments.experiment import ExperimentConfig
+from trainables.config.experiment import ExperimentConfig
 from trainables.config.frozen import Frozen
 
 
@@ -14,6 +14,7 @@ class DenseLayerConfig(Frozen):
     """relu(W x)."""
 
     name: Literal["dense"] = "dense"
+    experts: ClassVar[int] = 1
 
 
 class ExpertsLayerConfig(Frozen):
@@ -56,14 +57,12 @@ class LayerJacobianConfig(LayerExperimentConfig):
     @property
     def operations(self) -> float:
         """Of the singular values, mostly; products of small matrices are slow for their number of operations."""
-        experts = self.layer.experts if isinstance(self.layer, ExpertsLayerConfig) else 1
-        return self.inputs * (30.0 * self.width**3 + 20.0 * experts * self.width**2)
+        return self.inputs * (30.0 * self.width**3 + 20.0 * self.layer.experts * self.width**2)
 
     @property
     def memory_bytes(self) -> float:
         """Weights, and a few batches of 100 Jacobians."""
-        experts = self.layer.experts if isinstance(self.layer, ExpertsLayerConfig) else 1
-        return 8.0 * self.width**2 * (2 * experts + 100 * 8) + 8.0 * self.inputs * self.width
+        return 8.0 * self.width**2 * (2 * self.layer.experts + 100 * 8) + 8.0 * self.inputs * self.width
 
 
 class LayerTaskConfig(LayerExperimentConfig):
@@ -93,12 +92,10 @@ class LayerTaskConfig(LayerExperimentConfig):
     @property
     def parameters(self) -> int:
         """Weights of experts, gates and output, and the output's biases."""
-        hidden = self.width * self.input_width
-        if isinstance(self.layer, ExpertsLayerConfig):
-            hidden *= self.layer.experts
-            if self.layer.gates == "softmax":
-                gates = 1 if self.layer.gate_for == "expert" else self.width
-                hidden += self.layer.experts * gates * (self.input_width + 1)
+        hidden = self.layer.experts * self.width * self.input_width
+        if isinstance(self.layer, ExpertsLayerConfig) and self.layer.gates == "softmax":
+            gates = 1 if self.layer.gate_for == "expert" else self.width
+            hidden += self.layer.experts * gates * (self.input_width + 1)
         return hidden + self.outputs * (self.width + 1)
 
     @property

@@ -1,0 +1,91 @@
+"""The texts of a corpus: published constants against the real files, hand counts, and what cannot be read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.faulty_server import REAL_DATA, REPOSITORY, write_corpus
+from trainables.corpora import PUBLISHED_CORPORA, CorpusIdentity, check, identity
+from trainables.errors import UserError
+
+PUBLISHED = {"ptb": (929_589, 73_760, 82_430, 10_000), "wikitext-2": (2_088_628, 217_646, 245_569, 33_278)}
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    write_corpus(tmp_path / "novels", train="a b\nc\n", valid="a\n", test="d a\n")
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_published_corpora_have_the_published_sizes_without_any_data(name: str, tmp_path: Path) -> None:
+    corpus = identity(name, data_dir=tmp_path)
+    sizes = (corpus.train_tokens, corpus.valid_tokens, corpus.test_tokens, corpus.vocabulary_size)
+    assert sizes == PUBLISHED[name]
+
+
+@pytest.mark.parametrize("name", PUBLISHED_CORPORA)
+def test_the_real_files_have_the_identity_of_the_constants(name: str) -> None:
+    if not (REAL_DATA / name).is_dir():
+        pytest.skip(f"the real {name} is not beside this repository")
+    assert check(name, data_dir=REAL_DATA)[0] == identity(name, data_dir=None)
+
+
+def test_a_folder_is_identified_by_the_hashes_of_its_files(data: Path) -> None:
+    texts = {"train.txt": "a b\nc\n", "valid.txt": "a\n", "test.txt": "d a\n"}
+    digests = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in texts.items()}
+    expected = hashlib.sha256(json.dumps(digests, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    assert identity("novels", data_dir=data) == CorpusIdentity(
+        name="novels", sha256=expected, train_tokens=5, valid_tokens=2, test_tokens=3, vocabulary_size=5
+    )
+
+
+def test_identity_imports_neither_numpy_nor_torch() -> None:
+    program = (
+        "import sys; from trainables.corpora import identity;"
+        "identity('pydocs', data_dir=None); identity('ptb', data_dir=None);"
+        "print(sorted({'numpy', 'torch', 'pandas'} & set(sys.modules)))"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    assert run.stdout.strip() == "[]"
+
+
+def test_a_published_corpus_that_lacks_a_file_says_how_to_fetch_it(tmp_path: Path) -> None:
+    data = tmp_path / "my data"
+    write_corpus(data / "ptb")
+    with pytest.raises(UserError, match=f"{data}/ptb/train.txt is missing.*corpus fetch ptb --data-dir '{data}'"):
+        check("ptb", data_dir=data)
+
+
+def test_a_published_corpus_with_other_content_shows_both_hashes(tmp_path: Path) -> None:
+    write_corpus(tmp_path / "ptb", train="a\n", valid="a\n", test="a\n")
+    with pytest.raises(UserError, match=r"ptb/train\.txt.*expected SHA-256 fcea919f.*got 87428fc5.*corpus fetch ptb"):
+        check("ptb", data_dir=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "sentence"),
+    [
+        (None, r"novels/valid\.txt is missing: add it"),
+        (b"caf\xe9\n", r"novels/valid\.txt has the byte 0xe9 at offset 3"),
+        (b"", r"valid\.txt of 'novels' has none \(0 bytes\)"),
+        (b"\n \n", r"valid\.txt of 'novels' has none \(3 bytes\)"),
+        ("a folder", r"novels/valid\.txt could not be read \(Is a directory\)"),
+    ],
+)
+def test_a_split_that_cannot_be_used_is_named(data: Path, content: bytes | str | None, sentence: str) -> None:
+    path = data / "novels" / "valid.txt"
+    path.unlink()
+    if isinstance(content, bytes):
+        path.write_bytes(content)
+    elif content:
+        path.mkdir()
+    for read in (check, identity):
+        with pytest.raises(UserError, match=sentence):
+            read("novels", data_dir=data)
