@@ -3,6 +3,6 @@ from .listener import Several as Several
 from .log_targets import check_places as check_places
 from .log_targets import open_sinks as open_sinks
 from .ray_metrics import SweepMetrics as SweepMetrics
-from .sink import Sink as Sink
 from .terminal import watching as watching
+from .trial_logs import Sink as Sink
 from .trial_logs import TrialLogs as TrialLogs

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 from orchestrator.store import StudyKey
-from orchestrator.watch.sink import Sink
+from orchestrator.watch.trial_logs import Sink
 from trainables.errors import UserError, first_line
 
 FORMS = "mlflow, mlflow=URI or tensorboard"
@@ -31,26 +31,32 @@ def check_places(typed: Sequence[str]) -> None:
 
 def _opened(name: str, place: str, *, key: StudyKey, storage: Path) -> Sink:
     if name == "mlflow":
-        return _mlflow(place or os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{storage}/mlflow.db", key)
-    if name != "tensorboard" or place:
+        uri = place or os.environ.get("MLFLOW_TRACKING_URI") or f"sqlite:///{storage}/mlflow.db"
+        _check_no_password(uri)
+    elif name != "tensorboard" or place:
         hint = f" (TensorBoard's files go to {storage}/tensorboard)" if name == "tensorboard" else ""
         raise UserError(f"--log-to takes {FORMS}, not {name}{'=...' if place else ''}{hint}.")
     try:
-        from orchestrator.watch.tensorboard import TensorBoard
+        return _mlflow(key, uri) if name == "mlflow" else _tensorboard(key, storage)
     except ModuleNotFoundError as error:
-        raise _not_installed(name, error) from error
+        raise UserError(
+            f"--log-to {name} needs a package that is not installed here ({error.name}): "
+            f"type python -m pip install --constraint constraints.txt '.[{name}]'."
+        ) from error
+
+
+def _tensorboard(key: StudyKey, storage: Path) -> Sink:
+    from orchestrator.watch.tensorboard import TensorBoard
+
     try:
         return TensorBoard(key, storage)
     except OSError as error:
         raise UserError(f"--log-to tensorboard cannot write to {storage}/tensorboard ({error.strerror}).") from error
 
 
-def _mlflow(uri: str, key: StudyKey) -> Sink:
-    _check_no_password(uri)
-    try:
-        from orchestrator.watch.mlflow import MLflow
-    except ModuleNotFoundError as error:
-        raise _not_installed("mlflow", error) from error
+def _mlflow(key: StudyKey, uri: str) -> Sink:
+    from orchestrator.watch.mlflow import MLflow
+
     try:
         return MLflow(key, uri)
     except Exception as error:  # MLflow's stores raise their own kinds: databases', HTTP's, MLflow's
@@ -72,10 +78,3 @@ def _check_no_password(uri: str) -> None:
             "--log-to mlflow=URI takes no address with a password in it, which others could read: give it through "
             "MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD, or for a PostgreSQL address through PGPASSWORD."
         )
-
-
-def _not_installed(name: str, error: ModuleNotFoundError) -> UserError:
-    return UserError(
-        f"--log-to {name} needs a package that is not installed here ({error.name}): "
-        f"type python -m pip install --constraint constraints.txt '.[{name}]'."
-    )

@@ -22,20 +22,19 @@ from mlflow.entities import Metric, Param, Run  # noqa: E402
 from mlflow.tracking import MlflowClient  # noqa: E402
 
 from orchestrator.store import PlannedTrial, StudyKey, TrialState  # noqa: E402
-from orchestrator.watch.sink import scalars  # noqa: E402
+from orchestrator.watch.trial_logs import scalars  # noqa: E402
 from trainables.config import flat_values  # noqa: E402
 from trainables.trial_folder import EpochMetrics  # noqa: E402
 
 STATUS: dict[TrialState, str] = {"done": "FINISHED", "pruned": "KILLED", "diverged": "FAILED", "failed": "FAILED"}
 INTERRUPTED = "KILLED"
 NOT_IN_A_NAME = re.compile(r"[^\w\-./: ]")
-MOST_PARAMS, MOST_METRICS = 100, 1000
-"""What MLflow's protocol takes in one request."""
 LONGEST_PARAM, LONGEST_TAG = 6000, 5000
+"""What MLflow's protocol takes."""
 
 
 class MLflow:
-    """Curves have the epoch as their step; a run that goes on is told only the epochs that it has not got."""
+    """Runs are looked up once, and again after they have changed."""
 
     name = "MLflow"
 
@@ -48,99 +47,79 @@ class MLflow:
         self._experiment = (
             self._client.create_experiment(key.variant) if experiment is None else experiment.experiment_id
         )
-        self._runs = {run.data.tags["trial_id"]: run for run in self._search("tags.trial_id != ''")}
-        self._running: dict[str, _Curves] = {}
+        self._runs = self._search("tags.trial_id != ''")
 
     def holds(self, trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> bool:
         """By the tags and metrics of its run."""
-        run = self._run_of(trial.trial_id)
+        run = self._run_of(trial)
         if run is None:
             return False
         return run.data.tags.get("state") == state and {*map(_named, metrics)} <= run.data.metrics.keys()
 
-    def begin(self, trial: PlannedTrial, epochs: Sequence[EpochMetrics]) -> None:
+    def begin(self, trial: PlannedTrial) -> _Curves:
         """Make its run, or go on with it."""
-        run = self._run_of(trial.trial_id)
-        steps: set[int] = set()
+        run = self._run_of(trial)
+        self._runs.pop(trial.trial_id, None)
         if run is None:
-            run = self._make_run(trial)
-        else:
-            self._client.update_run(run.info.run_id, status="RUNNING")
-            steps = {point.step for point in self._client.get_metric_history(run.info.run_id, "loss/validation")}
-        self._running[trial.trial_id] = curves = _Curves(run, steps)
-        self._log_epochs(curves, epochs)
+            return _Curves(self._client, self._make_run(trial), set())
+        self._client.update_run(run.info.run_id, status="RUNNING")
+        points = self._client.get_metric_history(run.info.run_id, "loss/validation")
+        return _Curves(self._client, run, {point.step for point in points})
 
-    def epoch(self, trial_id: str, epoch: EpochMetrics) -> None:
-        """Add a point to each curve."""
-        self._log_epochs(self._running[trial_id], [epoch])
-
-    def end(self, trial_id: str, state: TrialState, cause: str | None, metrics: Mapping[str, float]) -> None:
-        """Add the final metrics that the run has not got, and end it."""
-        curves = self._running.pop(trial_id)
-        run_id = curves.run.info.run_id
-        now, step = _now_ms(), max(curves.epochs, default=0)
-        new = {_named(name): value for name, value in metrics.items()}
-        points = [Metric(name, new[name], now, step) for name in new.keys() - curves.run.data.metrics.keys()]
-        self._log_metrics(run_id, points)
-        self._client.set_tag(run_id, "state", state)
-        self._client.set_tag(run_id, "cause", (cause or "")[:LONGEST_TAG])
-        self._client.set_terminated(run_id, STATUS[state])
-        self._runs[trial_id] = self._client.get_run(run_id)
-
-    def close(self) -> None:
-        """End the runs of trials that were interrupted; they go on in the next sweep."""
-        for curves in self._running.values():
-            self._client.set_terminated(curves.run.info.run_id, INTERRUPTED)
-        self._running.clear()
-
-    def _run_of(self, trial_id: str) -> Run | None:
+    def _run_of(self, trial: PlannedTrial) -> Run | None:
         """Its run, also one that another driver has made since we began."""
-        if trial_id not in self._runs:
-            runs = self._search(f"tags.trial_id = '{trial_id}'")
-            self._runs.update({trial_id: runs[0]} if runs else {})
-        return self._runs.get(trial_id)
+        if trial.trial_id not in self._runs:
+            self._runs |= self._search(f"tags.trial_id = '{trial.trial_id}'")
+        return self._runs.get(trial.trial_id)
 
-    def _search(self, which: str) -> list[Run]:
-        runs: list[Run] = []
-        token: str | None = None
-        while True:
-            page = self._client.search_runs([self._experiment], which, max_results=1000, page_token=token)
+    def _search(self, which: str) -> dict[str, Run]:
+        """By trial id."""
+        page = self._client.search_runs([self._experiment], which)
+        runs = list(page)
+        while page.token:
+            page = self._client.search_runs([self._experiment], which, page_token=page.token)
             runs += page
-            token = page.token
-            if not token:
-                return runs
+        return {run.data.tags["trial_id"]: run for run in runs}
 
     def _make_run(self, trial: PlannedTrial) -> Run:
         tags = {**self._tags, "trial_id": trial.trial_id}
         run = self._client.create_run(self._experiment, tags=tags, run_name=trial.name)
         params = [Param(_named(key), str(value)[:LONGEST_PARAM]) for key, value in flat_values(trial.config).items()]
-        for start in range(0, len(params), MOST_PARAMS):
-            self._client.log_batch(run.info.run_id, params=params[start : start + MOST_PARAMS])
-        self._runs[trial.trial_id] = run
+        self._client.log_batch(run.info.run_id, params=params)
         return run
-
-    def _log_epochs(self, curves: _Curves, epochs: Sequence[EpochMetrics]) -> None:
-        now = _now_ms()
-        new = [epoch for epoch in epochs if epoch.epoch not in curves.epochs]
-        points = [Metric(name, value, now, epoch.epoch) for epoch in new for name, value in scalars(epoch).items()]
-        self._log_metrics(curves.run.info.run_id, points)
-        curves.epochs |= {epoch.epoch for epoch in new}
-
-    def _log_metrics(self, run_id: str, points: Sequence[Metric]) -> None:
-        for start in range(0, len(points), MOST_METRICS):
-            self._client.log_batch(run_id, metrics=points[start : start + MOST_METRICS])
 
 
 class _Curves:
-    """A run that goes on, and the epochs that it has."""
+    """A run that goes on. Curves have the epoch as their step; the run is told only the epochs that it has not got."""
 
-    def __init__(self, run: Run, epochs: set[int]) -> None:
-        self.run, self.epochs = run, epochs
+    def __init__(self, client: MlflowClient, run: Run, epochs: set[int]) -> None:
+        self._client, self._id, self._epochs = client, run.info.run_id, epochs
+        self._metrics = run.data.metrics.keys()
+
+    def add(self, epochs: Sequence[EpochMetrics]) -> None:
+        """A point to each curve."""
+        new = [epoch for epoch in epochs if epoch.epoch not in self._epochs]
+        self._log([(name, value, epoch.epoch) for epoch in new for name, value in scalars(epoch).items()])
+        self._epochs |= {epoch.epoch for epoch in new}
+
+    def end(self, state: TrialState, cause: str | None, metrics: Mapping[str, float]) -> None:
+        """Add the final metrics that the run has not got, and end it."""
+        new = {_named(name): value for name, value in metrics.items()}
+        step = max(self._epochs, default=0)
+        self._log([(name, new[name], step) for name in new.keys() - self._metrics])
+        self._client.set_tag(self._id, "state", state)
+        self._client.set_tag(self._id, "cause", (cause or "")[:LONGEST_TAG])
+        self._client.set_terminated(self._id, STATUS[state])
+
+    def interrupt(self) -> None:
+        """End the run; it goes on in the next sweep."""
+        self._client.set_terminated(self._id, INTERRUPTED)
+
+    def _log(self, points: Sequence[tuple[str, float, int]]) -> None:
+        """Points are name, value and step."""
+        now_ms = int(time.time() * 1000)
+        self._client.log_batch(self._id, metrics=[Metric(name, value, now_ms, step) for name, value, step in points])
 
 
 def _named(name: str) -> str:
     return NOT_IN_A_NAME.sub("_", name)
-
-
-def _now_ms() -> int:
-    return int(time.time() * 1000)

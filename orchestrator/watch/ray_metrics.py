@@ -37,13 +37,12 @@ class SweepMetrics(Listener):
     def __init__(self, key: StudyKey, store: Store) -> None:
         self._key, self._store = key, store
         self._tags = {"study": key.study, "scale": key.scale, "corpus": key.corpus}
+        by_trial = (*VARIANT, "trial")
         self._trials = Gauge("sweep_trials", "Trials of the study by state.", (*VARIANT, "state"))
         self._perplexity = Gauge(
-            "sweep_trial_validation_perplexity", "Validation perplexity of a running trial.", (*VARIANT, "trial")
+            "sweep_trial_validation_perplexity", "Validation perplexity of a running trial.", by_trial
         )
-        self._speed = Gauge(
-            "sweep_trial_tokens_per_second", "Train tokens a second of a running trial.", (*VARIANT, "trial")
-        )
+        self._speed = Gauge("sweep_trial_tokens_per_second", "Train tokens a second of a running trial.", by_trial)
         self._packs = Gauge("sweep_packs", "Packs of trials that are with workers.", VARIANT)
         self._pack_size = Gauge("sweep_pack_size", "Mean number of trials of the packs with workers.", VARIANT)
         self._names: dict[str, str] = {}
@@ -97,10 +96,10 @@ class SweepMetrics(Listener):
         """Ask the store, which knows of other drivers' trials too."""
         start_s = time.monotonic()
         try:
-            found = [summary.counts for summary in self._store.studies() if summary.key == self._key]
+            counts = [summary.counts for summary in self._store.studies() if summary.key == self._key]
         except UserError:
             # A gauge is no reason to end a sweep; whoever writes to the store will meet the trouble too.
-            found = []
-        self._counts = {str(state): count for state, count in found[0].items()} if found else {}
+            counts = []
+        self._counts = {str(state): count for study in counts for state, count in study.items()}
         end_s = time.monotonic()
         self._count_s = end_s + max(COUNT_S, (end_s - start_s) / LONGEST_SHARE)

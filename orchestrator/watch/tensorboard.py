@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from tensorboardX import SummaryWriter
 from tensorboardX.summary import hparams
 
 from orchestrator.store import PlannedTrial, StudyKey, TrialState
-from orchestrator.watch.sink import scalars
+from orchestrator.watch.trial_logs import scalars
 from trainables.config import flat_values
 from trainables.trial_folder import EpochMetrics
 
@@ -26,50 +25,17 @@ class TensorBoard:
         self._folder = storage / "tensorboard" / key.variant
         self.place = str(self._folder)
         self._folder.mkdir(parents=True, exist_ok=True)
-        self._running: dict[str, _Curves] = {}
 
     def holds(self, trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> bool:
         """By the name of its last event file."""
-        return any(self._folder_of(trial).glob(f"events*{_suffix(trial.trial_id, state, metrics)}"))
+        return any(self._folder_of(trial).glob(f"events*{_suffix(trial, state, metrics)}"))
 
-    def begin(self, trial: PlannedTrial, epochs: Sequence[EpochMetrics]) -> None:
-        """Write what there is so far."""
-        earlier = self._running.pop(trial.trial_id, None)
-        if earlier is not None:
-            earlier.writer.close()
+    def begin(self, trial: PlannedTrial) -> _Curves:
+        """In place of the files that there are."""
         folder = self._folder_of(trial)
         for old in folder.glob("events.out.tfevents.*"):
             old.unlink()
-        self._running[trial.trial_id] = _Curves(trial, folder)
-        for epoch in epochs:
-            self.epoch(trial.trial_id, epoch)
-
-    def epoch(self, trial_id: str, epoch: EpochMetrics) -> None:
-        """Add a point to each curve."""
-        curves = self._running[trial_id]
-        if epoch.epoch > curves.last_epoch:
-            curves.last_epoch = epoch.epoch
-            for name, value in scalars(epoch).items():
-                curves.writer.add_scalar(name, value, epoch.epoch)
-
-    def end(self, trial_id: str, state: TrialState, cause: str | None, metrics: Mapping[str, float]) -> None:
-        """Write the final metrics and the row of the table of hyper-parameters, to a file that says so by its name."""
-        curves = self._running.pop(trial_id)
-        if cause is not None:
-            curves.writer.add_text("cause", cause)
-        curves.writer.close()
-        last = SummaryWriter(str(curves.folder), filename_suffix=_suffix(trial_id, state, metrics))
-        for name, value in metrics.items():
-            last.add_scalar(name, value, curves.last_epoch)
-        for summary in hparams({"state": state, **_parameters(curves.trial.config)}, dict(metrics)):
-            last.file_writer.add_summary(summary)
-        last.close()
-
-    def close(self) -> None:
-        """Close the files of trials that were interrupted."""
-        for curves in self._running.values():
-            curves.writer.close()
-        self._running.clear()
+        return _Curves(trial, folder)
 
     def _folder_of(self, trial: PlannedTrial) -> Path:
         return self._folder / trial.name.replace("/", "_")
@@ -79,14 +45,37 @@ class _Curves:
     """A trial's open event file."""
 
     def __init__(self, trial: PlannedTrial, folder: Path) -> None:
-        self.trial, self.folder, self.last_epoch = trial, folder, 0
-        self.writer = SummaryWriter(str(folder), flush_secs=FLUSH_S)
+        self._trial, self._folder, self._last_epoch = trial, folder, 0
+        self._writer = SummaryWriter(str(folder), flush_secs=FLUSH_S)
+
+    def add(self, epochs: Sequence[EpochMetrics]) -> None:
+        """A point to each curve, unless it is there."""
+        for epoch in epochs:
+            if epoch.epoch > self._last_epoch:
+                self._last_epoch = epoch.epoch
+                for name, value in scalars(epoch).items():
+                    self._writer.add_scalar(name, value, epoch.epoch)
+
+    def end(self, state: TrialState, cause: str | None, metrics: Mapping[str, float]) -> None:
+        """Write the final metrics and the row of the table of hyper-parameters, to a file that says so by its name."""
+        if cause is not None:
+            self._writer.add_text("cause", cause)
+        self._writer.close()
+        last = SummaryWriter(str(self._folder), filename_suffix=_suffix(self._trial, state, metrics))
+        for name, value in metrics.items():
+            last.add_scalar(name, value, self._last_epoch)
+        config = {
+            key: value if isinstance(value, bool | int | float | str) else str(value)
+            for key, value in flat_values(self._trial.config).items()
+        }
+        for summary in hparams({"state": state, **config}, dict(metrics)):
+            last.file_writer.add_summary(summary)
+        last.close()
+
+    def interrupt(self) -> None:
+        """Close the file."""
+        self._writer.close()
 
 
-def _suffix(trial_id: str, state: TrialState, metrics: Mapping[str, float]) -> str:
-    return f".{trial_id[:12]}.{state}-{len(metrics)}"
-
-
-def _parameters(config: Mapping[str, Any]) -> dict[str, Any]:
-    flat = flat_values(config)
-    return {key: value if isinstance(value, bool | int | float | str) else str(value) for key, value in flat.items()}
+def _suffix(trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> str:
+    return f".{trial.trial_id[:12]}.{state}-{len(metrics)}"

@@ -1,18 +1,46 @@
-"""Between a sweep and its logs: what they are told and when, and that their trouble is never the sweep's."""
+"""Logs of trials in other programs: what they are told and when, and that their trouble is never the sweep's."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import Any
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Protocol
 
 from typing_extensions import override
 
-from orchestrator.store import OPEN, PlannedTrial, Store, StudyKey
+from orchestrator.store import OPEN, PlannedTrial, Store, StudyKey, TrialState
 from orchestrator.watch.listener import Listener
-from orchestrator.watch.sink import Sink, numbers
 from trainables.errors import first_line
-from trainables.trial_folder import EpochMetrics, TrialOutcome
+from trainables.trial_folder import EpochMetrics, Metric, TrialOutcome
+
+
+class Curves(Protocol):
+    """One trial in one log, from its start to its end or an interruption."""
+
+    def add(self, epochs: Sequence[EpochMetrics]) -> None:
+        """Epochs that ended; a resumed trial may repeat some."""
+
+    def end(self, state: TrialState, cause: str | None, metrics: Mapping[str, float]) -> None:
+        """The trial has ended, with these final metrics."""
+
+    def interrupt(self) -> None:
+        """The trial has not ended, and may go on in the next sweep."""
+
+
+class Sink(Protocol):
+    """One log of the trials of one study. Any method, of its curves too, may raise anything: its server, its disk."""
+
+    name: str
+    """For sentences: "MLflow"."""
+    place: str
+    """Where it writes, as it may be printed."""
+
+    def holds(self, trial: PlannedTrial, state: TrialState, metrics: Mapping[str, float]) -> bool:
+        """Whether the log has the trial already as ended in this state, with these final metrics."""
+
+    def begin(self, trial: PlannedTrial) -> Curves:
+        """Those of a trial that runs; of one that the log has, they go on there."""
 
 
 class TrialLogs(Listener):
@@ -21,63 +49,92 @@ class TrialLogs(Listener):
     def __init__(self, sinks: Sequence[Sink], store: Store, key: StudyKey, note: Callable[[str], None]) -> None:
         self._sinks, self._store, self._key, self._note = list(sinks), store, key, note
         self._trials: dict[str, PlannedTrial] = {}
-        self._running: set[str] = set()
+        self._running: dict[str, list[tuple[Sink, Curves]]] = {}
 
     @override
     def started(self, trial_id: str, name: str) -> None:
         """Its curves begin, or go on from the epochs that the store has."""
-        if not self._sinks:
-            return
-        if trial_id not in self._trials:
+        if self._sinks and trial_id not in self._trials:
             self._trials = {row.trial_id: row.planned() for row in self._store.trials(self._key)}
         trial = self._trials.get(trial_id)
         if trial is None:  # another command has planned the study without it
             return
+        self._interrupt(trial_id)
+        self._running[trial_id] = []
         epochs = self._store.epochs(trial_id)
-        self._running.add(trial_id)
-        self._tell(lambda sink: sink.begin(trial, epochs))
+        for sink in list(self._sinks):
+            with self._leaving(sink):
+                curves = sink.begin(trial)
+                self._running[trial_id].append((sink, curves))
+                curves.add(epochs)
 
     @override
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
         """Its curves have another point."""
-        if trial_id in self._running:
-            self._tell(lambda sink: sink.epoch(trial_id, metrics))
+        for sink, curves in self._running.get(trial_id, ()):
+            with self._leaving(sink):
+                curves.add([metrics])
 
     @override
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
         """It has an end. One that another driver ran, or that kept its result from us, is left for `complete`."""
-        if trial_id not in self._running:
-            return
-        self._running.remove(trial_id)
-        metrics = {name: value for each in outcome.measurements.values() for name, value in each.items()}
-        self._tell(lambda sink: sink.end(trial_id, outcome.state, outcome.cause, numbers(metrics)))
+        for sink, curves in self._running.pop(trial_id, ()):
+            with self._leaving(sink):
+                curves.end(outcome.state, outcome.cause, _numbers(outcome.metrics))
 
     def complete(self) -> None:
         """Tell of every trial of the study that has ended and is not, or not with all its metrics, in the logs."""
         for row in self._store.results(self._key) if self._sinks else []:
-            if row["state"] in OPEN:
-                continue
-            self._tell(partial(self._tell_whole, row))
+            trial = PlannedTrial(trial_id=row["trial_id"], name=row["name"], config=row["config"])
+            metrics = _numbers(row["metrics"])
+            for sink in list(self._sinks) if row["state"] not in OPEN else []:
+                with self._leaving(sink):
+                    if not sink.holds(trial, row["state"], metrics):
+                        curves = sink.begin(trial)
+                        curves.add(self._store.epochs(trial.trial_id))
+                        curves.end(row["state"], row["cause"], metrics)
 
     def close(self) -> None:
-        """Nothing follows."""
-        self._tell(lambda sink: sink.close())
+        """Nothing follows: trials that have not ended were interrupted."""
+        for trial_id in list(self._running):
+            self._interrupt(trial_id)
         self._sinks = []
 
-    def _tell_whole(self, row: Mapping[str, Any], sink: Sink) -> None:
-        trial = PlannedTrial(trial_id=row["trial_id"], name=row["name"], config=row["config"])
-        metrics = numbers(row["metrics"])
-        if not sink.holds(trial, row["state"], metrics):
-            sink.begin(trial, self._store.epochs(trial.trial_id))
-            sink.end(trial.trial_id, row["state"], row["cause"], metrics)
+    def _interrupt(self, trial_id: str) -> None:
+        for sink, curves in self._running.pop(trial_id, ()):
+            with self._leaving(sink):
+                curves.interrupt()
 
-    def _tell(self, tell: Callable[[Sink], None]) -> None:
-        for sink in list(self._sinks):
-            try:
-                tell(sink)
-            except Exception as error:  # a log's server, disk or package: no trial's trouble, and no reason to stop
-                self._sinks.remove(sink)
-                self._note(
-                    f"{sink.name} at {sink.place} takes nothing more ({first_line(error)[:300]}): the sweep goes on, "
-                    "and the same command, typed again, writes there what is missing."
-                )
+    @contextmanager
+    def _leaving(self, sink: Sink) -> Iterator[None]:
+        """Where the log fails, it is told nothing more."""
+        try:
+            yield
+        except Exception as error:  # a log's server, disk or package: no trial's trouble, and no reason to stop
+            self._sinks.remove(sink)
+            self._running = {
+                trial_id: [pair for pair in pairs if pair[0] is not sink] for trial_id, pairs in self._running.items()
+            }
+            self._note(
+                f"{sink.name} at {sink.place} takes nothing more ({first_line(error)[:300]}): the sweep goes on, "
+                "and the same command, typed again, writes there what is missing."
+            )
+
+
+def scalars(epoch: EpochMetrics) -> dict[str, float]:
+    """The curves of a trial: losses in nats per token, seconds of training."""
+    return {
+        "loss/train": epoch.train_loss,
+        "loss/validation": epoch.valid_loss,
+        "perplexity/validation": math.exp(epoch.valid_loss),
+        "seconds/epoch": epoch.seconds,
+    }
+
+
+def _numbers(metrics: Mapping[str, Metric]) -> dict[str, float]:
+    """Of final metrics those that are numbers: words and JSON texts are for the store."""
+    return {
+        name: float(value)
+        for name, value in metrics.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }

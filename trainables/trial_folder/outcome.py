@@ -41,3 +41,8 @@ class TrialOutcome(Frozen):
     measurements: dict[str, dict[str, Metric]] = {}
     environment: dict[str, str] = {}
     """Versions of the code and packages, host, device: see `trainables.trial_folder.environment`."""
+
+    @property
+    def metrics(self) -> dict[str, Metric]:
+        """Of all measurements."""
+        return {name: value for metrics in self.measurements.values() for name, value in metrics.items()}

@@ -8,7 +8,7 @@ import time
 import pytest
 from rich.console import Console
 
-from orchestrator.watch.terminal import LivePicture, PlainLines
+from orchestrator.watch.terminal import Terminal
 from trainables.trial_folder.outcome import TrialOutcome
 
 
@@ -19,7 +19,7 @@ def test_the_start_of_ray_and_of_the_workers_does_not_count_as_the_time_of_a_tri
     clock_s = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock_s[-1])
     shown = io.StringIO()
-    lines = PlainLines(Console(file=shown, width=200), 12, "first epoch")
+    lines = Terminal(Console(file=shown, width=200), 12, "first epoch")
     lines.started("0", "0")
     for number, end_s in enumerate([20.0, 20.0, 21.0, 22.0]):
         clock_s.append(end_s)
@@ -36,7 +36,7 @@ def test_the_start_of_ray_and_of_the_workers_does_not_count_as_the_time_of_a_tri
 def test_a_stopped_trial_is_shown_no_more_and_added_ones_count() -> None:
     shown = io.StringIO()
     console = Console(file=shown, width=200)
-    picture = LivePicture(console, 3, "first epoch")
+    picture = Terminal(console, 3, "first epoch")
     for name in ("first", "second"):
         picture.started(name, name)
     picture.stopped("first", "first")

@@ -13,8 +13,7 @@ from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord, StudyKey
 from orchestrator.store.store import Store
 from orchestrator.watch.log_targets import open_sinks
-from orchestrator.watch.sink import Sink
-from orchestrator.watch.trial_logs import TrialLogs
+from orchestrator.watch.trial_logs import Sink, TrialLogs
 from tests.support.command import sweep
 from tests.support.scripted_trials import SOUND, planned
 from trainables.errors import UserError
