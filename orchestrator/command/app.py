@@ -8,13 +8,11 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from orchestrator.command.corpora import check_corpus, fetch_corpus
-from orchestrator.command.listing import results, status, studies
+from orchestrator.command.files import check_corpus, fetch_corpus, rank
 from orchestrator.command.options import COMMANDS, console
-from orchestrator.command.rank import rank
-from orchestrator.command.report import report
+from orchestrator.command.plan_listing import studies
+from orchestrator.command.results import check_store, report, results, status, upgrade_store
 from orchestrator.command.run import run
-from orchestrator.command.store import check_store, upgrade_store
 from orchestrator.command.submit_and_stop import stop, submit
 from trainables.errors import UserError
 
@@ -40,7 +38,7 @@ class _Retry(TyperCommand):
     """`run` but for what lists a plan, which its help leaves out."""
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The options, of which --dry-run and --format are refused."""
+        """The options, of which `run` refuses these two."""
         params = super().get_params(ctx)
         for param in params:
             if isinstance(param, TyperOption):
@@ -62,19 +60,15 @@ store_app = typer.Typer(help="Keep the results store in order.", no_args_is_help
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(store_app, name="store")
 
-app.command("run")(run)
+app.command()(run)
 app.command("retry", cls=_Retry, help="Run just those trials of a study again that failed or diverged.")(run)
 app.command(
     "submit",
     options_metavar="STUDY [OPTIONS OF run] [OPTIONS]",
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )(submit)
-app.command("stop")(stop)
-app.command("studies")(studies)
-app.command("status")(status)
-app.command("results")(results)
-app.command("report")(report)
-app.command("rank")(rank)
+for command in (stop, studies, status, results, report, rank):
+    app.command()(command)
 corpus_app.command("fetch")(fetch_corpus)
 corpus_app.command("check")(check_corpus)
 store_app.command("upgrade")(upgrade_store)

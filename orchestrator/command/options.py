@@ -1,91 +1,76 @@
-"""What commands share: their options, with what `--help` says of each, and where they print."""
+"""What commands share: their options, with what `--help` says of each, where they print and in which form."""
 
 from __future__ import annotations
 
+import csv
+import json
 import os
 import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.console import Console
+from typer import Argument, Option
+
+from trainables.errors import UserError
 
 if TYPE_CHECKING:
     from search_spaces.study import Study
 
 STORAGE = "results"
+FORMATS = ("table", "csv", "json")
 
-Scale = Annotated[str, typer.Option("--scale", help="smoke, quick, small or paper.")]
+# An option is called as the parameter that it stands for, unless it says otherwise.
+Scale = Annotated[str, Option(help="smoke, quick, small or paper.")]
 AnyScale = Annotated[
-    str | None, typer.Option("--scale", help="Only this scale. [default: of those with a result, the one planned last]")
+    str | None, Option(help="Only this scale. [default: of those with a result, the one planned last]")
 ]
 Corpus = Annotated[
     list[str] | None,
-    typer.Option(
-        "--corpus", help="pydocs, markov, markov-R (of rank R), ptb, wikitext-2 or a folder; may be repeated."
-    ),
+    Option(help="pydocs, markov, markov-R (of rank R), ptb, wikitext-2 or a folder; may be repeated."),
 ]
-AnyCorpus = Annotated[str | None, typer.Option("--corpus", help="Only this corpus.")]
-DataDir = Annotated[
-    str | None, typer.Option("--data-dir", help="Where corpora lie: a folder or s3://BUCKET/PREFIX. [default: data]")
-]
+AnyCorpus = Annotated[str | None, Option(help="Only this corpus.")]
+DataDir = Annotated[str | None, Option(help="Where corpora lie: a folder or s3://BUCKET/PREFIX. [default: data]")]
 StoreUrl = Annotated[
-    str | None,
-    typer.Option("--store", help="sqlite:///FILE or postgresql+psycopg://... [default: results.db in --storage]"),
+    str | None, Option(help="sqlite:///FILE or postgresql+psycopg://... [default: results.db in --storage]")
 ]
-Storage = Annotated[
-    str,
-    typer.Option("--storage", help="Checkpoints, result files and reports: a folder or s3://BUCKET/PREFIX."),
-]
-Format = Annotated[str, typer.Option("--format", help="table, csv or json.")]
+Storage = Annotated[str, Option(help="Checkpoints, result files and reports: a folder or s3://BUCKET/PREFIX.")]
+Format = Annotated[str, Option("--format", help="table, csv or json.")]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Replace a value of every trial's config, e.g. training.epochs=3; may be repeated."),
+    Option("--set", help="Replace a value of every trial's config, e.g. training.epochs=3; may be repeated."),
 ]
 AnySettings = Annotated[
-    list[str] | None, typer.Option("--set", help="Only the variant that was run with this; may be repeated.")
+    list[str] | None, Option("--set", help="Only the variant that was run with this; may be repeated.")
 ]
-Address = Annotated[str | None, typer.Option("--address", help="A running Ray cluster. [default: start Ray]")]
+Address = Annotated[str | None, Option(help="A running Ray cluster. [default: start Ray]")]
 Gpus = Annotated[
     float | None,
-    typer.Option(
-        "--gpus-per-trial",
-        help="0, a fraction of one, or 1. [default: 1 for language models at scales small and paper, else 0]",
-    ),
+    Option(help="0, a fraction of one, or 1. [default: 1 for language models at scales small and paper, else 0]"),
 ]
-Cores = Annotated[int, typer.Option("--cores-per-trial", min=1, help="Threads of a trial that runs on a CPU.")]
-MaxConcurrent = Annotated[
-    int | None,
-    typer.Option("--max-concurrent", min=1, help="At most so many trials at the same time."),
-]
+Cores = Annotated[int, Option(min=1, help="Threads of a trial that runs on a CPU.")]
+MaxConcurrent = Annotated[int | None, Option(min=1, help="At most so many trials at the same time.")]
 Deterministic = Annotated[
-    bool,
-    typer.Option("--deterministic", help="On a GPU too, the same bits for the same seed; slower."),
+    bool, Option("--deterministic", help="On a GPU too, the same bits for the same seed; slower.")
 ]
 Contexts = Annotated[
-    Path | None,
-    typer.Option("--contexts", metavar="FILE", help="Contexts of your own for top_k@1, as a JSON list; see README."),
+    Path | None, Option(metavar="FILE", help="Contexts of your own for top_k@1, as a JSON list; see README.")
 ]
 Benchmarks = Annotated[
-    Path | None,
-    typer.Option("--benchmarks", metavar="DIR", help="Benchmarks of your own for word_similarity@1, files *.txt."),
+    Path | None, Option(metavar="DIR", help="Benchmarks of your own for word_similarity@1, files *.txt.")
 ]
-Search = Annotated[
-    str | None, typer.Option("--search", help="How a tuned study picks trials: tpe, random or grid. [default: tpe]")
-]
-Budget = Annotated[
-    int | None, typer.Option("--budget", help="Trials that a tuned study picks for each side. [default: by scale]")
-]
+Search = Annotated[str | None, Option(help="How a tuned study picks trials: tpe, random or grid. [default: tpe]")]
+Budget = Annotated[int | None, Option(help="Trials that a tuned study picks for each side. [default: by scale]")]
 LogTo = Annotated[
     list[str] | None,
-    typer.Option(
-        "--log-to",
+    Option(
         metavar="LOG",
         help="Log every trial to mlflow, mlflow=URI or tensorboard, too; may be repeated. See docs/watching.md.",
     ),
 ]
-OneStudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name or a Python file.")]
-StudyArgument = Annotated[str, typer.Argument(metavar="STUDY", help="A study's name, a Python file, or all.")]
+OneStudyArgument = Annotated[str, Argument(metavar="STUDY", help="A study's name or a Python file.")]
+StudyArgument = Annotated[str, Argument(metavar="STUDY", help="A study's name, a Python file, or all.")]
 
 
 COMMANDS = ("run", "retry", "studies", "status", "results", "report", "submit", "stop", "corpus", "store", "rank")
@@ -99,6 +84,18 @@ def named_study(argument: str) -> Study:
     return load_study(argument, COMMANDS)
 
 
+def store_url(store: str | None, storage: str) -> str:
+    """The store's address: as given, or the file in the storage folder. Raises UserError where that is no folder."""
+    from orchestrator.storage import is_url
+
+    if store is None and is_url(storage):
+        raise UserError(
+            "a results store cannot lie in an object store: with --storage s3://... name one with --store, "
+            "postgresql+psycopg://... or the path of a file"
+        )
+    return store or os.fspath(Path(storage).resolve() / "results.db")
+
+
 def console(*, stderr: bool = False) -> Console:
     """Standard output or error as every command writes to it."""
     # Without a terminal, lines are as long as they are: a log file has no width.
@@ -107,14 +104,26 @@ def console(*, stderr: bool = False) -> Console:
     return Console(stderr=stderr, width=wide, markup=False, highlight=False)
 
 
-def store_url(store: str | None, storage: str) -> str:
-    """The store's address: as given, or the file in the storage folder. Raises UserError where that is no folder."""
-    from orchestrator.storage import is_url
-    from trainables.errors import UserError
+def check_format(form: str, formats: Sequence[str] = FORMATS) -> None:
+    """Raise UserError for a format that there is not."""
+    if form not in formats:
+        raise UserError(f"--format is one of {', '.join(formats)}; got {form!r}")
 
-    if store is None and is_url(storage):
-        raise UserError(
-            "a results store cannot lie in an object store: with --storage s3://... name one with --store, "
-            "postgresql+psycopg://... or the path of a file"
+
+def print_records(records: Sequence[Mapping[str, Any]], columns: Mapping[str, str], form: str) -> None:
+    """Print records; `columns` maps keys to the headings of the table form, csv and json keep the keys."""
+    check_format(form)
+    if form == "json":
+        print(json.dumps([dict(record) for record in records], indent=1))
+    elif form == "csv":
+        writer = csv.DictWriter(sys.stdout, list(columns), lineterminator="\n", extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(records)
+    else:
+        from orchestrator.report import Cell, Fitting, TextTable
+
+        body = tuple(
+            tuple(Cell(str(value), number=value if isinstance(value, int) else None) for value in line)
+            for line in ([record[key] for key in columns] for record in records)
         )
-    return store or os.fspath(Path(storage).resolve() / "results.db")
+        console().print(Fitting(table=TextTable(caption="", head=tuple(columns.values()), body=body)))

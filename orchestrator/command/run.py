@@ -48,7 +48,12 @@ def run(
     from orchestrator.plan import PlanRequest, parse_overrides, read_inputs
 
     retried = context.info_name == "retry"
-    _check_form(study, form, dry_run=dry_run, retried=retried)
+    if retried and (dry_run or form != "table"):
+        raise UserError("--dry-run and --format are for run; what failed or diverged is shown by: sweep.py status")
+    if form != "table" and not dry_run:
+        raise UserError(
+            f"--format {form} is for --dry-run; the results of a run are shown by: sweep.py results {study}"
+        )
     folder, data = text_folder(data_dir, corpus or [], dry_run=dry_run)
     request = PlanRequest(
         data_dir=folder,
@@ -64,7 +69,7 @@ def run(
 
         # The other formats are for programs: they get the plan alone.
         measured = measured_times(plans, store_url(store, storage), gpus) if form == "table" else []
-        print_plans(plans, form, console(), measured=measured)
+        print_plans(plans, form, measured=measured)
         return
     from orchestrator.cluster import RunOptions
     from orchestrator.storage import storage_at
@@ -80,16 +85,8 @@ def run(
         log_to=tuple(log_to or ()),
         typed=tuple(context.obj),
     )
-    _run_all(plans, [_for_study(run_options, *pair) for pair in zip(plans, gpus, strict=True)], again=retried)
-
-
-def _check_form(study: str, form: str, *, dry_run: bool, retried: bool) -> None:
-    if retried and (dry_run or form != "table"):
-        raise UserError("--dry-run and --format are for run; what failed or diverged is shown by: sweep.py status")
-    if form != "table" and not dry_run:
-        raise UserError(
-            f"--format {form} is for --dry-run; the results of a run are shown by: sweep.py results {study}"
-        )
+    runs = [(plan, _for_study(run_options, plan, number)) for plan, number in zip(plans, gpus, strict=True)]
+    raise typer.Exit(_run_all(runs, again=retried))
 
 
 def _for_study(run_options: RunOptions, plan: Plan, gpus_per_trial: float) -> RunOptions:
@@ -108,8 +105,8 @@ def _for_study(run_options: RunOptions, plan: Plan, gpus_per_trial: float) -> Ru
     return replace(run_options, gpus_per_trial=gpus_per_trial, runtime=runtime)
 
 
-def _run_all(plans: Sequence[Plan], run_options: Sequence[RunOptions], *, again: bool) -> None:
-    """`run_options`: of each plan."""
+def _run_all(runs: Sequence[tuple[Plan, RunOptions]], *, again: bool) -> int:
+    """One study after another, until one is interrupted; returns the greatest exit status."""
     from orchestrator.cluster import shared
     from orchestrator.sweep import INTERRUPTED, run_study
 
@@ -117,18 +114,18 @@ def _run_all(plans: Sequence[Plan], run_options: Sequence[RunOptions], *, again:
     signal.signal(signal.SIGTERM, _as_ctrl_c)
     statuses = []
     with shared():
-        for plan, study_options in zip(plans, run_options, strict=True):
+        for plan, study_options in runs:
             try:
                 statuses.append(run_study(plan, study_options, console(), again=again))
             except UserError as error:
-                if len(plans) == 1:
+                if len(runs) == 1:
                     raise
                 # Others may need nothing of what is amiss with this one.
                 console(stderr=True).print(f"error: {plan.study.name}: {error}", soft_wrap=True)
                 statuses.append(BAD_INPUT)
             if statuses[-1] == INTERRUPTED:
                 break
-    raise typer.Exit(max(statuses))
+    return max(statuses)
 
 
 def _as_ctrl_c(number: int, frame: object) -> None:  # noqa: ARG001  (the signature of a signal handler)

@@ -13,7 +13,7 @@ import typer
 from orchestrator.command import options
 from orchestrator.command.options import console, named_study, store_url
 from orchestrator.command.variants import VariantFilter, study_name
-from search_spaces.catalog import ALL
+from search_spaces.catalog import ALL, is_file
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
@@ -28,20 +28,21 @@ SQLITE = "sqlite:///"
 
 def submit(
     context: typer.Context,
-    address: Annotated[str, typer.Option("--address", help="The cluster's dashboard, http://HOST:8265.")] = DASHBOARD,
+    address: Annotated[str, typer.Option(help="The cluster's dashboard, http://HOST:8265.")] = DASHBOARD,
 ) -> None:
     """Hand a sweep over to a cluster and return: the arguments of `run`, which then runs on the cluster's head."""
     from orchestrator.store import hide_password
 
     if not address.startswith(("http://", "https://")):
         raise UserError(f"submit takes the address of a cluster's dashboard, http://HOST:8265, not {address!r}.")
-    typed = list(context.args)
-    parameters = _as_run_reads(typed)
-    study = _check(parameters)
+    arguments = list(context.args)
+    typed = _as_run_reads(arguments)
+    _check(typed)
     from orchestrator.cluster import submit as hand_over
 
-    job = hand_over(["run", *typed, "--address", "auto"], address, Path(study).stem)
-    place = " ".join(hide_password(f"--{name} {parameters[name]}") for name in ("storage", "store") if parameters[name])
+    study = typed["study"]
+    job = hand_over(["run", *arguments, "--address", "auto"], address, Path(study).stem)
+    place = " ".join(hide_password(f"--{name} {typed[name]}") for name in ("storage", "store") if typed[name])
     out = console()
     for line in (
         f"Submitted as {job}.",
@@ -52,52 +53,49 @@ def submit(
         out.print(line, soft_wrap=True)
 
 
-def _as_run_reads(typed: list[str]) -> dict[str, object]:
-    """The arguments as `run` reads them. Ends the command where it would not take them."""
+def _as_run_reads(arguments: list[str]) -> dict[str, Any]:
+    """The parameters of `run`, by name. Ends the command where it would not take them."""
     from typer.main import get_command
 
     from orchestrator.command.app import app
 
     group: Any = get_command(app)
-    with group.commands["run"].make_context("sweep.py submit", list(typed)) as parsed:
+    with group.commands["run"].make_context("sweep.py submit", list(arguments)) as parsed:
         return dict(parsed.params)
 
 
-def _check(parameters: dict[str, object]) -> str:
-    """The study; raises UserError for what cannot be read from the cluster, or must not be shown by it."""
+def _check(typed: Mapping[str, Any]) -> None:
+    """Raise UserError for what cannot be read from the cluster, or must not be shown by it."""
     from orchestrator.plan import scale_named
     from orchestrator.storage import is_url
     from orchestrator.store import has_secret
     from orchestrator.watch import check_places
 
-    if parameters["address"] is not None:
+    study, store = typed["study"], typed["store"]
+    if typed["address"] is not None:
         raise UserError("submit takes one --address, that of the cluster's dashboard.")
-    store = parameters["store"]
-    if isinstance(store, str) and has_secret(store):
+    if store is not None and has_secret(store):
         raise UserError(
             "Ray shows a job's command line to everyone who may see the cluster, so submit takes no password in "
             "--store: leave it out, and put it into the file that PGPASSFILE names (~/.pgpass) on the cluster's head."
         )
-    log_to = parameters["log_to"]
-    check_places([str(log) for log in log_to] if isinstance(log_to, list | tuple) else [])
-    study = str(parameters["study"])
-    paths = [(f"--{name.replace('_', '-')}", parameters[name]) for name in PATHS]
-    if study.endswith(".py") or "/" in study:
-        paths.append(("the study", study))
+    check_places(typed["log_to"] or ())
+    paths = {f"--{name.replace('_', '-')}": typed[name] for name in PATHS}
+    if is_file(study):
+        paths["the study"] = study
     else:
-        scale_named(str(parameters["scale"]))
+        scale_named(typed["scale"])
         if study != ALL:
             named_study(study)
-    if isinstance(store, str) and ("://" not in store or store.startswith(SQLITE)):
-        paths.append(("--store", store.removeprefix(SQLITE)))
-    store_url(store if isinstance(store, str) else None, str(parameters["storage"]))
-    for name, path in paths:
-        if path is not None and not is_url(str(path)) and not Path(str(path)).is_absolute():
+    if store is not None and ("://" not in store or store.startswith(SQLITE)):
+        paths["--store"] = store.removeprefix(SQLITE)
+    store_url(store, typed["storage"])
+    for name, path in paths.items():
+        if path is not None and not is_url(str(path)) and not Path(path).is_absolute():
             raise UserError(
                 f"submit runs on the cluster, where {path} would be another place: give {name} as an absolute path, in "
                 "a folder that the cluster's machines share."
             )
-    return study
 
 
 def stop(
@@ -105,7 +103,7 @@ def stop(
         str | None,
         typer.Argument(metavar="[STUDY|TRIAL]", help="A study, or a trial by the start of its id (4 digits or more)."),
     ] = None,
-    scale: Annotated[str | None, typer.Option("--scale", help="Only this scale. [default: all that run]")] = None,
+    scale: Annotated[str | None, typer.Option(help="Only this scale. [default: all that run]")] = None,
     corpus: options.AnyCorpus = None,
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,

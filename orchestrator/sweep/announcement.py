@@ -48,7 +48,7 @@ def opening(
     lines = [
         f"Study {plan.study.name}: {plan.study.title or plan.study.question}".rstrip(": "),
         f"Scale {plan.scale.name} ({summary}){on_corpus(plan.corpus.name)}{with_set}",
-        *map(str, outlook(plan)),
+        *(stage.sentence for stage in outlook(plan)),
         f"{counted(plan.total, 'trial')}: {missing} to run, {done} already done{later}{troubled}.",
     ]
     if missing:

@@ -13,17 +13,11 @@ from search_spaces.tuning import cell_count
 
 @dataclass(frozen=True, kw_only=True)
 class StageOutlook:
-    """One stage: how many trials of how many hours, and how they are chosen."""
+    """One stage: how many trials and how they are chosen, and the hours that they take if none is stopped early."""
 
-    name: str
-    trials: int
+    sentence: str
     gpu_hours: float
-    """Where no trial is stopped early."""
     core_hours: float
-    choice: str
-
-    def __str__(self) -> str:
-        return f"{self.name}: {self.trials:,} trials, {self.choice}"
 
 
 def outlook(plan: Plan) -> list[StageOutlook]:
@@ -40,13 +34,11 @@ def outlook(plan: Plan) -> list[StageOutlook]:
     )
     return [
         StageOutlook(
-            name=name,
-            trials=per_side * len(estimates),
-            gpu_hours=per_side * gpu_hours,
-            core_hours=per_side * core_hours,
-            choice=choice,
+            sentence=f"{name}: {trials * len(estimates):,} trials, {choice}",
+            gpu_hours=trials * gpu_hours,
+            core_hours=trials * core_hours,
         )
-        for name, per_side, choice in stages
+        for name, trials, choice in stages
     ]
 
 
@@ -56,9 +48,7 @@ def _search_choice(tuning: TuningPlan) -> str:
         return f"all {all_cells} of each side"
     if tuning.search == "random":
         return f"{tuning.budget} a side at random from {all_cells}, poor ones stopped early"
-    start = f"the first {RANDOM_FIRST} at random"
-    if tuning.budget <= RANDOM_FIRST:
-        start = f"all at random, as TPE begins after {RANDOM_FIRST}"
     return (
-        f"{tuning.budget} a side, chosen by TPE from {all_cells} as results come in ({start}), poor ones stopped early"
+        f"{tuning.budget} a side, chosen by TPE from {all_cells} as results come in (the first {RANDOM_FIRST} at "
+        "random), poor ones stopped early"
     )

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.command.listing import status
+from orchestrator.command.results import status
 from orchestrator.store.lease import LeaseKeeper, dead_owners, this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import StudyKey

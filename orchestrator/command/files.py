@@ -1,17 +1,20 @@
-"""The commands over texts: `corpus fetch` and `corpus check`."""
+"""The commands over files that hold no trials: `corpus fetch` and `corpus check`, and `rank` of any saved matrix."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import console
+from orchestrator.command.options import check_format, console, print_records
+from trainables.errors import UserError
 
 if TYPE_CHECKING:
+    from orchestrator.storage import DataFolder
     from trainables.config import TextFile
 
 Name = Annotated[str, typer.Argument(metavar="NAME")]
@@ -19,12 +22,9 @@ Name = Annotated[str, typer.Argument(metavar="NAME")]
 
 def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     """Download what is absent or wrong of a corpus (or of the benchmarks, word-similarity), and verify it."""
-    from orchestrator.storage import data_folder_at
     from trainables.corpora import fetch
 
-    folder, data = data_folder_at(data_dir, [name])
-    if data is not None:
-        data.fetch()
+    folder, data = _fetched(name, data_dir)
     fetch(name, data_dir=folder)
     if data is not None:
         data.push()
@@ -33,13 +33,10 @@ def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
 
 def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     """Verify a corpus (or word-similarity, the benchmarks): files, hashes, counts."""
-    from orchestrator.storage import data_folder_at
     from trainables.config import markov_rank
     from trainables.corpora import WORD_SIMILARITY, check, resolve_argument
 
-    folder, data = data_folder_at(data_dir, [name])
-    if data is not None:
-        data.fetch()
+    folder, _ = _fetched(name, data_dir)
     if name == WORD_SIMILARITY:
         _check_benchmarks(folder)
         return
@@ -51,6 +48,16 @@ def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
         f"{name} is in order: train {text.train_tokens:,}, valid {text.valid_tokens:,}, test {text.test_tokens:,} "
         f"tokens; vocabulary {text.vocabulary_size:,}" + ("." if rank is None else f"; the rank of log P is {rank}."),
     )
+
+
+def _fetched(name: str, data_dir: str | None) -> tuple[Path | None, DataFolder | None]:
+    """See `data_folder_at`; what an object store has of it is copied here."""
+    from orchestrator.storage import data_folder_at
+
+    folder, data = data_folder_at(data_dir, [name])
+    if data is not None:
+        data.fetch()
+    return folder, data
 
 
 def _check_benchmarks(folder: Path | None) -> None:
@@ -66,3 +73,26 @@ def _check_benchmarks(folder: Path | None) -> None:
 def _print_files(files: Sequence[TextFile]) -> None:
     for file in files:
         console().print(f"{file.name}: {len(file.content):,} bytes, SHA-256 {file.sha256}")
+
+
+def rank(
+    file: Annotated[Path, typer.Argument(metavar="FILE.npy")],
+    method: Annotated[str, typer.Option("--method", help="gram (fast) or qr (resolves smaller values).")] = "gram",
+    eps: Annotated[str, typer.Option("--eps", help="float32 (as published) or float64.")] = "float32",
+    form: options.Format = "table",
+) -> None:
+    """Measure the ranks of any saved matrix."""
+    from trainables.measurements import EpsName, Method, rank_of_file
+
+    check_format(form)
+    for option, value, choices in (("--method", method, get_args(Method)), ("--eps", eps, get_args(EpsName))):
+        if value not in choices:
+            raise UserError(f"{option} is one of {', '.join(choices)}; got {value!r}")
+    ranks = rank_of_file(file, method=method, eps=eps)  # type: ignore[arg-type]
+    if form == "json":
+        print(json.dumps(ranks, indent=1))
+        return
+    records = [
+        {"measure": name, "value": value if isinstance(value, str) else f"{value:.6g}"} for name, value in ranks.items()
+    ]
+    print_records(records, {"measure": "measure", "value": "value"}, form)

@@ -1,0 +1,161 @@
+"""The commands over what the store holds: `status`, `results`, `report`, `store upgrade` and `store check`."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestrator.command import options
+from orchestrator.command.options import check_format, console, named_study, print_records, store_url
+from orchestrator.command.variants import VariantFilter, choose_variant, study_name, typed_filter
+from search_spaces.catalog import ALL, NAMES, is_file
+from trainables.errors import UserError
+
+if TYPE_CHECKING:
+    from orchestrator.store import Store, StudyKey, TrialRow
+    from search_spaces.study import Study
+
+
+def status(
+    study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="Only this study.")] = None,
+    store: options.StoreUrl = None,
+    storage: options.Storage = options.STORAGE,
+    form: options.Format = "table",
+) -> None:
+    """Show how far each study has come."""
+    from orchestrator.store import expire_dead_owners, open_store
+
+    check_format(form)
+    name = study and study_name(study)
+    with open_store(store_url(store, storage), create=False) as opened:
+        with suppress(UserError):  # a store that can only be read is shown as it is
+            expire_dead_owners(opened)
+        every = opened.studies()
+        summaries = [s for s in every if name in (None, s.key.study)]
+        busy = [s.key for s in summaries if s.counts["running"]]
+        running = [_running_line(row) for key in busy for row in opened.trials(key) if row.owner]
+    if not summaries and name is not None:
+        names = ", ".join(dict.fromkeys(s.key.study for s in every)) or "none"
+        raise UserError(f"the store has no study {name!r}; it has {names}: choose one of these, or run it first")
+    records = [
+        {
+            "study": s.key.study,
+            "scale": s.key.scale,
+            "corpus": s.key.corpus,
+            "overrides": "" if s.key.overrides == "{}" else s.key.overrides,
+            "trials": sum(s.counts.values()),
+            **s.counts,
+        }
+        for s in summaries
+    ]
+    keys = ("study", "scale", "corpus", "overrides", "trials")
+    states = ("done", "running", "planned", "diverged", "failed", "pruned")
+    print_records(records, {key: key for key in (*keys, *states)}, form)
+    if form == "table" and running:
+        shown = console()
+        shown.print("\nRunning, or next on a worker; to stop one, type python sweep.py stop and the start of its id:")
+        for line in dict.fromkeys(running):
+            shown.print(line, soft_wrap=True)
+
+
+def _running_line(trial: TrialRow) -> str:
+    """A trial's id, name, and the machine of the command that runs it."""
+    host = (trial.owner or "").partition(":")[0]
+    attempt = f", attempt {trial.attempt}" if trial.attempt > 1 else ""
+    return f"{trial.trial_id[:12]}  {trial.name}  (run from {host}{attempt})"
+
+
+def results(
+    study: options.OneStudyArgument,
+    scale: options.AnyScale = None,
+    corpus: options.AnyCorpus = None,
+    settings: options.AnySettings = None,
+    store: options.StoreUrl = None,
+    storage: options.Storage = options.STORAGE,
+    form: Annotated[str, typer.Option("--format", help="table, csv, json or parquet.")] = "table",
+) -> None:
+    """Print all trials of a study with their configs and metrics."""
+    from orchestrator.analysis import flatten
+    from orchestrator.report import FORMATS, group_metrics, write_parquet, write_results
+    from orchestrator.store import open_store
+
+    variants, url = typed_filter(scale, corpus, settings), store_url(store, storage)
+    check_format(form, FORMATS)
+    if form == "parquet" and sys.stdout.isatty():
+        raise UserError("parquet is a binary format: send it to a file, for example with > results.parquet")
+    with open_store(url, create=False) as opened:
+        trials = flatten(opened.results(choose_variant(opened, study_name(study), variants)))
+    if form == "parquet":
+        write_parquet(trials, sys.stdout.buffer)
+    else:
+        # Of a study whose file was not named, nobody knows which metrics it is about.
+        first = group_metrics(named_study(study)) if study in NAMES or is_file(study) else []
+        write_results(trials, form, sys.stdout, first)  # type: ignore[arg-type]
+
+
+def report(
+    context: typer.Context,
+    study: options.StudyArgument,
+    scale: options.AnyScale = None,
+    corpus: options.AnyCorpus = None,
+    settings: options.AnySettings = None,
+    store: options.StoreUrl = None,
+    storage: options.Storage = options.STORAGE,
+    out: Annotated[Path | None, typer.Option(help="The folder to write to.")] = None,
+) -> None:
+    """Write the report of what the store holds, trials missing or not; with all, of every built-in study it has."""
+    from orchestrator.report import summary_group
+    from orchestrator.storage import storage_at
+    from orchestrator.store import open_store
+    from orchestrator.sweep import report_folder, write_index, write_report
+
+    variants, url = typed_filter(scale, corpus, settings), store_url(store, storage)
+    place = storage_at(storage)
+    if study == ALL and out is not None:
+        raise UserError("--out is the folder of one report, and all writes several: leave it away, or name a study")
+    shown = console()
+    with open_store(url, create=False) as opened:
+        for key, content in _chosen(opened, study, variants).items():
+            folder = (out or report_folder(place, key)).resolve()
+            argument = key.study if study == ALL else study
+            result = write_report(opened, content, key, folder, argument=argument, typed=context.obj)
+            if study != ALL:
+                shown.print(summary_group(result))
+            shown.print(f"Report: {result.path}", soft_wrap=True)
+            if out is None:
+                index = write_index(result.path, place, shown)
+    if out is None:
+        shown.print(f"All reports: {index}", soft_wrap=True)
+
+
+def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyKey, Study]:
+    """The variant of the study that is meant; for all, those of built-in studies that fit."""
+    if argument != ALL:
+        study = named_study(argument)
+        return {choose_variant(store, study.name, variants): study}
+    keys = [summary.key for summary in store.studies() if variants.fits(summary.key)]
+    chosen = {key: named_study(key.study) for key in keys if key.study in NAMES}
+    if not chosen:
+        raise UserError(f"the store has no built-in study{variants}: see what it has with python sweep.py status")
+    return chosen
+
+
+def upgrade_store(store: options.StoreUrl = None, storage: options.Storage = options.STORAGE) -> None:
+    """Bring a store made by an older version up to this one."""
+    from orchestrator.store import upgrade
+
+    console().print(upgrade(store_url(store, storage)), soft_wrap=True)
+
+
+def check_store(store: options.StoreUrl = None, storage: options.Storage = options.STORAGE) -> None:
+    """Check a store for damage; exit status 1 where there is some."""
+    from orchestrator.store import check
+
+    problems = check(store_url(store, storage))
+    for line in problems or ["The store is sound."]:
+        console().print(line, soft_wrap=True)
+    raise typer.Exit(1 if problems else 0)
