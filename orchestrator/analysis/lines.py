@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.analysis.statistics.samples import SampleSummary, summarise_sample
+from orchestrator.analysis.groups import values_of_done
+from orchestrator.analysis.statistics.samples import summarise_sample
 from search_spaces.analyses import Claim, Lines, Reach
 
 if TYPE_CHECKING:
@@ -21,40 +22,28 @@ MET_RULE = "met_rule"
 
 @dataclass(frozen=True, kw_only=True)
 class LinePoint:
-    """The trials of one x on a line: a metric's mean over them, and the least and the greatest of their values."""
+    """A metric over the trials of one x on a line."""
 
-    x: float
-    sample: SampleSummary
+    n: int
+    """Trials, at least one."""
+    mean: float
+    sd: float | None
     least: float
     greatest: float
 
-    @property
-    def mean(self) -> float:
-        """Over the trials; there is at least one."""
-        assert self.sample.mean is not None
-        return self.sample.mean
 
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    """One metric of one value of `by` in one panel, from left to right."""
-
-    panel: Any
-    """A config value; None where the request names no panel."""
-    metric: str
-    by: Any
-    points: tuple[LinePoint, ...]
+Line = Mapping[float, LinePoint]
+"""From left to right: x -> the trials there."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Reached:
-    """Where a line first gets as far as was asked, in one panel."""
+    """Where the lines of one panel first get as far as was asked."""
 
     reach: Reach
     panel: Any
-    by: Any
-    x: float | None
-    """None: nowhere."""
+    x: Mapping[Any, float | None]
+    """Of each value of `by`; None: nowhere."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,114 +69,85 @@ class LineNumbers:
     """The answer to a Lines request."""
 
     request: Lines
-    lines: tuple[Line, ...]
-    """By panel, then metric, then `by`, each in the order of the plan."""
+    panels: tuple[Any, ...]
+    """The panels' values; one None where the request names no panel."""
+    groups: tuple[Any, ...]
+    """The values of `by`."""
+    lines: Mapping[tuple[Any, str, Any], Line]
+    """By panel, metric and value of `by`, each in the order of the plan."""
     reached: tuple[Reached, ...]
     claims: tuple[ClaimChecked, ...]
     limited: tuple[str, ...]
     """Names of done trials that stopped at a limit before their rule of convergence was met."""
 
-    @property
-    def panels(self) -> tuple[Any, ...]:
-        """The panels' values."""
-        return tuple(dict.fromkeys(line.panel for line in self.lines))
-
-    @property
-    def groups(self) -> tuple[Any, ...]:
-        """The values of `by`."""
-        return tuple(dict.fromkeys(line.by for line in self.lines))
-
-    def find(self, panel: Any, metric: str, by: Any) -> Line | None:
-        """The line, if the plan has it."""
-        return next((x for x in self.lines if (x.panel, x.metric, x.by) == (panel, metric, by)), None)
-
 
 def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
     """The lines that a study asks for, over the done trials; a line without a trial has no points."""
-    columns = {request.x, request.by, *([request.panel] if request.panel else [])}
-    records = frame.to_dict("records") if columns <= set(frame.columns) else []
-    panels = list(dict.fromkeys(_panel(record, request) for record in records))
-    groups = list(dict.fromkeys(record[request.by] for record in records))
-    values = _values(records, request)
-    lines = {
-        key: Line(panel=key[0], metric=key[1], by=key[2], points=_points(values.get(key, {})))
-        for key in product(panels, request.metrics, groups)
-    }
-    reached = tuple(
-        Reached(reach=reach, panel=line.panel, by=line.by, x=_reached(line, reach))
-        for reach in request.reaches
-        for line in lines.values()
-        if line.metric == reach.metric
-    )
-    checked = tuple(
-        _check(lines[panel, claim.metric, claim.better], lines[panel, claim.metric, claim.than], claim)
+    columns = [*([request.panel] if request.panel else []), request.by, request.x]
+    planned = frame if set(columns) <= set(frame.columns) else frame[:0].reindex(columns=frame.columns.union(columns))
+    panels = tuple(dict.fromkeys(planned[request.panel])) if request.panel else (None,)
+    groups = tuple(dict.fromkeys(planned[request.by]))
+    values: dict[tuple[Any, str, Any], dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
+    for metric in request.metrics:
+        for *panel, by, x, value in values_of_done(planned, metric, *columns):
+            if math.isfinite(value):
+                values[panel[0] if panel else None, metric, by][float(x)].append(value)
+    lines = {key: _line(values[key]) for key in product(panels, request.metrics, groups)}
+    claims = [
+        _check(claim, panel, lines[panel, claim.metric, claim.better], lines[panel, claim.metric, claim.than])
         for claim in request.claims
         for panel in claim.panels or panels
         if {(panel, claim.metric, by) for by in (claim.better, claim.than)} <= set(lines)
-    )
+    ]
+    limited = planned[(planned["state"] == "done") & (planned[MET_RULE] == 0)] if MET_RULE in planned else planned[:0]
     return LineNumbers(
         request=request,
-        lines=tuple(lines.values()),
-        reached=reached,
-        claims=tuple(claim for claim in checked if claim.places),
-        limited=tuple(row["name"] for row in records if row["state"] == "done" and row.get(MET_RULE) == 0),
+        panels=panels,
+        groups=groups,
+        lines=lines,
+        reached=tuple(
+            Reached(reach=reach, panel=panel, x={by: _reached(lines[panel, reach.metric, by], reach) for by in groups})
+            for reach in request.reaches
+            if reach.metric in request.metrics
+            for panel in panels
+        ),
+        claims=tuple(claim for claim in claims if claim.places),
+        limited=tuple(limited["name"]),
     )
 
 
-def _panel(record: Mapping[Any, Any], request: Lines) -> Any:
-    return record[request.panel] if request.panel else None
-
-
-_Values = Mapping[tuple[Any, str, Any], Mapping[float, list[float]]]
-
-
-def _values(records: list[dict[Any, Any]], request: Lines) -> _Values:
-    """Panel, metric and line -> x -> the values of the done trials there."""
-    values: dict[tuple[Any, str, Any], dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for record in records:
-        for metric in request.metrics if record["state"] == "done" else ():
-            value = record.get(metric)
-            if isinstance(value, (int, float)) and math.isfinite(value):
-                by_x = values[_panel(record, request), metric, record[request.by]]
-                by_x[float(record[request.x])].append(float(value))
-    return values
-
-
-def _points(by_x: Mapping[float, list[float]]) -> tuple[LinePoint, ...]:
-    return tuple(
-        LinePoint(x=x, sample=summarise_sample(values), least=min(values), greatest=max(values))
-        for x, values in sorted(by_x.items())
-    )
+def _line(by_x: Mapping[float, list[float]]) -> Line:
+    line = {}
+    for x, values in sorted(by_x.items()):
+        sample = summarise_sample(values)
+        assert sample.mean is not None
+        line[x] = LinePoint(n=sample.n, mean=sample.mean, sd=sample.sd, least=min(values), greatest=max(values))
+    return line
 
 
 def _reached(line: Line, reach: Reach) -> float | None:
     """The least x from which on it is; the line may come back later, which the table shows."""
     sign = -1 if reach.at_most else 1
-    return next((point.x for point in line.points if sign * point.mean >= sign * reach.value), None)
+    return next((x for x, point in line.items() if sign * point.mean >= sign * reach.value), None)
 
 
-def _check(better: Line, than: Line, claim: Claim) -> ClaimChecked:
+def _check(claim: Claim, panel: Any, better: Line, than: Line) -> ClaimChecked:
     sign = -1 if claim.lower_is_better else 1
-    worse = {point.x: point for point in than.points}
-    pairs = [
-        (point, worse[point.x])
-        for point in better.points
-        if point.x in worse and (claim.x_up_to is None or point.x <= claim.x_up_to)
-    ]
+    places = [x for x in better if x in than and (claim.x_up_to is None or x <= claim.x_up_to)]
     return ClaimChecked(
         claim=claim,
-        panel=better.panel,
-        places=tuple(a.x for a, _ in pairs),
-        holds=tuple(a.x for a, b in pairs if sign * a.mean > sign * b.mean),
-        apart=tuple(a.x for a, b in pairs if _apart(a, b, sign)),
-        apart_against=tuple(a.x for a, b in pairs if _apart(b, a, sign)),
-        single=tuple(a.x for a, b in pairs if min(a.sample.n, b.sample.n) < 2),
+        panel=panel,
+        places=tuple(places),
+        holds=tuple(x for x in places if sign * better[x].mean > sign * than[x].mean),
+        apart=tuple(x for x in places if _apart(better[x], than[x], sign)),
+        apart_against=tuple(x for x in places if _apart(than[x], better[x], sign)),
+        single=tuple(x for x in places if min(better[x].n, than[x].n) < 2),
     )
 
 
 def _apart(better: LinePoint, worse: LinePoint, sign: int) -> bool:
     """Whether the worst trial of the one beats the best of the other; of single trials that says nothing."""
-    if min(better.sample.n, worse.sample.n) < 2:
+    if min(better.n, worse.n) < 2:
         return False
     worst, best = (better.least, worse.greatest) if sign > 0 else (better.greatest, worse.least)
     return sign * worst > sign * best

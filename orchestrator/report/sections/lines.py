@@ -28,7 +28,7 @@ def line_section(numbers: LineNumbers) -> Section:
     """The figure, tables and findings of a Lines request."""
     request = numbers.request
     heading = request.title or f"Over the {formats.title(request.x)}"
-    if not any(line.points for line in numbers.lines):
+    if not any(numbers.lines.values()):
         return Section(kind="lines", heading=heading, findings=("No trial has a result to draw yet.",))
     x, by = formats.title(request.x), formats.title(request.by)
     tables = [_table(numbers, metric) for metric in request.metrics]
@@ -55,8 +55,8 @@ def line_section(numbers: LineNumbers) -> Section:
 
 
 def _findings(numbers: LineNumbers) -> Iterator[str]:
-    for _, lines in groupby(numbers.reached, key=lambda line: (line.reach, line.panel)):
-        yield _reach_sentence(list(lines), numbers)
+    for reached in numbers.reached:
+        yield _reach_sentence(reached, numbers)
     for _, checked in groupby(numbers.claims, key=lambda panel: panel.claim):
         yield _claim_sentence(list(checked), numbers)
     if numbers.limited:
@@ -66,20 +66,21 @@ def _findings(numbers: LineNumbers) -> Iterator[str]:
         )
 
 
-def _reach_sentence(lines: Sequence[Reached], numbers: LineNumbers) -> str:
-    reach, x_title = lines[0].reach, formats.title(numbers.request.x)
-    far = max((p.x for line in numbers.lines if line.metric == reach.metric for p in line.points), default=0.0)
-    ordered = sorted((line for line in lines if line.x is not None), key=lambda line: line.x or 0.0)
+def _reach_sentence(reached: Reached, numbers: LineNumbers) -> str:
+    reach, x_title = reached.reach, formats.title(numbers.request.x)
+    far = max(
+        (x for (_, metric, _), line in numbers.lines.items() if metric == reach.metric for x in line), default=0.0
+    )
     parts = [
-        f"first at {x_title} {x:g} by {listed([formats.setting(line.by) for line in same])}"
-        for x, same in groupby(ordered, key=lambda line: line.x)
+        f"first at {x_title} {place:g} by {listed([formats.setting(by) for by, x in reached.x.items() if x == place])}"
+        for place in sorted({x for x in reached.x.values() if x is not None})
     ]
-    never = [formats.setting(line.by) for line in lines if line.x is None]
+    never = [formats.setting(by) for by, x in reached.x.items() if x is None]
     if never:
         parts.append(f"nowhere up to {far:g} by {listed(never)}")
     metric = formats.capital(formats.title(reach.metric))
     bound = "at most" if reach.at_most else "at least"
-    where = _where(lines[0].panel, numbers)
+    where = _where(reached.panel, numbers)
     return f"{metric} of {bound} {reach.value:g}{where}, in the mean, is reached {'; '.join(parts)}."
 
 
@@ -121,17 +122,16 @@ def _where(panel: Any, numbers: LineNumbers) -> str:
 
 
 def _places(numbers: LineNumbers) -> list[float]:
-    return sorted({point.x for line in numbers.lines for point in line.points})
+    return sorted({x for line in numbers.lines.values() for x in line})
 
 
 def _table(numbers: LineNumbers, metric: str) -> TextTable:
     request, places = numbers.request, _places(numbers)
     rows = []
-    for line in numbers.lines:
-        if line.metric == metric:
-            points = {point.x: point for point in line.points}
-            by = Cell(formats.setting(line.by), kind="name")
-            rows.append((*_panel_cell(line.panel, numbers), by, *(_cell(metric, points.get(x)) for x in places)))
+    for (panel, its_metric, by), line in numbers.lines.items():
+        if its_metric == metric:
+            name = Cell(formats.setting(by), kind="name")
+            rows.append((*_panel_cell(panel, numbers), name, *(_cell(metric, line.get(x)) for x in places)))
     return text_table(
         f"{formats.capital(formats.title(metric))} over {formats.title(request.x)} (across): mean, and the "
         "least and the greatest of several trials",
@@ -152,7 +152,7 @@ def _cell(metric: str, point: LinePoint | None) -> Cell:
     if point is None:
         return Cell(formats.cell(metric, None))
     mean, least, greatest = (formats.number(value, digits=3) for value in (point.mean, point.least, point.greatest))
-    return Cell(f"{mean} [{least}, {greatest}]" if point.sample.n > 1 else mean, number=point.mean)
+    return Cell(f"{mean} [{least}, {greatest}]" if point.n > 1 else mean, number=point.mean)
 
 
 def _claims_table(numbers: LineNumbers) -> TextTable:
@@ -174,11 +174,9 @@ def _claims_table(numbers: LineNumbers) -> TextTable:
 def _csv(numbers: LineNumbers) -> Iterator[list[Any]]:
     request = numbers.request
     yield [request.panel or "panel", "metric", request.by, request.x, "n", "mean", "sd", "least", "greatest"]
-    for line in numbers.lines:
-        for point in line.points:
-            sample = point.sample
-            spread = [sample.n, sample.mean, sample.sd, point.least, point.greatest]
-            yield [line.panel, line.metric, line.by, point.x, *spread]
+    for key, line in numbers.lines.items():
+        for x, point in line.items():
+            yield [*key, x, point.n, point.mean, point.sd, point.least, point.greatest]
 
 
 def _claims_csv(numbers: LineNumbers) -> Iterator[list[Any]]:
@@ -212,8 +210,8 @@ def _draw(numbers: LineNumbers) -> Figure:
 def _draw_panel(axes: Axes, numbers: LineNumbers, panel: Any, metric: str) -> None:
     request, places = numbers.request, _places(numbers)
     for k, group in enumerate(numbers.groups):
-        line = numbers.find(panel, metric, group)
-        points = line.points if line is not None else ()
+        line = numbers.lines[panel, metric, group]
+        points = line.values()
         means = [point.mean for point in points]
         # Rounding may put the mean of equal values next to them.
         bars = [
@@ -221,12 +219,12 @@ def _draw_panel(axes: Axes, numbers: LineNumbers, panel: Any, metric: str) -> No
             [max(0.0, point.greatest - point.mean) for point in points],
         ]
         axes.errorbar(
-            [point.x for point in points], means, yerr=bars, label=formats.setting(group), linewidth=1.2, elinewidth=1,
+            list(line), means, yerr=bars, label=formats.setting(group), linewidth=1.2, elinewidth=1,
             color=COLOURS[k % len(COLOURS)], marker=MARKERS[k % len(MARKERS)], markersize=4.5,
         )  # fmt: skip
     if request.logarithmic_x:
         axes.set_xscale("log")
-    if metric in request.logarithmic_y and any(line.points for line in numbers.lines if line.metric == metric):
+    if metric in request.logarithmic_y and any(line for key, line in numbers.lines.items() if key[1] == metric):
         axes.set_yscale("log")
         # The usual labels are formulas, which these figures leave as they are typed.
         axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))

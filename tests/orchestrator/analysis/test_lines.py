@@ -56,9 +56,8 @@ def numbers() -> LineNumbers:
 
 
 def test_a_point_is_the_mean_of_its_trials_with_their_ends(numbers: LineNumbers) -> None:
-    line = numbers.find(1.0, "score", "a")
-    assert line is not None
-    assert [(p.x, p.mean, p.least, p.greatest, p.sample.n) for p in line.points] == [
+    line = numbers.lines[1.0, "score", "a"]
+    assert [(x, p.mean, p.least, p.greatest, p.n) for x, p in line.items()] == [
         (2, 15, 10, 20, 2), (4, 55, 50, 60, 2), (8, 92, 89, 95, 2),
     ]  # fmt: skip
     assert (numbers.panels, numbers.groups, len(numbers.lines)) == ((1.0, 0.1), ("a", "b"), 8)
@@ -68,12 +67,11 @@ def test_trials_without_a_result_are_left_out() -> None:
     data = frame(SCORES)
     data.loc[0, "state"] = "diverged"
     data.loc[1, "score"] = float("nan")
-    line = line_numbers(data, REQUEST).find(1.0, "score", "a")
-    assert line is not None and [point.x for point in line.points] == [4, 8]
+    assert list(line_numbers(data, REQUEST).lines[1.0, "score", "a"]) == [4, 8]
 
 
 def test_where_a_line_first_gets_so_far_is_read_off_its_means(numbers: LineNumbers) -> None:
-    found = {(each.reach.metric, each.panel, each.by): each.x for each in numbers.reached}
+    found = {(line.reach.metric, line.panel, by): x for line in numbers.reached for by, x in line.x.items()}
     assert found["score", 1.0, "a"] == 8 and found["score", 1.0, "b"] is None
     assert found["score", 0.1, "a"] == 2 and found["score", 0.1, "b"] is None
     assert found["loss", 1.0, "a"] == 2 and found["loss", 0.1, "b"] is None, "1 / 10 and 1 / 20; 1 and 1 / 2"
