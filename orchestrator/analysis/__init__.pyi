@@ -54,9 +54,8 @@ from .predictions import prediction_numbers as prediction_numbers
 from .press_noise import EPSILONS as EPSILONS
 from .press_noise import PRINTED_SIZE as PRINTED_SIZE
 from .press_noise import RANKS as RANKS
-from .press_noise import NoiseLine as NoiseLine
+from .press_noise import NoisyMatrix as NoisyMatrix
 from .press_noise import PressNoiseNumbers as PressNoiseNumbers
-from .press_noise import RoundTrips as RoundTrips
 from .press_noise import press_noise_numbers as press_noise_numbers
 from .similarity import Scores as Scores
 from .similarity import SimilarityNumbers as SimilarityNumbers

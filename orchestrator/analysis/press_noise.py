@@ -20,43 +20,8 @@ RANKS = ("press_rank", *(f"effective_rank_{epsilon}" for epsilon in EPSILONS))
 
 
 @dataclass(frozen=True, kw_only=True)
-class NoiseLine:
-    """One noisy matrix."""
-
-    variance: float
-    precision: str
-    size: int
-    rank: int
-    """Without noise."""
-    sigma_max: float
-    counted: Mapping[str, int]
-    """`RANKS` -> counted."""
-    predicted: float
-    """The Press rank by the quarter-circle law and the matrix' own tolerance."""
-    printed: Mapping[str, int]
-    """`RANKS` -> printed, where the supplement has this variance and the precision is float64."""
-
-    @property
-    def noise_share(self) -> float:
-        """The noise's expected share of the sum of squares, at most: n^2 c over that and sigma_max^2."""
-        energy = self.size**2 * self.variance
-        return energy / (energy + self.sigma_max**2)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TripLine:
-    """A matrix after so many round trips."""
-
-    trips: int
-    """0 is the matrix itself."""
-    counted: Mapping[str, int]
-    largest_below: float
-    """The largest singular value that the Press rank does not count, in units of its tolerance."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RoundTrips:
-    """One matrix on its round trips."""
+class NoisyMatrix:
+    """One matrix, with its ranks as it is and after round trips."""
 
     variance: float
     """Of its noise; 0 without."""
@@ -65,25 +30,34 @@ class RoundTrips:
     rank: int
     """Without noise."""
     keeps_all: bool
-    """Of the directions; else as many as the Press rank counts."""
-    lines: tuple[TripLine, ...]
-
-    def first_moved(self, name: str) -> TripLine | None:
-        """The first line in which the rank of that name is not the matrix' own."""
-        return next((line for line in self.lines if line.counted[name] != self.lines[0].counted[name]), None)
+    """Of the directions on a round trip; else as many as the Press rank counts."""
+    sigma_max: float
+    predicted: float
+    """The Press rank by the quarter-circle law and the matrix' own tolerance."""
+    printed: Mapping[str, int]
+    """`RANKS` -> printed, where the supplement has this variance and the precision is float64."""
+    counted: Sequence[Mapping[str, int]]
+    """`RANKS` -> counted, first of the matrix itself, then after each round trip."""
+    largest_below: Sequence[float]
+    """The largest singular value that the Press rank does not count each time, in units of its tolerance."""
 
     @property
-    def moved(self) -> bool:
-        """Whether any rank did."""
-        return any(self.first_moved(name) for name in RANKS)
+    def noise_share(self) -> float:
+        """The noise's expected share of the sum of squares, at most: n^2 c over that and sigma_max^2."""
+        energy = self.size**2 * self.variance
+        return energy / (energy + self.sigma_max**2)
+
+    def first_moved(self, name: str) -> int | None:
+        """After how many round trips the rank of that name first is not the matrix' own."""
+        return next((trip for trip, ranks in enumerate(self.counted) if ranks[name] != self.counted[0][name]), None)
 
 
 @dataclass(frozen=True, kw_only=True)
 class PressNoiseNumbers:
-    """All lines, the most noise first, and all round trips."""
+    """The matrices without round trips, float64 and the most noise first, and those with them."""
 
-    noise: tuple[NoiseLine, ...]
-    trips: tuple[RoundTrips, ...]
+    noise: tuple[NoisyMatrix, ...]
+    trips: tuple[NoisyMatrix, ...]
 
 
 def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:
@@ -92,47 +66,29 @@ def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:
     if "noisy_below_tolerance" in frame.columns:  # those of before it was measured are of another reading
         measured = frame[frame["noisy_below_tolerance"].notna()].to_dict("records")
     printed = {float(row["noise_c"]): row for row in rows("sm_table15_16_press_noise")}
-    noise = [_noise_line(row, printed) for row in measured if not row["round_trips"]]
+    matrices = sorted(
+        (_matrix(row, printed) for row in measured),
+        key=lambda matrix: (matrix.keeps_all, matrix.precision != "float64", -matrix.variance),
+    )
     return PressNoiseNumbers(
-        noise=tuple(sorted(noise, key=lambda line: (line.precision != "float64", -line.variance))),
-        trips=tuple(sorted((_round_trips(row) for row in measured if row["round_trips"]), key=_order)),
+        noise=tuple(matrix for matrix in matrices if len(matrix.counted) == 1),
+        trips=tuple(matrix for matrix in matrices if len(matrix.counted) > 1),
     )
 
 
-def _noise_line(row: Mapping[Any, Any], printed: Mapping[float, Mapping[str, str]]) -> NoiseLine:
+def _matrix(row: Mapping[Any, Any], printed: Mapping[float, Mapping[str, str]]) -> NoisyMatrix:
     variance, size, rank = float(row["noise_variance"]), int(row["size"]), int(row["rank"])
     beside = printed.get(variance, {}) if row["precision"] == "float64" else {}
-    return NoiseLine(
+    prefixes = ["noisy_", *(f"round_trip {trip} " for trip in range(1, int(row["round_trips"]) + 1))]
+    return NoisyMatrix(
         variance=variance,
         precision=row["precision"],
         size=size,
         rank=rank,
+        keeps_all=row["kept"] == "all",
         sigma_max=float(row["noisy_sigma_max"]),
-        counted={name: int(row[f"noisy_{name}"]) for name in RANKS},
         predicted=rank_with_noise(float(row["noisy_press_tolerance"]), variance=variance, size=size, rank=rank),
         printed={name: int(beside[name]) for name in RANKS if beside.get(name)},
-    )
-
-
-def _round_trips(row: Mapping[Any, Any]) -> RoundTrips:
-    prefixes = ["noisy_", *(f"round_trip {trip} " for trip in range(1, int(row["round_trips"]) + 1))]
-    return RoundTrips(
-        variance=float(row["noise_variance"]),
-        precision=row["precision"],
-        size=int(row["size"]),
-        rank=int(row["rank"]),
-        keeps_all=row["kept"] == "all",
-        lines=tuple(_trip_line(row, trip, prefix) for trip, prefix in enumerate(prefixes)),
-    )
-
-
-def _order(trips: RoundTrips) -> tuple[bool, bool, float]:
-    return trips.keeps_all, trips.precision != "float64", -trips.variance
-
-
-def _trip_line(row: Mapping[Any, Any], trip: int, prefix: str) -> TripLine:
-    return TripLine(
-        trips=trip,
-        counted={name: int(row[prefix + name]) for name in RANKS},
-        largest_below=float(row[f"{prefix}below_tolerance"]),
+        counted=[{name: int(row[prefix + name]) for name in RANKS} for prefix in prefixes],
+        largest_below=[float(row[f"{prefix}below_tolerance"]) for prefix in prefixes],
     )

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from orchestrator.analysis import EPSILONS, PRINTED_SIZE, RANKS, NoiseLine, PressNoiseNumbers, RoundTrips
+from orchestrator.analysis import EPSILONS, PRINTED_SIZE, RANKS, NoisyMatrix, PressNoiseNumbers
 from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, Drawing, new_figure
 from orchestrator.report.prose import prose
@@ -47,9 +47,9 @@ def _findings(numbers: PressNoiseNumbers) -> Iterator[str]:
             yield _of_trips(alike)
 
 
-def _of_precision(precision: str, lines: Sequence[NoiseLine]) -> Iterator[str]:
+def _of_precision(precision: str, lines: Sequence[NoisyMatrix]) -> Iterator[str]:
     size, rank = lines[0].size, lines[0].rank
-    misses = [abs(line.counted["press_rank"] - line.predicted) for line in lines]
+    misses = [abs(line.counted[0]["press_rank"] - line.predicted) for line in lines]
     agreed = sum(miss <= COUNT_SPREAD for miss in misses)
     yield (
         f"In {precision}, the Press rank of a {size:,} x {size:,} matrix of rank {rank} with noise is what the "
@@ -57,18 +57,18 @@ def _of_precision(precision: str, lines: Sequence[NoiseLine]) -> Iterator[str]:
         f"{max(misses):.1f}): Press' rank counts the noise's singular values as soon as they pass the tolerance, "
         "whatever their weight."
     )
-    full = [line for line in lines if line.counted["press_rank"] > size / 2]
+    full = [line for line in lines if line.counted[0]["press_rank"] > size / 2]
     if full:
         least = min(full, key=lambda line: line.variance)
         words = ", ".join(
-            f"{least.counted[name]} ({epsilon})" for epsilon, name in zip(EPSILONS, RANKS[1:], strict=True)
+            f"{least.counted[0][name]} ({epsilon})" for epsilon, name in zip(EPSILONS, RANKS[1:], strict=True)
         )
         yield (
             f"At c = {least.variance:g} in {precision}, where the noise holds at most {least.noise_share:.1e} of the "
-            f"sum of squares, the Press rank is {least.counted['press_rank']:,} and the effective ranks are {words}."
+            f"sum of squares, the Press rank is {least.counted[0]['press_rank']:,} and the effective ranks are {words}."
         )
     first = min(lines, key=lambda line: line.variance)
-    moved = [line for line in lines if any(line.counted[name] != first.counted[name] for name in RANKS[1:])]
+    moved = [line for line in lines if any(line.counted[0][name] != first.counted[0][name] for name in RANKS[1:])]
     if moved:
         where = ", ".join(f"{line.variance:g} (at most {line.noise_share:.1e} of the sum of squares)" for line in moved)
         yield f"In {precision}, effective ranks differ from those of the least noise at c = {where} and nowhere else."
@@ -76,39 +76,39 @@ def _of_precision(precision: str, lines: Sequence[NoiseLine]) -> Iterator[str]:
         yield f"In {precision}, no effective rank differs between the {counted(len(lines), 'variance')} of the noise."
 
 
-def _of_trips(alike: Sequence[RoundTrips]) -> str:
+def _of_trips(alike: Sequence[NoisyMatrix]) -> str:
     """Of round trips that keep the same directions; each matrix is held against itself alone."""
-    moved = [trips for trips in alike if trips.moved]
+    moved = [trips for trips in alike if any(trips.first_moved(name) for name in RANKS)]
     text = (
         f"SVD round trips that keep {_kept(alike[0])} change a rank of {len(moved)} of "
         f"{counted(len(alike), 'matrix', 'matrices')}"
     )
     if moved:
         text += f": {'; '.join(map(_what_moved, moved))}"
-    below = max(line.largest_below for trips in alike for line in trips.lines)
+    below = max(largest for trips in alike for largest in trips.largest_below)
     text += f". The largest singular value that is not counted comes to {below:.2f} times the Press tolerance"
     if not alike[0].keeps_all:
         text += "; that no rank moves is all but decided by the cut" if not moved else ""
     return f"{text}."
 
 
-def _kept(trips: RoundTrips) -> str:
+def _kept(trips: NoisyMatrix) -> str:
     return "all directions" if trips.keeps_all else "as many directions as the Press rank counts"
 
 
-def _what_moved(trips: RoundTrips) -> str:
+def _what_moved(trips: NoisyMatrix) -> str:
     """ "float64, no noise: Press rank from 10 to 11 with trip 5, no effective rank"."""
     changes = []
     for name in RANKS:
-        if line := trips.first_moved(name):
-            before = trips.lines[0].counted[name]
-            changes.append(f"{formats.title(name)} from {before:,} to {line.counted[name]:,} with trip {line.trips}")
+        if trip := trips.first_moved(name):
+            before, after = trips.counted[0][name], trips.counted[trip][name]
+            changes.append(f"{formats.title(name)} from {before:,} to {after:,} with trip {trip}")
     if not any(trips.first_moved(name) for name in RANKS[1:]):
         changes.append("no effective rank")
     return f"{trips.precision}, {_noise(trips)}: {', '.join(changes)}"
 
 
-def _noise(trips: RoundTrips) -> str:
+def _noise(trips: NoisyMatrix) -> str:
     return f"c = {trips.variance:g}" if trips.variance else "no noise"
 
 
@@ -121,10 +121,10 @@ def _noise_table(numbers: PressNoiseNumbers) -> TextTable:
             (
                 Cell(f"{line.variance:g}", line.variance),
                 line.precision,
-                _whole(line.counted["press_rank"]),
+                _whole(line.counted[0]["press_rank"]),
                 Cell(f"{line.predicted:,.1f}", line.predicted),
                 _whole(line.printed.get("press_rank")),
-                *(Cell(_beside(line, name), line.counted[name]) for name in RANKS[1:]),
+                *(Cell(_beside(line, name), line.counted[0][name]) for name in RANKS[1:]),
             )
             for line in numbers.noise
         ),
@@ -135,31 +135,37 @@ def _whole(value: int | None) -> Cell:
     return Cell(DASH if value is None else f"{value:,}", value)
 
 
-def _beside(line: NoiseLine, name: str) -> str:
-    return f"{line.counted[name]:,}" + (f" ({line.printed[name]})" if name in line.printed else "")
+def _beside(line: NoisyMatrix, name: str) -> str:
+    return f"{line.counted[0][name]:,}" + (f" ({line.printed[name]})" if name in line.printed else "")
 
 
 def _trip_table(numbers: PressNoiseNumbers) -> TextTable:
-    ranks = map(formats.title, RANKS)
     return text_table(
         f"Ranks of a {_sizes(numbers.trips)} matrix with Gaussian noise of variance c after SVD round trips",
-        ("precision", "directions kept", "c", "round trips", *ranks, "largest not counted / tolerance"),
+        (
+            "precision",
+            "directions kept",
+            "c",
+            "round trips",
+            *map(formats.title, RANKS),
+            "largest not counted / tolerance",
+        ),
         (
             (
                 trips.precision,
                 Cell("all" if trips.keeps_all else "those counted"),
                 Cell(f"{trips.variance:g}", trips.variance),
-                line.trips,
-                *(_whole(line.counted[name]) for name in RANKS),
-                Cell(formats.number(line.largest_below, digits=3), line.largest_below),
+                trip,
+                *map(_whole, ranks.values()),
+                Cell(formats.number(below, digits=3), below),
             )
             for trips in numbers.trips
-            for line in trips.lines
+            for trip, (ranks, below) in enumerate(zip(trips.counted, trips.largest_below, strict=True))
         ),
     )
 
 
-def _sizes(matrices: Sequence[NoiseLine | RoundTrips]) -> str:
+def _sizes(matrices: Sequence[NoisyMatrix]) -> str:
     return " or ".join(f"{size:,} x {size:,}" for size in dict.fromkeys(matrix.size for matrix in matrices))
 
 
@@ -168,8 +174,7 @@ def _noise_csv(numbers: PressNoiseNumbers) -> Iterator[list[object]]:
     yield [*columns, *(f"printed_{name}" for name in RANKS)]
     for line in numbers.noise:
         shape = [line.variance, line.precision, line.size, line.rank, line.sigma_max]
-        counted = [line.counted[name] for name in RANKS]
-        yield [*shape, *counted, line.predicted, *(line.printed.get(name) for name in RANKS)]
+        yield [*shape, *line.counted[0].values(), line.predicted, *(line.printed.get(name) for name in RANKS)]
 
 
 def _trip_csv(numbers: PressNoiseNumbers) -> Iterator[list[object]]:
@@ -178,8 +183,8 @@ def _trip_csv(numbers: PressNoiseNumbers) -> Iterator[list[object]]:
     for trips in numbers.trips:
         kept = "all" if trips.keeps_all else "press_rank"
         matrix = [trips.precision, kept, trips.variance, trips.size, trips.rank]
-        for line in trips.lines:
-            yield [*matrix, line.trips, *(line.counted[name] for name in RANKS), line.largest_below]
+        for trip, (ranks, below) in enumerate(zip(trips.counted, trips.largest_below, strict=True)):
+            yield [*matrix, trip, *ranks.values(), below]
 
 
 def _drawings(numbers: PressNoiseNumbers) -> tuple[Drawing, ...]:
@@ -197,7 +202,7 @@ def _drawings(numbers: PressNoiseNumbers) -> tuple[Drawing, ...]:
     return tuple(drawings)
 
 
-def _draw(lines: Sequence[NoiseLine]) -> Figure:
+def _draw(lines: Sequence[NoisyMatrix]) -> Figure:
     figure, axes = new_figure(top_in=0.6)
     ours, beside = (mpl.colormaps[COLOURS](position) for position in (0.1, 0.75))
     first = lines[0]
@@ -205,7 +210,7 @@ def _draw(lines: Sequence[NoiseLine]) -> Figure:
     grid = np.geomspace(lines[-1].variance / 10, lines[0].variance * 10, 400)
     law = [rank_with_noise(tolerance, variance=c, size=first.size, rank=first.rank) / first.size for c in grid]
     axes.plot(grid, law, color=ours, linewidth=1.2, label=f"the law, n = {first.size:,}")
-    shares = [line.counted["press_rank"] / line.size for line in lines]
+    shares = [line.counted[0]["press_rank"] / line.size for line in lines]
     c_values = [line.variance for line in lines]
     axes.plot(c_values, shares, "o", color=ours, markeredgecolor="black", label=f"counted, n = {first.size:,}")
     printed = [line for line in lines if "press_rank" in line.printed]
@@ -225,7 +230,7 @@ def _draw(lines: Sequence[NoiseLine]) -> Figure:
     return figure
 
 
-def _tolerance(lines: Sequence[NoiseLine]) -> float:
+def _tolerance(lines: Sequence[NoisyMatrix]) -> float:
     """The matrix' own: all lines are of one matrix, and noise hardly moves its largest singular value."""
     least = min(lines, key=lambda line: line.variance)
     return 0.5 * math.sqrt(2 * least.size + 1) * least.sigma_max * float(np.finfo(least.precision).eps)
