@@ -70,7 +70,7 @@ class LayerTaskConfig(LayerExperimentConfig):
 
     kind: Literal["layer_task"] = "layer_task"
     task: Literal["regions", "wide", "deep"]
-    """The function: see `trainables.experiments.task_functions`."""
+    """The function: see `trainables.experiments.layer_task`."""
     layer: HiddenLayerConfig
     width: PositiveInt
     """Output units of the hidden layer, of each expert where it has experts."""

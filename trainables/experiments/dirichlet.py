@@ -8,98 +8,98 @@ Shapes: N targets (contexts), D width, V outcomes.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from trainables.config import DirichletConfig
-from trainables.experiments.dirichlet_targets import Targets, draw_targets
-from trainables.experiments.minimise import Fitted, minimise
-from trainables.experiments.soft_cross_entropy import soft_cross_entropy
+from trainables.experiments.minimise import minimise
 from trainables.measurements import Measured
-from trainables.output_layers import START, LayerShape, OutputLayer, PiecewiseLinear, build_output_layer
+from trainables.output_layers import (
+    START,
+    LayerShape,
+    MixtureOfSoftmaxes,
+    PiecewiseLinear,
+    PointwiseSoftmax,
+    build_output_layer,
+)
 from trainables.runtime import Runtime
-
-PRECISION = torch.float32
-"""Of the fit. Targets, floor and what is reported are computed in float64."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Model:
-    """Everything that is fitted."""
-
-    contexts_ND: nn.Parameter
-    outcomes_VD: nn.Parameter
-    layer: OutputLayer
-
-    def parameters(self) -> list[nn.Parameter]:
-        """Vectors of contexts and outcomes, and what the layer owns."""
-        return [self.contexts_ND, self.outcomes_VD, *self.layer.parameters()]
-
-    def loss(self, targets_NV: Tensor) -> Tensor:
-        """Mean cross-entropy of the targets in nats."""
-        return soft_cross_entropy(self.layer, self.contexts_ND, self.outcomes_VD, targets_NV)
-
-    @torch.no_grad()
-    def log_probabilities(self) -> Tensor:
-        """log P, N x V, in float64."""
-        layer = self.layer.double()
-        return layer.log_probabilities(self.contexts_ND.double(), self.outcomes_VD.double())
+from trainables.trial_folder import Metric
 
 
 def measure(config: DirichletConfig, runtime: Runtime) -> dict[str, Measured]:
-    """Fit the targets of the config's seed; the gap to the floor, and how many modes are right.
+    """Fit the targets of the config's seed in float32; what is reported is computed in float64.
 
-    Raises DivergedError where the loss leaves the finite numbers.
+    `excess_cross_entropy` is the mean KL divergence of the model from its targets in nats, `target_entropy` the floor
+    below its cross-entropy, `modes_matched` the percentage of targets whose likeliest outcome is the model's. Raises
+    DivergedError where the loss leaves the finite numbers.
     """
-    targets = draw_targets(alpha=config.alpha, targets=config.targets, outcomes=config.outcomes, seed=config.seed)
-    model = draw_model(config, dtype=PRECISION, device=runtime.device)
-    fitted = fit(model, targets, config)
-    return {
-        "dirichlet@1": Measured(
-            metrics={
-                **compare(model, targets),
-                "iterations": fitted.iterations,
-                "passes": fitted.passes,
-                "met_rule": int(fitted.met_rule),
-            }
-        )
-    }
-
-
-def draw_model(config: DirichletConfig, *, dtype: torch.dtype, device: str = "cpu") -> Model:
-    """The model before its fit: normal vectors whose products have variance 1; the layer as it is initialised.
-
-    A learned piecewise linear function starts as the identity: from its usual random slopes the same model is only
-    harder to fit.
-    """
-    shape = LayerShape(vocabulary_size=config.outcomes, embedding_width=config.width, context_width=config.width)
-    generator = torch.Generator().manual_seed(config.seed)
-    layer = build_output_layer(config.output_layer, shape)
-    layer.initialise(generator)
-    function = getattr(layer, "function", None)
-    if isinstance(function, PiecewiseLinear) and function.weight_K.requires_grad:
-        nn.init.constant_(function.weight_K, START)
-    contexts_ND, outcomes_VD = (
-        nn.Parameter((torch.randn(rows, config.width, generator=generator) * config.width**-0.25).to(device, dtype))
-        for rows in (config.targets, config.outcomes)
+    p_NV, log_p_NV = draw_targets(
+        alpha=config.alpha, targets=config.targets, outcomes=config.outcomes, seed=config.seed
     )
-    return Model(contexts_ND=contexts_ND, outcomes_VD=outcomes_VD, layer=layer.to(device, dtype))
+    entropy = float(-(p_NV * log_p_NV).sum(axis=1).mean())
+    model = Model(config).to(runtime.device)
+    targets_NV = torch.from_numpy(p_NV).to(model.contexts_ND)
+    fit = minimise(list(model.parameters()), lambda: model.loss(targets_NV), floor=entropy, config=config.fit)
+    metrics: dict[str, Metric] = {**compare(model, p_NV, log_p_NV), **fit}
+    return {"dirichlet@1": Measured(metrics=metrics)}
 
 
-def fit(model: Model, targets: Targets, config: DirichletConfig) -> Fitted:
-    """Fit the model in place."""
-    targets_NV = torch.from_numpy(targets.p_NV).to(model.contexts_ND)
-    return minimise(model.parameters(), lambda: model.loss(targets_NV), floor=targets.mean_entropy, config=config.fit)
+def draw_targets(
+    *, alpha: float, targets: int, outcomes: int, seed: int
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """N distributions from Dir(alpha, .., alpha), and their logs, finite also where a probability underflows.
+
+    A Dirichlet variate is a vector of Gamma(alpha) variates over its sum. Of these most underflow at alpha = 0.01, and
+    all of a row may; their logs do not: Gamma(alpha) is Gamma(alpha + 1) U^(1 / alpha), with U uniform.
+    """
+    rng = np.random.default_rng(seed)
+    size = (targets, outcomes)
+    log_gamma_NV = np.log(rng.standard_gamma(alpha + 1.0, size)) + np.log1p(-rng.random(size)) / alpha
+    log_gamma_NV -= log_gamma_NV.max(axis=1, keepdims=True)
+    log_p_NV = log_gamma_NV - np.log(np.exp(log_gamma_NV).sum(axis=1, keepdims=True))
+    p_NV = np.exp(log_p_NV)
+    return p_NV / p_NV.sum(axis=1, keepdims=True), log_p_NV
 
 
-def compare(model: Model, targets: Targets) -> dict[str, float]:
-    """Mean KL divergence of the model from its targets in nats, the floor below it, and the modes that are right."""
-    log_p_NV = model.log_probabilities().cpu().numpy()
-    divergence_N = (targets.p_NV * (targets.log_p_NV - log_p_NV)).sum(axis=1)
+class Model(nn.Module):
+    """Everything that is fitted: the vectors of contexts and outcomes, and what the layer owns.
+
+    They start as normal vectors whose products have variance 1, the layer as it is initialised. Only a learned
+    piecewise linear function starts as the identity: from its usual random slopes the same model is harder to fit.
+    """
+
+    def __init__(self, config: DirichletConfig) -> None:
+        super().__init__()
+        width, generator = config.width, torch.Generator().manual_seed(config.seed)
+        shape = LayerShape(vocabulary_size=config.outcomes, embedding_width=width, context_width=width)
+        self.layer = build_output_layer(config.output_layer, shape)
+        self.layer.initialise(generator)
+        function = getattr(self.layer, "function", None)
+        if isinstance(function, PiecewiseLinear) and function.weight_K.requires_grad:
+            nn.init.constant_(function.weight_K, START)
+        self.contexts_ND, self.outcomes_VD = (
+            nn.Parameter(torch.randn(rows, width, generator=generator) * width**-0.25)
+            for rows in (config.targets, config.outcomes)
+        )
+
+    def loss(self, targets_NV: Tensor) -> Tensor:
+        """Mean over N of -sum_v P*(v) log P(v) in nats, float64; only built-in layers have its gradient in closed
+        form."""
+        if isinstance(self.layer, PointwiseSoftmax | MixtureOfSoftmaxes):
+            return self.layer.loss(self.contexts_ND.unsqueeze(1), self.outcomes_VD, targets_NV)
+        log_p_NV = self.layer.log_probabilities(self.contexts_ND, self.outcomes_VD)
+        return -(targets_NV * log_p_NV).sum(dtype=torch.float64) / len(targets_NV)
+
+
+@torch.no_grad()
+def compare(model: Model, p_NV: NDArray[np.float64], log_p_NV: NDArray[np.float64]) -> dict[str, float]:
+    """How far the model is from its targets, in float64, in which it then stays."""
+    model.double()
+    found_NV = model.layer.log_probabilities(model.contexts_ND, model.outcomes_VD).cpu().numpy()
     return {
-        "excess_cross_entropy": float(divergence_N.mean()),
-        "target_entropy": targets.mean_entropy,
-        "modes_matched": 100.0 * float((log_p_NV.argmax(axis=1) == targets.modes).mean()),
+        "excess_cross_entropy": float((p_NV * (log_p_NV - found_NV)).sum(axis=1).mean()),
+        "target_entropy": float(-(p_NV * log_p_NV).sum(axis=1).mean()),
+        "modes_matched": 100.0 * float((found_NV.argmax(axis=1) == log_p_NV.argmax(axis=1)).mean()),
     }

@@ -1,32 +1,44 @@
-"""Mean singular values of an untrained layer's Jacobian over random inputs (Orhan 2018)."""
+"""Singular values of an untrained layer's Jacobian over random inputs (Orhan 2018), and what they say.
+
+Dimensions: N inputs, K experts, O outputs, I inputs' width, U gates an expert (1 or O), R singular values.
+"""
 
 from __future__ import annotations
 
+import math
 import zlib
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
+from torch import Tensor
 
-from trainables.config import LAYER_JACOBIAN, HiddenLayerConfig, LayerJacobianConfig
+from trainables.config import LAYER_JACOBIAN, LayerJacobianConfig
 from trainables.draws import stream
-from trainables.experiments.jacobian import gaussian_like, jacobian, spectrum_metrics
 from trainables.experiments.mixture_of_experts import MixtureOfExperts
-from trainables.measurements import Measured, singular_values
+from trainables.measurements import Measured, effective_rank, entropy_rank, singular_values, stable_rank
 from trainables.runtime import Runtime
+from trainables.trial_folder import Metric
 
 BATCH = 100
 """Jacobians that are held at a time."""
+THRESHOLDS = ("1e-1", "1e-2", "1e-3", "1e-6")
+"""Of what counts as vanishing, relative to the largest singular value of the same Jacobian; as metrics spell them."""
 
 
 def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured]:
     """Draw a layer and inputs from the seed, in float64; its spectrum is the mean over the inputs.
 
-    Another layer of the same seed has other weights and inputs, and each is held beside Gaussian matrices of its own.
+    Another layer of the same seed has other weights and inputs, and each is held beside Gaussian matrices of its own:
+    the layer's description gives the numbers of its streams.
     """
-    drawn, reference = (stream(config.seed, part) for part in _parts(config.layer))
-    layer = make_layer(config.layer, config.width, config.width, gate_bias=False).double()
+    description, width = config.layer.model_dump_json(), config.width
+    parts = (zlib.crc32(text.encode()) for text in (description, f"beside {description}"))
+    drawn, reference = (stream(config.seed, part) for part in parts)
+    layer = MixtureOfExperts(config.layer, width, width, gate_bias=False).double()
     layer.initialise(drawn)
-    inputs_NI = _inputs(config, drawn)
+    draw = torch.randn if config.input_distribution == "normal" else torch.rand
+    inputs_NI = draw(config.inputs, width, generator=drawn, dtype=torch.float64)
     layer.to(runtime.device)
     spectra, gaussian, zero_rows = [], [], []
     for batch_NI in inputs_NI.split(BATCH):
@@ -39,26 +51,90 @@ def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured
     return {LAYER_JACOBIAN: Measured(metrics=metrics, singular_values=np.sort(sigma_NR.mean(axis=0))[::-1].copy())}
 
 
-def _parts(layer: HiddenLayerConfig) -> tuple[int, int]:
-    """The numbers of the layer's own streams of random numbers: for its weights and inputs, and for what is beside."""
-    description = layer.model_dump_json()
-    return zlib.crc32(description.encode()), zlib.crc32(f"beside {description}".encode())
+@torch.no_grad()
+def jacobian(layer: MixtureOfExperts, inputs_NI: Tensor) -> Tensor:
+    """dy/dx at each input, N x O x I.
+
+    With y = sum_k g_k h_k and h_k = relu(W_k x), row o is sum_k g_k 1[h_ko > 0] W_ko + sum_k h_ko dg_k/dx. As softmax
+    has dg_k/dx = g_k (v_k - sum_l g_l v_l), the second sum is sum_k g_k (h_ko - y_o) v_k. relu has slope 0 at 0.
+    """
+    scores_NKO = layer.expert_scores(inputs_NI)
+    gates_NKU = layer.gates(inputs_NI)
+    slopes_NKO = gates_NKU * (scores_NKO > 0)
+    jacobian_NOI = torch.einsum("nko,koi->noi", slopes_NKO, layer.expert_weights_KOI)
+    if layer.gate_weights_KUI is None:
+        return jacobian_NOI
+    experts_NKO = scores_NKO.relu()
+    outputs_N1O = (gates_NKU * experts_NKO).sum(1, keepdim=True)
+    pulls_NKO = gates_NKU * (experts_NKO - outputs_N1O)
+    if layer.gate_weights_KUI.shape[1] == 1:
+        return jacobian_NOI + torch.einsum("nko,ki->noi", pulls_NKO, layer.gate_weights_KUI[:, 0])
+    return jacobian_NOI + torch.einsum("nko,koi->noi", pulls_NKO, layer.gate_weights_KUI)
 
 
-def make_layer(config: HiddenLayerConfig, input_width: int, width: int, *, gate_bias: bool) -> MixtureOfExperts:
-    """The layer that a config describes; a dense layer is the mixture of one expert."""
-    if config.name == "dense":
-        return MixtureOfExperts(input_width, width, 1, softmax_gates=False)
-    return MixtureOfExperts(
-        input_width,
-        width,
-        config.experts,
-        softmax_gates=config.gates == "softmax",
-        gate_bias=gate_bias,
-        gate_each_output=config.gate_for == "unit",
-    )
+def gaussian_like(jacobian_NOI: Tensor, generator: torch.Generator) -> Tensor:
+    """A standard-normal matrix for each Jacobian, with the same rows set to 0."""
+    drawn_NOI = torch.randn(jacobian_NOI.shape, generator=generator, dtype=jacobian_NOI.dtype)
+    return drawn_NOI.to(jacobian_NOI.device) * (jacobian_NOI != 0).any(dim=2, keepdim=True)
 
 
-def _inputs(config: LayerJacobianConfig, generator: torch.Generator) -> torch.Tensor:
-    draw = torch.randn if config.input_distribution == "normal" else torch.rand
-    return draw(config.inputs, config.width, generator=generator, dtype=torch.float64)
+def spectrum_metrics(
+    sigma_NR: NDArray[np.float64], zero_rows_N: NDArray[np.int64], gaussian_NR: NDArray[np.float64]
+) -> dict[str, Metric]:
+    """What the singular values of one layer's Jacobians say; what would not be finite is left out.
+
+    `sigma_NR` has a row of descending singular values for each input, `zero_rows_N` how many rows of each Jacobian are
+    exactly 0: so many singular values are exactly 0 too, and whatever stands in their place is rounding. `gaussian_NR`
+    are those of a Gaussian matrix of the same shape with the same rows 0.
+
+    - `zero_share`: share of rows that are 0. `singular_share`: share of inputs whose Jacobian has such a row, and so no
+      condition number.
+    - `vanishing_EPSILON`: share of singular values of at most EPSILON times the largest of the same Jacobian, averaged
+      over inputs; `mean_vanishing_1e-3` the same of the mean spectrum.
+    - `log10_condition`: median over inputs of log10(largest / smallest), infinite ones counted: there is none where it
+      is infinite itself. `log10_condition_nonzero`: the same without the singular values that are exactly 0. It grows
+      with the number of rows that are not 0, whatever they hold; `log10_condition_excess` is what it has above that of
+      the Gaussian matrices.
+    - `sigma_max`, `entropy_rank`, `stable_rank`, `effective_rank_1e-3`: of the mean spectrum.
+    - `sigma_middle`, `sigma_min`: its value in the middle and its last one.
+    - `first_half_r2`: share of the variance of its first half that a straight line over the index accounts for.
+    - `input_spread`: standard deviation over inputs of the singular values of the first half over their mean.
+    """
+    width = sigma_NR.shape[1]
+    sigma_NR = np.where(np.arange(width) >= width - zero_rows_N[:, None], 0.0, sigma_NR)
+    mean_R = sigma_NR.mean(axis=0)
+    half_R = mean_R[: width // 2]
+    spread_R = sigma_NR.std(axis=0)[: width // 2]
+    # A Jacobian of zeros has no condition number; at the widths of the study none is ever drawn.
+    some_N = sigma_NR[:, 0] > 0
+    with np.errstate(divide="ignore"):
+        conditions_N = np.log10(sigma_NR[some_N, 0] / sigma_NR[some_N, -1])
+    metrics: dict[str, Metric] = {
+        "zero_share": float(zero_rows_N.mean()) / width,
+        "singular_share": float((zero_rows_N > 0).mean()),
+        **{f"vanishing_{name}": float((sigma_NR <= float(name) * sigma_NR[:, :1]).mean()) for name in THRESHOLDS},
+        "mean_vanishing_1e-3": float((mean_R <= 1e-3 * mean_R[0]).mean()),
+        "sigma_max": float(mean_R[0]),
+        "sigma_middle": float(half_R[-1]),
+        "sigma_min": float(mean_R[-1]),
+        "entropy_rank": entropy_rank(mean_R),
+        "stable_rank": stable_rank(mean_R),
+        "effective_rank_1e-3": effective_rank(mean_R, 1e-3),
+    }
+    nonzero = _nonzero_condition(sigma_NR[some_N], zero_rows_N[some_N])
+    optional = {
+        "log10_condition": np.median(conditions_N) if some_N.any() else np.inf,
+        "log10_condition_nonzero": nonzero,
+        "log10_condition_excess": nonzero - _nonzero_condition(gaussian_NR[some_N], zero_rows_N[some_N]),
+        "first_half_r2": np.corrcoef(np.arange(len(half_R)), half_R)[0, 1] ** 2 if np.ptp(half_R) > 0 else np.inf,
+        "input_spread": spread_R.sum() / half_R.sum() if half_R.sum() > 0 else np.inf,
+    }
+    return metrics | {name: float(value) for name, value in optional.items() if np.isfinite(value)}
+
+
+def _nonzero_condition(sigma_NR: NDArray[np.float64], zero_rows_N: NDArray[np.int64]) -> float:
+    """Median over inputs of log10(largest / least that is not exactly 0), NaN without any input."""
+    if not len(sigma_NR):
+        return math.nan
+    last_N = sigma_NR.shape[1] - zero_rows_N - 1
+    return float(np.median(np.log10(sigma_NR[:, 0] / sigma_NR[np.arange(len(sigma_NR)), last_N])))

@@ -1,29 +1,52 @@
-"""How well a small network with one hidden layer of the given kind learns an invented function."""
+"""How well a small network with one hidden layer of the given kind learns an invented function.
+
+Each function is drawn from a seed, known exactly, and free of noise, so that the least possible error is 0.
+
+- `regions`: eight linear maps; the map that is applied is the one whose score, a linear function of the input, is the
+  largest. It jumps at the borders. Made like a mixture of linear experts with hard gates.
+- `wide`: one hidden layer of 64 relu units: a function that a dense layer of as many units can be.
+- `deep`: three hidden layers of 64 relu units: like none of the layers that are compared.
+
+None has biases. Inputs are standard normal; outputs are scaled to variance 1 over a sample of inputs.
+
+Dimensions: N examples, I input width, O outputs, R regions, H hidden units.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from itertools import pairwise
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from trainables.config import LAYER_TASK, LayerTaskConfig
 from trainables.draws import stream
-from trainables.experiments.layer_jacobian import make_layer
-from trainables.experiments.task_functions import BATCHES, WEIGHTS, Examples, Task, make_task
+from trainables.experiments.mixture_of_experts import MixtureOfExperts
 from trainables.measurements import Measured
 from trainables.runtime import Runtime
 from trainables.training import DivergedError
+from trainables.trial_folder import Metric
+
+REGIONS, HIDDEN, DEPTH = 8, 64, 3
+SCALE_EXAMPLES = 10_000
+"""How many inputs an output's variance is taken over."""
+
+TASK, WEIGHTS, BATCHES = 0, 1, 2
+"""Streams of random numbers of a trial: the function with its examples, the weights at the start, the batches."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Fit:
-    learning_rate: float
-    train_error: float
-    valid_error: float
-    test_error: float
-    fitted_parameters: int
+class Examples(NamedTuple):
+    """Inputs and the function's values at them."""
+
+    inputs_NI: Tensor
+    targets_NO: Tensor
+
+
+Task = tuple[Examples, Examples, Examples]
+"""Independent samples of one function: to train on, to validate on, to test on."""
 
 
 def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
@@ -33,28 +56,66 @@ def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
     Errors are mean squared errors in percent of the variance of the targets of the same sample: 0 is the function
     itself, 100 is no better than its mean. Raises DivergedError where no learning rate leads to finite errors.
     """
-    task = make_task(config)
+    task = make_task(config, runtime.device)
     fits = [_fit(config, rate, task, runtime.device) for rate in config.learning_rates]
-    finite = [fit for fit in fits if all(map(math.isfinite, (fit.train_error, fit.valid_error, fit.test_error)))]
+    finite = [fit for fit in fits if all(map(math.isfinite, fit.values()))]
     if not finite:
         raise DivergedError(f"the errors are not finite at any of the learning rates {config.learning_rates}")
-    best = min(finite, key=lambda fit: fit.valid_error)
-    return {
-        LAYER_TASK: Measured(
-            metrics={
-                "test_error_percent": 100 * best.test_error,
-                "validation_error_percent": 100 * best.valid_error,
-                "train_error_percent": 100 * best.train_error,
-                "chosen_learning_rate": best.learning_rate,
-                "parameters": best.fitted_parameters,
-            }
-        )
-    }
+    best: dict[str, Metric] = {**min(finite, key=lambda fit: fit["validation_error_percent"])}
+    return {LAYER_TASK: Measured(metrics=best)}
+
+
+def make_task(config: LayerTaskConfig, device: str = "cpu") -> Task:
+    """The task of this name and seed, in float32; the same for every layer that learns it."""
+    generator = stream(config.seed, TASK)
+    function = make_function(config, generator)
+
+    def sample(size: int) -> Examples:
+        inputs_NI = torch.randn((size, config.input_width), generator=generator)
+        return Examples(inputs_NI, function(inputs_NI))
+
+    deviation_O = sample(SCALE_EXAMPLES).targets_NO.std(dim=0)
+
+    def scaled(size: int) -> Examples:
+        inputs_NI, targets_NO = sample(size)
+        return Examples(inputs_NI.to(device), (targets_NO / deviation_O).to(device))
+
+    return scaled(config.train_examples), scaled(config.valid_examples), scaled(config.test_examples)
+
+
+def make_function(config: LayerTaskConfig, generator: torch.Generator) -> Callable[[Tensor], Tensor]:
+    """Draw the function from inputs N x I to outputs N x O, not yet scaled. Weights are normal with variance 2 / fan-in
+    before a relu, and 1 / fan-in elsewhere."""
+
+    def normal(*shape: int, gain: float = 1.0) -> Tensor:
+        return torch.randn(shape, generator=generator) * math.sqrt(gain / shape[-1])
+
+    width, outputs = config.input_width, config.outputs
+    if config.task == "regions":
+        scores_RI, maps_ROI = normal(REGIONS, width), normal(REGIONS, outputs, width)
+
+        def regions(inputs_NI: Tensor) -> Tensor:
+            chosen_N = (inputs_NI @ scores_RI.T).argmax(dim=1)
+            every_NRO = torch.einsum("roi,ni->nro", maps_ROI, inputs_NI)
+            return every_NRO[torch.arange(len(inputs_NI)), chosen_N]
+
+        return regions
+    widths = [width] + [HIDDEN] * (DEPTH if config.task == "deep" else 1)
+    layers = [normal(out, into, gain=2.0) for into, out in pairwise(widths)]
+    last_OH = normal(outputs, HIDDEN)
+
+    def network(inputs_NI: Tensor) -> Tensor:
+        hidden_NH = inputs_NI
+        for weights_HH in layers:
+            hidden_NH = (hidden_NH @ weights_HH.T).relu()
+        return hidden_NH @ last_OH.T
+
+    return network
 
 
 def make_network(config: LayerTaskConfig, generator: torch.Generator) -> nn.Sequential:
     """Hidden layer and linear output, both Glorot-uniform; the output's biases start at 0."""
-    hidden = make_layer(config.layer, config.input_width, config.width, gate_bias=True)
+    hidden = MixtureOfExperts(config.layer, config.input_width, config.width, gate_bias=True)
     hidden.initialise(generator)
     output = nn.Linear(config.width, config.outputs)
     nn.init.xavier_uniform_(output.weight, generator=generator)
@@ -62,12 +123,12 @@ def make_network(config: LayerTaskConfig, generator: torch.Generator) -> nn.Sequ
     return nn.Sequential(hidden, output)
 
 
-def _fit(config: LayerTaskConfig, rate: float, task: Task, device: str) -> _Fit:
-    """Adam (Kingma and Ba 2015), its learning rate falling linearly to 0."""
+def _fit(config: LayerTaskConfig, rate: float, task: Task, device: str) -> dict[str, float]:
+    """Adam (Kingma and Ba 2015), its learning rate falling linearly to 0; the metrics of where it ends."""
     # Weights and batches have streams of their own, so that a layer's size does not change the batches.
     weights, batches = stream(config.seed, WEIGHTS), stream(config.seed, BATCHES)
     network = make_network(config, weights).to(device)
-    train, valid, test = (_to(examples, device) for examples in (task.train, task.valid, task.test))
+    train, valid, test = task
     optimizer = torch.optim.Adam(network.parameters(), lr=rate)
     decay = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / config.steps)
     for _ in range(config.steps):
@@ -77,22 +138,18 @@ def _fit(config: LayerTaskConfig, rate: float, task: Task, device: str) -> _Fit:
         loss.backward()
         optimizer.step()
         decay.step()
-    return _Fit(
-        learning_rate=rate,
-        train_error=_error(network, train),
-        valid_error=_error(network, valid),
-        test_error=_error(network, test),
-        fitted_parameters=sum(parameter.numel() for parameter in network.parameters()),
-    )
-
-
-def _to(examples: Examples, device: str) -> Examples:
-    return Examples(inputs_NI=examples.inputs_NI.to(device), targets_NO=examples.targets_NO.to(device))
+    return {
+        "test_error_percent": 100 * _error(network, test),
+        "validation_error_percent": 100 * _error(network, valid),
+        "train_error_percent": 100 * _error(network, train),
+        "chosen_learning_rate": rate,
+        "parameters": sum(parameter.numel() for parameter in network.parameters()),
+    }
 
 
 @torch.no_grad()
-def _error(network: nn.Module, examples: Examples) -> float:
+def _error(network: Callable[[Tensor], Tensor], examples: Examples) -> float:
     """Mean squared error over the variance of the targets, each output alike."""
-    targets_NO: Tensor = examples.targets_NO
+    targets_NO = examples.targets_NO
     error_O = (network(examples.inputs_NI) - targets_NO).square().mean(dim=0)
     return float((error_O / targets_NO.var(dim=0, unbiased=False)).mean())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
@@ -13,48 +12,35 @@ from trainables.config import FitConfig
 from trainables.training import DivergedError
 
 
-@dataclass(frozen=True, kw_only=True)
-class Fitted:
-    """How a fit ended."""
-
-    iterations: int
-    """Of Adam and of L-BFGS."""
-    passes: int
-    """How often loss and gradients were computed: the line search takes some more than one an iteration."""
-    met_rule: bool
-    """Whether the rule was met before the limit."""
-
-
-class _Loss:
-    """Loss and gradients, counted and watched."""
-
-    def __init__(self, parameters: Sequence[nn.Parameter], loss: Callable[[], Tensor]) -> None:
-        self.parameters = parameters
-        self.passes = 0
-        self._loss = loss
-
-    def __call__(self) -> float:
-        for parameter in self.parameters:
-            parameter.grad = None
-        loss = self._loss()
-        value = float(loss.detach())
-        self.passes += 1
-        if not math.isfinite(value):
-            raise DivergedError(f"the loss became {value:.3g} nats in pass {self.passes} over the targets")
-        loss.backward()
-        return value
-
-
 def minimise(
     parameters: Sequence[nn.Parameter], loss: Callable[[], Tensor], *, floor: float, config: FitConfig
-) -> Fitted:
+) -> dict[str, int]:
     """Fit the parameters in place, as `FitConfig` says; `floor` is a lower bound of the loss.
 
-    Raises DivergedError where the loss leaves the finite numbers.
+    Returns `iterations` (of Adam and of L-BFGS), `passes` (how often loss and gradients were computed: the line search
+    takes some more than one an iteration) and `met_rule` (1 where the rule was met before the limit, else 0). Raises
+    DivergedError where the loss leaves the finite numbers.
     """
     trained = [parameter for parameter in parameters if parameter.requires_grad]
-    watched = _Loss(trained, loss)
-    _adam(watched, config)
+    passes = 0
+
+    def loss_with_gradients() -> float:
+        nonlocal passes
+        for parameter in trained:
+            parameter.grad = None
+        result = loss()
+        value = float(result.detach())
+        passes += 1
+        if not math.isfinite(value):
+            raise DivergedError(f"the loss became {value:.3g} nats in pass {passes} over the targets")
+        result.backward()
+        return value
+
+    adam = torch.optim.Adam(trained, lr=config.step_size)
+    for step in range(config.adam_steps):
+        adam.param_groups[0]["lr"] = config.step_size * (1 + math.cos(math.pi * step / config.adam_steps)) / 2
+        loss_with_gradients()
+        adam.step()
     search = torch.optim.LBFGS(
         trained,
         max_iter=config.round_iterations,
@@ -66,17 +52,9 @@ def minimise(
     )
     gap, rounds, met_rule = math.inf, 0, False
     while rounds < config.most_rounds and not met_rule:
-        search.step(watched)
+        search.step(loss_with_gradients)
         rounds += 1
-        earlier_gap, gap = gap, watched() - floor
+        earlier_gap, gap = gap, loss_with_gradients() - floor
         met_rule = gap < config.gap_nats or earlier_gap - gap < config.tolerance * earlier_gap
     iterations = config.adam_steps + int(search.state[trained[0]]["n_iter"])
-    return Fitted(iterations=iterations, passes=watched.passes, met_rule=met_rule)
-
-
-def _adam(watched: _Loss, config: FitConfig) -> None:
-    optimiser = torch.optim.Adam(watched.parameters, lr=config.step_size)
-    for step in range(config.adam_steps):
-        optimiser.param_groups[0]["lr"] = config.step_size * (1 + math.cos(math.pi * step / config.adam_steps)) / 2
-        watched()
-        optimiser.step()
+    return {"iterations": iterations, "passes": passes, "met_rule": int(met_rule)}

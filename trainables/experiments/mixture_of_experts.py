@@ -15,36 +15,28 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
 
+from trainables.config import ExpertsLayerConfig, HiddenLayerConfig
+
 
 class MixtureOfExperts(nn.Module):
     """y = sum_k g_k(x) relu(W_k x), for vectors x, with g the softmax over the experts of V_k x + b_k.
 
-    Constant gates, `softmax_gates` False, are 1/K each and have no parameters: a mixture of one expert with them is the
-    plain layer. With `gate_each_output` an expert has a gate for each output unit instead of one. Raises ValueError for
-    less than one expert.
+    Constant gates are 1/K each and have no parameters: the dense layer is a mixture of one expert with them. Without
+    `gate_bias` there are no b_k. `initialise` draws the weights.
     """
 
-    def __init__(
-        self,
-        input_width: int,
-        output_width: int,
-        experts: int,
-        *,
-        softmax_gates: bool,
-        gate_bias: bool = False,
-        gate_each_output: bool = False,
-    ) -> None:
+    def __init__(self, config: HiddenLayerConfig, input_width: int, output_width: int, *, gate_bias: bool) -> None:
         super().__init__()
-        if experts < 1:
-            raise ValueError(f"a mixture has at least one expert, got {experts}")
+        experts, gates, softmax = 1, 1, False
+        if isinstance(config, ExpertsLayerConfig):
+            experts, softmax = config.experts, config.gates == "softmax"
+            gates = 1 if config.gate_for == "expert" else output_width
         self.expert_weights_KOI = nn.Parameter(torch.empty(experts, output_width, input_width))
-        gates = output_width if gate_each_output else 1
-        self.gate_weights_KUI = nn.Parameter(torch.empty(experts, gates, input_width)) if softmax_gates else None
-        self.gate_bias_KU = nn.Parameter(torch.empty(experts, gates)) if softmax_gates and gate_bias else None
-        self.initialise()
+        self.gate_weights_KUI = nn.Parameter(torch.empty(experts, gates, input_width)) if softmax else None
+        self.gate_bias_KU = nn.Parameter(torch.empty(experts, gates)) if softmax and gate_bias else None
 
     @torch.no_grad()
-    def initialise(self, generator: torch.Generator | None = None) -> None:
+    def initialise(self, generator: torch.Generator) -> None:
         """Glorot-uniform weights (Glorot and Bengio 2010), each expert and each expert's gates as a layer of their
         own; biases 0."""
         for weights in (self.expert_weights_KOI, self.gate_weights_KUI):

@@ -23,20 +23,19 @@ MATRIX, NOISE = 0, 1
 
 
 def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
-    """The Press and effective ranks of the noisy matrix ("noisy_*"), and after each round trip ("round_trip 1 *")."""
+    """The Press and effective ranks of the noisy matrix ("noisy_*"), and after each round trip ("round_trip 1 *").
+
+    `below_tolerance` is the largest singular value that the Press rank does not count, in units of its tolerance; 0
+    where there is none.
+    """
     matrix_NV = torch.from_numpy(noisy_log_p(config)).to(runtime.device, DTYPES[config.precision])
-    eps = torch.finfo(matrix_NV.dtype).eps
-    sigma = _singular_values(matrix_NV)
-    tolerance = press_tolerance(sigma, rows=config.size, columns=config.size, eps=eps)
+    sigma, tolerance, ranks = _ranks(matrix_NV)
     metrics: dict[str, Metric] = {"noisy_sigma_max": float(sigma[0]), "noisy_press_tolerance": tolerance}
-    metrics |= {f"noisy_{name}": value for name, value in _ranks(sigma, eps).items()}
-    metrics["noisy_below_tolerance"] = _largest_below(sigma, eps)
+    metrics |= {f"noisy_{name}": value for name, value in ranks.items()}
     for trip in range(1, config.round_trips + 1):
-        kept = config.size if config.kept == "all" else _ranks(sigma, eps)["press_rank"]
-        matrix_NV = round_trip(matrix_NV, kept)
-        sigma = _singular_values(matrix_NV)
-        metrics |= {f"round_trip {trip} {name}": value for name, value in _ranks(sigma, eps).items()}
-        metrics[f"round_trip {trip} below_tolerance"] = _largest_below(sigma, eps)
+        matrix_NV = round_trip(matrix_NV, config.size if config.kept == "all" else int(ranks["press_rank"]))
+        _, _, ranks = _ranks(matrix_NV)
+        metrics |= {f"round_trip {trip} {name}": value for name, value in ranks.items()}
     return {PRESS_NOISE: Measured(metrics=metrics)}
 
 
@@ -74,19 +73,18 @@ def round_trip(matrix_NV: Tensor, kept: int) -> Tensor:
     return (left_NR[:, :kept] * sigma_R[:kept]) @ right_RV[:kept]
 
 
-def _singular_values(matrix_NV: Tensor) -> NDArray[np.float64]:
+def _ranks(matrix_NV: Tensor) -> tuple[NDArray[np.float64], float, dict[str, float]]:
+    """The singular values of a square matrix, its Press tolerance, and its ranks by name."""
     sigma: NDArray[np.float64] = singular_values(matrix_NV).double().cpu().numpy()
-    return sigma
-
-
-def _ranks(sigma: NDArray[np.float64], eps: float) -> dict[str, int]:
-    tolerance = press_tolerance(sigma, rows=len(sigma), columns=len(sigma), eps=eps)
-    effective = {f"effective_rank_{name}": effective_rank(sigma, float(name)) for name in EFFECTIVE_RANK_EPSILONS}
-    return {"press_rank": int(np.count_nonzero(sigma > tolerance)), **effective}
-
-
-def _largest_below(sigma: NDArray[np.float64], eps: float) -> float:
-    """The largest singular value that the Press rank does not count, in units of its tolerance; 0 where none is."""
-    tolerance = press_tolerance(sigma, rows=len(sigma), columns=len(sigma), eps=eps)
+    size, eps = len(sigma), torch.finfo(matrix_NV.dtype).eps
+    tolerance = press_tolerance(sigma, rows=size, columns=size, eps=eps)
     below = sigma[sigma <= tolerance]
-    return float(below[0] / tolerance) if len(below) else 0.0
+    return (
+        sigma,
+        tolerance,
+        {
+            "press_rank": size - len(below),
+            **{f"effective_rank_{name}": effective_rank(sigma, float(name)) for name in EFFECTIVE_RANK_EPSILONS},
+            "below_tolerance": float(below[0] / tolerance) if len(below) else 0.0,
+        },
+    )

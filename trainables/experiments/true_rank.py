@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from trainables.config import PERPLEXITY, SPECTRUM, ExperimentConfig, TrueRankConfig, markov_rank
-from trainables.corpora import Corpus, MarkovLanguage, load, markov_language
+from trainables.config import PERPLEXITY, SPECTRUM, TrueRankConfig, markov_rank
+from trainables.corpora import load, markov_language
 from trainables.measurements import (
     FLOAT32_EPS,
     FLOAT64_EPS,
@@ -32,7 +31,7 @@ EPS = {"float64": FLOAT64_EPS, "float32": FLOAT32_EPS, "noise": FLOAT32_EPS}
 """Of the Press tolerance in the report: the precision that each variant has."""
 
 
-def measure(config: ExperimentConfig, runtime: Runtime) -> dict[str, Measured]:
+def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
     """Perplexity and spectrum of the truth, and what only it can say: `true_rank@1`.
 
     `true_rank` is the rank of the measured rows, by exact elimination, and `language_rank` that of the whole V x V
@@ -40,64 +39,40 @@ def measure(config: ExperimentConfig, runtime: Runtime) -> dict[str, Measured]:
     both precisions, `press_rank` for that of the variant. `entropy_perplexity` is exp of the language's entropy rate;
     `shares_perplexity` is the test perplexity of a model that knows how often each type comes, and no more.
     """
-    assert isinstance(config, TrueRankConfig)
     corpus = load(config.corpus, data_dir=runtime.data_dir)
     rank = markov_rank(config.corpus.name)
     assert rank is not None, "the config takes generated languages only"
     language = markov_language(rank)
     # Of full column rank, so that the left factors' rows alone decide the rank of a choice of contexts.
     assert rank_modulo_prime(language.right_VR) == rank, "the language has the rank that it says"
-    truth = _Truth.ordered(language, corpus)
+    place = {name: state for state, name in enumerate(language.types)}
+    states_V = np.array([place[name] for name in corpus.vocabulary])
+    log_p_VV = language.log_p_VV[np.ix_(states_V, states_V)]
+    log_share_V = np.log(language.stationary()[states_V])
     evaluation = config.evaluation
     tokens = corpus.test[: evaluation.test_tokens]
     streams_TB = parallel_streams(tokens, evaluation.test_batch_size, "cpu", split="test").numpy()
+    earlier, predicted = streams_TB[:-1], streams_TB[1:]
     contexts_N = tokens[: evaluation.rank_contexts]
     # The Gram matrix would lose what the eps of float64 asks for.
-    spectrum = log_p_spectrum(_rows(config, truth.log_p_VV, contexts_N), columns=len(corpus.vocabulary), method="qr")
+    spectrum = log_p_spectrum(_rows(config, log_p_VV, contexts_N), columns=len(corpus.vocabulary), method="qr")
     different_D = np.unique(contexts_N)
     metrics: dict[str, Metric] = {
         "language_rank": rank,
-        "true_rank": rank_modulo_prime(truth.left_VR[different_D]),
+        "true_rank": rank_modulo_prime(language.left_VR[states_V[different_D]]),
         "different_contexts": len(different_D),
         "press_rank_float64": press_rank(spectrum, eps=FLOAT64_EPS),
         "press_rank_float32": press_rank(spectrum, eps=FLOAT32_EPS),
         "entropy_perplexity": math.exp(language.entropy_rate()),
-        "shares_perplexity": math.exp(truth.loss_by_shares(streams_TB)),
+        "shares_perplexity": math.exp(-float(log_share_V[predicted].mean())),
     }
     return {
-        PERPLEXITY: Measured(metrics={"test_perplexity": math.exp(truth.mean_loss(streams_TB))}),
+        PERPLEXITY: Measured(metrics={"test_perplexity": math.exp(-float(log_p_VV[earlier, predicted].mean()))}),
         SPECTRUM: Measured(
             metrics=rank_report(spectrum, eps=EPS[config.variant]), singular_values=spectrum.singular_values
         ),
         "true_rank@1": Measured(metrics=metrics),
     }
-
-
-@dataclass(frozen=True, eq=False)
-class _Truth:
-    """The language with its types in the order of a corpus' ids."""
-
-    log_p_VV: NDArray[np.float64]
-    left_VR: NDArray[np.int64]
-    share_V: NDArray[np.float64]
-
-    @classmethod
-    def ordered(cls, language: MarkovLanguage, corpus: Corpus) -> _Truth:
-        place = {name: state for state, name in enumerate(language.types)}
-        states_V = np.array([place[name] for name in corpus.vocabulary])
-        return cls(
-            log_p_VV=language.log_p_VV[np.ix_(states_V, states_V)],
-            left_VR=language.left_VR[states_V],
-            share_V=language.stationary()[states_V],
-        )
-
-    def mean_loss(self, streams_TB: NDArray[np.int64]) -> float:
-        """Mean cross-entropy in nats over the tokens that a language model predicts: all but each stream's first."""
-        return -float(self.log_p_VV[streams_TB[:-1], streams_TB[1:]].mean())
-
-    def loss_by_shares(self, streams_TB: NDArray[np.int64]) -> float:
-        """The same of a model without memory: each token by its type's share of an endless text."""
-        return -float(np.log(self.share_V)[streams_TB[1:]].mean())
 
 
 def _rows(

@@ -45,7 +45,8 @@ class OutputLayer(nn.Module, ABC):
     ) -> Tensor:
         """Mean cross-entropy of the targets in nats, a scalar; never holds more than a chunk of N x V.
 
-        Dropout of the layer's own draws from `masks`; without it, as outside training, there is none.
+        Dropout of the layer's own draws from `masks`; without it, as outside training, there is none. The layers of
+        this package take N x V probabilities in place of the targets' ids, too.
         """
 
     def initialise(self, generator: torch.Generator) -> None:

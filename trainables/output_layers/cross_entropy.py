@@ -11,14 +11,17 @@ A mixture's loss needs of each expert only its log-sum-exp and its logit of the 
 and its gradient is each expert's own, (softmax(x_k) - one at y), weighted by the expert's responsibility for y,
 r_k = P(k | y) = exp(log pi_k + x_k[y] - logsumexp(x_k) - log P(y)). No probability is formed whose log is taken.
 
+Where a context has a distribution P* over all words in place of one true word, each expert answers for its share
+r_k(v) = P(k | v) of every word v: with a_k(v) = P*(v) r_k(v) and A_k = sum_v a_k(v), the gradient by x_k is
+A_k softmax(x_k) - a_k, and that by log pi_k is -A_k.
+
 Shapes: N rows (contexts), K experts (1 without a mixture), D width, V vocabulary; n rows and nK logit rows in a chunk.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -32,27 +35,39 @@ def linear_cross_entropy(
     hidden: Tensor,
     weight_VD: Tensor,
     bias_V: Tensor,
-    targets_N: Tensor,
+    targets: Tensor,
     function: Pointwise,
     *,
     log_prior_NK: Tensor | None = None,
 ) -> Tensor:
     """Mean over N of -log P(target) in nats, with P = sum_k pi_k softmax(f(hidden_k @ weight.T + bias)).
 
-    `hidden` is N x D, or with `log_prior_NK` (the log of pi) N x K x D. Equal to the plain formulation up to rounding;
+    `hidden` is N x D, or with `log_prior_NK` (the log of pi) N x K x D. As in the framework's own cross-entropy,
+    `targets` are N ids or N x V probabilities, whose loss is in float64. Equal to the plain formulation up to rounding;
     differentiable once. Inside autocast the matrix products are in its dtype, all sums in float32. Raises ValueError
     where there is no row.
     """
-    if targets_N.numel() == 0:
+    if targets.numel() == 0:
         raise ValueError("the cross-entropy of no rows is undefined; pass at least one target")
     hidden_NKD = hidden.unsqueeze(1) if log_prior_NK is None else hidden
     prior = hidden_NKD.new_zeros(hidden_NKD.shape[:2]) if log_prior_NK is None else log_prior_NK
-    arguments = (hidden_NKD, prior, weight_VD, bias_V, targets_N, function)
+    arguments = (hidden_NKD, prior, weight_VD, bias_V, targets, function)
     trained = (hidden, prior, weight_VD, bias_V, *function.parameters())
-    if not (torch.is_grad_enabled() and any(tensor.requires_grad for tensor in trained)):
-        return _forward(*arguments, gradients=None)
-    apply: Callable[..., Tensor] = _LinearCrossEntropy.apply
-    return apply(*arguments, *function.parameters())
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in trained):
+        apply: Callable[..., Tensor] = _LinearCrossEntropy.apply
+        loss = apply(*arguments, *function.parameters())
+    else:
+        loss, _ = _forward(*arguments, gradients=None)
+    return loss.to(weight_VD.dtype) if targets.dim() == 1 else loss
+
+
+class _Gradients(NamedTuple):
+    """By each input."""
+
+    hidden: Tensor
+    prior: Tensor
+    weight: Tensor
+    bias: Tensor
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -76,28 +91,20 @@ class _LinearCrossEntropy(torch.autograd.Function):
             weight=torch.zeros_like(weight),
             bias=torch.zeros_like(bias),
         )
-        loss = _forward(hidden, prior, weight, bias, targets, function, gradients=gradients)
-        ctx.save_for_backward(
-            gradients.hidden, gradients.prior, gradients.weight, gradients.bias, *gradients.by_parameters
-        )
+        loss, by_parameters = _forward(hidden, prior, weight, bias, targets, function, gradients=gradients)
+        ctx.save_for_backward(*gradients, *by_parameters)
+        # Those of ids are of the mean already, those of probabilities of the sum.
+        ctx.divisor = 1 if targets.dim() == 1 else len(targets)
         return loss
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, grad_loss: Tensor) -> tuple[Tensor | None, ...]:
-        hidden, prior, weight, bias, *by_parameters = (gradient * grad_loss for gradient in ctx.saved_tensors)
+        scale = grad_loss / ctx.divisor
+        hidden, prior, weight, bias, *by_parameters = (
+            gradient * scale.to(gradient.dtype) for gradient in ctx.saved_tensors
+        )
         return (hidden, prior, weight, bias, None, None, *by_parameters)
-
-
-@dataclass(kw_only=True)
-class _Gradients:
-    """Of the mean loss, by each input."""
-
-    hidden: Tensor
-    prior: Tensor
-    weight: Tensor
-    bias: Tensor
-    by_parameters: tuple[Tensor, ...] = ()
 
 
 def _forward(
@@ -105,11 +112,12 @@ def _forward(
     log_prior_NK: Tensor,
     weight_VD: Tensor,
     bias_V: Tensor,
-    targets_N: Tensor,
+    targets: Tensor,
     function: Pointwise,
     *,
     gradients: _Gradients | None,
-) -> Tensor:
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The loss in float64, and the gradients by the function's parameters; the others go into `gradients`."""
     device = weight_VD.device
     autocast = torch.is_autocast_enabled(device.type)
     factor_dtype = torch.get_autocast_dtype(device.type) if autocast else weight_VD.dtype
@@ -125,26 +133,69 @@ def _forward(
         for start in range(0, total, contexts):
             chunk = slice(start, min(start + contexts, total))
             hidden = hidden_NKD[chunk].reshape(-1, width).to(factor_dtype)
-            logits, targets = buffer[: len(hidden)], targets_N[chunk].repeat_interleave(experts)[:, None]
+            logits = buffer[: len(hidden)]
             _multiply(hidden, factor_VD, bias_V, out=logits)
             chunk_pass.apply_(logits)
-            logits.sub_(logits.amax(1, keepdim=True))
-            target_logits = logits.gather(1, targets)
-            normaliser = logits.exp_().sum(1, keepdim=True)
-            joint_nK = log_prior_NK[chunk].to(logits.dtype) + (target_logits - normaliser.log()).view(-1, experts)
-            log_p_n1 = joint_nK.logsumexp(1, keepdim=True)
-            loss -= log_p_n1.sum(dtype=torch.float64)
+            prior_nK, targets_n = log_prior_NK[chunk], targets[chunk]
+            if targets.dim() == 1:
+                losses_n, by_prior_nK = _id_losses_(logits, prior_nK, targets_n, total, only=gradients is None)
+            elif experts == 1:
+                losses_n, by_prior_nK = _softmax_losses_(logits, targets_n), -torch.ones_like(prior_nK)
+            else:
+                losses_n, by_prior_nK = _mixture_losses_(logits, prior_nK, targets_n)
+            loss += losses_n.sum(dtype=torch.float64)
             if gradients is not None:
-                responsibility_nK = (joint_nK - log_p_n1).exp_().div_(total)
-                gradients.prior[chunk] = -responsibility_nK
-                column = responsibility_nK.view(-1, 1)
-                logits.mul_(column / normaliser)
-                logits.scatter_add_(1, targets, -column)
+                gradients.prior[chunk] = by_prior_nK
                 chunk_pass.pull_back_(logits)
                 _add_gradients(gradients, chunk, logits, hidden, factor_VD)
-        if gradients is not None:
-            gradients.by_parameters = chunk_pass.gradients()
-    return (loss / total).to(weight_VD.dtype)
+    return loss / total, () if gradients is None else chunk_pass.gradients()
+
+
+def _id_losses_(
+    logits: Tensor, log_prior_nK: Tensor, targets_n: Tensor, total: int, *, only: bool
+) -> tuple[Tensor, Tensor]:
+    """Each context's loss, and the gradient of the mean over `total` by log pi; overwrites the (n K) x V logits with
+    the gradient by them, unless `only` the losses matter."""
+    experts = log_prior_nK.shape[1]
+    targets = targets_n.repeat_interleave(experts)[:, None]
+    logits.sub_(logits.amax(1, keepdim=True))
+    target_logits = logits.gather(1, targets)
+    normaliser = logits.exp_().sum(1, keepdim=True)
+    joint_nK = log_prior_nK.to(logits.dtype) + (target_logits - normaliser.log()).view(-1, experts)
+    log_p_n1 = joint_nK.logsumexp(1, keepdim=True)
+    responsibility_nK = (joint_nK - log_p_n1).exp_().div_(total)
+    if not only:
+        column = responsibility_nK.view(-1, 1)
+        logits.mul_(column / normaliser)
+        logits.scatter_add_(1, targets, -column)
+    return -log_p_n1, -responsibility_nK
+
+
+def _softmax_losses_(logits_nV: Tensor, targets_nV: Tensor) -> Tensor:
+    """Each context's loss; overwrites the logits with the gradient by them, softmax less target."""
+    logits_nV.sub_(logits_nV.amax(1, keepdim=True))
+    expected_n = torch.linalg.vecdot(logits_nV, targets_nV)
+    normaliser_n1 = logits_nV.exp_().sum(1, keepdim=True)
+    logits_nV.div_(normaliser_n1).sub_(targets_nV)
+    return normaliser_n1.squeeze(1).log() - expected_n
+
+
+def _mixture_losses_(logits: Tensor, log_prior_nK: Tensor, targets_nV: Tensor) -> tuple[Tensor, Tensor]:
+    """Each context's loss and its gradient by log pi; overwrites the (n K) x V logits with the gradient by them."""
+    logits_nKV = logits.view(*log_prior_nK.shape, -1)
+    logits_nKV.sub_(logits_nKV.amax(2, keepdim=True))
+    experts_nKV = logits_nKV.exp()
+    normaliser_nK1 = experts_nKV.sum(2, keepdim=True)
+    experts_nKV.div_(normaliser_nK1)
+    joint_nKV = logits_nKV.add_(log_prior_nK.unsqueeze(2) - normaliser_nK1.log())
+    greatest_nV = joint_nKV.amax(1)
+    share_nKV = joint_nKV.sub_(greatest_nV.unsqueeze(1)).exp_()
+    sum_nV = share_nKV.sum(1)
+    share_nKV.mul_((targets_nV / sum_nV).unsqueeze(1))
+    total_nK1 = share_nKV.sum(2, keepdim=True)
+    losses_n = -torch.linalg.vecdot(sum_nV.log_().add_(greatest_nV), targets_nV)
+    torch.addcmul(share_nKV.neg_(), total_nK1, experts_nKV, out=share_nKV)
+    return losses_n, -total_nK1.squeeze(2)
 
 
 def _multiply(hidden: Tensor, factor_VD: Tensor, bias_V: Tensor, *, out: Tensor) -> None:

@@ -16,7 +16,7 @@ from orchestrator.analysis.statistics.samples import summarise_sample
 from orchestrator.report.sections.jacobians import jacobian_section
 from search_spaces.analyses import JacobianSpectra
 from tests.support.synthetic_results import trial_row
-from trainables.experiments.jacobian import spectrum_metrics
+from trainables.experiments.layer_jacobian import spectrum_metrics
 
 DENSE: dict[str, Any] = {"name": "dense"}
 VANISHING = {"dense": 0.5, "softmax gates K=2": 0.25, "softmax gates K=4": 0.3, "constant gates K=2": 0.26}

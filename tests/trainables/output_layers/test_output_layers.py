@@ -69,13 +69,22 @@ def test_log_p_is_the_formula_and_sums_to_one(config: OutputLayerConfig, scale: 
 @every_layer
 @given(
     rows=st.integers(1, 9), width=st.integers(1, 4), vocabulary=st.integers(2, 12), chunk=st.integers(1, 12),
-    scale=st.sampled_from([0.1, 1.0, 20.0, 1e4]), seed=st.integers(0, 1000),
+    scale=st.sampled_from([0.1, 1.0, 20.0, 1e4]), seed=st.integers(0, 1000), probabilities=st.booleans(),
 )  # fmt: skip
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_loss_and_gradients_equal_the_formulas(
-    config: OutputLayerConfig, rows: int, width: int, vocabulary: int, chunk: int, scale: float, seed: int
+    config: OutputLayerConfig,
+    rows: int,
+    width: int,
+    vocabulary: int,
+    chunk: int,
+    scale: float,
+    seed: int,
+    probabilities: bool,
 ) -> None:
     hidden, weight, targets = inputs(rows, width, vocabulary, scale, seed)
+    if probabilities:
+        targets = distributions(rows, vocabulary, seed)
     layer = layer_of(config, vocabulary, width)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("trainables.output_layers.cross_entropy.chunk_rows", lambda *_: chunk)
@@ -88,6 +97,12 @@ def test_loss_and_gradients_equal_the_formulas(
         true = true_gradients[name]
         bound = max(1.0, float(true.abs().max()))
         torch.testing.assert_close(gradient, true, rtol=1e-10, atol=1e-10 * bound, msg=f"gradient by {name}")
+
+
+def distributions(rows: int, vocabulary: int, seed: int = 0) -> Tensor:
+    """A distribution over the vocabulary for each row, some of its probabilities next to nothing."""
+    generator = torch.Generator().manual_seed(seed)
+    return torch.softmax(10 * torch.randn(rows, vocabulary, dtype=torch.float64, generator=generator), dim=1)
 
 
 def loss_and_gradients(
@@ -105,7 +120,8 @@ def truth_and_gradients(
 ) -> tuple[float, dict[str, Tensor]]:
     leaves = _leaves(layer, hidden, weight)
     log_p = formulas.log_p(config, parameters_of(layer), leaves["hidden"], leaves["weight"])
-    loss = -log_p[torch.arange(len(targets)), targets].mean()
+    shares = targets if targets.is_floating_point() else nn.functional.one_hot(targets, log_p.shape[1])
+    loss = -torch.where(shares > 0, shares * log_p, 0.0).sum(1).mean()
     found = torch.autograd.grad(3.0 * loss, list(leaves.values()), allow_unused=True)
     zeros = (torch.zeros_like(leaf) for leaf in leaves.values())
     return loss.item(), {n: z if g is None else g for n, g, z in zip(leaves, found, zeros, strict=True)}
@@ -117,8 +133,10 @@ def _leaves(layer: nn.Module, hidden: Tensor, weight: Tensor) -> dict[str, Tenso
 
 
 @every_layer
-def test_gradients_agree_with_finite_differences(config: OutputLayerConfig) -> None:
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_gradients_agree_with_finite_differences(config: OutputLayerConfig, probabilities: bool) -> None:
     hidden, weight, targets = inputs(6, 3, 8)
+    targets = distributions(6, 8) if probabilities else targets
     layer = layer_of(config, 8)
     names = [name for name, p in layer.named_parameters() if p.requires_grad]
     parameters = [p for p in layer.parameters() if p.requires_grad]

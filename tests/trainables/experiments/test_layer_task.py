@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,13 +10,21 @@ import torch
 from pydantic import ValidationError
 
 from search_spaces.layer_gates import LAYERS, STUDY, TASKS
-from trainables.config import CorpusConfig, DenseLayerConfig, ExpertsLayerConfig, LayerTaskConfig
+from trainables.config import CorpusConfig, ExpertsLayerConfig, LayerTaskConfig
 from trainables.draws import stream
 from trainables.experiments import layer_task
-from trainables.experiments.layer_task import make_network, measure
-from trainables.experiments.task_functions import BATCHES, REGIONS, TASK, WEIGHTS, make_function, make_task
+from trainables.experiments.layer_task import (
+    BATCHES,
+    REGIONS,
+    TASK,
+    WEIGHTS,
+    make_function,
+    make_network,
+    make_task,
+    measure,
+)
 from trainables.runtime import Runtime
-from trainables.training.loop import DivergedError
+from trainables.training import DivergedError
 
 SMALL = {"train_examples": 400, "valid_examples": 200, "test_examples": 200, "steps": 60}
 
@@ -49,12 +56,13 @@ def test_a_config_knows_its_parameters(gate_for: str) -> None:
 @pytest.mark.parametrize("task", TASKS)
 def test_layers_get_the_same_task_at_a_seed_and_another_at_another(task: str) -> None:
     dense, gated = (make_task(config_of(layer, task)) for layer in ("dense", "softmax gates"))
-    for a, b in ((dense.train, gated.train), (dense.valid, gated.valid), (dense.test, gated.test)):
+    for a, b in zip(dense, gated, strict=True):
         assert torch.equal(a.inputs_NI, b.inputs_NI) and torch.equal(a.targets_NO, b.targets_NO)
-    assert not torch.equal(dense.train.inputs_NI[:200], dense.test.inputs_NI)
-    other = make_task(config_of("dense", task, seed=2))
-    assert not torch.equal(other.train.targets_NO, dense.train.targets_NO)
-    assert torch.allclose(dense.train.targets_NO.var(dim=0), torch.ones(4), atol=0.35), "outputs have variance 1"
+    train, _, test = dense
+    assert not torch.equal(train.inputs_NI[:200], test.inputs_NI)
+    other, _, _ = make_task(config_of("dense", task, seed=2))
+    assert not torch.equal(other.targets_NO, train.targets_NO)
+    assert torch.allclose(train.targets_NO.var(dim=0), torch.ones(4), atol=0.35), "outputs have variance 1"
 
 
 def test_regions_apply_one_of_eight_linear_maps() -> None:
@@ -73,27 +81,18 @@ def test_regions_apply_one_of_eight_linear_maps() -> None:
 
 
 def test_the_function_itself_has_error_0_and_its_mean_error_1() -> None:
-    task = make_task(config_of("dense", "wide"))
-
-    class Constant(torch.nn.Module):
-        def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-            return task.test.targets_NO.mean(dim=0).expand(len(inputs), -1)
-
-    class Known(torch.nn.Module):
-        def forward(self, inputs: torch.Tensor) -> torch.Tensor:  # noqa: ARG002  (it has learned by heart)
-            return task.test.targets_NO
-
-    assert layer_task._error(Known(), task.test) == 0
-    assert layer_task._error(Constant(), task.test) == pytest.approx(1, rel=1e-5)
+    _, _, test = make_task(config_of("dense", "wide"))
+    assert layer_task._error(lambda _: test.targets_NO, test) == 0
+    assert layer_task._error(lambda _: test.targets_NO.mean(dim=0), test) == pytest.approx(1, rel=1e-5)
 
 
 def test_a_layer_that_can_be_the_function_learns_it() -> None:
     """The task wide is a dense layer of 64 units: 88 find it, closer than a straight line ever comes."""
     config = config_of("dense", "wide", train_examples=5_000, steps=600, learning_rates=(1e-2,))
     [found] = measure(config, Runtime()).values()
-    task = make_task(config)
-    line = torch.linalg.lstsq(task.train.inputs_NI, task.train.targets_NO).solution
-    straight = float((task.test.inputs_NI @ line - task.test.targets_NO).square().mean() / task.test.targets_NO.var())
+    train, _, test = make_task(config)
+    line = torch.linalg.lstsq(train.inputs_NI, train.targets_NO).solution
+    straight = float((test.inputs_NI @ line - test.targets_NO).square().mean() / test.targets_NO.var())
     assert float(found.metrics["test_error_percent"]) < 50 * straight
     assert found.metrics["parameters"] == 3172
 
@@ -108,16 +107,8 @@ def test_the_learning_rate_of_the_lowest_validation_error_counts() -> None:
 
 
 def test_errors_that_are_not_finite_are_a_diverged_trial() -> None:
-    config = LayerTaskConfig(
-        seed=1,
-        task="deep",
-        layer=DenseLayerConfig(),
-        width=8,
-        learning_rates=(1e30,),
-        **SMALL,
-    )
     with pytest.raises(DivergedError, match="not finite"):
-        measure(config, Runtime())
+        measure(config_of("dense", "deep", learning_rates=(1e30,)), Runtime())
 
 
 def test_task_weights_and_batches_are_independent_streams_of_a_seed() -> None:
@@ -130,44 +121,8 @@ def test_task_weights_and_batches_are_independent_streams_of_a_seed() -> None:
     assert torch.equal(drawn[0], torch.randn(4_000, generator=stream(1, TASK)))
 
 
-@pytest.mark.parametrize(
-    ("place", "draw", "part"),
-    [
-        ("trainables.experiments.task_functions.make_function", make_function, TASK),
-        ("trainables.experiments.layer_task.make_network", make_network, WEIGHTS),
-    ],
-)
-def test_the_function_and_the_weights_at_the_start_have_their_own_streams(
-    place: str, draw: Callable[..., object], part: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seeds = []
-
-    def spy(config: LayerTaskConfig, generator: torch.Generator) -> object:
-        seeds.append(generator.initial_seed())
-        return draw(config, generator)
-
-    monkeypatch.setattr(place, spy)
-    measure(config_of("dense", "wide", steps=1, learning_rates=(1e-3,)), Runtime())
-    assert seeds == [stream(1, part).initial_seed()]
-
-
 @pytest.mark.parametrize("name", ["train_examples", "valid_examples", "test_examples"])
 def test_one_example_has_no_variance_to_measure_errors_by(name: str) -> None:
     with pytest.raises(ValidationError, match="greater than or equal to 2"):
         config_of("dense", "wide", **{name: 1})
     assert getattr(config_of("dense", "wide", **{name: 2}), name) == 2
-
-
-@pytest.mark.parametrize("which", ["train", "valid", "test"])
-def test_all_three_errors_must_be_finite(which: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    config = config_of("dense", "wide", steps=1, learning_rates=(1e-3,))
-    task = make_task(config)
-    spoilt, real = getattr(task, which), layer_task._error
-
-    def error(network: torch.nn.Module, examples: object) -> float:
-        same = torch.equal(examples.targets_NO, spoilt.targets_NO)  # type: ignore[attr-defined]
-        return float("inf") if same else real(network, examples)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(layer_task, "_error", error)
-    with pytest.raises(DivergedError, match="not finite"):
-        measure(config, Runtime())

@@ -9,29 +9,26 @@ import numpy as np
 import pytest
 import torch
 
-from trainables.config import DenseLayerConfig, ExpertsLayerConfig, LayerJacobianConfig
+from trainables.config import DenseLayerConfig, ExpertsLayerConfig, HiddenLayerConfig, LayerJacobianConfig
 from trainables.draws import stream
-from trainables.experiments.jacobian import gaussian_like, jacobian, spectrum_metrics
-from trainables.experiments.layer_jacobian import measure
+from trainables.experiments.layer_jacobian import gaussian_like, jacobian, measure, spectrum_metrics
 from trainables.experiments.mixture_of_experts import MixtureOfExperts
 from trainables.runtime import Runtime
 
 LAYERS = [
-    (1, False, False, False),
-    (4, False, False, False),
-    (4, True, False, False),
-    (4, True, True, False),
-    (3, True, False, True),
-    (3, True, True, True),
+    (DenseLayerConfig(), False),
+    (ExpertsLayerConfig(experts=4, gates="constant"), False),
+    (ExpertsLayerConfig(experts=4), False),
+    (ExpertsLayerConfig(experts=4, gate_for="unit"), False),
+    (ExpertsLayerConfig(experts=3), True),
+    (ExpertsLayerConfig(experts=3, gate_for="unit"), True),
 ]
 
 
-@pytest.mark.parametrize(("experts", "softmax", "each_output", "bias"), LAYERS)
-def test_the_closed_form_is_the_derivative(experts: int, softmax: bool, each_output: bool, bias: bool) -> None:
+@pytest.mark.parametrize(("config", "gate_bias"), LAYERS)
+def test_the_closed_form_is_the_derivative(config: HiddenLayerConfig, gate_bias: bool) -> None:
     generator = torch.Generator().manual_seed(3)
-    layer = MixtureOfExperts(
-        6, 5, experts, softmax_gates=softmax, gate_each_output=each_output, gate_bias=bias
-    ).double()
+    layer = MixtureOfExperts(config, 6, 5, gate_bias=gate_bias).double()
     with torch.no_grad():
         for parameter in layer.parameters():
             parameter.normal_(generator=generator)
@@ -108,10 +105,6 @@ def test_a_trial_is_the_mean_over_its_own_inputs_of_the_layer_drawn_from_its_see
     spectra = [np.linalg.svd((weights_OI * (weights_OI @ x > 0)[:, None]).numpy())[1] for x in inputs_NI]
     assert found.singular_values is not None
     np.testing.assert_allclose(found.singular_values, np.mean(spectra, axis=0), atol=1e-12)
-    again = measure(config, Runtime())
-    assert again["layer_jacobian@2"].metrics == found.metrics
-    other = measure(config.model_copy(update={"seed": 8}), Runtime())
-    assert other["layer_jacobian@2"].metrics != found.metrics
 
 
 def test_layers_of_one_seed_share_no_weights() -> None:
@@ -134,10 +127,9 @@ def test_the_gaussian_beside_a_jacobian_has_its_rows_of_zeros() -> None:
     assert len(set(drawn_NOI[drawn_NOI != 0].tolist())) == 20
 
 
-@pytest.mark.parametrize("width", [32, 64])
-def test_a_dense_layer_has_the_condition_number_of_a_gaussian_with_as_many_rows(width: int) -> None:
+def test_a_dense_layer_has_the_condition_number_of_a_gaussian_with_as_many_rows() -> None:
     """Half of its rows are zero, the others as good as independent: what its condition number says is their number."""
-    config = LayerJacobianConfig(seed=1, layer=DenseLayerConfig(), width=width, inputs=200)
+    config = LayerJacobianConfig(seed=1, layer=DenseLayerConfig(), width=64, inputs=200)
     [found] = measure(config, Runtime()).values()
     assert abs(float(found.metrics["log10_condition_excess"])) < 0.05
     assert float(found.metrics["log10_condition_nonzero"]) > 0.6
