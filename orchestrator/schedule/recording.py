@@ -11,7 +11,7 @@ from contextlib import suppress
 from orchestrator.cluster import RunOptions
 from orchestrator.storage import patiently
 from orchestrator.store import OPEN, PlannedTrial, Store
-from trainables.trial_folder import EpochMetrics, TrialOutcome, UnusableResultError
+from trainables.trial_folder import EpochMetrics, TrialOutcome, UnusableResultError, measurement_files
 
 
 class Recorder:
@@ -36,7 +36,7 @@ class Recorder:
         """
         states = self._store.states([trial.trial_id for trial in trials])
         left = [trial for trial in trials if states.get(trial.trial_id) in OPEN]
-        self._storage.bring_results([trial.trial_id for trial in left])
+        self._storage.bring([trial.trial_id for trial in left])
         recorded = 0
         for trial in left:
             try:
@@ -51,7 +51,7 @@ class Recorder:
 
     def unreported(self, trial_ids: Sequence[str], *, may_be_pruned: bool) -> list[TrialOutcome]:
         """Record the results of these trials whose worker made them durable and did not report them."""
-        self._storage.bring_results(trial_ids)
+        self._storage.bring(trial_ids)
         outcomes = []
         for trial_id in trial_ids:
             # Unusable files are set aside when the trial runs again.
@@ -69,7 +69,7 @@ class Recorder:
         get its spectrum later.
         """
         if outcome.state == "done":
-            patiently(lambda: self._storage.bring_results([outcome.trial_id]))
+            patiently(lambda: self._storage.bring([outcome.trial_id]))
         try:
             spectrum = self._storage.trial(outcome.trial_id).spectrum(outcome) if outcome.state == "done" else None
         except UnusableResultError as error:
@@ -84,8 +84,7 @@ class Recorder:
 
         Returns how many were new, for what the store has stays, and by trial id why one could not be recorded.
         """
-        if lacking:
-            self._storage.bring_measurements(lacking, {name for names in lacking.values() for name in names})
+        self._storage.bring(lacking, measurement_files(set[str]().union(*lacking.values())))
         recorded, problems = 0, {}
         for trial_id, names in lacking.items():
             try:

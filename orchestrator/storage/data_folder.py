@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator.storage.bucket import Bucket, is_url, patiently
-from orchestrator.storage.cache import cache_folder
+from orchestrator.storage.disk import cache_folder
 from trainables.corpora import PUBLISHED
 from trainables.runtime import Runtime
 from trainables.trial_folder import locked, write_file
@@ -33,7 +33,8 @@ class DataFolder:
         """Bring this machine's copy up to date; returns its folder. Raises BucketError."""
         here = cache_folder("data", self.bucket.url)
         for name in self.names:
-            listed = {file: mark for file, mark in self.bucket.files(name).items() if _is_text(file)}
+            objects = self.bucket.files(name).items()
+            listed = {file: mark for file, mark in objects if file.endswith(".txt") and "/" not in file}
             if listed or (here / name).is_dir():
                 self._bring(here / name, listed)
         return here
@@ -87,10 +88,6 @@ def on_this_machine(runtime: Runtime, data: DataFolder | None) -> Runtime:
 @functools.cache
 def _fetched(data: DataFolder) -> Path:
     return patiently(data.fetch)
-
-
-def _is_text(file: str) -> bool:
-    return file.endswith(".txt") and "/" not in file
 
 
 def _marks(folder: Path) -> dict[str, str]:

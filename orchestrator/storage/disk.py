@@ -1,8 +1,14 @@
-"""What a failed write says about a disk."""
+"""This machine's disk: whether it can be written to, and where copies of what lies in an object store are kept."""
 
 from __future__ import annotations
 
 import errno
+import hashlib
+import os
+import secrets
+from pathlib import Path
+
+from trainables.errors import UserError
 
 DISK_TROUBLES = {
     errno.ENOSPC: "is full: free space there",
@@ -10,4 +16,37 @@ DISK_TROUBLES = {
     errno.EFBIG: "takes no file so large: raise the limit of file sizes (ulimit -f)",
     errno.EROFS: "is read-only: make it writable",
 }
-"""The trouble and the cure, by the error's number."""
+"""What a failed write says about a disk: the trouble and the cure, by the error's number."""
+
+
+def check_folder(folder: Path) -> None:
+    """Make a folder if need be, and write to it. Raises UserError where that cannot be."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        write_probe(folder)
+    except OSError as error:
+        raise UserError(
+            f"results need a folder that can be written to, but {folder} cannot ({error.strerror}); "
+            "free space there or name another one with --storage"
+        ) from error
+
+
+def write_probe(folder: Path) -> None:
+    """Write to a folder, and leave nothing behind. Raises OSError where that cannot be."""
+    probe = folder / f".writable-{secrets.token_hex(8)}"
+    probe.write_bytes(b"x")
+    probe.unlink()
+
+
+def cache_folder(kind: str, url: str) -> Path:
+    """The folder of this user, made if need be, for copies of the objects at a URL. Raises UserError."""
+    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "softmax-bottleneck-sweeps"
+    folder = base / kind / hashlib.sha256(url.encode()).hexdigest()[:16]
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise UserError(
+            f"what lies at {url} is copied to this machine while it is in use, and {folder} cannot be made "
+            f"({error.strerror}): name a folder that can be written to by the environment variable XDG_CACHE_HOME"
+        ) from error
+    return folder.resolve()

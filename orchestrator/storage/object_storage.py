@@ -6,8 +6,9 @@ A trial works in a folder of its machine, with the locks and renames that an obj
 
 from __future__ import annotations
 
+import itertools
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,8 +16,8 @@ from pathlib import Path
 from typing_extensions import override
 
 from orchestrator.storage.bucket import Bucket, BucketError
-from orchestrator.storage.cache import cache_folder
-from orchestrator.storage.storage import Storage, check_folder
+from orchestrator.storage.disk import cache_folder
+from orchestrator.storage.storage import Storage
 from orchestrator.storage.working_copy import WorkingCopy
 from trainables.errors import UserError
 from trainables.trial_folder import (
@@ -26,7 +27,6 @@ from trainables.trial_folder import (
     TrialFolder,
     is_checkpoint,
     locked,
-    measurement_files,
     trial_directory,
     write_file,
 )
@@ -57,7 +57,7 @@ class ObjectStorage(Storage):
 
     @override
     def check(self) -> None:
-        check_folder(self.folder)
+        super().check()
         self.bucket.check()
 
     @override
@@ -76,16 +76,8 @@ class ObjectStorage(Storage):
                 yield folder
 
     @override
-    def bring_results(self, trial_ids: Iterable[str]) -> None:
-        self._bring([(trial_id, name) for trial_id in trial_ids for name in RESULT_FILES])
-
-    @override
-    def bring_measurements(self, trial_ids: Iterable[str], names: Iterable[str]) -> None:
-        files = measurement_files(names)
-        self._bring([(trial_id, name) for trial_id in trial_ids for name in files])
-
-    def _bring(self, wanted: Sequence[tuple[str, str]]) -> None:
-        """Copy these files here; what is not in the store is not here either."""
+    def bring(self, trial_ids: Iterable[str], files: Iterable[str] = RESULT_FILES) -> None:
+        wanted = list(itertools.product(trial_ids, files))
         # Another command of this machine may bring the same files: what one reads it writes before the other reads.
         with locked(self.folder):
             keys = [_key(*file) for file in wanted]

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
-from trainables.errors import UserError
-from trainables.trial_folder import TrialFolder, trial_directory
+from typing_extensions import override
+
+from orchestrator.storage.disk import check_folder, write_probe
+from trainables.trial_folder import RESULT_FILES, TrialFolder, trial_directory
 
 
 class Storage(ABC):
@@ -31,9 +34,9 @@ class Storage(ABC):
         """The folder of this machine below which trials write."""
         return self.folder
 
-    @abstractmethod
     def check(self) -> None:
         """Make the place if need be, and see that it can be used. Raises UserError where it cannot."""
+        check_folder(self.folder)
 
     @abstractmethod
     def marked(self) -> AbstractContextManager[str]:
@@ -52,17 +55,14 @@ class Storage(ABC):
 
     def trial(self, trial_id: str) -> TrialFolder:
         """What this machine has of the trial's results and measurements."""
-        return TrialFolder.below(self.folder, trial_id)
+        return TrialFolder(trial_directory(self.folder, trial_id), trial_id)
 
     def in_words_of_user(self, text: str, folder: TrialFolder) -> str:
         """What was said of a trial's folder here, with the address by which the user knows it."""
         return text.replace(str(folder.path), f"{self}/{trial_directory(Path(), folder.trial_id)}")
 
-    def bring_results(self, trial_ids: Iterable[str]) -> None:  # noqa: B027
-        """Have the results of these trials below `folder`, as far as there are any."""
-
-    def bring_measurements(self, trial_ids: Iterable[str], names: Iterable[str]) -> None:  # noqa: B027
-        """Have these later measurements of the trials below `folder`, as far as there are any."""
+    def bring(self, trial_ids: Iterable[str], files: Iterable[str] = RESULT_FILES) -> None:  # noqa: B027
+        """Have these files of the trials below `folder`, as far as there are any."""
 
     def set_aside_result(self, trial_id: str) -> None:
         """Rename a result that is of no use, or a worker would take the trial for finished."""
@@ -83,31 +83,50 @@ class Storage(ABC):
         return None
 
 
+@dataclass(frozen=True)
+class FolderStorage(Storage):
+    """Everything is where it belongs as soon as it is written."""
+
+    root: Path
+    """Absolute."""
+
+    @property
+    @override
+    def folder(self) -> Path:
+        return self.root
+
+    @override
+    def __str__(self) -> str:
+        return str(self.root)
+
+    @override
+    @contextmanager
+    def marked(self) -> Iterator[str]:
+        marker = self.root / f".seen-from-everywhere-{secrets.token_hex(8)}"
+        marker.touch()
+        try:
+            yield marker.name
+        finally:
+            marker.unlink(missing_ok=True)
+
+    @override
+    def problem(self, marker: str) -> str | None:
+        if not (self.root / marker).exists():
+            return (
+                f"{self} is not the same folder there: name one that all machines of the cluster share with --storage"
+            )
+        try:
+            write_probe(self.root)
+        except OSError as error:
+            return f"{self} cannot be written to there ({error.strerror}): give the user whose Ray that is the right to"
+        return None
+
+
 def storage_at(argument: str) -> Storage:
     """The place that was typed after --storage: a folder, or s3://BUCKET/PREFIX. Raises UserError for another URL."""
     from orchestrator.storage.bucket import Bucket, is_url
-    from orchestrator.storage.folder_storage import FolderStorage
     from orchestrator.storage.object_storage import ObjectStorage
 
     if is_url(argument):
         return ObjectStorage(Bucket.at(argument, "--storage"))
     return FolderStorage(Path(argument).resolve())
-
-
-def check_folder(folder: Path) -> None:
-    """Make a folder if need be, and write to it. Raises UserError where that cannot be."""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        write_probe(folder)
-    except OSError as error:
-        raise UserError(
-            f"results need a folder that can be written to, but {folder} cannot ({error.strerror}); "
-            "free space there or name another one with --storage"
-        ) from error
-
-
-def write_probe(folder: Path) -> None:
-    """Write to a folder, and leave nothing behind. Raises OSError where that cannot be."""
-    probe = folder / f".writable-{secrets.token_hex(8)}"
-    probe.write_bytes(b"x")
-    probe.unlink()

@@ -1,10 +1,10 @@
 from .address import has_secret as has_secret
+from .address import hide_password as hide_password
 from .integrity import check as check
 from .lease import LEASE_S as LEASE_S
 from .lease import LeaseKeeper as LeaseKeeper
 from .lease import expire_dead_owners as expire_dead_owners
 from .lease import this_owner as this_owner
-from .masking import hide_password as hide_password
 from .opening import open_store as open_store
 from .opening import upgrade as upgrade
 from .records import COMPLETE as COMPLETE

@@ -1,7 +1,8 @@
-"""What a user types for a store: a path, or a database URL."""
+"""What a user types for a store: a path, or a database URL. Passwords in it are shown nowhere."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from sqlalchemy.engine import URL, make_url
@@ -10,8 +11,7 @@ from sqlalchemy.exc import ArgumentError
 from trainables.errors import UserError
 
 FORMS = "a path such as results/results.db, sqlite:///PATH, or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
-
-
+PASSWORD = re.compile(r"(://[^:/@?]*:).+(?=@)|([?&](?:ssl)?password=)[^&]+")
 SECRETS = {"password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key"}
 """What PostgreSQL's client library takes in the query of a URL and nobody else should read."""
 
@@ -48,6 +48,11 @@ def has_secret(address: str) -> bool:
     """Whether a store's address holds a password, or anything else that is for nobody's eyes."""
     url = parse(address)
     return url.password is not None or any(name.lower() in SECRETS for name in url.query)
+
+
+def hide_password(word: str) -> str:
+    """A word of the command line with the password of a store's address in it hidden."""
+    return PASSWORD.sub(lambda match: f"{match[1] or match[2]}***", word)
 
 
 def _sqlite(database: str) -> URL:

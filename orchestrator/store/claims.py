@@ -38,9 +38,7 @@ class Claims(Transactions):
                 "started_at": func.coalesce(trial.c.started_at, moment),
                 "ended_at": None,
             }
-            claimed: set[str] = set()
-            for chunk in chunks(sorted(trial_ids)):
-                claimed |= _update(connection, and_(trial.c.id.in_(chunk), is_free), taken)
+            claimed = _update(connection, is_free, taken, among=trial_ids)
         return [trial_id for trial_id in trial_ids if trial_id in claimed]
 
     def renew(self, owner: str, lease_s: float) -> int:
@@ -52,10 +50,7 @@ class Claims(Transactions):
     def release(self, trial_ids: Collection[str], *, owner: str) -> int:
         """Give back interrupted trials: those of them that `owner` runs become planned; returns how many did."""
         with self._database.write() as connection:
-            return sum(
-                len(_update(connection, and_(trial.c.id.in_(chunk), trial.c.owner == owner), _IDLE))
-                for chunk in chunks(sorted(trial_ids))
-            )
+            return len(_update(connection, trial.c.owner == owner, _IDLE, among=trial_ids))
 
     def expire(self, owner: str) -> int:
         """Give back all that `owner`, which is dead, was running; returns how many became planned."""
@@ -79,18 +74,22 @@ class Claims(Transactions):
             if state in states:
                 raise ValueError(f"reset cannot make a {state} trial planned: {remedy}")
         cleared = {**_IDLE, "cause": None, "environment": None, "run_id": None, "ended_at": None}
-        changed: set[str] = set()
         with self._database.write() as connection:
-            for chunk in chunks(sorted(trial_ids)):
-                ids = _update(connection, and_(trial.c.id.in_(chunk), trial.c.state.in_(list(states))), cleared)
+            changed = _update(connection, trial.c.state.in_(list(states)), cleared, among=trial_ids)
+            for chunk in chunks(changed):
                 for table in (result, spectrum):
-                    connection.execute(delete(table).where(table.c.trial_id.in_(ids)))
-                changed |= ids
+                    connection.execute(delete(table).where(table.c.trial_id.in_(chunk)))
         return [trial_id for trial_id in trial_ids if trial_id in changed]
 
 
-def _update(connection: Connection, condition: ColumnElement[bool], values: dict[str, Any]) -> set[str]:
-    """Set columns of the trials that meet the condition; returns their ids.
+def _update(
+    connection: Connection,
+    condition: ColumnElement[bool],
+    values: dict[str, Any],
+    *,
+    among: Collection[str] | None = None,
+) -> set[str]:
+    """Set columns of the trials that meet the condition, of all or of those `among`; returns their ids.
 
     They are locked first. PostgreSQL waits for whoever holds one of them and then looks at the condition again. That
     takes milliseconds; skipping locked rows instead would hide a free trial from `claim` whenever someone else touches
@@ -99,7 +98,10 @@ def _update(connection: Connection, condition: ColumnElement[bool], values: dict
     needs none of this. The update is by id: the condition itself might meanwhile hold for trials that are not locked.
     """
     query = select(trial.c.id).where(condition).order_by(trial.c.id).with_for_update(key_share=True)
-    ids = list(connection.execute(query).scalars())
+    queries = [query] if among is None else [query.where(trial.c.id.in_(chunk)) for chunk in chunks(sorted(among))]
+    ids: set[str] = set()
+    for query in queries:
+        ids.update(connection.execute(query).scalars())
     for chunk in chunks(ids):
         connection.execute(update(trial).where(trial.c.id.in_(chunk)).values(values))
-    return set(ids)
+    return ids

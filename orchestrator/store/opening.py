@@ -5,6 +5,7 @@ Alembic is imported only to create or upgrade one; opening an existing store com
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from sqlalchemy import Connection, inspect, text
 
 from orchestrator.store.address import parse
 from orchestrator.store.database import Database
-from orchestrator.store.schema import REVISIONS
+from orchestrator.store.schema import REVISIONS, metadata
 from orchestrator.store.store import Store
 from trainables.errors import UserError
 
@@ -38,11 +39,9 @@ def open_database(url: str, *, create: bool) -> Database:
     """The database behind `open_store`, at the newest schema version."""
     database = _reach(url, create=create)
     try:
-        version = _version(database)
-        if version is None and create:
-            _migrate(database)
-        elif version is None:
-            raise _missing(database.address)
+        version = _version(database, may_be_empty=create)
+        if version is None:
+            _bring_up_to_date(database)
         elif version != REVISIONS[-1]:
             raise UserError(
                 f"The results store {database.address} is at schema version {version}, this program needs "
@@ -59,17 +58,12 @@ def upgrade(url: str) -> str:
 
     Raises UserError as `open_store` does; a failed upgrade leaves the store as it was.
     """
-    database = _reach(url, create=False)
-    try:
-        version = _version(database)
-        if version is None:
-            raise _missing(database.address)
+    with closing(_reach(url, create=False)) as database:
+        version = _version(database, may_be_empty=False)
         if version == REVISIONS[-1]:
             return f"The results store {database.address} is at the newest schema version, {version}, already."
-        _migrate(database)
+        _bring_up_to_date(database)
         return f"The results store {database.address} went from schema version {version} to {REVISIONS[-1]}."
-    finally:
-        database.close()
 
 
 def alembic_config(connection: Connection) -> Config:
@@ -87,21 +81,16 @@ def _reach(url: str, *, create: bool) -> Database:
     parsed = parse(url)
     if parsed.drivername == "sqlite":
         path = Path(parsed.database or "")
-        if create:
-            _make_folder(path)
-        elif not path.exists():
+        if not create and not path.exists():
             raise _missing(str(path))
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserError(
+                f"The folder of the results store {path} cannot be made ({error.strerror}): "
+                "name a file in a folder you may write to with --store."
+            ) from error
     return Database(parsed)
-
-
-def _make_folder(path: Path) -> None:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(
-            f"The folder of the results store {path} cannot be made ({error.strerror}): "
-            "name a file in a folder you may write to with --store."
-        ) from error
 
 
 def _missing(address: str) -> UserError:
@@ -110,12 +99,14 @@ def _missing(address: str) -> UserError:
     )
 
 
-def _version(database: Database) -> str | None:
+def _version(database: Database, *, may_be_empty: bool) -> str | None:
     """The schema version; None for a database without tables. Raises UserError for any that is not our own."""
     with database.read() as connection:
         tables = set(inspect(connection).get_table_names())
-        if not tables:
+        if not tables and may_be_empty:
             return None
+        if not tables:
+            raise _missing(database.address)
         if not {"alembic_version", "study_trial"} <= tables:
             raise UserError(
                 f"The database {database.address} holds something else than a results store "
@@ -130,11 +121,16 @@ def _version(database: Database) -> str | None:
     return version
 
 
-def _migrate(database: Database) -> None:
+def _bring_up_to_date(database: Database) -> None:
+    """Make the tables in an empty database; in an older store, run the migrations that it lacks."""
     from alembic import command
 
     with database.write() as connection:
         # Two processes may create the same store; on SQLite the write transaction itself makes one wait.
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _UPGRADE_LOCK})
-        command.upgrade(alembic_config(connection), "head")
+        if inspect(connection).has_table("alembic_version"):
+            command.upgrade(alembic_config(connection), "head")
+        else:
+            metadata.create_all(connection)
+            command.stamp(alembic_config(connection), "head")

@@ -4,24 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    CheckConstraint,
-    Column,
-    DateTime,
-    Dialect,
-    Double,
-    ForeignKey,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Table,
-    Text,
-    TypeDecorator,
-    UniqueConstraint,
-)
+import sqlalchemy as sa
 
 from orchestrator.store.records import STATES
 
@@ -29,28 +12,27 @@ REVISIONS: tuple[str, ...] = ("0001", "0002", "0003")
 """Every schema version from the first to the newest, the ids of the files in `migrations/versions`."""
 
 
-class UtcDateTime(TypeDecorator[datetime]):
+class UtcDateTime(sa.TypeDecorator[datetime]):
     """A moment in UTC: aware in Python; `timestamptz` in PostgreSQL, text without an offset in SQLite."""
 
-    impl = DateTime(timezone=True)
+    impl = sa.DateTime(timezone=True)
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
         """To UTC; SQLite compares times as text, so all of them need the same form."""
         if value is None:
             return None
         assert value.tzinfo is not None, f"a time without a zone: {value}"
-        utc = value.astimezone(UTC)
-        return utc.replace(tzinfo=None) if dialect.name == "sqlite" else utc
+        return value.astimezone(UTC).replace(tzinfo=None if dialect.name == "sqlite" else UTC)
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+    def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
         """From what the database holds, which is UTC."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if dialect.name == "sqlite" else value.astimezone(UTC)
 
 
-metadata = MetaData(
+metadata = sa.MetaData(
     naming_convention={
         "ix": "ix_%(table_name)s_%(column_0_N_name)s",
         "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -60,107 +42,107 @@ metadata = MetaData(
     }
 )
 
-study = Table(
+study = sa.Table(
     "study",
     metadata,
-    Column("id", Integer, primary_key=True),
-    Column("study", Text, nullable=False),
-    Column("scale", Text, nullable=False),
-    Column("corpus", Text, nullable=False),
-    Column("overrides", Text, nullable=False),
-    Column("planned_at", UtcDateTime, nullable=False),
-    UniqueConstraint("study", "scale", "corpus", "overrides"),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("study", sa.Text, nullable=False),
+    sa.Column("scale", sa.Text, nullable=False),
+    sa.Column("corpus", sa.Text, nullable=False),
+    sa.Column("overrides", sa.Text, nullable=False),
+    sa.Column("planned_at", UtcDateTime, nullable=False),
+    sa.UniqueConstraint("study", "scale", "corpus", "overrides"),
 )
 
-run = Table(
+run = sa.Table(
     "run",
     metadata,
-    Column("id", Integer, primary_key=True),
-    Column("code_version", Text, nullable=False),
-    Column("packages", Text, nullable=False),
-    Column("host", Text, nullable=False),
-    Column("device", Text, nullable=False),
-    Column("corpus_sha256", Text, nullable=False),
-    Column("started_at", UtcDateTime, nullable=False),
-    Column("ended_at", UtcDateTime),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("code_version", sa.Text, nullable=False),
+    sa.Column("packages", sa.Text, nullable=False),
+    sa.Column("host", sa.Text, nullable=False),
+    sa.Column("device", sa.Text, nullable=False),
+    sa.Column("corpus_sha256", sa.Text, nullable=False),
+    sa.Column("started_at", UtcDateTime, nullable=False),
+    sa.Column("ended_at", UtcDateTime),
 )
 
 # The long columns come last: SQLite then finds the state without reading the config's overflow pages.
-trial = Table(
+trial = sa.Table(
     "trial",
     metadata,
-    Column("id", String(64), primary_key=True),
-    Column("state", String(8), nullable=False),
-    Column("attempt", Integer, nullable=False),
-    Column("owner", Text, index=True),
-    Column("lease_until", UtcDateTime),
-    Column("planned_at", UtcDateTime, nullable=False),
-    Column("started_at", UtcDateTime),
-    Column("ended_at", UtcDateTime),
-    Column("run_id", ForeignKey("run.id")),
-    Column("cause", Text),
-    Column("environment", Text),
-    Column("config", Text, nullable=False),
-    CheckConstraint("state IN ({})".format(", ".join(f"'{state}'" for state in STATES)), name="state"),
-    CheckConstraint("(state = 'running') = (owner IS NOT NULL)", name="owner"),
-    CheckConstraint("(owner IS NULL) = (lease_until IS NULL)", name="lease"),
-    CheckConstraint("attempt >= 0", name="attempt"),
+    sa.Column("id", sa.String(64), primary_key=True),
+    sa.Column("state", sa.String(8), nullable=False),
+    sa.Column("attempt", sa.Integer, nullable=False),
+    sa.Column("owner", sa.Text, index=True),
+    sa.Column("lease_until", UtcDateTime),
+    sa.Column("planned_at", UtcDateTime, nullable=False),
+    sa.Column("started_at", UtcDateTime),
+    sa.Column("ended_at", UtcDateTime),
+    sa.Column("run_id", sa.ForeignKey("run.id")),
+    sa.Column("cause", sa.Text),
+    sa.Column("environment", sa.Text),
+    sa.Column("config", sa.Text, nullable=False),
+    sa.CheckConstraint("state IN ({})".format(", ".join(f"'{state}'" for state in STATES)), name="state"),
+    sa.CheckConstraint("(state = 'running') = (owner IS NOT NULL)", name="owner"),
+    sa.CheckConstraint("(owner IS NULL) = (lease_until IS NULL)", name="lease"),
+    sa.CheckConstraint("attempt >= 0", name="attempt"),
 )
 
-study_trial = Table(
+study_trial = sa.Table(
     "study_trial",
     metadata,
-    Column("study_id", ForeignKey("study.id"), primary_key=True),
-    Column("position", Integer, primary_key=True, autoincrement=False),
-    Column("trial_id", ForeignKey("trial.id"), nullable=False),
-    Column("name", Text, nullable=False),
-    Column("side", Text),
-    Column("stage", String(8)),
-    Column("number", Integer),
-    UniqueConstraint("study_id", "trial_id"),
-    CheckConstraint("stage IN ('stage1', 'stage2', 'final')", name="stage"),
-    CheckConstraint("(side IS NULL) = (stage IS NULL)", name="side"),
-    CheckConstraint("(number IS NOT NULL) = (stage IS NOT NULL AND stage = 'stage2')", name="number"),
+    sa.Column("study_id", sa.ForeignKey("study.id"), primary_key=True),
+    sa.Column("position", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("trial_id", sa.ForeignKey("trial.id"), nullable=False),
+    sa.Column("name", sa.Text, nullable=False),
+    sa.Column("side", sa.Text),
+    sa.Column("stage", sa.String(8)),
+    sa.Column("number", sa.Integer),
+    sa.UniqueConstraint("study_id", "trial_id"),
+    sa.CheckConstraint("stage IN ('stage1', 'stage2', 'final')", name="stage"),
+    sa.CheckConstraint("(side IS NULL) = (stage IS NULL)", name="side"),
+    sa.CheckConstraint("(number IS NOT NULL) = (stage IS NOT NULL AND stage = 'stage2')", name="number"),
 )
 
-stop_request = Table(
+stop_request = sa.Table(
     "stop_request",
     metadata,
-    Column("id", Integer, primary_key=True),
-    Column("study_id", ForeignKey("study.id")),
-    Column("trial_id", ForeignKey("trial.id")),
-    Column("asked_at", UtcDateTime, nullable=False),
-    CheckConstraint("(study_id IS NULL) <> (trial_id IS NULL)", name="one"),
+    sa.Column("id", sa.Integer, primary_key=True),
+    sa.Column("study_id", sa.ForeignKey("study.id")),
+    sa.Column("trial_id", sa.ForeignKey("trial.id")),
+    sa.Column("asked_at", UtcDateTime, nullable=False),
+    sa.CheckConstraint("(study_id IS NULL) <> (trial_id IS NULL)", name="one"),
 )
 
-epoch = Table(
+epoch = sa.Table(
     "epoch",
     metadata,
-    Column("trial_id", ForeignKey("trial.id"), primary_key=True),
-    Column("epoch", Integer, primary_key=True, autoincrement=False),
-    Column("tokens", BigInteger, nullable=False),
-    Column("train_loss", Double, nullable=False),
-    Column("valid_loss", Double, nullable=False),
-    Column("averaging", Boolean, nullable=False),
-    Column("seconds", Double, nullable=False),
+    sa.Column("trial_id", sa.ForeignKey("trial.id"), primary_key=True),
+    sa.Column("epoch", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("tokens", sa.BigInteger, nullable=False),
+    sa.Column("train_loss", sa.Double, nullable=False),
+    sa.Column("valid_loss", sa.Double, nullable=False),
+    sa.Column("averaging", sa.Boolean, nullable=False),
+    sa.Column("seconds", sa.Double, nullable=False),
 )
 
-result = Table(
+result = sa.Table(
     "result",
     metadata,
-    Column("trial_id", ForeignKey("trial.id"), primary_key=True),
-    Column("measurement", Text, primary_key=True),
-    Column("version", Integer, primary_key=True, autoincrement=False),
-    Column("metrics", Text, nullable=False),
-    Column("run_id", ForeignKey("run.id"), nullable=False),
-    Column("recorded_at", UtcDateTime, nullable=False),
+    sa.Column("trial_id", sa.ForeignKey("trial.id"), primary_key=True),
+    sa.Column("measurement", sa.Text, primary_key=True),
+    sa.Column("version", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("metrics", sa.Text, nullable=False),
+    sa.Column("run_id", sa.ForeignKey("run.id"), nullable=False),
+    sa.Column("recorded_at", UtcDateTime, nullable=False),
 )
 
-spectrum = Table(
+spectrum = sa.Table(
     "spectrum",
     metadata,
-    Column("trial_id", ForeignKey("trial.id"), primary_key=True),
-    Column("length", Integer, nullable=False),
-    Column("singular_values", LargeBinary, nullable=False),
-    CheckConstraint("length(singular_values) = 8 * length", name="length"),
+    sa.Column("trial_id", sa.ForeignKey("trial.id"), primary_key=True),
+    sa.Column("length", sa.Integer, nullable=False),
+    sa.Column("singular_values", sa.LargeBinary, nullable=False),
+    sa.CheckConstraint("length(singular_values) = 8 * length", name="length"),
 )

@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import Self
 
 from orchestrator.store.claims import Claims
-from orchestrator.store.recording import Recording
 from orchestrator.store.results import Results
-from orchestrator.store.runs import Runs
 from orchestrator.store.studies import Studies
 
 
-class Store(Studies, Runs, Claims, Recording, Results):
+class Store(Studies, Claims, Results):
     """The truth about which trials exist, which are done and what they measured; `opening.open_store` makes one.
 
     Guarantees:

@@ -1,21 +1,31 @@
-"""Which trials exist and which study plans them."""
+"""Which trials exist, which study plans them, and what people ask of the runs that are under way."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, NamedTuple
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, select, update
 
 from orchestrator.store.database import Transactions, chunks, insert_new, now
-from orchestrator.store.records import STATES, Place, PlannedTrial, StudyKey, StudySummary, TrialRow, TrialState
-from orchestrator.store.schema import study, study_trial, trial
+from orchestrator.store.records import (
+    STATES,
+    Place,
+    PlannedTrial,
+    Requests,
+    RunRecord,
+    StudyKey,
+    StudySummary,
+    TrialRow,
+    TrialState,
+)
+from orchestrator.store.schema import run, stop_request, study, study_trial, trial
 
 
 class Studies(Transactions):
-    """The part of the store that plans; see `Store`."""
+    """The part of the store about studies and the runs of them; see `Store`."""
 
     def register(
         self, key: StudyKey, trials: Sequence[PlannedTrial], *, instead_of: Sequence[str] | None = None
@@ -31,14 +41,17 @@ class Studies(Transactions):
         assert len(configs) == len(trials), f"a trial is planned twice in {key}"
         with self._database.write() as connection:
             study_id = _locked_study(connection, key)
-            stored = _members(connection, study_id)
-            if instead_of is not None and [member.trial_id for member in stored] != list(instead_of):
+            query = select(study_trial).where(study_trial.c.study_id == study_id).order_by(study_trial.c.position)
+            stored = [dict(row) for row in connection.execute(query).mappings()]
+            if instead_of is not None and [member["trial_id"] for member in stored] != list(instead_of):
                 return False
             connection.execute(update(study).where(study.c.id == study_id).values(planned_at=now(connection)))
             _insert_trials(connection, configs)
-            planned = [_Member(place, trial.trial_id, trial.name, trial.place) for place, trial in enumerate(trials)]
-            if stored != planned:  # planning a study again, the common case, writes next to nothing
-                _replace_members(connection, study_id, planned)
+            members = [_member(study_id, position, planned) for position, planned in enumerate(trials)]
+            if stored != members:  # planning a study again, the common case, writes next to nothing
+                connection.execute(delete(study_trial).where(study_trial.c.study_id == study_id))
+                if members:
+                    connection.execute(study_trial.insert(), members)
             return True
 
     def studies(self) -> list[StudySummary]:
@@ -74,6 +87,48 @@ class Studies(Transactions):
         with self._database.read() as connection:
             return _column(connection, "state", trial_ids)
 
+    def begin_run(self, record: RunRecord) -> int:
+        """Record that a run of the command starts now; returns its id."""
+        with self._database.write() as connection:
+            row = {**asdict(record), "packages": canonical_json(record.packages), "started_at": now(connection)}
+            key = connection.execute(run.insert().values(row)).inserted_primary_key
+            assert key is not None, "an insert of one row gives its key"
+            return int(key[0])
+
+    def end_run(self, run_id: int) -> None:
+        """Record that a run ends now. Raises KeyError for an id that is none."""
+        with self._database.write() as connection:
+            ended = connection.execute(update(run).where(run.c.id == run_id).values(ended_at=now(connection)))
+            if ended.rowcount == 0:
+                raise KeyError(run_id)
+
+    def ask_to_stop(self, target: StudyKey | str) -> None:
+        """Ask whoever runs the study, or the trial of this id, to stop it; runs that begin later are not meant."""
+        if isinstance(target, StudyKey):
+            column, query = "study_id", select(study.c.id).where(is_study(target))
+        else:
+            column, query = "trial_id", select(trial.c.id).where(trial.c.id == target)
+        with self._database.write() as connection:
+            key = connection.execute(query).scalar_one_or_none()
+            if key is None:
+                raise KeyError(target)
+            connection.execute(stop_request.insert().values({column: key, "asked_at": now(connection)}))
+
+    def requests(self, key: StudyKey, run_id: int) -> Requests:
+        """What was asked since the run began, by the store's clock, and when the study was planned last."""
+        began = select(run.c.started_at).where(run.c.id == run_id).scalar_subquery()
+        query = select(stop_request.c.study_id, stop_request.c.trial_id).where(stop_request.c.asked_at > began)
+        with self._database.read() as connection:
+            planned = connection.execute(select(study.c.id, study.c.planned_at).where(is_study(key))).one_or_none()
+            if planned is None:
+                raise KeyError(key)
+            rows = connection.execute(query).all()
+        return Requests(
+            planned_at=planned.planned_at,
+            stop_study=any(row.study_id == planned.id for row in rows),
+            stop_trials=frozenset(row.trial_id for row in rows if row.trial_id is not None),
+        )
+
 
 def canonical_json(value: Any) -> str:
     """JSON with sorted keys and no white space, as `TrialConfig.canonical_json` writes it."""
@@ -85,20 +140,19 @@ def is_study(key: StudyKey) -> ColumnElement[bool]:
     return and_(*(study.c[name] == value for name, value in asdict(key).items()))
 
 
+def select_members(key: StudyKey, *columns: Any) -> Select[Any]:
+    """A query for columns of a study's members, to be joined with what else the columns are of."""
+    return select(*columns).join_from(study, study_trial).where(is_study(key))
+
+
 def read_trials(connection: Connection, key: StudyKey) -> list[TrialRow]:
     """`Store.trials` inside the caller's transaction."""
-    query = (
-        select(trial, *(study_trial.c[column] for column in ("name", "side", "stage", "number")))
-        .join_from(study, study_trial)
-        .join(trial)
-        .where(is_study(key))
-        .order_by(study_trial.c.position)
-    )
+    query = select_members(key, study_trial, trial).join(trial).order_by(study_trial.c.position)
     return [
         TrialRow(
-            trial_id=row.id,
+            trial_id=row.trial_id,
             name=row.name,
-            place=_place(row),
+            place=None if row.side is None else Place(side=row.side, stage=row.stage, number=row.number),
             config=json.loads(row.config),
             state=row.state,
             attempt=row.attempt,
@@ -110,11 +164,10 @@ def read_trials(connection: Connection, key: StudyKey) -> list[TrialRow]:
     ]
 
 
-class _Member(NamedTuple):
-    position: int
-    trial_id: str
-    name: str
-    place: Place | None
+def _member(study_id: int, position: int, planned: PlannedTrial) -> dict[str, Any]:
+    """The row of a planned trial in `study_trial`."""
+    place = asdict(planned.place) if planned.place else {"side": None, "stage": None, "number": None}
+    return {"study_id": study_id, "position": position, "trial_id": planned.trial_id, "name": planned.name, **place}
 
 
 def _locked_study(connection: Connection, key: StudyKey) -> int:
@@ -147,24 +200,3 @@ def _column(connection: Connection, name: str, trial_ids: Collection[str]) -> di
         query = select(trial.c.id, trial.c[name]).where(trial.c.id.in_(chunk))
         values.update((trial_id, value) for trial_id, value in connection.execute(query))
     return values
-
-
-def _members(connection: Connection, study_id: int) -> list[_Member]:
-    query = select(study_trial).where(study_trial.c.study_id == study_id).order_by(study_trial.c.position)
-    return [_Member(row.position, row.trial_id, row.name, _place(row)) for row in connection.execute(query)]
-
-
-def _replace_members(connection: Connection, study_id: int, members: Sequence[_Member]) -> None:
-    connection.execute(delete(study_trial).where(study_trial.c.study_id == study_id))
-    nowhere = {"side": None, "stage": None, "number": None}
-    rows = [
-        {"study_id": study_id, "position": position, "trial_id": trial_id, "name": name}
-        | (nowhere if place is None else asdict(place))
-        for position, trial_id, name, place in members
-    ]
-    if rows:
-        connection.execute(study_trial.insert(), rows)
-
-
-def _place(row: Row[Any]) -> Place | None:
-    return None if row.side is None else Place(side=row.side, stage=row.stage, number=row.number)

@@ -11,7 +11,7 @@ import ray
 
 from orchestrator.cluster import connection
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.storage.folder_storage import FolderStorage
+from orchestrator.storage.storage import FolderStorage
 
 notes: list[str] = []
 """What the user would have been told when it started."""

@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import numpy as np
+from sqlalchemy import create_engine, text
 
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
 from trainables.trial_folder.outcome import EpochMetrics, FinalState, TrialOutcome
@@ -60,3 +61,12 @@ def outcome(trial_id: str, *, state: FinalState = "done", epochs: int = 3, **cha
         "environment": {"device": "cpu", "torch": "2.13.0"},
     }
     return TrialOutcome(**{**fields, **changes})
+
+
+def execute(url: str, *statements: str, **values: object) -> None:
+    """Change a database behind the store's back; SQLite does not look at references unless told to."""
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        for statement in statements:
+            connection.execute(text(statement), values)
+    engine.dispose()

@@ -13,7 +13,7 @@ from orchestrator.plan.tuning.tuner import Tuner
 from orchestrator.schedule.recording import Recorder
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
-from orchestrator.storage.folder_storage import FolderStorage
+from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, RunRecord
 from orchestrator.watch.listener import Listener

@@ -9,12 +9,14 @@ anyone, so whatever a driver did not live to record is found again.
 from __future__ import annotations
 
 import contextlib
+import io
 import secrets
 import traceback
 from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 from pydantic import ValidationError
@@ -23,7 +25,6 @@ from trainables.config import WITH_SPECTRUM, Frozen, TextFile
 from trainables.errors import UserError, first_line
 from trainables.trial_folder.files import locked, write_file
 from trainables.trial_folder.outcome import Metric, TrialOutcome
-from trainables.trial_folder.vector_file import read_vector, write_vector
 
 LOCK, FENCE = "lock", "worker"
 RESULT, SPECTRUM = "result.json", "spectrum.npy"
@@ -59,11 +60,6 @@ class TrialFolder:
         self.path, self.trial_id = path, trial_id
         self._token: bytes | None = None
 
-    @classmethod
-    def below(cls, storage: Path, trial_id: str) -> TrialFolder:
-        """The trial's folder below the root of a storage."""
-        return cls(trial_directory(storage, trial_id), trial_id)
-
     @property
     def kept_weights(self) -> Path:
         """The file of the weights with the best validation loss."""
@@ -89,21 +85,18 @@ class TrialFolder:
 
     def check_fence(self) -> None:
         """Raise SupersededError where the right was taken over and another worker has it by now."""
-        if self._token is not None and self.fence() != self._token:
-            raise SupersededError(f"another worker has taken over the trial in {self.path}")
+        if self._token is None:
+            return
+        with contextlib.suppress(FileNotFoundError):
+            if (self.path / FENCE).read_bytes() == self._token:
+                return
+        raise SupersededError(f"another worker has taken over the trial in {self.path}")
 
     def leave(self) -> None:
         """Give the right up, once everything is written; nobody has it then."""
         with contextlib.suppress(SupersededError):
             self.check_fence()
             self.drop_fence()
-
-    def fence(self) -> bytes | None:
-        """The token of the worker that has the right; None where nobody has it."""
-        try:
-            return (self.path / FENCE).read_bytes()
-        except FileNotFoundError:
-            return None
 
     def drop_fence(self) -> None:
         """Take the right from whoever has it."""
@@ -190,21 +183,23 @@ class TrialFolder:
     def write_measurement(self, name: str, measurement: LaterMeasurement) -> None:
         """Make one later measurement durable. The spectrum goes first: where there is a JSON file, it is there too."""
         metrics, singular_values = measurement
+        spectrum_file, metrics_file = (self.path / file for file in measurement_files([name]))
         if singular_values is not None:
-            write_vector(self._measurement(name, "npy"), singular_values)
+            write_vector(spectrum_file, singular_values)
         content = _MeasurementFile(
             trial_id=self.trial_id, name=name, metrics=metrics, has_spectrum=singular_values is not None
         )
-        write_file(self._measurement(name, "json"), content.model_dump_json(indent=1).encode())
+        write_file(metrics_file, content.model_dump_json(indent=1).encode())
 
     def measurement(self, name: str) -> LaterMeasurement | None:
         """The later measurement; None where there is none, it is damaged, unreadable or another trial's."""
+        spectrum_file, metrics_file = (self.path / file for file in measurement_files([name]))
         try:
-            content = _MeasurementFile.model_validate_json(self._measurement(name, "json").read_bytes())
+            content = _MeasurementFile.model_validate_json(metrics_file.read_bytes())
             if (content.trial_id, content.name) != (self.trial_id, name):
                 return None
-            return content.metrics, read_vector(self._measurement(name, "npy")) if content.has_spectrum else None
-        except (OSError, ValidationError, ValueError):
+            return content.metrics, read_vector(spectrum_file) if content.has_spectrum else None
+        except (OSError, ValueError):
             return None
 
     def forget_measurements(self) -> None:
@@ -227,9 +222,6 @@ class TrialFolder:
                 return f"{cause} ({Path(frame.filename).name.partition(' ')[0]}, line {frame.lineno})"
         return cause
 
-    def _measurement(self, name: str, kind: str) -> Path:
-        return self.path / _measurement_file(name, kind)
-
 
 def trial_directory(storage: Path, trial_id: str) -> Path:
     """The path of a trial's folder below the root of a storage."""
@@ -237,12 +229,8 @@ def trial_directory(storage: Path, trial_id: str) -> Path:
 
 
 def measurement_files(names: Iterable[str]) -> list[str]:
-    """What the files of these later measurements are called."""
-    return [_measurement_file(name, kind) for name in names for kind in ("npy", "json")]
-
-
-def _measurement_file(name: str, kind: str) -> str:
-    return f"{MEASUREMENT}{name}.{kind}"
+    """What the files of these later measurements are called, of each the spectrum first, then the metrics."""
+    return [f"{MEASUREMENT}{name}.{kind}" for name in names for kind in ("npy", "json")]
 
 
 def progress(names: Collection[str]) -> tuple[bool, str]:
@@ -253,3 +241,24 @@ def progress(names: Collection[str]) -> tuple[bool, str]:
 def is_checkpoint(name: str) -> bool:
     """Whether a file of this name in a trial's folder is one of its checkpoints."""
     return name.startswith(CHECKPOINT)
+
+
+def write_vector(path: Path, values: NDArray[float64]) -> None:
+    """Write them as a .npy file, whole or not at all."""
+    buffer = io.BytesIO()
+    np.save(buffer, values, allow_pickle=False)
+    write_file(path, buffer.getvalue())
+
+
+def read_vector(path: Path) -> NDArray[float64]:
+    """Raises OSError where it cannot be read, ValueError for anything but a vector of finite float64 values."""
+    try:
+        values = np.lib.format.read_array(io.BytesIO(path.read_bytes()), allow_pickle=False)
+    except ValueError as error:
+        raise ValueError(f"{path} is no complete array") from error
+    if values.ndim != 1 or values.dtype != float64:
+        raise ValueError(f"{path} is no vector of float64 values")
+    if not np.isfinite(values).all():
+        raise ValueError(f"{path} holds values that are not finite")
+    vector: NDArray[float64] = values
+    return vector

@@ -17,7 +17,7 @@ from orchestrator.plan.estimates import estimate
 from orchestrator.schedule import tune
 from orchestrator.schedule.placement import STEP_BYTES, Placement
 from orchestrator.schedule.tune import LateMachines, UnfitMachineError
-from orchestrator.storage.folder_storage import FolderStorage
+from orchestrator.storage.storage import FolderStorage
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.scales import SCALES, apply_scale
 from tests.support.small_disk import change, small_disk

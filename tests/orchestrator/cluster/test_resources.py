@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.cluster.resources import check_options, per_pack, slots_of
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.storage.folder_storage import FolderStorage
+from orchestrator.storage.storage import FolderStorage
 from trainables.errors import UserError
 from trainables.runtime import Runtime
 

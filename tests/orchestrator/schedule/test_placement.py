@@ -20,7 +20,7 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.estimates import estimate
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
-from orchestrator.storage.folder_storage import FolderStorage
+from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
 from orchestrator.worker.pack_run import TrialFunctions

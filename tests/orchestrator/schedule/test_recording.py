@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.recording import Recorder
-from orchestrator.storage.folder_storage import FolderStorage
+from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord, StudyKey
 from orchestrator.store.store import Store

@@ -14,7 +14,7 @@ from orchestrator.schedule.packs import Pack
 from orchestrator.schedule.recording import Recorder
 from orchestrator.schedule.steering import Steering
 from orchestrator.schedule.study_work import StudyWork
-from orchestrator.storage.folder_storage import FolderStorage
+from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
 from tests.support.notes import Notes

@@ -16,7 +16,7 @@ import pytest
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.schedule.study_work import RunSummary, StudyWork
 from orchestrator.schedule.trials_run import run_trials
-from orchestrator.storage.folder_storage import FolderStorage
+from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey, TrialRow
 from orchestrator.store.store import Store

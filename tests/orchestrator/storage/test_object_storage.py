@@ -89,7 +89,7 @@ def test_another_machine_goes_on_from_what_the_store_has(
         folder.forget_checkpoints()
     assert names(storage) == {"result.json"}
     assert not folder.path.exists(), "a finished trial keeps no copy on the worker's disk"
-    storage.bring_results([TRIAL, "cd" + "1" * 62])
+    storage.bring([TRIAL, "cd" + "1" * 62])
     assert storage.trial(TRIAL).outcome() == DONE
     assert len([path for path in (storage.folder / "trials").rglob("*") if path.is_file()]) == 1
 
@@ -223,7 +223,7 @@ def test_an_older_worker_that_was_cut_off_since_its_start_copies_nothing_over_wh
             older.write_result(OLD, None)
             older.leave()
         assert names(storage) == ({"result.json"} if ended else {"worker"})
-    storage.bring_results([TRIAL])
+    storage.bring([TRIAL])
     assert storage.trial(TRIAL).outcome() == DONE
 
 
@@ -300,7 +300,7 @@ def test_forgetting_a_trial_removes_it_here_and_there(storage: ObjectStorage) ->
     with storage.working(TRIAL) as folder:
         folder.write_result(DONE, None)
         save(folder, 1)
-    storage.bring_results([TRIAL])
+    storage.bring([TRIAL])
     storage.forget(TRIAL, checkpoints=False)
     assert names(storage) == {name_of(1)}
     assert storage.trial(TRIAL).outcome() is None

@@ -1,39 +1,35 @@
-"""`check` finds what is wrong with a store, and nothing wrong with a sound one."""
+"""`check` finds what is wrong with a store, and nothing wrong with a sound one; the database refuses much by itself."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
-from sqlalchemy import create_engine, text
+from sqlalchemy import Table, create_engine
+from sqlalchemy.exc import IntegrityError
 
 from orchestrator.store.integrity import check
 from orchestrator.store.opening import open_store
-from tests.support.store_rows import KEY, RUN, SPECTRUM, ids, outcome, plan
-from trainables.errors import UserError
+from orchestrator.store.schema import study_trial, trial
+from tests.support.store_rows import KEY, RUN, SPECTRUM, execute, ids, outcome, plan
 
 
-@pytest.fixture
-def filled(store_url: str) -> str:
+def filled_store(url: str) -> str:
     """The address of a store with a done, a failed and a planned trial."""
     trials = plan(3)
-    with open_store(store_url) as store:
+    with open_store(url) as store:
         store.register(KEY, trials)
         run_id = store.begin_run(RUN)
         store.record(outcome(ids(trials)[0]), run_id=run_id, spectrum=SPECTRUM)
         store.fail(ids(trials)[1], cause="the worker died", run_id=run_id)
-    return store_url
+    return url
 
 
-def spoil(url: str, statement: str, **values: object) -> None:
-    """Change a database behind the store's back; SQLite does not look at references unless told to."""
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        assert connection.execute(text(statement), values).rowcount > 0
-    engine.dispose()
-
-
-def test_a_sound_store_has_no_problems(filled: str) -> None:
-    assert check(filled) == []
+@pytest.fixture
+def filled(store_url: str) -> str:
+    """The same, in SQLite and in PostgreSQL."""
+    return filled_store(store_url)
 
 
 DONE, _, PLANNED = ids(plan(3))
@@ -56,32 +52,43 @@ NAN = np.array([1.0, np.nan]).astype("<f8").tobytes()
 def test_what_was_changed_behind_its_back_is_told(
     filled: str, statement: str, values: dict[str, object], problem: str
 ) -> None:
-    spoil(filled, statement, **values)
+    assert check(filled) == []
+    execute(filled, statement, **values)
     (sentence,) = check(filled)
     assert problem in sentence
 
 
-def test_a_spectrum_that_was_cut_is_found(filled: str) -> None:
-    if filled.startswith("postgresql"):
-        pytest.skip("PostgreSQL refuses it")
-    engine = create_engine(filled)
-    with engine.begin() as connection:
-        connection.execute(text("PRAGMA ignore_check_constraints = ON"))
-        connection.execute(text("UPDATE spectrum SET singular_values = x'00'"))
+def test_a_cut_spectrum_and_a_dangling_reference_which_postgresql_refuses_are_told(tmp_path: Path) -> None:
+    url = filled_store(f"sqlite:///{tmp_path / 'results.db'}")
+    execute(url, "UPDATE epoch SET trial_id = :id", id="f" * 64)
+    execute(url, "PRAGMA ignore_check_constraints = ON", "UPDATE spectrum SET singular_values = x'00'")
+    cut, *dangling = check(url)
+    assert "spectrum" in cut
+    assert len(dangling) == 3
+    assert all("epoch" in problem and "trial" in problem for problem in dangling)
+
+
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        (trial, {"state": "finished"}),
+        (trial, {"state": "running"}),
+        (trial, {"owner": "nobody runs it"}),
+        (trial, {"attempt": -1}),
+        (study_trial, {"trial_id": "f" * 64}),
+        (study_trial, {"stage": "final"}),
+        (study_trial, {"side": "a", "stage": "stage2"}),
+        (study_trial, {"side": "a", "stage": "stage3"}),
+    ],
+)
+def test_the_database_itself_refuses_what_makes_no_sense(
+    store_url: str, table: Table, change: dict[str, object]
+) -> None:
+    with open_store(store_url) as store:
+        store.register(KEY, plan(1))
+    engine = create_engine(store_url)
+    with pytest.raises(IntegrityError), engine.begin() as connection:
+        if store_url.startswith("sqlite"):
+            connection.exec_driver_sql("PRAGMA foreign_keys = ON")
+        connection.execute(table.update().values(change))
     engine.dispose()
-    (problem,) = check(filled)
-    assert "spectrum" in problem
-
-
-def test_a_dangling_reference_is_found(filled: str) -> None:
-    if filled.startswith("postgresql"):
-        pytest.skip("PostgreSQL refuses it")
-    spoil(filled, "UPDATE epoch SET trial_id = :id", id="f" * 64)
-    problems = check(filled)
-    assert len(problems) == 3
-    assert all("epoch" in problem and "trial" in problem for problem in problems)
-
-
-def test_checking_a_store_that_does_not_exist_makes_none(url: str) -> None:
-    with pytest.raises(UserError, match="run a study first"):
-        check(url)

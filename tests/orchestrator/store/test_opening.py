@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
+import resource
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Engine, create_engine, event, text
+from sqlalchemy import Engine, event
 
 import orchestrator
+from orchestrator.store.address import parse, printable
+from orchestrator.store.integrity import check
 from orchestrator.store.opening import open_database, open_store, upgrade
 from tests.support.postgres import PASSWORD, PostgresServer
-from tests.support.store_rows import KEY, RUN, ids, outcome, plan
+from tests.support.store_rows import KEY, execute, ids, plan
 from trainables.errors import UserError
 
 REPOSITORY = Path(orchestrator.__file__).parents[1]
-
-
-def execute(url: str, *statements: str) -> None:
-    """Change a database behind the store's back."""
-    engine = create_engine(url)
-    with engine.begin() as connection:
-        for statement in statements:
-            connection.execute(text(statement))
-    engine.dispose()
 
 
 def refusal(call: Callable[[], object]) -> str:
@@ -38,15 +32,6 @@ def refusal(call: Callable[[], object]) -> str:
     assert sentence.endswith(".")
     assert "\n" not in sentence
     return sentence
-
-
-def test_what_is_written_is_there_when_the_store_is_opened_again(url: str) -> None:
-    with open_store(url) as store:
-        store.register(KEY, plan(3))
-        store.record(outcome(ids(plan(3))[0]), run_id=store.begin_run(RUN), spectrum=None)
-        before = store.results(KEY)
-    with open_store(url, create=False) as store:
-        assert store.results(KEY) == before
 
 
 def test_a_plain_path_is_a_sqlite_store_and_its_folder_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +45,7 @@ def test_a_plain_path_is_a_sqlite_store_and_its_folder_is_made(tmp_path: Path, m
 
 
 def test_a_store_that_does_not_exist_is_not_made_unasked(url: str, tmp_path: Path) -> None:
-    for call in (lambda: open_store(url, create=False), lambda: upgrade(url)):
+    for call in (lambda: open_store(url, create=False), lambda: upgrade(url), lambda: check(url)):
         assert "run a study first" in refusal(call)
     assert list(tmp_path.iterdir()) == []
 
@@ -87,6 +72,29 @@ def test_what_is_no_address_of_a_store_is_refused_with_the_choices(address: str,
     assert rule in sentence
     assert CHOICES in sentence
     assert "secret" not in sentence
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "postgresql+psycopg://me:hunter2@host/results",
+        "postgresql+psycopg://host/results?user=me&password=hunter2",
+        "postgresql://host/results?sslcert=c.pem&sslpassword=hunter2&user=me",
+        "postgresql://host/results?password=hunter2&password=hunter2again&user=me",
+        "postgresql://me:hunter2@host/results?PassWord=hunter2",
+    ],
+)
+def test_no_form_of_a_password_is_shown_and_none_is_lost(address: str) -> None:
+    url = parse(address)
+    text = printable(url)
+    assert "hunter2" not in text
+    assert all(part in text for part in ("me", "host/results"))
+    assert "hunter2" in url.render_as_string(hide_password=False)
+
+
+def test_what_is_no_secret_is_shown_as_it_was_typed() -> None:
+    address = "postgresql+psycopg://me@host:5433/results?passfile=passwords&sslmode=require"
+    assert printable(parse(address)) == address
 
 
 def test_a_store_of_a_newer_version_is_refused(url: str) -> None:
@@ -130,38 +138,38 @@ def every_connection(pragma: str) -> Iterator[None]:
         event.remove(Engine, "connect", run)
 
 
-def test_a_full_disk_is_told_and_what_was_recorded_is_kept(tmp_path: Path) -> None:
+@contextmanager
+def no_file_larger(limit: int) -> Iterator[None]:
+    """Files of this process cannot grow beyond so many bytes meanwhile."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize(
+    ("trouble", "problem"),
+    [
+        (every_connection("max_page_count = 100"), "the disk is full"),
+        (every_connection("query_only = ON"), "read-only"),
+        (no_file_larger(200_000), "check its space"),
+    ],
+    ids=["full", "read-only", "quota"],
+)
+def test_a_disk_that_takes_no_more_is_told_and_what_was_recorded_is_kept(
+    tmp_path: Path, trouble: AbstractContextManager[None], problem: str
+) -> None:
     path = str(tmp_path / "results.db")
     trials = plan(5_000)
     with open_store(path) as store:
         store.register(KEY, trials[:10])
-    with every_connection("max_page_count = 100"), open_store(path) as store:
-        assert "the disk is full" in refusal(lambda: store.register(KEY, trials))
+    with trouble, open_store(path) as store:
+        assert problem in refusal(lambda: store.register(KEY, trials))
         assert len(store.trials(KEY)) == 10
     with open_store(path) as store:
         store.register(KEY, trials)
-
-
-def test_a_disk_that_refuses_to_grow_the_file_is_told(tmp_path: Path) -> None:
-    program = (
-        "import resource\n"
-        "from orchestrator.store.opening import open_store\n"
-        "from tests.support.store_rows import KEY, plan\n"
-        f"store = open_store({str(tmp_path / 'results.db')!r})\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (200_000, 200_000))\n"
-        "store.register(KEY, plan(5_000))\n"
-    )
-    ended = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True)
-    last = ended.stderr.strip().splitlines()[-1]
-    assert last.startswith("trainables.errors.UserError: The results store")
-    assert "check its space" in last
-
-
-def test_a_read_only_store_is_told(tmp_path: Path) -> None:
-    path = str(tmp_path / "results.db")
-    open_store(path).close()
-    with every_connection("query_only = ON"), open_store(path) as store:
-        assert "read-only" in refusal(lambda: store.register(KEY, plan(1)))
 
 
 def test_a_damaged_file_is_told(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
-"""Which trials a study has: `register`, `studies`, `trials`, `states`."""
+"""Which trials a study has, its runs, and asking one elsewhere to stop."""
 
 from __future__ import annotations
 
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -96,9 +97,48 @@ def test_another_config_for_the_same_id_is_refused_and_nothing_is_written(store:
     assert store.states(ids([planned(2)])) == {}
 
 
-def test_more_trials_at_once_than_a_statement_takes(store: Store) -> None:
-    trials = plan(2 * IDS_A_STATEMENT)
+def test_more_trials_at_once_than_a_statement_takes(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert IDS_A_STATEMENT < 32_766, "what SQLite takes"
+    monkeypatch.setattr("orchestrator.store.database.IDS_A_STATEMENT", 3)
+    trials = ids(plan(7))
+    store.register(KEY, plan(7))
+    assert store.states(trials) == dict.fromkeys(trials, "planned")
+    assert store.claim(trials, owner="a driver", lease_s=60) == trials
+    assert store.release(trials, owner="a driver") == len(trials)
+    for trial_id in trials:
+        store.fail(trial_id, cause="a cause", run_id=store.begin_run(RUN))
+    assert store.reset(trials) == trials
+
+
+def test_a_request_reaches_the_runs_that_had_begun_and_no_later_one(store: Store) -> None:
+    trials = plan(3)
     store.register(KEY, trials)
-    assert store.states(ids(trials)) == dict.fromkeys(ids(trials), "planned")
-    assert store.claim(ids(trials), owner="a driver", lease_s=60) == ids(trials)
-    assert store.release(ids(trials), owner="a driver") == len(trials)
+    variant = replace(KEY, corpus="another")
+    store.register(variant, trials)
+    first = store.begin_run(RUN)
+    assert not store.requests(KEY, first).stop_study
+    time.sleep(0.002)
+    store.ask_to_stop(KEY)
+    store.ask_to_stop(ids(trials)[1])
+    time.sleep(0.002)
+    second = store.begin_run(RUN)
+    request, other, later = store.requests(KEY, first), store.requests(variant, first), store.requests(KEY, second)
+    assert (request.stop_study, other.stop_study, later.stop_study) == (True, False, False)
+    assert request.stop_trials == other.stop_trials == {ids(trials)[1]}
+    assert later.stop_trials == frozenset()
+    store.register(KEY, trials)
+    assert store.requests(KEY, first).planned_at > request.planned_at, "planned again"
+
+
+def test_what_the_store_does_not_know_cannot_be_stopped(store: Store) -> None:
+    for unknown in (KEY, "0" * 64):
+        with pytest.raises(KeyError):
+            store.ask_to_stop(unknown)
+
+
+def test_runs_begin_and_end(store: Store) -> None:
+    first, second = store.begin_run(RUN), store.begin_run(RUN)
+    assert first != second
+    store.end_run(first)
+    with pytest.raises(KeyError):
+        store.end_run(second + 1)

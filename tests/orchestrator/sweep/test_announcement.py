@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from orchestrator.store.masking import hide_password
+from orchestrator.store.address import hide_password
 from orchestrator.store.records import StudyKey
 from orchestrator.sweep.announcement import paper_command, retry_command
 from search_spaces.study import Study

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
-from orchestrator.storage.folder_storage import FolderStorage
+from orchestrator.storage.storage import FolderStorage
 from orchestrator.store import open_store
 from orchestrator.sweep import corpus_files as texts
 from orchestrator.sweep.study_run import run_study

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.storage.folder_storage import FolderStorage
+from orchestrator.storage.storage import FolderStorage
 from orchestrator.worker import pack_run
 from orchestrator.worker.messages import EVENTS, Assignment, TrialEvent
 from orchestrator.worker.pack_run import BrokenProcessError, Job, TrialFunctions, run_pack

@@ -18,8 +18,8 @@ from trainables.corpora.markov import markov_language, markov_texts
 from trainables.corpora.text import tokenise
 from trainables.runtime import Runtime
 from trainables.trial.trial_run import run_trial
+from trainables.trial_folder.folder import read_vector
 from trainables.trial_folder.outcome import TrialOutcome
-from trainables.trial_folder.vector_file import read_vector
 
 ROWS = 1200
 
