@@ -18,8 +18,9 @@ from orchestrator.store.studies import canonical_json
 def check(url: str) -> list[str]:
     """Every problem found in the store at `url`, one sentence each; empty for a sound one.
 
-    Looks for: damaged pages, broken rules and dangling references (SQLite; PostgreSQL guards its own), done trials
-    without results, spectra with values that are not finite, and trials whose id is not the SHA-256 of their config. Raises UserError where the store cannot be opened at all.
+    Looks for: damaged pages, broken rules of the tables and dangling references (SQLite; PostgreSQL guards its own),
+    done trials without results, spectra with values that are not finite, and trials whose id is not the SHA-256 of
+    their config. Raises UserError where the store cannot be opened at all.
     """
     with closing(open_database(url, create=False)) as database, database.read() as connection:
         damage = list(_damage(connection))
