@@ -73,12 +73,14 @@ def drive(storage: Path, store_url: str, address: str, trials: int, *, idle: boo
         start_s = time.perf_counter()
         run_trials(
             plan,
-            store=store,
-            run_id=store.begin_run(record),
-            options=RunOptions(storage=FolderStorage(storage), address=address),
-            work=StudyWork(seconds_per_trial=0.001 if idle else 1.0),
-            listener=Memory(trials) if idle else Listener(),
-            functions=TrialFunctions(run_trial=do_nothing if idle else wait_a_second),
+            StudyWork(
+                store=store,
+                run_id=store.begin_run(record),
+                options=RunOptions(storage=FolderStorage(storage), address=address),
+                seconds_per_trial=0.001 if idle else 1.0,
+                listener=Memory(trials) if idle else Listener(),
+                functions=TrialFunctions(run_trial=do_nothing if idle else wait_a_second),
+            ),
         )
         print(f"{time.perf_counter() - start_s:.2f} s from connecting to Ray to the last result", flush=True)
         states = set(store.states([trial.trial_id for trial in plan]).values())

@@ -19,7 +19,6 @@ from orchestrator.cluster import RunOptions
 from orchestrator.schedule import StudyWork, run_trials
 from orchestrator.storage import FolderStorage
 from orchestrator.store import PlannedTrial, RunRecord, StudyKey, open_store
-from orchestrator.watch import Listener
 from orchestrator.worker import TrialFunctions
 from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
 from trainables.runtime import Runtime
@@ -63,31 +62,20 @@ def main(trials: int) -> None:
     with tempfile.TemporaryDirectory() as folder, open_store(f"sqlite:///{folder}/results.db") as store:
         store.register(StudyKey(study="nothing", scale="smoke", corpus="none"), plan)
         run = RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64)
-        options = RunOptions(storage=FolderStorage(Path(folder)))
-        work = StudyWork(seconds_per_trial=0.001)
-        start_s = time.perf_counter()
-        warm = plan[: min(8, trials // 2)]
-        run_trials(
-            warm,
+        work = StudyWork(
             store=store,
             run_id=store.begin_run(run),
-            options=options,
-            work=work,
-            listener=Listener(),
+            options=RunOptions(storage=FolderStorage(Path(folder))),
+            seconds_per_trial=0.001,
             functions=TrialFunctions(run_trial=do_nothing),
         )
+        start_s = time.perf_counter()
+        warm = plan[: min(8, trials // 2)]
+        run_trials(warm, work)
         first_s, before_mib = time.perf_counter() - start_s, peak_mib()
         start_s = time.perf_counter()
         rest = plan[len(warm) :]
-        run_trials(
-            rest,
-            store=store,
-            run_id=store.begin_run(run),
-            options=options,
-            work=work,
-            listener=Listener(),
-            functions=TrialFunctions(run_trial=do_nothing),
-        )
+        run_trials(rest, work)
         rest_s = time.perf_counter() - start_s
         states = store.states([trial.trial_id for trial in plan])
     assert set(states.values()) == {"done"}, states

@@ -6,15 +6,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import ray
-from pydantic import ValidationError
 from ray.exceptions import GetTimeoutError, RayError
 
-from orchestrator.cluster.machine_faults import check, faults
-from orchestrator.cluster.preflight import Findings, Question, look, question
-from orchestrator.cluster.resources import per_pack, slots_of
+from orchestrator.cluster.preflight import check_torch_gpu, look, question
+from orchestrator.cluster.resources import slots_of
 from orchestrator.cluster.run_options import RunOptions
 from trainables.config import AnyConfig
 from trainables.corpora import CorpusIdentity
@@ -26,13 +25,18 @@ ANSWER_S = 300.0
 
 def nodes() -> list[dict[str, Any]]:
     """Every live machine of the cluster, as Ray describes it."""
-    known: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
-    return [node for node in known if node["Alive"]]
+    machines: list[dict[str, Any]] = ray.nodes()  # type: ignore[no-untyped-call]
+    return [machine for machine in machines if machine["Alive"]]
 
 
 def machine_resources(machines: Sequence[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """What each of them has, by Ray's id: "CPU", "GPU", "memory" in bytes and others that Ray counts."""
     return {machine["NodeID"]: machine["Resources"] for machine in machines}
+
+
+def address_of(machine: dict[str, Any]) -> str:
+    """Of a machine as `nodes` gives it."""
+    return str(machine["NodeManagerAddress"])
 
 
 @contextmanager
@@ -45,16 +49,49 @@ def marked(options: RunOptions) -> Iterator[str]:
         yield marker
 
 
+class UnfitMachineError(Exception):
+    """No pack must run on this machine: Ray's id of it, and why."""
+
+    def __init__(self, machine: str, why: str) -> None:
+        super().__init__(machine, why)
+        self.machine, self.why = machine, why
+
+
+@dataclass(frozen=True)
+class LateMachines:
+    """Machines that join a cluster while the sweep runs: each looks at itself before it takes up a pack."""
+
+    question: str
+    """What the others looked for before any trial started, as JSON."""
+    others: frozenset[str]
+    """By Ray's ids."""
+
+    def refuse_unfit(self) -> None:
+        """In a worker: raise UnfitMachineError on a machine that joined and cannot run the trials."""
+        machine = ray.get_runtime_context().get_node_id()
+        if machine in self.others:
+            return
+        faults = _faults_here(self.question, machine)
+        if faults:
+            raise UnfitMachineError(machine, " ".join(faults))
+
+
+@cache
+def _faults_here(question: str, machine: str) -> list[str]:
+    (node,) = (node for node in nodes() if node["NodeID"] == machine)
+    return look(question, address_of(node), _gpus_of(node))
+
+
 @dataclass(frozen=True, kw_only=True)
 class Checked:
     """Machines on which trials can run."""
 
     slots: int
     """So many packs fit on them at a time."""
-    question: Question
-    """What they were asked."""
     resources: Mapping[str, Mapping[str, float]]
     """See `machine_resources`."""
+    late: LateMachines | None
+    """Of a cluster that others may join."""
 
 
 def check_machines(
@@ -73,81 +110,51 @@ def check_machines(
     for an answer ends early where `given_up` says so.
     """
     machines = nodes()
-    slots = slots_of([machine["Resources"] for machine in machines], options)
-    asked = question(options, marker, configs, corpus=corpus, measurements=measurements)
+    resources = machine_resources(machines)
+    slots = slots_of(list(resources.values()), options)
+    late = None
     if options.address is not None:
-        check(faults(asked, _ask(asked, machines, given_up), gpus_of(machines)))
-    if options.gpus_per_trial:
-        check_cuda(options, given_up)
-    return Checked(slots=slots, question=asked, resources=machine_resources(machines))
+        text = question(options, marker, configs, corpus=corpus, measurements=measurements).model_dump_json()
+        faults = _ask(text, machines, given_up)
+        if faults:
+            raise UserError("\n".join(faults))
+        late = LateMachines(text, frozenset(resources))
+    elif options.gpus_per_trial:
+        check_torch_gpu()
+    return Checked(slots=slots, resources=resources, late=late)
 
 
-def _ask(
-    asked: Question, machines: Sequence[dict[str, Any]], given_up: Callable[[], bool]
-) -> Mapping[str, Findings | str]:
-    """By address what each machine answers, or why it does not; nothing where waiting was given up."""
+def _ask(question: str, machines: Sequence[dict[str, Any]], given_up: Callable[[], bool]) -> list[str]:
+    """What is amiss with the machines, in sentences; nothing where waiting was given up."""
     task = ray.remote(num_cpus=0, max_retries=0)(look)
-    sent = {
-        address_of(node): task.options(resources={f"node:{address_of(node)}": 0.001}).remote(asked.model_dump_json())
-        for node in machines
+    answers = {
+        address_of(machine): task.options(resources={f"node:{address_of(machine)}": 0.001}).remote(
+            question, address_of(machine), _gpus_of(machine)
+        )
+        for machine in machines
     }
     deadline_s = time.monotonic() + ANSWER_S
-    while ray.wait(list(sent.values()), num_returns=len(sent), timeout=1.0)[1]:
+    while ray.wait(list(answers.values()), num_returns=len(answers), timeout=1.0)[1]:
         if given_up():
-            return {}
+            return []
         if time.monotonic() > deadline_s:
             break
-    return {address: _answer(reference) for address, reference in sent.items()}
+    return [fault for address, answer in answers.items() for fault in _answer(address, answer)]
 
 
-def _answer(reference: Any) -> Findings | str:
+def _answer(address: str, answer: Any) -> list[str]:
     try:
-        return Findings.model_validate_json(ray.get(reference, timeout=0.1))
+        faults: list[str] = ray.get(answer, timeout=0.1)
+        return faults
     except GetTimeoutError:
-        return f"no answer within {ANSWER_S:g} s"
+        why = f"no answer within {ANSWER_S:g} s"
     except RayError as error:
-        return last_line(error)
-    except ValidationError:
-        return "another version of it answered"
+        why = last_line(error)
+    return [
+        f"The machine {address} cannot run this project ({why}): install it there as it is here, and start Ray with "
+        "that Python."
+    ]
 
 
-def check_cuda(options: RunOptions, given_up: Callable[[], bool]) -> None:
-    """Raise UserError where a trial that asks for a GPU would find that torch cannot use it.
-
-    A worker is asked, which may be on another machine; waiting for it ends early where `given_up` says so.
-    """
-    need = per_pack(options)
-    answer = ray.remote(num_cpus=need["cpu"], num_gpus=need["gpu"])(cuda_problem).remote()
-    while not ray.wait([answer], timeout=1.0)[0]:
-        if given_up():
-            return
-    try:
-        problem = ray.get(answer)
-    except RayError as error:
-        problem = f"its worker cannot use torch ({last_line(error)}): install torch on every machine of the cluster"
-    if problem is not None:
-        raise UserError(f"A trial asks for a GPU, and {problem}; or train on CPUs with --gpus-per-trial 0.")
-
-
-def cuda_problem() -> str | None:
-    """Why torch could not train on this process' GPU, and what to do; None where it could."""
-    import torch
-
-    if torch.cuda.is_available():
-        return None
-    if torch.version.cuda is None:
-        return f"the installed torch {torch.__version__} has no CUDA support: install a build of torch for CUDA"
-    return (
-        f"torch {torch.__version__} finds none that it can use: see that nvidia-smi lists it and that the driver is "
-        f"new enough for CUDA {torch.version.cuda}"
-    )
-
-
-def gpus_of(machines: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """How many GPUs Ray counts on each of them, by address."""
-    return {address_of(node): float(node["Resources"].get("GPU", 0.0)) for node in machines}
-
-
-def address_of(node: dict[str, Any]) -> str:
-    """Of a machine as `nodes` gives it."""
-    return str(node["NodeManagerAddress"])
+def _gpus_of(machine: dict[str, Any]) -> float:
+    return float(machine["Resources"].get("GPU", 0.0))

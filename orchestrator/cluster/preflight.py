@@ -1,4 +1,4 @@
-"""Whether every machine of a cluster could run a sweep's trials: asked of each, before any trial starts.
+"""Whether every machine of a cluster could run a sweep's trials: each looks at itself, before any trial starts.
 
 `look` runs on the machine in question, as a Ray task; this module knows nothing of Ray.
 """
@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 import shutil
@@ -17,23 +18,28 @@ from functools import cache
 from pathlib import Path
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.storage import Bucket, DataFolder, Storage, is_url, storage_at
+from orchestrator.storage import Bucket, DataFolder, is_url, storage_at
 from trainables.config import WORD_SIMILARITY, AnyConfig, Frozen, WordPairsConfig, is_built_in
 from trainables.corpora import NO_TEXT, CorpusIdentity, ensure, identity
 from trainables.corpora import WORD_SIMILARITY as BENCHMARKS
-from trainables.errors import UserError
+from trainables.errors import UserError, last_line
 from trainables.trial_folder import package_versions
 
 SAME_EVERYWHERE = ("torch", "numpy", "ray", "pydantic", "safetensors")
 """Packages that numbers, or what travels between machines, depend on."""
-GPU_PROBE = "import torch; print(torch.cuda.device_count())"
+LEAST_FREE_BYTES = 10**9
+"""For checkpoints of the trials that run at the same time."""
+GPU_PROBE = (
+    "import json, torch; gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0;"
+    "print(json.dumps([gpus, torch.__version__, torch.version.cuda]))"
+)
 
 
 class Question(Frozen):
-    """What a machine is asked about."""
+    """What a machine is to look for."""
 
     versions: dict[str, str]
-    """`versions` of the machine that asks."""
+    """`versions` of the driver's machine."""
     storage: str
     """A folder, or the URL of an object store."""
     marker: str
@@ -52,23 +58,6 @@ class Question(Frozen):
     gpus: bool
 
 
-class Findings(Frozen):
-    """What a machine answers."""
-
-    host: str
-    versions: dict[str, str]
-    storage_problem: str | None
-    written_to: str | None
-    """Where trials write: the storage, or what stands before an object store; None where there is no such folder."""
-    free_bytes: int | None
-    """Of that folder."""
-    corpus_sha256: str | None
-    text_problem: str | None
-    """Why something that trials read is not there."""
-    gpus: int
-    """How many GPUs torch can use there; 0 where that was not asked."""
-
-
 @cache
 def versions() -> dict[str, str]:
     """Of Python, of packages, and of this project by the first digits of a SHA-256 over its files."""
@@ -76,8 +65,8 @@ def versions() -> dict[str, str]:
     for package in ("orchestrator", "search_spaces", "trainables"):
         for path in sorted((root / package).rglob("*.py")):
             digest.update(f"{path.relative_to(root)}\0".encode() + path.read_bytes())
-    found = {name: version for name, version in package_versions().items() if name in SAME_EVERYWHERE}
-    return {"Python": platform.python_version(), **found, "this project's code": digest.hexdigest()[:12]}
+    packages = {name: version for name, version in package_versions().items() if name in SAME_EVERYWHERE}
+    return {"Python": platform.python_version(), **packages, "this project's code": digest.hexdigest()[:12]}
 
 
 def question(
@@ -88,11 +77,10 @@ def question(
     corpus: CorpusIdentity | None = None,
     measurements: Sequence[str] = (),
 ) -> Question:
-    """What to ask about the machines of a sweep of these trials, in whose storage `marker` lies.
+    """What the machines of a sweep of these trials are to look for; `marker` lies in its storage.
 
     `corpus` is what its language models read; None where it trains none.
     """
-    trains_models = corpus is not None
     if corpus is not None and (corpus.name == NO_TEXT.name or is_built_in(corpus.name)):
         corpus = None
     texts = {config.text for config in configs if isinstance(config, WordPairsConfig)}
@@ -106,7 +94,7 @@ def question(
         texts=tuple(sorted(texts)),
         benchmarks=bool(texts) or WORD_SIMILARITY in measurements,
         benchmarks_dir=_as_typed(options.runtime.benchmarks_dir, options),
-        gpus=options.gpus_per_trial > 0 and trains_models,
+        gpus=options.gpus_per_trial > 0,
     )
 
 
@@ -117,47 +105,68 @@ def _as_typed(folder: Path | None, options: RunOptions) -> str | None:
     return None if folder is None else str(folder)
 
 
-def look(asked: str) -> str:
-    """Answer a `Question` about this machine with `Findings`, both as JSON; fetches texts where they are missing."""
-    about = Question.model_validate_json(asked)
-    digest, problem = _texts(about)
-    storage = storage_at(about.storage)
-    folder, free = _free_bytes(storage)
-    return Findings(
-        host=socket.gethostname(),
-        versions=versions(),
-        storage_problem=storage.problem(about.marker),
-        written_to=folder,
-        free_bytes=free,
-        corpus_sha256=digest,
-        text_problem=problem,
-        gpus=_usable_gpus() if about.gpus else 0,
-    ).model_dump_json()
+def look(text: str, address: str, ray_gpus: float) -> list[str]:
+    """What is amiss with this machine: one sentence a fault, with the machine and the cure.
+
+    `text` is a `Question` as JSON; Ray calls the machine `address` and counts `ray_gpus` on it. Fetches texts that are
+    missing.
+    """
+    question = Question.model_validate_json(text)
+    clauses = (
+        _version_fault(question.versions),
+        _storage_fault(question),
+        _text_fault(question),
+        _gpu_fault(ray_gpus) if question.gpus else None,
+    )
+    return [f"The machine {socket.gethostname()} ({address}) {clause}" for clause in clauses if clause]
 
 
-def _free_bytes(storage: Storage) -> tuple[str | None, int | None]:
-    """The folder that trials write to, and its free bytes."""
+def _version_fault(of_driver: dict[str, str]) -> str | None:
+    different = [package for package, version in of_driver.items() if versions().get(package) != version]
+    if not different:
+        return None
+    here, there = (
+        ", ".join(f"{package} {machine.get(package, 'missing')}" for package in different)
+        for machine in (versions(), of_driver)
+    )
+    return f"has {here}, where the driver has {there}: install the same on every machine."
+
+
+def _storage_fault(question: Question) -> str | None:
+    storage = storage_at(question.storage)
+    problem = storage.problem(question.marker)
+    if problem is not None:
+        return f"does not see the storage: {problem.rstrip('.')}."
     try:
-        return str(storage.work_folder), shutil.disk_usage(storage.work_folder).free
+        # Where trials write: the storage, or what stands before an object store.
+        folder = storage.work_folder
+        free_bytes = shutil.disk_usage(folder).free
     except (OSError, UserError):
-        return None, None
+        return None
+    if free_bytes >= LEAST_FREE_BYTES:
+        return None
+    return (
+        f"has {free_bytes / 1e9:.1f} GB free in {folder}, and checkpoints need at least {LEAST_FREE_BYTES / 1e9:g}: "
+        "free space there."
+    )
 
 
-def _texts(about: Question) -> tuple[str | None, str | None]:
-    """The SHA-256 of the corpus, and why something to read is not there."""
-    digest = None
+def _text_fault(question: Question) -> str | None:
+    sha256 = question.corpus_sha256
     try:
-        if about.corpus is not None:
-            folder = _data_dir(about.data_dir, (about.corpus,))
-            ensure(about.corpus, data_dir=folder)
-            digest = identity(about.corpus, data_dir=folder).sha256
-        if about.benchmarks:
-            folder = _data_dir(about.benchmarks_dir, (*about.texts, BENCHMARKS))
-            for name in (BENCHMARKS, *about.texts):
+        if question.corpus is not None:
+            folder = _data_dir(question.data_dir, (question.corpus,))
+            ensure(question.corpus, data_dir=folder)
+            sha256 = identity(question.corpus, data_dir=folder).sha256
+        if question.benchmarks:
+            folder = _data_dir(question.benchmarks_dir, (*question.texts, BENCHMARKS))
+            for name in (BENCHMARKS, *question.texts):
                 ensure(name, data_dir=folder)
     except UserError as error:
-        return digest, str(error)
-    return digest, None
+        return f"has not got what trials read: {str(error).rstrip('.')}."
+    if sha256 == question.corpus_sha256:
+        return None
+    return f"has another text as the corpus {question.corpus} than the driver: copy its folder from here to there."
 
 
 def _data_dir(place: str | None, names: tuple[str, ...]) -> Path | None:
@@ -166,10 +175,48 @@ def _data_dir(place: str | None, names: tuple[str, ...]) -> Path | None:
     return DataFolder(Bucket(place), names, driver=Path()).fetch()
 
 
-def _usable_gpus() -> int:
-    """Asked of another process: Ray hides the GPUs from a task that takes none of them."""
+def _gpu_fault(ray_gpus: float) -> str | None:
+    try:
+        usable, _, _ = probe_gpus()
+    except RuntimeError:
+        usable = 0
+    if usable >= ray_gpus:
+        return None
+    return (
+        f"has {ray_gpus:g} GPUs for Ray and {usable} that torch can use: see what nvidia-smi lists there and that "
+        "torch was built for CUDA, or start Ray there with --num-gpus 0."
+    )
+
+
+def check_torch_gpu() -> None:
+    """Raise UserError where torch could not train on a GPU of this machine."""
+    try:
+        usable, torch, cuda = probe_gpus()
+    except RuntimeError as error:
+        problem = f"torch cannot be used ({error}): install torch"
+    else:
+        if usable:
+            return
+        problem = f"the installed torch {torch} has no CUDA support: install a build of torch for CUDA"
+        if cuda is not None:
+            problem = (
+                f"torch {torch} finds none that it can use: see that nvidia-smi lists it and that the driver is new "
+                f"enough for CUDA {cuda}"
+            )
+    raise UserError(f"A trial asks for a GPU, and {problem}; or train on CPUs with --gpus-per-trial 0.")
+
+
+def probe_gpus() -> tuple[int, str, str | None]:
+    """How many GPUs torch can use here, its version, and of the CUDA that it was built for; None without any.
+
+    Asked of another process: Ray hides the GPUs from a task that takes none of them, and the driver needs no torch.
+    Raises RuntimeError where torch cannot be imported.
+    """
     environment = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
     answer = subprocess.run(
         [sys.executable, "-c", GPU_PROBE], env=environment, capture_output=True, text=True, check=False
     )
-    return int(answer.stdout) if answer.returncode == 0 else 0
+    if answer.returncode:
+        raise RuntimeError(last_line(answer.stderr))
+    usable, torch, cuda = json.loads(answer.stdout)
+    return usable, torch, cuda

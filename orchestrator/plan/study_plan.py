@@ -52,8 +52,7 @@ class TrialPlan:
 
     def planned(self) -> PlannedTrial:
         """The trial as the store takes it."""
-        config = self.config.model_dump(mode="json")
-        return PlannedTrial(trial_id=self.trial_id, name=self.name, config=config, place=self.place)
+        return PlannedTrial.of(self.config, self.name, self.place)
 
 
 @dataclass(frozen=True, kw_only=True)

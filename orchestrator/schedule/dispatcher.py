@@ -9,10 +9,9 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
-from orchestrator.cluster import RunOptions
 from orchestrator.schedule.attempts import Attempts
 from orchestrator.schedule.claims import POLL_S, Claims
 from orchestrator.schedule.packs import Pack, pack
@@ -21,7 +20,6 @@ from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trial_table import OURS, State, TrialTable
 from orchestrator.storage import BucketError, patiently
 from orchestrator.store import PlannedTrial
-from orchestrator.watch import Listener
 from orchestrator.worker import Ending, EndingKind, TrialEvent
 from trainables.errors import UserError
 from trainables.trial_folder import EpochMetrics, TrialOutcome
@@ -51,26 +49,17 @@ class _Flight:
 class Dispatcher:
     """Hands out packs and takes in what they report. Every trial ends in exactly one of: recorded, failed, released."""
 
-    def __init__(
-        self,
-        trials: Sequence[PlannedTrial],
-        *,
-        recorder: Recorder,
-        claims: Claims,
-        options: RunOptions,
-        work: StudyWork,
-        listener: Listener,
-        slots: int,
-    ) -> None:
+    def __init__(self, trials: Sequence[PlannedTrial], work: StudyWork, claims: Claims, *, slots: int) -> None:
         """`slots` packs fit on the machines at first."""
-        self._recorder, self._claims, self._listener = recorder, claims, listener
-        self._options, self._work, self._source = options, work, work.source
+        self._work, self._claims = work, claims
+        self._listener, self._source = work.listener, work.source
+        self._recorder = Recorder(work.store, work.options, work.run_id)
+        self.attempts = Attempts(work.options.max_attempts)
         self.resize(slots)
         self._source_asked_again_s = 0.0
         self._table = TrialTable()
         self._queue: deque[Pack] = deque()
         self._flights: dict[str, _Flight] = {}
-        self._attempts = Attempts(options.max_attempts)
         self._start_failures = 0
         self._stop_requests: set[str] = set()
         self._refusals: set[str] = set()
@@ -80,7 +69,7 @@ class Dispatcher:
 
     def resize(self, slots: int) -> None:
         """So many packs fit on the machines that there are now; `slots` says it."""
-        self.slots, limit = slots, self._options.max_concurrent
+        self.slots, limit = slots, self._work.options.max_concurrent
         # One pack waits ready for the next free worker, except where that would exceed the user's own limit.
         self._workers = slots if limit is None else min(slots, limit)
         self._most_flights = slots + 1 if limit is None or limit > slots else limit
@@ -101,7 +90,8 @@ class Dispatcher:
     def give_up(self, nowhere: Collection[str] = ()) -> list[str]:
         """The packs, of those not named before, that have to be ended: their worker is at a trial that is to stop, or
         they have none, and are among those for which there is no machine any more."""
-        keys = [key for key, flight in self._flights.items() if self._running(flight) & self._stop_requests]
+        to_stop = self._stop_requests & self._table.trials(State.RUNNING).keys()
+        keys = [key for key, flight in self._flights.items() if flight.left.keys() & to_stop]
         keys += [key for key in nowhere if not self._flights[key].started]
         new = [key for key in keys if not self._flights[key].given_up]
         for key in new:
@@ -119,15 +109,10 @@ class Dispatcher:
         lacking = self._work.lacking
         return [trial for trial_id, trial in self._table.trials(*OURS).items() if trial_id not in lacking]
 
-    @property
-    def running(self) -> set[str]:
-        """The ids of the trials that workers are at, as far as they have told."""
-        return set(self._table.trials(State.RUNNING))
-
-    @property
-    def pack_sizes(self) -> list[int]:
-        """How many trials each pack has that is with a worker, or on its way to one."""
-        return [len(flight.pack.trials) for flight in self._flights.values()]
+    def show(self) -> None:
+        """Show the listener the packs and trials that are with workers."""
+        pack_sizes = [len(flight.pack.trials) for flight in self._flights.values()]
+        self._listener.refresh(pack_sizes, set(self._table.trials(State.RUNNING)))
 
     def next_pack(self, key: str) -> Pack | None:
         """Claim and hand out the next pack under the name `key`; None while there is nothing to hand out."""
@@ -145,7 +130,7 @@ class Dispatcher:
             trials = self._claim(self._without_stopped(queued.trials))
             if trials:
                 rule = self._source.stop_above(trials[0]) if self._source and searched else None
-                handed_out = Pack(tuple(trials), stop_above=rule, lacking=queued.lacking)
+                handed_out = replace(queued, trials=tuple(trials), stop_above=rule)
                 left = {trial.trial_id: trial for trial in trials}
                 self._flights[key] = _Flight(handed_out, left, may_be_pruned=searched)
                 self._table.move(trials, State.HANDED_OUT)
@@ -169,11 +154,9 @@ class Dispatcher:
                 self._start_failures = 0
                 self._table.move([flight.left[event.trial_id]], State.RUNNING)
                 self._listener.started(event.trial_id, flight.left[event.trial_id].name)
-        self._recorder.epochs({trial_id: rows for trial_id, rows in epochs.items() if trial_id in flight.left})
-
-    def machines_left(self, present: Collection[str]) -> None:
-        """Only machines of these addresses are there now: see `Attempts.machines_left`."""
-        self._attempts.machines_left(present)
+        running = {trial_id: rows for trial_id, rows in epochs.items() if trial_id in flight.left}
+        if running:
+            self._work.store.record_epochs(running)
 
     def ended(self, key: str, ending: Ending | None) -> None:
         """The pack is over; `ending` says why where its worker did not come to its end.
@@ -215,7 +198,7 @@ class Dispatcher:
     def _put_back(self, trials: Sequence[PlannedTrial]) -> None:
         """Trials that are claimed already, and made no attempt, go before all others."""
         self._table.move(trials, State.CLAIMED)
-        self._queue.extendleft(reversed(list(self._packs(trials))))
+        self._queue.extendleft(reversed(self._packs(trials)))
 
     def _take_over(self) -> None:
         """Take what is free again of the trials of other drivers; the store is asked now and then only."""
@@ -244,17 +227,17 @@ class Dispatcher:
     def _is_searched(self, trial: PlannedTrial) -> bool:
         return self._source is not None and self._source.is_searched(trial)
 
-    def _packs(self, trials: Sequence[PlannedTrial]) -> Iterator[Pack]:
+    def _packs(self, trials: Sequence[PlannedTrial]) -> list[Pack]:
         """Packs of trials. Searched ones go alone, since each one's thresholds need those before it, and so do later
         measurements, of whose time nothing is known."""
         lacking = self._work.lacking
-        together = [trial for trial in trials if not (trial.trial_id in lacking or self._is_searched(trial))]
-        yield from pack(together, slots=self.slots, seconds_per_trial=self._work.seconds_per_trial)
+        together, alone = [], []
         for trial in trials:
-            if trial.trial_id in lacking:
-                yield Pack((trial,), lacking=tuple(lacking[trial.trial_id]))
-            elif self._is_searched(trial):
-                yield Pack((trial,))
+            if trial.trial_id in lacking or self._is_searched(trial):
+                alone.append(Pack((trial,), lacking=tuple(lacking.get(trial.trial_id, ()))))
+            else:
+                together.append(trial)
+        return [*pack(together, slots=self.slots, seconds_per_trial=self._work.seconds_per_trial), *alone]
 
     def _without_stopped(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Those that nobody asked to stop; the others are given back."""
@@ -311,7 +294,7 @@ class Dispatcher:
 
     def _retry_or_fail(self, trial: PlannedTrial, ending: Ending) -> None:
         measured = trial.trial_id in self._work.lacking
-        failure = self._attempts.failure(trial.trial_id, ending)
+        failure = self.attempts.failure(trial.trial_id, ending)
         if failure is None:
             what_next = "it is measured again" if measured else "it goes on from its last checkpoint"
             self._listener.note(f"{trial.name}: {ending.cause}; {what_next}.")
@@ -319,7 +302,7 @@ class Dispatcher:
             self._queue.extend(self._packs([trial]))
             return
         if not measured:
-            self._recorder.failure(trial.trial_id, failure)
+            self._work.store.fail(trial.trial_id, cause=failure, run_id=self._work.run_id)
         outcome = TrialOutcome(trial_id=trial.trial_id, state="failed", cause=failure)
         self._end(trial, outcome, State.FAILED)
 
@@ -334,10 +317,7 @@ class Dispatcher:
 
     def _end(self, trial: PlannedTrial, outcome: TrialOutcome, state: State = State.RECORDED) -> None:
         self._table.move([trial], state)
-        self._attempts.ended(trial.trial_id)
+        self.attempts.ended(trial.trial_id)
         if trial.trial_id in self._work.lacking and outcome.cause is not None:
             self.not_measured[trial.trial_id] = outcome.cause
         self._listener.finished(trial.trial_id, outcome)
-
-    def _running(self, flight: _Flight) -> set[str]:
-        return {trial_id for trial_id in flight.left if self._table.state(trial_id) is State.RUNNING}

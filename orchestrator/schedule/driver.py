@@ -7,11 +7,10 @@ from typing import TypeVar
 
 from orchestrator.cluster import Interrupt
 from orchestrator.schedule.dispatcher import Dispatcher
-from orchestrator.schedule.placement import Place, Placement, configs_of
+from orchestrator.schedule.placement import Placement
 from orchestrator.schedule.steering import Steering
 from orchestrator.store import LeaseKeeper
-from orchestrator.watch import SweepMetrics
-from orchestrator.worker import EVENTS, Assignment, Ending, EndingKind
+from orchestrator.worker import EVENTS, Assignment, Ending, EndingKind, Parcel
 
 T = TypeVar("T")
 
@@ -24,15 +23,13 @@ class Driver:
         dispatcher: Dispatcher,
         steering: Steering,
         placement: Placement,
-        *,
         interrupt: Interrupt,
         keeper: LeaseKeeper,
-        metrics: SweepMetrics | None,
     ) -> None:
         self._dispatcher, self._steering, self._placement = dispatcher, steering, placement
-        self._interrupt, self._keeper, self._metrics = interrupt, keeper, metrics
+        self._interrupt, self._keeper = interrupt, keeper
         self._error: Exception | None = None
-        self._places: dict[str, Place] = {}
+        self._parcels: dict[str, Parcel] = {}
 
     @property
     def stopping(self) -> bool:
@@ -49,8 +46,8 @@ class Driver:
         if self._error is not None:
             raise self._error
 
-    def next_pack(self, key: str) -> tuple[Assignment, Place] | None:
-        """The next pack and where it may run, under the name `key`; None while there is none."""
+    def next_pack(self, key: str) -> Parcel | None:
+        """The next pack, under the name `key`; None while there is none."""
         return self._guarded(lambda: self._next_pack(key), None)
 
     def events(self, key: str, text: str) -> None:
@@ -64,8 +61,7 @@ class Driver:
     def look(self) -> list[str]:
         """See what has changed around the sweep, the lease included; returns the packs that are to be ended."""
         given_up: list[str] = self._guarded(self._look, [])
-        if self._metrics is not None:
-            self._metrics.refresh(self._dispatcher.pack_sizes, self._dispatcher.running)
+        self._dispatcher.show()
         return given_up
 
     def _guarded(self, action: Callable[[], T], otherwise: T) -> T:
@@ -82,22 +78,22 @@ class Driver:
             self._error = error
             return otherwise
 
-    def _next_pack(self, key: str) -> tuple[Assignment, Place] | None:
+    def _next_pack(self, key: str) -> Parcel | None:
         pack = self._dispatcher.next_pack(key)
         if pack is None:
             return None
-        configs = tuple(configs_of(pack.trials))
+        configs = tuple(trial.validated for trial in pack.trials)
         assignment = Assignment(
             configs=configs,
             names=tuple(trial.name for trial in pack.trials),
             stop_above=None if pack.stop_above is None else dict(pack.stop_above),
             lacking=pack.lacking,
         )
-        self._places[key] = self._placement.place(configs)
-        return assignment, self._places[key]
+        self._parcels[key] = Parcel(assignment, self._placement.place(configs))
+        return self._parcels[key]
 
     def _ended(self, key: str, ending: Ending | None) -> None:
-        del self._places[key]
+        self._parcels.pop(key).empty()
         if ending is not None and ending.kind is EndingKind.MACHINE_UNFIT and ending.machine is not None:
             self._placement.keep_off(ending.machine)
         self._dispatcher.ended(key, ending)
@@ -105,5 +101,5 @@ class Driver:
     def _look(self) -> list[str]:
         if self._steering.look():
             self._interrupt.requested = True
-        nowhere = [key for key, place in self._places.items() if not self._placement.has(place)]
+        nowhere = [key for key, parcel in self._parcels.items() if not self._placement.has(parcel.place)]
         return self._dispatcher.give_up(nowhere)

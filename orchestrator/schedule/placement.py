@@ -3,27 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from math import ceil
 
 from orchestrator.cluster import RunOptions, fit_on
 from orchestrator.plan import estimate
-from orchestrator.store import PlannedTrial
-from trainables.config import AnyConfig, read_config
+from orchestrator.worker import Place
+from trainables.config import AnyConfig
 from trainables.corpora import CorpusIdentity
 
 STEP_BYTES = 250_000_000
 """Requests are rounded up to multiples of this: Ray hands a process on only to a pack that asks for just as much."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """What a pack asks of the machine that it runs on."""
-
-    memory_bytes: int
-    """0 where that is unknown."""
-    not_on: tuple[str, ...]
-    """Machines that must not get it, by Ray's ids."""
 
 
 class Placement:
@@ -70,8 +59,3 @@ class Placement:
 
     def _memory_bytes(self) -> list[int]:
         return [int(has.get("memory", 0)) for has in self._machines.values()]
-
-
-def configs_of(trials: Sequence[PlannedTrial]) -> list[AnyConfig]:
-    """The trials' configs."""
-    return [read_config(trial.config) for trial in trials]

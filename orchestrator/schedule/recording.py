@@ -11,7 +11,7 @@ from contextlib import suppress
 from orchestrator.cluster import RunOptions
 from orchestrator.storage import patiently
 from orchestrator.store import OPEN, PlannedTrial, Store
-from trainables.trial_folder import EpochMetrics, TrialOutcome, UnusableResultError, measurement_files
+from trainables.trial_folder import TrialOutcome, UnusableResultError, measurement_files
 
 
 class Recorder:
@@ -40,13 +40,10 @@ class Recorder:
         recorded = 0
         for trial in left:
             try:
-                result = self._storage.trial(trial.trial_id).result()
+                recorded += self._result(trial.trial_id, may_be_pruned=may_be_pruned(trial)) is not None
             except UnusableResultError as error:
                 note(f"{trial.name} runs again: {error}.")
                 self._storage.set_aside_result(trial.trial_id)
-                continue
-            if result is not None and (result[0].state != "pruned" or may_be_pruned(trial)):
-                recorded += self._store.record(result[0], run_id=self._run_id, spectrum=result[1])
         return recorded
 
     def unreported(self, trial_ids: Sequence[str], *, may_be_pruned: bool) -> list[TrialOutcome]:
@@ -56,11 +53,16 @@ class Recorder:
         for trial_id in trial_ids:
             # Unusable files are set aside when the trial runs again.
             with suppress(UnusableResultError):
-                result = self._storage.trial(trial_id).result()
-                if result is not None and (result[0].state != "pruned" or may_be_pruned):
-                    self._store.record(result[0], run_id=self._run_id, spectrum=result[1])
-                    outcomes.append(result[0])
-        return outcomes
+                outcomes.append(self._result(trial_id, may_be_pruned=may_be_pruned))
+        return [outcome for outcome in outcomes if outcome is not None]
+
+    def _result(self, trial_id: str, *, may_be_pruned: bool) -> TrialOutcome | None:
+        """Record the result that lies in the trial's folder; None where there is none that counts."""
+        result = self._storage.trial(trial_id).result()
+        if result is None or (result[0].state == "pruned" and not may_be_pruned):
+            return None
+        self._store.record(result[0], run_id=self._run_id, spectrum=result[1])
+        return result[0]
 
     def outcome(self, outcome: TrialOutcome) -> TrialOutcome:
         """Record a reported outcome and its spectrum; returns what was recorded.
@@ -110,12 +112,3 @@ class Recorder:
             return False
         metrics, spectrum = later
         return self._store.add_measurement(trial_id, name, metrics, run_id=self._run_id, spectrum=spectrum)
-
-    def failure(self, trial_id: str, cause: str) -> None:
-        """Record that the trial has no attempt left."""
-        self._store.fail(trial_id, cause=cause, run_id=self._run_id)
-
-    def epochs(self, rows: Mapping[str, Sequence[EpochMetrics]]) -> None:
-        """Record epochs that running trials have told of, by trial id."""
-        if rows:
-            self._store.record_epochs(rows)

@@ -6,7 +6,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from orchestrator.store import PlannedTrial, StudyKey
+from orchestrator.cluster import RunOptions
+from orchestrator.store import PlannedTrial, Store, StudyKey
+from orchestrator.watch import Listener
+from orchestrator.worker import TrialFunctions
 from trainables.corpora import CorpusIdentity
 
 
@@ -27,12 +30,15 @@ class Source(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class StudyWork:
-    """What a study has to do, beside its trials and the options of its run."""
+    """What one run of a study has to do beside its trials, and with what."""
 
-    measurements: tuple[str, ...] = ()
-    """Of every trial, names with versions, for example "spectrum@1"."""
+    store: Store
+    run_id: int
+    """Of the run in the store."""
+    options: RunOptions
     seconds_per_trial: float
     """Estimate, for the size of packs."""
+    listener: Listener = field(default_factory=Listener)
     study: StudyKey | None = None
     """Whose trials they are, for those who watch and whose requests to stop are followed; None: nobody's."""
     known_ids: Collection[str] | None = None
@@ -40,10 +46,14 @@ class StudyWork:
     not."""
     corpus: CorpusIdentity | None = None
     """What trials read; with it, what memory they need is known."""
+    measurements: tuple[str, ...] = ()
+    """Of every trial, names with versions, for example "spectrum@1"."""
     lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By trial id, the measurements that are taken of trials that are done; all others are trained."""
     source: Source | None = None
     """Gives further trials as results come in, until it has no more."""
+    functions: TrialFunctions = field(default_factory=TrialFunctions)
+    """Others are for tests."""
 
 
 @dataclass(frozen=True, kw_only=True)

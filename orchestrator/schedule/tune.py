@@ -10,10 +10,8 @@ import os
 import pickle
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import ray
 from ray import tune
@@ -24,25 +22,10 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 from typing_extensions import override
 
-from orchestrator.cluster import (
-    Findings,
-    Question,
-    RunOptions,
-    address_of,
-    faults,
-    gpus_of,
-    look,
-    nodes,
-    per_pack,
-    ray_patches,
-    scratch_folder,
-)
-from orchestrator.worker import Assignment, Ending, EndingKind, Job, run_pack
+from orchestrator.cluster import LateMachines, UnfitMachineError, per_pack, ray_patches, scratch_folder
+from orchestrator.schedule.driver import Driver
+from orchestrator.worker import Ending, EndingKind, Job, Place, run_pack
 from trainables.errors import last_line
-
-if TYPE_CHECKING:  # a worker unpickles functions of this file, and the driver's half of the room takes long to import
-    from orchestrator.schedule.driver import Driver
-    from orchestrator.schedule.placement import Place
 
 FINISHED: Any = Searcher.FINISHED
 """A string, though `Searcher.suggest` is declared to return a dictionary."""
@@ -63,61 +46,6 @@ class _Shared:
         return self
 
 
-class Parcel:
-    """A pack on its way to a worker. Tune keeps copies of every config for ever: they share one text, emptied later."""
-
-    def __init__(self, assignment: Assignment, place: Place) -> None:
-        self.place, self._text = place, assignment.model_dump_json()
-
-    def open(self) -> Assignment:
-        """What is to be done."""
-        return Assignment.model_validate_json(self._text)
-
-    def empty(self) -> None:
-        """Forget the trials."""
-        self._text = ""
-
-    def __str__(self) -> str:
-        return "trials"
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
-        return self
-
-
-@dataclass(frozen=True)
-class LateMachines:
-    """Machines that join a cluster while the sweep runs: each asks itself before it takes up a pack."""
-
-    question: Question
-    """What the others were asked before any trial started."""
-    asked: frozenset[str]
-    """Those others, by Ray's ids."""
-
-    def refuse_unfit(self) -> None:
-        """In a worker: raise UnfitMachineError on a machine that joined and cannot run the trials."""
-        machine = ray.get_runtime_context().get_node_id()
-        if machine in self.asked:
-            return
-        (node,) = (node for node in nodes() if node["NodeID"] == machine)
-        findings = {address_of(node): _this_machine(self.question.model_dump_json())}
-        problems = faults(self.question, findings, gpus_of([node]))
-        if problems:
-            raise UnfitMachineError(machine, " ".join(problems))
-
-
-@cache
-def _this_machine(question: str) -> Findings:
-    return Findings.model_validate_json(look(question))
-
-
-class UnfitMachineError(Exception):
-    """No pack must run on this machine: Ray's id of it, and why."""
-
-    def __init__(self, machine: str, why: str) -> None:
-        super().__init__(machine, why)
-        self.machine, self.why = machine, why
-
-
 def _trainable(job: Job, title: str, late: LateMachines | None) -> Callable[[dict[str, Any]], None]:
     """The function that Tune runs in a worker: its config holds a `Parcel` under "pack"."""
 
@@ -130,9 +58,9 @@ def _trainable(job: Job, title: str, late: LateMachines | None) -> Callable[[dic
     return run
 
 
-def fit(driver: Driver, options: RunOptions, job: Job, *, title: str, late: LateMachines | None) -> None:
+def fit(driver: Driver, job: Job, *, title: str, late: LateMachines | None) -> None:
     """Let Tune run until the driver has nothing more; raises what it met. The dashboard calls the workers `title`."""
-    bundle = {name.upper(): amount for name, amount in per_pack(options).items()}
+    bundle = {name.upper(): amount for name, amount in per_pack(job.options).items()}
 
     def resources(config: dict[str, Any]) -> tune.PlacementGroupFactory:
         place: Place = config["pack"].place
@@ -142,12 +70,12 @@ def fit(driver: Driver, options: RunOptions, job: Job, *, title: str, late: Late
 
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = MOST_PENDING
     ray_patches.count_no_callbacks()
-    controls, packs = _Controls(), _Packs(driver)
+    controls = _Controls()
     with scratch_folder("sweep-tune-") as folder:
         tuner = tune.Tuner(
             tune.with_resources(_trainable(job, title, late), resources),
             tune_config=tune.TuneConfig(
-                search_alg=packs,
+                search_alg=_Packs(driver),
                 scheduler=controls,
                 num_samples=-1,
                 reuse_actors=True,
@@ -157,8 +85,7 @@ def fit(driver: Driver, options: RunOptions, job: Job, *, title: str, late: Late
             run_config=tune.RunConfig(
                 name="packs",
                 storage_path=str(folder),
-                callbacks=[_Reports(driver, packs, controls)],
-                stop=_StopAll(driver),
+                callbacks=[_Reports(driver, controls)],
                 verbose=0,
             ),
         )
@@ -178,7 +105,6 @@ class _Packs(_Shared, Searcher):
     def __init__(self, driver: Driver) -> None:
         super().__init__()
         self._driver = driver
-        self._parcels: dict[str, Parcel] = {}
 
     @override
     def suggest(self, trial_id: str) -> dict[str, Any] | None:
@@ -186,12 +112,7 @@ class _Packs(_Shared, Searcher):
         pack = self._driver.next_pack(trial_id)
         if pack is None:
             return FINISHED if self._driver.finished else None
-        self._parcels[trial_id] = Parcel(*pack)
-        return {"pack": self._parcels[trial_id]}
-
-    def empty(self, trial_id: str) -> None:
-        """Forget a pack that is over."""
-        self._parcels.pop(trial_id).empty()
+        return {"pack": pack}
 
     @override
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
@@ -218,26 +139,14 @@ class _Controls(_Shared, FIFOScheduler):
         """Keep hold of Tune."""
         self._tune = tune_controller
 
+    def end_all(self) -> None:
+        """Start no pack any more, and end those that there are."""
+        if self._tune is not None:
+            self._tune.request_stop_experiment()
+
     def end(self, trial: Trial) -> None:
         """End a pack that has no worker yet."""
         self._tune.stop_trial(trial)
-
-
-class _StopAll(_Shared, tune.Stopper):
-    """Ends the experiment once the driver is stopping."""
-
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
-
-    @override
-    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
-        """No single pack is ever stopped."""
-        return False
-
-    @override
-    def stop_all(self) -> bool:
-        """True once the driver is stopping."""
-        return self._driver.stopping
 
 
 class _Reports(_Shared, TrialProgressCallback):
@@ -246,8 +155,8 @@ class _Reports(_Shared, TrialProgressCallback):
     Stands where Tune would put a printer of its own, whatever its verbosity.
     """
 
-    def __init__(self, driver: Driver, packs: _Packs, controls: _Controls) -> None:
-        self._driver, self._packs, self._controls = driver, packs, controls
+    def __init__(self, driver: Driver, controls: _Controls) -> None:
+        self._driver, self._controls = driver, controls
 
     @override
     def on_step_begin(self, iteration: int, trials: list[Trial], **info: Any) -> None:
@@ -256,11 +165,14 @@ class _Reports(_Shared, TrialProgressCallback):
         Packs that wait for a machine that is gone end, too.
         """
         given_up = self._driver.look()
-        if not (given_up or self._driver.stopping):
+        stopping = self._driver.stopping
+        if stopping:
+            self._controls.end_all()
+        elif not given_up:
             return
         for trial in trials:
             actor = trial.temporary_state.ray_actor
-            to_end = self._driver.stopping or trial.trial_id in given_up
+            to_end = stopping or trial.trial_id in given_up
             if to_end and trial.status == Trial.RUNNING and actor is not None:
                 ray.kill(actor)
             elif trial.trial_id in given_up and trial.status == Trial.PENDING:
@@ -279,13 +191,11 @@ class _Reports(_Shared, TrialProgressCallback):
     @override
     def on_trial_complete(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """A pack came to its end."""
-        self._packs.empty(trial.trial_id)
         self._driver.ended(trial.trial_id)
 
     @override
     def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """A pack's worker died or raised."""
-        self._packs.empty(trial.trial_id)
         self._driver.ended(trial.trial_id, _ending(trial))
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Literal
+
+from trainables.config import AnyConfig, read_config
 
 TrialState = Literal["planned", "running", "done", "diverged", "failed", "pruned"]
 STATES: tuple[TrialState, ...] = ("planned", "running", "done", "diverged", "failed", "pruned")
@@ -61,6 +64,18 @@ class PlannedTrial:
     """The complete resolved config as JSON data."""
     place: Place | None = None
     """Of a trial of a tuning."""
+
+    @classmethod
+    def of(cls, config: AnyConfig, name: str, place: Place | None = None) -> PlannedTrial:
+        """The trial of a config that is validated already."""
+        trial = PlannedTrial(trial_id=config.trial_id, name=name, config=config.model_dump(mode="json"), place=place)
+        vars(trial)["validated"] = config
+        return trial
+
+    @cached_property
+    def validated(self) -> AnyConfig:
+        """The config, read and validated once."""
+        return read_config(self.config)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,7 +18,7 @@ START_S = 10.0
 """Ray's start and its workers' imports."""
 
 
-def concurrent_trials(options: RunOptions) -> int:
+def _concurrent_trials(options: RunOptions) -> int:
     """How many trials run at a time, as far as that is known before Ray has started."""
     if options.gpus_per_trial:
         return options.max_concurrent or 1
@@ -52,7 +52,7 @@ def opening(
         f"{counted(plan.total, 'trial')}: {missing} to run, {done} already done{later}{troubled}.",
     ]
     if missing:
-        unit, concurrent = "GPU" if options.gpus_per_trial else "core", concurrent_trials(options)
+        unit, concurrent = "GPU" if options.gpus_per_trial else "core", _concurrent_trials(options)
         units = f"{concurrent} {unit}{'s' * (concurrent > 1)}"
         whole = duration(START_S + missing * seconds_each[0] / concurrent)
         lines.append(
@@ -76,34 +76,19 @@ def paper_command(argument: str, study: Study, key: StudyKey, typed: Sequence[st
     alone = "ptb" if key.corpus == "pydocs" else key.corpus
     corpora = (key.corpus,) if is_generated(key.corpus) else study.corpora or (alone,)
     words = [word for corpus in corpora for word in ("--corpus", corpus)] if study.reads_text else []
-    return shlex.join(["python", "sweep.py", argument, "--scale", "paper", *words, *_kept(typed)])
+    return command_line(argument, "--scale", "paper", *words, *_kept(typed))
 
 
 def _kept(typed: Sequence[str]) -> list[str]:
-    """Of what was typed, the options that say where things are, passwords masked."""
+    """Of what was typed, the options that say where things are."""
     words: list[str] = []
     for place, word in enumerate(typed):
         name, equals, _ = word.partition("=")
         if name in PLACES:
             words += [word] if equals else typed[place : place + 2]
-    return [hide_password(word) for word in words]
+    return words
 
 
-def retry_command(typed: Sequence[str]) -> str:
-    """What to type to run just the failed and diverged trials again: `retry` with everything else as it was typed.
-
-    A password in a store's address is masked: this line may end in a log.
-    """
-    return shlex.join(["python", "sweep.py", "retry", *map(hide_password, typed)])
-
-
-def run_command(typed: Sequence[str]) -> str:
-    """What to type to run all that the study lacks, with everything else as it was typed; passwords masked."""
-    return shlex.join(["python", "sweep.py", *map(hide_password, typed)])
-
-
-def interrupted(done: int, total: int) -> str:
-    """The last line of a run that was stopped."""
-    return (
-        f"Interrupted with {done} of {total} trials done; what was done is kept. Type the same command again to go on."
-    )
+def command_line(*words: str) -> str:
+    """What to type for these words behind `sweep.py`. Passwords are masked: this line may end in a log."""
+    return shlex.join(["python", "sweep.py", *map(hide_password, words)])

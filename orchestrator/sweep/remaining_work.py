@@ -36,11 +36,6 @@ class _Work:
     lacking: Mapping[str, Sequence[str]]
     """Trial id -> the measurements that a done trial has not got."""
 
-    def without(self, waiting: frozenset[str]) -> _Work:
-        """The same but for trials that cannot run now."""
-        trials = [trial for trial in self.trials if trial.trial_id not in waiting]
-        return replace(self, trials=trials, count=self.count - len(self.trials) + len(trials))
-
     @property
     def nothing(self) -> bool:
         return not self.count and not self.lacking
@@ -55,63 +50,62 @@ class RemainingWork:
     store: Store
     console: Console
     members: Sequence[PlannedTrial]
-    """All trials of the study so far."""
-    trials: Sequence[PlannedTrial]
-    """Those of them that are to have a result, after which `tuner` names others."""
+    """All trials of the study so far; `tuner` names others."""
+    retried: Sequence[PlannedTrial] | None
+    """Those of them that alone are run, and no measurement is taken later; None: all, and all measurements."""
     tuner: Tuner | None
     logs: Listener
     """Hears of every trial."""
-    retried: bool
-    """Whether just these trials are run, and no measurement is taken later."""
 
     def run(self) -> RunSummary:
         """Run the trials, then take the measurements; says before what and for how long."""
         work = self._work()
         if work.nothing:
-            self._announce(work, (0.0, ""))
+            self._announce(work)
             return RunSummary()
         run_id = self.store.begin_run(_run_record(self.plan, self.options))
         try:
-            if self._recover(work, run_id):
-                work = self._work()
+            self._recover(work, run_id)
+            work = self._work()
             if not work.nothing:
                 # What is announced can be read: a text that cannot be had ends the run, or leaves trials out, before.
                 # A retry has seen to that before it forgot what its trials came to.
-                if not self.retried:
-                    work = work.without(ensure_texts(self.plan, self.console))
+                if self.retried is None:
+                    work = self._work(waiting=ensure_texts(self.plan, self.console))
                 if self.options.data is not None:
                     self.options.data.push()
             seconds_per_trial = self._seconds_per_trial(work)
             self._announce(work, seconds_per_trial)
-            if work.nothing:
-                return RunSummary()
             study_work = StudyWork(
-                measurements=self.plan.measurements,
+                store=self.store,
+                run_id=run_id,
+                options=self.options,
                 seconds_per_trial=seconds_per_trial[0],
                 study=self.plan.key,
                 corpus=self.plan.corpus,
+                measurements=self.plan.measurements,
             )
-            if work.count and self._run_trials(work, study_work, run_id):
-                return RunSummary(interrupted=True)
-            if self.retried:
-                return RunSummary()
-            return self._measure_later(study_work, run_id)
+            summary = self._train(work, study_work)
+            return summary if summary.interrupted else self._measure_later(study_work)
         finally:
             self.store.end_run(run_id)
 
-    def _work(self) -> _Work:
+    def _work(self, waiting: frozenset[str] = frozenset()) -> _Work:
+        """`waiting`: trials that cannot run now."""
         states = self.store.states([trial.trial_id for trial in self.members])
-        trials = [trial for trial in self.trials if states.get(trial.trial_id) in OPEN]
-        tuner = self.tuner
-        unnamed = self.plan.total - len(self.members) if tuner is not None and not tuner.over else 0
-        lacking = {} if self.retried else self.store.lacking(self.plan.key, self.plan.measurements)
-        return _Work(states=states, trials=trials, count=len(trials) + unnamed, lacking=lacking)
+        trials = self.members if self.retried is None else self.retried
+        left = [t for t in trials if states.get(t.trial_id) in OPEN and t.trial_id not in waiting]
+        unnamed = self.plan.total - len(self.members) if self.tuner is not None and not self.tuner.over else 0
+        return _Work(states=states, trials=left, count=len(left) + unnamed, lacking=self._lacking())
 
-    def _announce(self, work: _Work, seconds_per_trial: tuple[float, str]) -> None:
+    def _lacking(self) -> Mapping[str, Sequence[str]]:
+        return self.store.lacking(self.plan.key, self.plan.measurements) if self.retried is None else {}
+
+    def _announce(self, work: _Work, seconds_per_trial: tuple[float, str] = (0.0, "")) -> None:
         text = opening(self.plan, work.count, work.states, work.lacking, seconds_per_trial, self.options)
         self.console.print(text, soft_wrap=True)
 
-    def _recover(self, work: _Work, run_id: int) -> int:
+    def _recover(self, work: _Work, run_id: int) -> None:
         """Record what an earlier run left as files: results of missing trials, measurements that done ones lack; a
         trial that was stopped early counts where it is searched."""
         recorder, lacking = Recorder(self.store, self.options, run_id), work.lacking
@@ -127,46 +121,30 @@ class RemainingWork:
         later, _ = recorder.measurements(lacking)
         if later:
             self.console.print(f"Recorded {counted(later, 'measurement')} that an earlier run had left as files.")
-        return results + later
 
-    def _run_trials(self, work: _Work, study_work: StudyWork, run_id: int) -> bool:
-        """Run the trials; returns whether that was interrupted."""
+    def _train(self, work: _Work, study_work: StudyWork) -> RunSummary:
+        if not work.count:
+            return RunSummary()
         # Ray takes seconds to import; without trials to run nothing needs it.
         from orchestrator.schedule import run_trials
 
+        known_ids = None
+        if self.retried is None and self.tuner is None:
+            known_ids = frozenset(row.trial_id for row in self.store.trials(self.plan.key))
         with watching(self.console, work.count) as listener:
-            summary = run_trials(
-                work.trials,
-                store=self.store,
-                run_id=run_id,
-                options=self.options,
-                work=replace(study_work, known_ids=self._known_ids(), source=self.tuner),
-                listener=Several(listener, self.logs),
-            )
-        return summary.interrupted
+            heard = Several(listener, self.logs)
+            return run_trials(work.trials, replace(study_work, listener=heard, known_ids=known_ids, source=self.tuner))
 
-    def _measure_later(self, study_work: StudyWork, run_id: int) -> RunSummary:
+    def _measure_later(self, study_work: StudyWork) -> RunSummary:
         """Take the measurements that done trials of the plan lack by now, from the weights that they kept."""
-        lacking = self.store.lacking(self.plan.key, self.plan.measurements)
+        lacking = self._lacking()
         if not lacking:
             return RunSummary()
         from orchestrator.schedule import run_trials
 
+        trials = [row.planned() for row in self.store.trials(self.plan.key) if row.trial_id in lacking]
         with watching(self.console, len(lacking), doing="measuring") as listener:
-            return run_trials(
-                [row.planned() for row in self.store.trials(self.plan.key) if row.trial_id in lacking],
-                store=self.store,
-                run_id=run_id,
-                options=self.options,
-                work=replace(study_work, lacking=lacking),
-                listener=listener,
-            )
-
-    def _known_ids(self) -> frozenset[str] | None:
-        """See `StudyWork.known_ids`: neither a retry nor a tuning takes more trials."""
-        if self.retried or self.tuner is not None:
-            return None
-        return frozenset(row.trial_id for row in self.store.trials(self.plan.key))
+            return run_trials(trials, replace(study_work, listener=listener, lacking=lacking))
 
     def _seconds_per_trial(self, work: _Work) -> tuple[float, str]:
         """Mean time of the trials to run, and where that is known from."""

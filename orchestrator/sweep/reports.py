@@ -42,10 +42,11 @@ def write_report(
 
 def write_index(page: Path, storage: Storage, console: Console) -> Path:
     """Write the page over all reports beside the one at `page`, in an object store too where they lie in one."""
-    from orchestrator.report import index as report_index
+    from orchestrator.report import CARD_FILE
+    from orchestrator.report import write_index as write_page
 
-    storage.bring_reports(report_index.CARD_FILE)
-    index = report_index.write_index(page.parent.parent)
+    storage.bring_reports(CARD_FILE)
+    index = write_page(page.parent.parent)
     address = storage.publish_report(page, index)
     if address is not None:
         console.print(f"The same report: {address}", soft_wrap=True)

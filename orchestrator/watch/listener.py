@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence, Set
 from functools import partial
 from typing import Any
 
@@ -29,6 +30,13 @@ class Listener:
 
     def added(self, count: int) -> None:
         """Another command added so many trials to the study, and this sweep runs them, too."""
+
+    def refresh(self, pack_sizes: Sequence[int], running: Set[str]) -> None:
+        """What goes on now, told several times a second.
+
+        `pack_sizes`: trials of each pack that is with a worker; `running`: the ids of those that workers are at, which
+        a trial whose worker died, or that somebody asked to stop, is not.
+        """
 
     def note(self, text: str) -> None:
         """One sentence for the reader: an address, a retry, something waited for."""

@@ -67,12 +67,9 @@ class SweepMetrics(Listener):
         self._names.pop(trial_id, None)
         self._latest.pop(trial_id, None)
 
+    @override
     def refresh(self, pack_sizes: Sequence[int], running: Set[str]) -> None:
-        """Set all gauges, unless that was a moment ago.
-
-        `pack_sizes`: trials of each pack that is with a worker; `running`: the ids of those that workers are at, which
-        a trial whose worker died, or that somebody asked to stop, is not.
-        """
+        """Set all gauges, unless that was a moment ago."""
         now_s = time.monotonic()
         if now_s < self._refresh_s:
             return

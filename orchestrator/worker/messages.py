@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Self
 
 from pydantic import TypeAdapter
 
@@ -21,6 +22,40 @@ class Assignment(Frozen):
     """See `Pack.stop_above`."""
     lacking: tuple[str, ...] = ()
     """See `Pack.lacking`."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """What a pack asks of the machine that it runs on."""
+
+    memory_bytes: int
+    """0 where that is unknown."""
+    not_on: tuple[str, ...]
+    """Machines that must not get it, by Ray's ids."""
+
+
+class Parcel:
+    """A pack on its way to a worker. Tune keeps copies of every config for ever: they share one text, emptied later.
+
+    It is in this file so that workers import nothing of the driver's.
+    """
+
+    def __init__(self, assignment: Assignment, place: Place) -> None:
+        self.place, self._text = place, assignment.model_dump_json()
+
+    def open(self) -> Assignment:
+        """What is to be done."""
+        return Assignment.model_validate_json(self._text)
+
+    def empty(self) -> None:
+        """Forget the trials."""
+        self._text = ""
+
+    def __str__(self) -> str:
+        return "trials"
+
+    def __deepcopy__(self, memo: dict[int, object]) -> Self:
+        return self
 
 
 class TrialEvent(Frozen):

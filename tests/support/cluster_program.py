@@ -48,12 +48,16 @@ def main(storage: Path, store_url: str, address: str, seeds: Sequence[int]) -> N
         states = store.states([trial.trial_id for trial in plan])
         summary = run_trials(
             [trial for trial in plan if states[trial.trial_id] in OPEN],
-            store=store,
-            run_id=run,
-            options=RunOptions(storage=FolderStorage(storage), address=address),
-            work=StudyWork(study=KEY, seconds_per_trial=60, known_ids={trial.trial_id for trial in plan}),
-            listener=listener,
-            functions=TrialFunctions(run_trial=run_scripted),
+            StudyWork(
+                store=store,
+                run_id=run,
+                options=RunOptions(storage=FolderStorage(storage), address=address),
+                study=KEY,
+                seconds_per_trial=60,
+                known_ids={trial.trial_id for trial in plan},
+                listener=listener,
+                functions=TrialFunctions(run_trial=run_scripted),
+            ),
         )
     print(json.dumps({"interrupted": summary.interrupted, "notes": listener.notes, "added": listener.more}))
 

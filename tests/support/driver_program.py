@@ -16,7 +16,6 @@ from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, RunRecord, StudyKey
-from orchestrator.watch.listener import Listener
 from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.scripted_trials import SLOW, planned, run_scripted
 
@@ -34,12 +33,13 @@ def main(folder: Path, trials: int) -> None:
         states = store.states([trial.trial_id for trial in plan])
         summary = run_trials(
             [trial for trial in plan if states[trial.trial_id] in OPEN],
-            store=store,
-            run_id=run,
-            options=options,
-            work=StudyWork(seconds_per_trial=1.2),
-            listener=Listener(),
-            functions=TrialFunctions(run_trial=run_scripted),
+            StudyWork(
+                store=store,
+                run_id=run,
+                options=options,
+                seconds_per_trial=1.2,
+                functions=TrialFunctions(run_trial=run_scripted),
+            ),
         )
         print(json.dumps({"interrupted": summary.interrupted, "recovered": recovered}))
 

@@ -15,7 +15,6 @@ from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.opening import open_store
-from orchestrator.watch.listener import Listener
 from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.scripted_measurements import KEY, NAMES, measure_scripted, store_done
 from tests.support.scripted_trials import SLOW, planned
@@ -31,12 +30,15 @@ def main(folder: Path, trials: int) -> None:
         lacking = store.lacking(KEY, NAMES)
         summary = run_trials(
             [trial for trial in plan if trial.trial_id in lacking],
-            store=store,
-            run_id=run_id,
-            options=options,
-            work=StudyWork(measurements=NAMES, seconds_per_trial=1.0, lacking=lacking),
-            listener=Listener(),
-            functions=TrialFunctions(measure_kept=measure_scripted),
+            StudyWork(
+                store=store,
+                run_id=run_id,
+                options=options,
+                measurements=NAMES,
+                seconds_per_trial=1.0,
+                lacking=lacking,
+                functions=TrialFunctions(measure_kept=measure_scripted),
+            ),
         )
         print(json.dumps({"interrupted": summary.interrupted, "recovered": recovered}))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.watch.listener import Listener
+from trainables.trial_folder.outcome import TrialOutcome
 
 
 class Notes(Listener):
@@ -13,3 +14,29 @@ class Notes(Listener):
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+
+class Heard(Notes):
+    """A listener that remembers what became of trials, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.starts: list[str] = []
+        self.outcomes: dict[str, TrialOutcome] = {}
+        self.stopped_names: list[str] = []
+        self.added_counts: list[int] = []
+
+    def started(self, trial_id: str, name: str) -> None:
+        assert trial_id not in self.outcomes
+        self.starts.append(name)
+
+    def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
+        assert trial_id not in self.outcomes
+        self.outcomes[trial_id] = outcome
+
+    def stopped(self, trial_id: str, name: str) -> None:
+        del trial_id
+        self.stopped_names.append(name)
+
+    def added(self, count: int) -> None:
+        self.added_counts.append(count)

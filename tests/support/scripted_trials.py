@@ -33,10 +33,7 @@ def planned(seeds: Sequence[int]) -> list[PlannedTrial]:
     """One trial a seed."""
     corpus = CorpusConfig(name="none", sha256="0" * 64)
     configs = [TrialConfig(seed=seed, corpus=corpus, output_layer=SoftmaxConfig()) for seed in seeds]
-    return [
-        PlannedTrial(trial_id=config.trial_id, name=f"seed={config.seed}", config=config.model_dump(mode="json"))
-        for config in configs
-    ]
+    return [PlannedTrial.of(config, f"seed={config.seed}") for config in configs]
 
 
 def log_lines(storage: Path) -> list[str]:

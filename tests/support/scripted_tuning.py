@@ -49,10 +49,7 @@ def plan(search: str | None = None, budget: int | None = 5) -> TuningPlan:
 
 def certain(tuning: TuningPlan) -> list[PlannedTrial]:
     """What the study's plan would hold."""
-    return [
-        PlannedTrial(trial_id=config.trial_id, name=name, config=config.model_dump(mode="json"), place=place)
-        for name, place, config in tuning.certain()
-    ]
+    return [PlannedTrial.of(config, name, place) for name, place, config in tuning.certain()]
 
 
 def losses(config: TrialConfig) -> list[float]:

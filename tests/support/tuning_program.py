@@ -16,7 +16,6 @@ from orchestrator.schedule.trials_run import run_trials
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, RunRecord
-from orchestrator.watch.listener import Listener
 from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.scripted_tuning import KEY, certain, plan, run_scripted_tuning
 
@@ -33,12 +32,14 @@ def main(folder: Path, workers: int) -> None:
         states = store.states([trial.trial_id for trial in trials])
         run_trials(
             [trial for trial in trials if states[trial.trial_id] in OPEN],
-            store=store,
-            run_id=run,
-            options=options,
-            work=StudyWork(seconds_per_trial=0.2, source=tuner),
-            listener=Listener(),
-            functions=TrialFunctions(run_trial=run_scripted_tuning),
+            StudyWork(
+                store=store,
+                run_id=run,
+                options=options,
+                seconds_per_trial=0.2,
+                source=tuner,
+                functions=TrialFunctions(run_trial=run_scripted_tuning),
+            ),
         )
 
 

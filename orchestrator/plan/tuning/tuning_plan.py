@@ -70,13 +70,14 @@ class TuningPlan:
 
     def searched(self, side: str, number: int, cell: Cell) -> PlannedTrial:
         """The side's trial of stage 2 with that number."""
-        return _planned(*self._named(Place(side=side, stage="stage2", number=number), cell))
+        name, place, config = self._named(Place(side=side, stage="stage2", number=number), cell)
+        return PlannedTrial.of(config, name, place)
 
     def final(self, side: str, best: Mapping[str, Any]) -> list[PlannedTrial]:
         """The trials with the side's best config (as JSON data) and each final seed."""
         place = Place(side=side, stage="final")
         configs = [TrialConfig.model_validate({**best, "seed": seed}) for seed in self.seeds]
-        return [_planned(_name(place, f"seed={config.seed}"), place, config) for config in configs]
+        return [PlannedTrial.of(config, _name(place, f"seed={config.seed}"), place) for config in configs]
 
     def searched_cell(self, side: str, config: Mapping[str, Any]) -> Cell | None:
         """The cell of stage 2 that a resolved config is of; None where it is none of this plan's."""
@@ -177,7 +178,3 @@ def _name(place: Place, text: str) -> str:
     """ "mos_dagger stage2 #7 de=0.31 dh=0.2": what a reader sees of a trial's place, and what is its own there."""
     number = "" if place.number is None else f" #{place.number}"
     return f"{place.side} {place.stage}{number} {text}"
-
-
-def _planned(name: str, place: Place, config: TrialConfig) -> PlannedTrial:
-    return PlannedTrial(trial_id=config.trial_id, name=name, config=config.model_dump(mode="json"), place=place)

@@ -1,146 +1,54 @@
-"""Clusters whose machines are not alike: real Ray machines, whose memory Ray only counts."""
+"""What packs ask of machines, and what no machine can take any more."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
-import ray
-from ray.cluster_utils import Cluster
-
-from orchestrator.cluster.connection import SETTINGS
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.estimates import estimate
-from orchestrator.schedule.study_work import StudyWork
-from orchestrator.schedule.trials_run import run_trials
+from orchestrator.schedule.placement import STEP_BYTES, Placement
 from orchestrator.storage.storage import FolderStorage
-from orchestrator.store.opening import open_store
-from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
-from orchestrator.worker.pack_run import TrialFunctions
-from tests.support.notes import Notes
-from tests.support.one_ray import end_ray
-from tests.support.scripted_trials import HELD, LONG, log_lines, run_where
-from trainables.config import CorpusConfig, MosConfig, SoftmaxConfig, TrialConfig
-from trainables.config.output_layer import OutputLayerConfig
+from search_spaces.awd_lstm import awd_lstm
+from search_spaces.scales import SCALES, apply_scale
+from trainables.config import CorpusConfig, MosConfig, SoftmaxConfig
 from trainables.corpora import CorpusIdentity
 
-CORPUS = CorpusIdentity(
-    name="none", sha256="0" * 64, train_tokens=10**6, valid_tokens=10**5, test_tokens=10**5, vocabulary_size=10_000
+PTB = CorpusIdentity(
+    name="ptb",
+    sha256="1" * 64,
+    train_tokens=929_589,
+    valid_tokens=73_760,
+    test_tokens=82_430,
+    vocabulary_size=10_000,
 )
-KEY = StudyKey(study="placed", scale="smoke", corpus="none")
+SOFTMAX, MOS = (awd_lstm(CorpusConfig(name="ptb", sha256="1" * 64), layer) for layer in (SoftmaxConfig(), MosConfig()))
 
 
-def configs(layer: OutputLayerConfig, seeds: Sequence[int]) -> list[TrialConfig]:
-    corpus = CorpusConfig(name="none", sha256="0" * 64)
-    return [TrialConfig(seed=seed, corpus=corpus, output_layer=layer) for seed in seeds]
+def test_what_no_machine_can_take_any_more_is_seen_and_asks_for_less_next_time(tmp_path: Path) -> None:
+    options = RunOptions(storage=FolderStorage(tmp_path))
+    large, small = {"CPU": 8.0, "memory": 1e12}, {"CPU": 8.0, "memory": 1e6}
+    without_cores = {"CPU": 0.0, "memory": 1e13}
+    placement = Placement(options, PTB, {"a": large, "b": small, "head": without_cores})
+    place = placement.place([MOS])
+    assert (placement.slots, place.memory_bytes > 10**6, placement.has(place)) == (16, True, True)
+    placement.update({"b": small, "head": without_cores})
+    assert not placement.has(place)
+    assert placement.place([MOS]).memory_bytes == 10**6
+    assert placement.has(placement.place([MOS]))
+    placement.update({"head": without_cores})
+    assert placement.slots is None
+    assert placement.has(place), "it may come back"
+    placement.update({"a": large, "b": small})
+    placement.keep_off("a")
+    placement.update({"a": large, "b": small})
+    assert placement.slots == 8
+    assert (placement.place([MOS]).not_on, placement.place([MOS]).memory_bytes) == (("a",), 10**6)
 
 
-@contextmanager
-def cluster(**head: Any) -> Iterator[Any]:
-    """A cluster that this process is connected to, with a head that has so much."""
-    end_ray()
-    os.environ.update(SETTINGS)
-    made: Any = Cluster(initialize_head=True, head_node_args={**head, "include_dashboard": False})
-    try:
-        ray.init(address=made.address, log_to_driver=False)
-        yield made
-    finally:
-        ray.shutdown()
-        made.shutdown()
-
-
-class GoesOnAtTheRefusal(Notes):
-    """Lets held trials go on once a machine's torch was refused."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__()
-        self._go_on = folder / "go-on"
-
-    def note(self, text: str) -> None:
-        super().note(text)
-        if "torch" in text:
-            self._go_on.touch()
-
-
-def run(plan: Sequence[TrialConfig], folder: Path, **changes: Any) -> tuple[list[tuple[str, str]], list[str]]:
-    """Run the trials to their ends; the output layer and machine of each start, and what was said."""
-    trials = [PlannedTrial(trial_id=each.trial_id, name="-", config=each.model_dump(mode="json")) for each in plan]
-    options = RunOptions(storage=FolderStorage(folder), **changes)
-    heard = GoesOnAtTheRefusal(folder)
-    with open_store(f"sqlite:///{folder}/results.db") as store:
-        store.register(KEY, trials)
-        record = RunRecord(code_version="-", packages={}, host="-", device="-", corpus_sha256="0" * 64)
-        run_trials(
-            trials,
-            store=store,
-            run_id=store.begin_run(record),
-            options=options,
-            work=StudyWork(seconds_per_trial=60, corpus=CORPUS),
-            listener=heard,
-            functions=TrialFunctions(run_trial=run_where),
-        )
-        assert {(row.state, row.cause) for row in store.trials(KEY)} == {("done", None)}
-    layers_and_places = [line.split() for line in log_lines(folder)]
-    return [(layer, place) for layer, place in layers_and_places], heard.notes
-
-
-@contextmanager
-def once_it_runs(folder: Path, action: Callable[[], object]) -> Iterator[None]:
-    """Do something when the first trial has started."""
-
-    def wait_and_act() -> None:
-        deadline_s = time.monotonic() + 60
-        while not log_lines(folder) and time.monotonic() < deadline_s:
-            time.sleep(0.1)
-        action()
-
-    thread = threading.Thread(target=wait_and_act)
-    thread.start()
-    try:
-        yield
-    finally:
-        thread.join()
-
-
-def test_trials_that_wait_for_a_machine_that_leaves_run_on_a_smaller_one(tmp_path: Path) -> None:
-    plan = configs(MosConfig(), range(LONG, LONG + 3))
-    assert estimate(plan[0], CORPUS).memory_gb > 1
-    with cluster(num_cpus=1, memory=10**9) as machines:
-        small, large = machines.head_node.node_id, machines.add_node(num_cpus=1, memory=10**10)
-        large_id = large.node_id
-        with once_it_runs(tmp_path, lambda: machines.remove_node(large, allow_graceful=False)):
-            places, notes = run(plan, tmp_path)
-    assert places[0] == ("MosConfig", large_id)
-    assert [place for _, place in places[1:]] == [small] * 3
-    assert "Machines came or went: at a time, 1 trials fit now, 2 before." in notes
-
-
-def test_a_machine_that_joins_with_another_torch_gets_nothing_and_stops_nothing(tmp_path: Path) -> None:
-    fake = tmp_path / "packages" / "torch-0.0.1.dist-info"
-    fake.mkdir(parents=True)
-    (fake / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 0.0.1\n")
-    path = f"{fake.parent}:{os.environ.get('PYTHONPATH', '')}"
-    with cluster(num_cpus=1) as machines:
-        head = machines.head_node.node_id
-        joins = [sys.executable, "-m", "ray.scripts.scripts", "start", f"--address={machines.address}", "--num-cpus=3"]
-        late: list[subprocess.Popen[bytes]] = []
-
-        def join() -> None:
-            late.append(subprocess.Popen([*joins, "--block"], env=os.environ | {"PYTHONPATH": path}))
-
-        try:
-            with once_it_runs(tmp_path, join):
-                places, notes = run(configs(SoftmaxConfig(), range(HELD, HELD + 6)), tmp_path, address="auto")
-        finally:
-            late[0].terminate()
-            late[0].wait()
-    assert places == [("SoftmaxConfig", head)] * 6
-    (refusal,) = (note for note in notes if "torch 0.0.1" in note)
-    assert "where the driver has torch" in refusal
+def test_a_pack_asks_for_the_memory_of_its_largest_trial(tmp_path: Path) -> None:
+    options = RunOptions(storage=FolderStorage(tmp_path), gpus_per_trial=0.25)
+    placement = Placement(options, PTB, {"a": {"CPU": 1.0, "GPU": 1.0, "memory": 1e12}})
+    quick = apply_scale(SCALES["quick"], SOFTMAX)
+    quick_bytes, mos_bytes, both = (placement.place(pack).memory_bytes for pack in ([quick], [MOS], [quick, MOS]))
+    assert STEP_BYTES < quick_bytes < mos_bytes == both
+    assert 0 <= mos_bytes - estimate(MOS, PTB).memory_gb * 1e9 < STEP_BYTES

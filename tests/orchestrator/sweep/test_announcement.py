@@ -7,18 +7,18 @@ from dataclasses import replace
 
 from orchestrator.store.address import hide_password
 from orchestrator.store.records import StudyKey
-from orchestrator.sweep.announcement import paper_command, retry_command
+from orchestrator.sweep.announcement import command_line, paper_command
 from search_spaces.study import Study
 
 
 def test_retry_repeats_what_was_typed_but_no_password() -> None:
     typed = ("my study.py", "--scale", "quick", "--store", "postgresql+psycopg://me:s3cret@host/db", "--set", "seed=1")
-    command = retry_command(typed)
+    command = command_line("retry", *typed)
     assert shlex.split(command)[:4] == ["python", "sweep.py", "retry", "my study.py"]
     assert shlex.split(command)[-2:] == ["--set", "seed=1"]
     assert "me:***@host/db" in command
     for secret in (f"--store=postgresql+psycopg://{place}" for place in ("u:s3cret@h/d", "h/d?user=u&password=s3cret")):
-        assert "s3cret" not in retry_command(("gss_grid", secret))
+        assert "s3cret" not in command_line("retry", "gss_grid", secret)
 
 
 def test_a_port_is_no_password() -> None:
@@ -32,7 +32,7 @@ def test_a_port_is_no_password() -> None:
 
 def test_an_address_without_a_password_is_left_alone() -> None:
     typed = ("gss_grid", "--store", "postgresql+psycopg://me@host:5432/db", "--address", "10.0.0.1:6379")
-    assert shlex.split(retry_command(typed))[3:] == list(typed)
+    assert shlex.split(command_line("retry", *typed))[3:] == list(typed)
 
 
 def test_the_papers_command_names_the_study_as_it_was_typed() -> None:

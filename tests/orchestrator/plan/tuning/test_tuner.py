@@ -17,14 +17,13 @@ from orchestrator.schedule.claims import Claims
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.packs import Pack
 from orchestrator.schedule.recording import Recorder
-from orchestrator.schedule.study_work import StudyWork
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, PlannedTrial, RunRecord, StudyKey, TrialRow
 from orchestrator.store.store import Store
-from orchestrator.watch.listener import Listener
 from orchestrator.worker.messages import TrialEvent
 from tests.support.scripted_tuning import KEY, certain, ending, epochs_of, losses, plan
+from tests.support.scripted_work import work_in
 from trainables.config import TrialConfig
 from trainables.trial_folder.folder import trial_directory
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
@@ -58,14 +57,11 @@ class Played:
         tuner = tuner_for(self.tuning, self.store)
         trials = tuner.start()
         states = self.store.states([trial.trial_id for trial in trials])
-        options = RunOptions(storage=FolderStorage(self.storage), max_concurrent=self.workers)
+        work = work_in(self.storage, self.store, {"max_concurrent": self.workers}, seconds_per_trial=1.0, source=tuner)
         dispatcher = Dispatcher(
             [trial for trial in trials if states[trial.trial_id] in OPEN],
-            recorder=Recorder(self.store, options, self.store.begin_run(RUN)),
-            claims=Claims(self.store, f"driver {self.dice.random()}"),
-            options=options,
-            work=StudyWork(seconds_per_trial=1.0, source=tuner),
-            listener=Listener(),
+            work,
+            Claims(self.store, f"driver {self.dice.random()}"),
             slots=self.workers,
         )
         flights: dict[str, Pack] = {}

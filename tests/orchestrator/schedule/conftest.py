@@ -1,0 +1,18 @@
+"""Fixtures of this room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.store.opening import open_store
+from orchestrator.store.store import Store
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """An empty store."""
+    with open_store(f"sqlite:///{tmp_path}/results.db") as opened:
+        yield opened
