@@ -37,10 +37,9 @@ from .jacobians import STRAIGHT_R2 as STRAIGHT_R2
 from .jacobians import STRAIGHTNESS as STRAIGHTNESS
 from .jacobians import VANISHING as VANISHING
 from .jacobians import JacobianNumbers as JacobianNumbers
+from .jacobians import LayerClaim as LayerClaim
 from .jacobians import LayerSpectrum as LayerSpectrum
-from .jacobians import LevelClaim as LevelClaim
 from .jacobians import Step as Step
-from .jacobians import StepClaim as StepClaim
 from .jacobians import jacobian_numbers as jacobian_numbers
 from .jacobians import share_interval as share_interval
 from .lines import ClaimChecked as ClaimChecked

@@ -50,7 +50,8 @@ CONDITION = (VANISHING, "entropy_rank", "log10_condition_excess")
 without the zeros it grows with the rows that are left, whatever they hold: so it is held against a Gaussian matrix'."""
 BETTER_HIGHER = ("entropy_rank",)
 Outcome = Literal["held", "did not hold", "not decided"]
-"""Not decided: neither the claim nor its opposite is shown."""
+NOT_DECIDED: Outcome = "not decided"
+"""Neither the claim nor its opposite is shown."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,70 +85,25 @@ class Step:
     """Welch's, group less baseline."""
     p_adjusted: float | None
     """By Holm's correction over the claim's steps."""
-    lower_is_better: bool
+    outcome: Outcome
+    """Whether it is significantly so, significantly the other way, or neither."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerClaim:
+    """A claim, and whether it holds: of one number of the dense layer, or of a metric from layer to layer."""
+
+    text: str
+    metric: str
     seeds: int
-    """Of the one that has fewer."""
-
-    @property
-    def decided(self) -> bool:
-        """Whether there are seeds enough, and the difference is significant, in either direction."""
-        return self.seeds >= FEWEST_SEEDS and self.p_adjusted is not None and self.p_adjusted < SIGNIFICANCE
-
-    @property
-    def outcome(self) -> Outcome:
-        """Whether it is significantly so, significantly the other way, or neither."""
-        if not self.decided or self.test.value is None:
-            return "not decided"
-        return "held" if (self.test.value < 0) == self.lower_is_better else "did not hold"
-
-
-@dataclass(frozen=True, kw_only=True)
-class LevelClaim:
-    """A claim about one number of the dense layer: its 95% interval over the seeds lies in `bounds`."""
-
-    text: str
-    metric: str
-    sample: SampleSummary
-    interval: Interval | None
+    """Of the layer that has the fewest."""
+    outcome: Outcome
+    sample: SampleSummary | None = None
+    """Of a claim about one number, which holds where the 95% interval over the seeds lies within its bounds."""
+    interval: Interval | None = None
     """None for fewer than two seeds."""
-    bounds: Interval
-
-    @property
-    def seeds(self) -> int:
-        """How many layers it is over."""
-        return self.sample.n
-
-    @property
-    def outcome(self) -> Outcome:
-        """Whether the interval lies inside, outside, or across a bound."""
-        if self.interval is None or self.seeds < FEWEST_SEEDS:
-            return "not decided"
-        if self.interval.low in self.bounds and self.interval.high in self.bounds:
-            return "held"
-        apart = self.interval.high < self.bounds.low or self.interval.low > self.bounds.high
-        return "did not hold" if apart else "not decided"
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepClaim:
-    """A claim that a metric moves in one direction from layer to layer."""
-
-    text: str
-    metric: str
-    steps: tuple[Step, ...]
-
-    @property
-    def seeds(self) -> int:
-        """Of the layer that has the fewest."""
-        return min(step.seeds for step in self.steps)
-
-    @property
-    def outcome(self) -> Outcome:
-        """Held where every step holds; not where one goes the other way."""
-        outcomes = {step.outcome for step in self.steps}
-        if outcomes == {"held"}:
-            return "held"
-        return "did not hold" if "did not hold" in outcomes else "not decided"
+    steps: tuple[Step, ...] = ()
+    """Of a claim that holds where every step does, and does not where one goes the other way."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,8 +113,8 @@ class JacobianNumbers:
     request: JacobianSpectra
     spectra: tuple[LayerSpectrum, ...]
     """In the order of the plan."""
-    levels: tuple[LevelClaim, ...]
-    steps: tuple[StepClaim, ...]
+    claims: tuple[LayerClaim, ...]
+    """Those about one number first."""
 
     @property
     def drawn(self) -> tuple[LayerSpectrum, ...]:
@@ -171,9 +127,14 @@ def jacobian_numbers(
 ) -> JacobianNumbers:
     """What a JacobianSpectra request asks for; `spectra` are the trials' mean singular values by trial id."""
     layers = tuple(_layer(group, trials, spectra) for group, trials in frame.groupby("group", sort=False))
-    values = {metric: values_by_group(frame, metric) for metric in dict.fromkeys((*BREAKING, *CONDITION, STRAIGHTNESS))}
+    samples = {
+        metric: {group: summarise_sample(values) for group, values in values_by_group(frame, metric).items()}
+        for metric in dict.fromkeys((*BREAKING, *CONDITION, STRAIGHTNESS))
+    }
     dense = [layer.group for layer in layers if layer.gates == "none"][:1]
-    steps = []
+    claims = [
+        _level_claim(text, metric, bounds, samples[metric][name]) for name in dense for text, metric, bounds in LEVELS
+    ]
     for gates in ("softmax", "constant"):
         mixtures = sorted((layer for layer in layers if layer.gates == gates), key=lambda layer: layer.experts)
         names = [layer.group for layer in mixtures]
@@ -181,14 +142,9 @@ def jacobian_numbers(
         more = f"With {gates} gates, more experts are better conditioned"
         against_dense = [(name, baseline) for baseline in dense for name in names]
         against_fewer = [(larger, smaller) for smaller, larger in pairwise(names)]
-        steps += [_step_claim(breaks, metric, against_dense, values[metric]) for metric in BREAKING]
-        steps += [_step_claim(more, metric, against_fewer, values[metric]) for metric in CONDITION]
-    return JacobianNumbers(
-        request=request,
-        spectra=layers,
-        levels=tuple(_level_claim(*level, values[level[1]][name]) for name in dense for level in LEVELS),
-        steps=tuple(claim for claim in steps if claim.steps),
-    )
+        for text, metrics, pairs in ((breaks, BREAKING, against_dense), (more, CONDITION, against_fewer)):
+            claims += [_step_claim(text, metric, pairs, samples[metric]) for metric in metrics if pairs]
+    return JacobianNumbers(request=request, spectra=layers, claims=tuple(claims))
 
 
 def _layer(group: object, trials: pd.DataFrame, spectra: Mapping[str, NDArray[np.float64]]) -> LayerSpectrum:
@@ -207,11 +163,6 @@ def _layer(group: object, trials: pd.DataFrame, spectra: Mapping[str, NDArray[np
     )
 
 
-def _level_claim(text: str, metric: str, bounds: Interval, values: Sequence[float]) -> LevelClaim:
-    sample = summarise_sample(values)
-    return LevelClaim(text=text, metric=metric, sample=sample, interval=share_interval(sample), bounds=bounds)
-
-
 def share_interval(sample: SampleSummary) -> Interval | None:
     """95%, of a mean of shares by Student's t, as far as it is possible; None for fewer than two values."""
     if sample.mean is None or sample.sd is None:
@@ -220,22 +171,30 @@ def share_interval(sample: SampleSummary) -> Interval | None:
     return Interval(low=max(unbounded.low, POSSIBLE.low), high=min(unbounded.high, POSSIBLE.high))
 
 
+def _level_claim(text: str, metric: str, bounds: Interval, sample: SampleSummary) -> LayerClaim:
+    interval, outcome = share_interval(sample), NOT_DECIDED
+    if interval is not None and sample.n >= FEWEST_SEEDS:
+        if interval.low in bounds and interval.high in bounds:
+            outcome = "held"
+        elif interval.high < bounds.low or interval.low > bounds.high:
+            outcome = "did not hold"
+    return LayerClaim(text=text, metric=metric, seeds=sample.n, outcome=outcome, sample=sample, interval=interval)
+
+
 def _step_claim(
-    text: str, metric: str, pairs: Sequence[tuple[str, str]], values: Mapping[str, Sequence[float]]
-) -> StepClaim:
-    samples = {name: summarise_sample(values[name]) for pair in pairs for name in pair}
+    text: str, metric: str, pairs: Sequence[tuple[str, str]], samples: Mapping[str, SampleSummary]
+) -> LayerClaim:
     tests = [welch_t(samples[group], samples[baseline], names=(group, baseline)) for group, baseline in pairs]
-    steps = tuple(
-        Step(
-            group=group,
-            baseline=baseline,
-            test=test,
-            p_adjusted=p_adjusted,
-            lower_is_better=metric not in BETTER_HIGHER,
-            seeds=min(samples[group].n, samples[baseline].n),
-        )
-        for (group, baseline), test, p_adjusted in zip(
-            pairs, tests, holm([test.p_value for test in tests]), strict=True
-        )
-    )
-    return StepClaim(text=text, metric=metric, steps=steps)
+    adjusted = holm([test.p_value for test in tests])
+    seeds = min(samples[name].n for pair in pairs for name in pair)
+    steps = []
+    for (group, baseline), test, p_adjusted in zip(pairs, tests, adjusted, strict=True):
+        outcome = NOT_DECIDED
+        enough = min(samples[group].n, samples[baseline].n) >= FEWEST_SEEDS
+        if enough and test.value is not None and p_adjusted is not None and p_adjusted < SIGNIFICANCE:
+            outcome = "held" if (test.value > 0) == (metric in BETTER_HIGHER) else "did not hold"
+        steps.append(Step(group=group, baseline=baseline, test=test, p_adjusted=p_adjusted, outcome=outcome))
+    outcomes = {step.outcome for step in steps}
+    contrary = "did not hold" if "did not hold" in outcomes else NOT_DECIDED
+    outcome = "held" if outcomes == {"held"} else contrary
+    return LayerClaim(text=text, metric=metric, seeds=seeds, outcome=outcome, steps=tuple(steps))

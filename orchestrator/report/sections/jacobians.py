@@ -17,10 +17,9 @@ from orchestrator.analysis import (
     STRAIGHTNESS,
     VANISHING,
     JacobianNumbers,
+    LayerClaim,
     LayerSpectrum,
-    LevelClaim,
     Step,
-    StepClaim,
     share_interval,
 )
 from orchestrator.report import formats
@@ -73,10 +72,8 @@ def jacobian_section(numbers: JacobianNumbers) -> Section:
 
 
 def _findings(numbers: JacobianNumbers) -> Iterator[str]:
-    for level in numbers.levels:
-        yield _level_sentence(level)
-    for claim in numbers.steps:
-        yield _step_sentence(claim)
+    for claim in numbers.claims:
+        yield _step_sentence(claim) if claim.steps else _level_sentence(claim)
     yield _zeros_sentence(numbers.drawn)
     if numbers.request.benchmark:
         yield (
@@ -85,17 +82,17 @@ def _findings(numbers: JacobianNumbers) -> Iterator[str]:
         )
 
 
-def _level_sentence(claim: LevelClaim) -> str:
-    if claim.interval is None or claim.sample.mean is None or claim.seeds < FEWEST_SEEDS:
+def _level_sentence(claim: LayerClaim) -> str:
+    if claim.interval is None or claim.sample is None or claim.seeds < FEWEST_SEEDS:
         return f"{claim.text}: {_outcome(claim)}."
     interval = f"{claim.interval.low:.4g} to {claim.interval.high:.4g}"
     return (
         f"{claim.text}: {claim.outcome}. {formats.capital(_words(claim.metric))} is {claim.sample.mean:.4g} "
-        f"(95% interval over {claim.sample.n} seeds {interval})."
+        f"(95% interval over {claim.seeds} seeds {interval})."
     )
 
 
-def _outcome(claim: LevelClaim | StepClaim) -> str:
+def _outcome(claim: LayerClaim) -> str:
     """ "held", "did not hold", or why it is not decided where that is for want of seeds."""
     return f"{claim.outcome}: {counted(claim.seeds, 'seed')}" if claim.seeds < FEWEST_SEEDS else claim.outcome
 
@@ -104,7 +101,7 @@ def _words(metric: str) -> str:
     return WORDS.get(metric) or f"the {formats.title(metric)}"
 
 
-def _step_sentence(claim: StepClaim) -> str:
+def _step_sentence(claim: LayerClaim) -> str:
     start = f"{claim.text}, by {_words(claim.metric)}: {_outcome(claim)}"
     if claim.seeds < FEWEST_SEEDS:
         return f"{start}."
@@ -118,7 +115,7 @@ def _not_held(step: Step) -> str:
     if step.p_adjusted is None:
         return f"{pair} could not be tested ({step.test.missing})"
     p_words = f"Holm-adjusted p {formats.equals(formats.p_value(step.p_adjusted))}"
-    what = "goes the other way" if step.decided else "is not significant"
+    what = "goes the other way" if step.outcome == "did not hold" else "is not significant"
     return f"{pair} {what} (difference {_signed(step.test.value)}, {p_words})"
 
 
@@ -149,13 +146,12 @@ def _zeros_sentence(layers: Sequence[LayerSpectrum]) -> str:
 
 def _claims_table(numbers: JacobianNumbers) -> TextTable:
     rows: list[Sequence[object]] = []
-    for level in numbers.levels:
-        mean = Cell(formats.spread(level.metric, level.sample.mean, level.sample.sd))
-        rows.append((level.text, Cell(_words(level.metric)), mean, _outcome(level)))
-    for claim in numbers.steps:
+    for claim in numbers.claims:
         held = sum(step.outcome == "held" for step in claim.steps)
-        comparisons = f"{held} of {len(claim.steps)} comparisons"
-        rows.append((claim.text, Cell(_words(claim.metric)), comparisons, _outcome(claim)))
+        result: Cell | str = f"{held} of {len(claim.steps)} comparisons"
+        if claim.sample:
+            result = Cell(formats.spread(claim.metric, claim.sample.mean, claim.sample.sd))
+        rows.append((claim.text, Cell(_words(claim.metric)), result, _outcome(claim)))
     return text_table(
         "The post's claims; it shows figures and prints no numbers to stand beside these",
         ("claim", "judged by", "found", "outcome"),
@@ -190,7 +186,7 @@ def _csv(numbers: JacobianNumbers) -> Iterator[list[Any]]:
 
 def _steps_csv(numbers: JacobianNumbers) -> Iterator[list[Any]]:
     yield ["claim", "metric", "layer", "against", "difference", "welch_t", "welch_p", "holm_p", "outcome", "missing"]
-    for claim in numbers.steps:
+    for claim in numbers.claims:
         for step in claim.steps:
             test = [step.test.value, step.test.t, step.test.p_value, step.p_adjusted]
             yield [claim.text, claim.metric, step.group, step.baseline, *test, step.outcome, step.test.missing]

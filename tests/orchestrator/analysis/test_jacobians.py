@@ -66,7 +66,7 @@ def test_spectra_are_means_over_seeds() -> None:
 
 @pytest.mark.parametrize(("share", "outcome"), [(0.5, "held"), (0.54, "not decided"), (0.7, "did not hold")])
 def test_about_half_is_an_interval_between_045_and_055(share: float, outcome: str) -> None:
-    half, straight = numbers(vanishing={"dense": share}).levels
+    half, straight = numbers(vanishing={"dense": share}).claims
     assert half.outcome == outcome
     assert half.interval is not None
     sample = [share + offset for offset in OFFSETS]
@@ -76,7 +76,7 @@ def test_about_half_is_an_interval_between_045_and_055(share: float, outcome: st
 
 
 def test_a_comparison_is_welchs_test_with_holms_correction_over_the_claim() -> None:
-    claims = {(claim.text, claim.metric): claim for claim in numbers().steps}
+    claims = {(claim.text, claim.metric): claim for claim in numbers().claims}
     breaks = claims["Softmax gates break the degeneracy of the dense layer", "vanishing_1e-3"]
     assert [(step.group, step.baseline) for step in breaks.steps] == [
         ("softmax gates K=2", "dense"),
@@ -90,7 +90,7 @@ def test_a_comparison_is_welchs_test_with_holms_correction_over_the_claim() -> N
 
 
 def test_what_goes_the_other_way_did_not_hold_and_what_is_not_significant_is_not_decided() -> None:
-    claims = {(claim.text, claim.metric): claim for claim in numbers().steps}
+    claims = {(claim.text, claim.metric): claim for claim in numbers().claims}
     more = "With softmax gates, more experts are better conditioned"
     assert claims[more, "vanishing_1e-3"].outcome == "did not hold", "0.30 of K=4 against 0.25 of K=2"
     assert claims[more, "entropy_rank"].outcome == "not decided"
@@ -101,16 +101,15 @@ def test_a_higher_entropy_rank_is_the_better_one() -> None:
     rows, spectra = results()
     for row in rows:
         row["metrics"]["entropy_rank"] += {"softmax gates K=4": 5.0}.get(row["name"].partition(" seed")[0], 0.0)
-    steps = jacobian_numbers(flatten(rows).frame(), JacobianSpectra(), spectra=spectra).steps
-    [claim] = [step for step in steps if step.metric == "entropy_rank"]
+    claims = jacobian_numbers(flatten(rows).frame(), JacobianSpectra(), spectra=spectra).claims
+    [claim] = [claim for claim in claims if claim.metric == "entropy_rank"]
     assert claim.outcome == "held"
 
 
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_with_fewer_than_three_seeds_nothing_is_decided_and_the_section_says_so(seeds: int) -> None:
     found = numbers(seeds=seeds)
-    outcomes = {claim.outcome for claim in found.levels} | {claim.outcome for claim in found.steps}
-    assert outcomes == {"not decided"}
+    assert {claim.outcome for claim in found.claims} == {"not decided"}
     section = jacobian_section(found)
     why = f"not decided: {seeds} seed{'s' * (seeds > 1)}"
     assert all(text.endswith(f"{why}.") for text in section.findings[:-2])
@@ -167,13 +166,13 @@ def test_a_line_is_roughly_straight_and_a_root_or_an_exponential_is_not(
     rows, spectra = results(vanishing={"dense": 0.5})
     for row, offset in zip(rows, (-1e-4, 0.0, 1e-4), strict=True):
         row["metrics"]["first_half_r2"] = min(1.0, r2 + offset)
-    _, straight = jacobian_numbers(flatten(rows).frame(), JacobianSpectra(), spectra=spectra).levels
+    _, straight = jacobian_numbers(flatten(rows).frame(), JacobianSpectra(), spectra=spectra).claims
     assert straight.outcome == outcome
 
 
 def test_the_condition_number_is_held_against_a_gaussian_matrix() -> None:
     """By itself it grows with the rows that are not zero, of any matrix; so it decides no claim."""
-    metrics = {claim.metric for claim in numbers().steps}
+    metrics = {claim.metric for claim in numbers().claims}
     assert "log10_condition_excess" in metrics and "log10_condition_nonzero" not in metrics
 
 
