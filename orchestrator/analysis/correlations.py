@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 from orchestrator.analysis.statistics.correlation import fisher_interval, pearson, spearman
-from orchestrator.analysis.statistics.estimates import Interval, Statistic
+from orchestrator.analysis.statistics.estimates import Statistic
 from search_spaces.study import Correlation, PublishedCorrelation
 
 if TYPE_CHECKING:
@@ -29,16 +29,6 @@ class Window:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PublishedValue:
-    """A paper's coefficient for one corpus."""
-
-    corpus: str
-    value: float
-    interval: Interval | None
-    """Fisher's from the paper's number of cells; papers print none. None where that number is not printed either."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class ComparedCorrelation:
     """One line of the correlation table: ours over some cells, and the published values for the same cells."""
 
@@ -50,7 +40,9 @@ class ComparedCorrelation:
     """Trials in the window that have both metrics."""
     pearson: Statistic
     spearman: Statistic
-    published: tuple[PublishedValue, ...]
+    published: Mapping[str, Statistic]
+    """Corpus -> a paper's coefficient, with Fisher's interval from the paper's number of cells; papers print none. It
+    has none where that number is not printed either."""
     missing: str = ""
     """In words, which planned trials have no value here."""
 
@@ -61,12 +53,9 @@ class CorrelationNumbers:
 
     corpus: str
     lines: tuple[ComparedCorrelation, ...]
-    x: tuple[float, ...]
-    y: tuple[float, ...]
-    colour: tuple[float, ...] | None
-    """A value a point, or None for one colour."""
+    points: pd.DataFrame
     colour_by: str = ""
-    """The column of these values."""
+    """The column that the points have their colours by; empty for one colour."""
 
 
 def correlation_numbers(
@@ -90,9 +79,7 @@ def correlation_numbers(
     return CorrelationNumbers(
         corpus=corpus,
         lines=tuple(lines),
-        x=tuple(points[request.x]),
-        y=tuple(points[request.y]),
-        colour=tuple(points[colour_by]) if colour_by else None,
+        points=points,
         colour_by=colour_by,
     )
 
@@ -131,12 +118,12 @@ def _compare(cells: pd.DataFrame, request: Correlation, *, window: Window | None
         n=len(cells),
         pearson=pearson(x_n, y_n, names=(request.x, request.y)),
         spearman=spearman(x_n, y_n, names=(request.x, request.y)),
-        published=tuple(_published(corpus, value, window) for corpus, value in request.published.items()),
+        published={corpus: _published(value, window) for corpus, value in request.published.items()},
         missing=missing,
     )
 
 
-def _published(corpus: str, value: PublishedCorrelation, window: Window | None) -> PublishedValue:
+def _published(printed: PublishedCorrelation, window: Window | None) -> Statistic:
     if window is not None:
-        return PublishedValue(corpus=corpus, value=value.windowed, interval=None)
-    return PublishedValue(corpus=corpus, value=value.all_cells, interval=fisher_interval(value.all_cells, value.cells))
+        return Statistic(value=printed.windowed)
+    return Statistic(value=printed.all_cells, interval=fisher_interval(printed.all_cells, printed.cells))

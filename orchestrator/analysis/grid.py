@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from orchestrator.analysis.groups import values_of_done
 from orchestrator.store import LOST, TrialState
 
 if TYPE_CHECKING:
@@ -51,30 +52,25 @@ class Grid:
 
 def lay_out(frame: pd.DataFrame, *, row: str, column: str, metric: str) -> Grid:
     """Arrange `metric` over the config columns `row` and `column`; trials that lack one of the two are left out."""
-    gridded = frame.dropna(subset=[row, column])
-    by_cell: dict[tuple[Any, Any], list[tuple[str, float]]] = {}
-    measured = gridded[metric] if metric in gridded.columns else [math.nan] * len(gridded)
-    for at_row, at_column, state, value in zip(gridded[row], gridded[column], gridded["state"], measured, strict=True):
-        by_cell.setdefault((at_row, at_column), []).append((state, value))
+    cells = {place: _cell(trials, metric) for place, trials in frame.groupby([row, column])}
     rows, columns = (
-        tuple(sorted({place[axis] for place in by_cell}, key=lambda value: (isinstance(value, str), value)))
+        tuple(sorted({place[axis] for place in cells}, key=lambda value: (isinstance(value, str), value)))
         for axis in (0, 1)
     )
+    none = GridCell(value=None, state="none", trials=0)
     return Grid(
         row=row,
         column=column,
         metric=metric,
         rows=rows,
         columns=columns,
-        cells=tuple(tuple(_cell(by_cell.get((i, j), [])) for j in columns) for i in rows),
+        cells=tuple(tuple(cells.get((i, j), none) for j in columns) for i in rows),
     )
 
 
-def _cell(trials: list[tuple[str, float]]) -> GridCell:
-    if not trials:
-        return GridCell(value=None, state="none", trials=0)
-    states = {state for state, _ in trials}
-    values = [value for state, value in trials if state == "done" and not math.isnan(value)]
+def _cell(trials: pd.DataFrame, metric: str) -> GridCell:
+    states = set(trials["state"])
+    values = [value for (value,) in values_of_done(trials, metric)]
     return GridCell(
         value=math.fsum(values) / len(values) if values else None,
         state=next((state for state in BAD_STATES if state in states), "done"),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 from orchestrator.analysis.frames import FlatResults
 from orchestrator.store import LOST, StudyKey, TrialState
@@ -12,6 +14,10 @@ from search_spaces.study import Study
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+Environment = Mapping[str, Mapping[str, int]]
+"""What trials were computed with: for each entry (code, host, torch ...), how many trials have each of its values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,15 +29,6 @@ class Extremes:
     least_name: str
     greatest: float
     greatest_name: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Trouble:
-    """A trial without a result, and why."""
-
-    name: str
-    state: TrialState
-    cause: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,7 +44,8 @@ class StudySummaryNumbers:
     """How many trials share all of their config but the seed, at most."""
     extremes: tuple[Extremes, ...]
     """Of each metric that the study's correlations and grids are about."""
-    trouble: tuple[Trouble, ...]
+    trouble: tuple[Mapping[str, Any], ...]
+    """The records of the trials that have no result, whose causes are there."""
 
     @property
     def trials(self) -> int:
@@ -75,34 +73,35 @@ def summarise(study: Study, key: StudyKey, results: FlatResults, frame: pd.DataF
         seeds=tuple(sorted(set(frame["seed"]))) if "seed" in frame.columns else (),
         trials_per_setting=_trials_per_setting(results),
         extremes=tuple(extremes for metric in metrics if (extremes := _extremes(frame, metric)) is not None),
-        trouble=tuple(
-            Trouble(name=record["name"], state=record["state"], cause=record["cause"] or "no cause recorded")
-            for record in results.records
-            if record["state"] in LOST
-        ),
+        trouble=tuple(record for record in results.records if record["state"] in LOST),
     )
 
 
 def _trials_per_setting(results: FlatResults) -> int:
-    settings: dict[str, int] = {}
-    for record in results.records:
-        setting = repr([record[name] for name in results.config_columns if name != "seed"])
-        settings[setting] = settings.get(setting, 0) + 1
-    return max(settings.values(), default=0)
+    settings = [name for name in results.config_columns if name != "seed"]
+    return max(Counter(repr([record[name] for name in settings]) for record in results.records).values(), default=0)
 
 
 def _extremes(frame: pd.DataFrame, metric: str) -> Extremes | None:
     if metric not in frame.columns:
         return None
-    done = frame[frame["state"] == "done"].dropna(subset=[metric])
-    if done.empty:
+    values = frame[frame["state"] == "done"].set_index("name")[metric].dropna()
+    if values.empty:
         return None
-    values, names = list(done[metric]), list(done["name"])
-    least, greatest = min(values), max(values)
     return Extremes(
         metric=metric,
-        least=float(least),
-        least_name=str(names[values.index(least)]),
-        greatest=float(greatest),
-        greatest_name=str(names[values.index(greatest)]),
+        least=float(values.min()),
+        least_name=str(values.idxmin()),
+        greatest=float(values.max()),
+        greatest_name=str(values.idxmax()),
     )
+
+
+def count_values(environments: Sequence[Mapping[str, str]]) -> Environment:
+    """Count the values of each entry over the trials, the most frequent first.
+
+    `environments` has a mapping a trial, empty where nothing was recorded. A trial without an entry counts as "".
+    """
+    names = dict.fromkeys(name for environment in environments for name in environment)
+    counts = {name: Counter(environment.get(name, "") for environment in environments) for name in names}
+    return {name: dict(sorted(values.items(), key=lambda item: (-item[1], item[0]))) for name, values in counts.items()}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from orchestrator.store import ENDED
 
@@ -27,34 +25,22 @@ class TunedSide:
     valid_perplexity: float | None
 
 
-@dataclass(frozen=True, kw_only=True)
-class TunedNumbers:
-    """The sides in the order of the plan."""
-
-    sides: tuple[TunedSide, ...]
-
-
-def tuned_numbers(frame: pd.DataFrame) -> TunedNumbers:
-    """Count the stages of each side, and look for its best."""
-    if "side" not in frame.columns:  # none of the trials is one of a tuning
-        return TunedNumbers(sides=())
-    sides = frame.groupby("side", sort=False)
-    return TunedNumbers(sides=tuple(_side(str(name), trials.to_dict("records")) for name, trials in sides))
+def tuned_numbers(frame: pd.DataFrame) -> tuple[TunedSide, ...]:
+    """The sides in the order of the plan; none where no trial is one of a tuning."""
+    if "side" not in frame.columns:
+        return ()
+    return tuple(_side(str(name), trials) for name, trials in frame.groupby("side", sort=False))
 
 
-def _side(name: str, trials: list[dict[Hashable, Any]]) -> TunedSide:
-    ended = [row for row in trials if row["state"] in ENDED]
-    candidates = [
-        row
-        for row in trials
-        if row["stage"] != "final" and row["state"] == "done" and not math.isnan(row.get("valid_perplexity", math.nan))
-    ]
-    best = min(candidates, key=lambda row: row["valid_perplexity"], default=None)
+def _side(name: str, trials: pd.DataFrame) -> TunedSide:
+    ended = trials["stage"][trials["state"].isin(ENDED)]
+    tried = trials[(trials["state"] == "done") & (trials["stage"] != "final")]
+    by_name = tried.set_index("name").reindex(columns=["valid_perplexity"])["valid_perplexity"].dropna()
     return TunedSide(
         side=name,
-        stage1=sum(row["stage"] == "stage1" for row in ended),
-        stage2=sum(row["stage"] == "stage2" for row in ended),
-        pruned=sum(row["state"] == "pruned" for row in trials),
-        best=None if best is None else best["name"],
-        valid_perplexity=None if best is None else best["valid_perplexity"],
+        stage1=int((ended == "stage1").sum()),
+        stage2=int((ended == "stage2").sum()),
+        pruned=int((trials["state"] == "pruned").sum()),
+        best=None if by_name.empty else str(by_name.idxmin()),
+        valid_perplexity=None if by_name.empty else float(by_name.min()),
     )

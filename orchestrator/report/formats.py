@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.analysis import Interval, PublishedValue, Statistic, Window
+from orchestrator.analysis import Interval, Statistic, Window
 from orchestrator.words import some_of
 from search_spaces.published import PublishedNumber
 
@@ -192,11 +192,6 @@ def to_width(value: float, bounds: Interval, *, signed: bool = False) -> str:
     # Adding 0.0 turns a negative zero into zero.
     text = f"{round(value, decimals) + 0.0:{'+' if signed else ''},.{decimals}f}"
     return text.replace("-", MINUS)
-
-
-def published(value: PublishedValue) -> str:
-    """A paper's coefficient with its interval, as in +0.48 [+0.28, +0.64]."""
-    return coefficient(value.value) + (f" {interval(value.interval)}" if value.interval else "")
 
 
 def window(cells: Window | None, metric: str) -> str:

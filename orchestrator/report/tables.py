@@ -120,9 +120,9 @@ def trouble_table(summary: StudySummaryNumbers) -> TextTable:
         head=("trial", "state", "cause"),
         body=tuple(
             (
-                Cell(trial.name, kind="name"),
-                Cell(trial.state, kind="bad"),
-                Cell(trial.cause, kind="cause"),
+                Cell(trial["name"], kind="name"),
+                Cell(trial["state"], kind="bad"),
+                Cell(trial["cause"] or "no cause recorded", kind="cause"),
             )
             for trial in summary.trouble
         ),

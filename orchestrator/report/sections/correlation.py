@@ -12,7 +12,7 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from orchestrator.analysis import ComparedCorrelation, CorrelationNumbers, PublishedValue, Statistic, Window
+from orchestrator.analysis import ComparedCorrelation, CorrelationNumbers, Statistic, Window
 from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, Drawing, new_figure
 from orchestrator.report.prose import prose
@@ -68,20 +68,21 @@ def _comparisons(numbers: CorrelationNumbers) -> Iterator[str]:
     for line in numbers.lines:
         if line.window is not None and line.window.origin != "published":
             continue
-        same_corpus = [value for value in line.published if value.corpus == numbers.corpus]
-        for value in same_corpus or line.published:
-            yield f"{_where(line)}: {comparison_sentence(line, value)}"
+        for corpus in [numbers.corpus] if numbers.corpus in line.published else line.published:
+            yield f"{_where(line)}: {comparison_sentence(line, corpus)}"
 
 
-def comparison_sentence(line: ComparedCorrelation, published: PublishedValue) -> str:
-    """Where a published value lies beside our interval. Inside is not equal, and says so."""
-    name = f"the published {formats.coefficient(published.value)} ({formats.corpus_title(published.corpus)})"
+def comparison_sentence(line: ComparedCorrelation, corpus: str) -> str:
+    """Where the value published for a corpus lies beside our interval. Inside is not equal, and says so."""
+    published = line.published[corpus].value
+    assert published is not None
+    name = f"the published {formats.coefficient(published)} ({formats.corpus_title(corpus)})"
     if line.pearson.interval is None:
         return f"{name} has no interval of ours to be held against."
     ours = formats.interval(line.pearson.interval)
-    if published.value in line.pearson.interval:
+    if published in line.pearson.interval:
         return f"{name} lies inside our interval {ours}, which does not show that the two are equal."
-    side = "below" if published.value < line.pearson.interval.low else "above"
+    side = "below" if published < line.pearson.interval.low else "above"
     return f"{name} lies {side} our interval {ours}."
 
 
@@ -114,7 +115,7 @@ def _table(lines: Sequence[ComparedCorrelation]) -> TextTable:
     corpora = _corpora(lines)
     body = []
     for line in lines:
-        published = {value.corpus: formats.published(value) for value in line.published}
+        published = {corpus: formats.bounded(value.value, value.interval) for corpus, value in line.published.items()}
         coefficients = (
             formats.with_interval(line.pearson),
             formats.p_value(line.pearson.p_value),
@@ -142,7 +143,7 @@ def _table(lines: Sequence[ComparedCorrelation]) -> TextTable:
 
 
 def _corpora(lines: Sequence[ComparedCorrelation]) -> list[str]:
-    return list(dict.fromkeys(value.corpus for line in lines for value in line.published))
+    return list(dict.fromkeys(corpus for line in lines for corpus in line.published))
 
 
 def _csv(lines: Sequence[ComparedCorrelation]) -> Iterator[Sequence[Any]]:
@@ -151,9 +152,8 @@ def _csv(lines: Sequence[ComparedCorrelation]) -> Iterator[Sequence[Any]]:
     yield ["x", "y", "window_low", "window_high", "n", *coefficients, *(f"published_{name}" for name in corpora)]
     for line in lines:
         bounds = (line.window.low, line.window.high) if line.window else (None, None)
-        published = {value.corpus: value.value for value in line.published}
         ours = [*_numbers(line.pearson), *_numbers(line.spearman)]
-        yield [line.x, line.y, *bounds, line.n, *ours, *(published.get(name) for name in corpora)]
+        yield [line.x, line.y, *bounds, line.n, *ours, *(line.published[name].value for name in corpora)]
 
 
 def _numbers(coefficient: Statistic) -> list[float | None]:
@@ -177,9 +177,9 @@ def _drawings(numbers: CorrelationNumbers) -> Iterator[Drawing]:
 def _scatter(numbers: CorrelationNumbers, window: Window | None) -> Figure:
     """Fig. 2 of the paper: x against y, a point a trial, circles where y is in the window, triangles elsewhere."""
     figure, axes = new_figure()
-    x, y = np.asarray(numbers.x, dtype=float), np.asarray(numbers.y, dtype=float)
+    x, y = (numbers.points[name].to_numpy(dtype=float) for name in (numbers.lines[0].x, numbers.lines[0].y))
     inside = np.array([window is None or value in window for value in y], dtype=bool)
-    colour = np.zeros(len(x)) if numbers.colour is None else np.asarray(numbers.colour, dtype=float)
+    colour = numbers.points[numbers.colour_by].to_numpy(dtype=float) if numbers.colour_by else np.zeros(len(x))
     norm = Normalize(colour.min(), colour.max())
     for chosen, marker in ((inside, INSIDE), (~inside, OUTSIDE)):
         axes.scatter(
@@ -198,7 +198,7 @@ def _scatter(numbers: CorrelationNumbers, window: Window | None) -> Figure:
         )  # fmt: skip
     axes.set_xlabel(formats.capital(formats.title(numbers.lines[0].x)))
     axes.set_ylabel(formats.capital(formats.title(numbers.lines[0].y)))
-    if numbers.colour is not None:
+    if numbers.colour_by:
         levels = np.unique(colour)
         ticks = levels if len(levels) <= MOST_TICKS else None
         bar = figure.colorbar(ScalarMappable(norm, COLOURS), ax=axes, ticks=ticks, pad=0.02)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from orchestrator.analysis import TunedNumbers
+from orchestrator.analysis import TunedSide
 from orchestrator.report import formats
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
@@ -13,7 +13,7 @@ from orchestrator.report.tables import DASH, Cell, text_table
 HEAD = ("side", "stage 1", "stage 2", "stopped early", "validation perplexity", "best setting")
 
 
-def tuned_section(numbers: TunedNumbers) -> Section:
+def tuned_section(sides: Sequence[TunedSide]) -> Section:
     """The table of a Tuned request."""
     table = text_table(
         "Trials of each side, and the best of them",
@@ -24,7 +24,7 @@ def tuned_section(numbers: TunedNumbers) -> Section:
                 Cell(formats.cell("valid_perplexity", side.valid_perplexity), side.valid_perplexity),
                 Cell((side.best or DASH).removeprefix(f"{side.side} ")),
             )
-            for side in numbers.sides
+            for side in sides
         ),
     )
     lines: list[Sequence[object]] = [

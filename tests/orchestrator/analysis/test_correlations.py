@@ -50,11 +50,11 @@ def test_the_median_of_an_even_number_lies_between_the_middle_two() -> None:
 
 def test_the_published_interval_comes_from_the_number_of_cells_and_the_window_has_none() -> None:
     everything, inside = correlate(make_frame([1.0, 2.0, 3.0, 4.0]))
-    interval = everything.published[0].interval
+    interval = everything.published["ptb"].interval
     assert interval is not None
     half = 1.959963984540054 / math.sqrt(72 - 3)
     assert interval.low == pytest.approx(math.tanh(math.atanh(0.48) - half))
-    assert (inside.published[0].value, inside.published[0].interval) == (0.24, None)
+    assert (inside.published["ptb"].value, inside.published["ptb"].interval) == (0.24, None)
 
 
 def test_trials_without_a_result_are_left_out_and_counted() -> None:

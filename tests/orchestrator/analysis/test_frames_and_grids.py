@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.grid import lay_out
-from orchestrator.analysis.summary import summarise
+from orchestrator.analysis.summary import count_values, summarise
 from tests.support.synthetic_results import KEY, STUDY, fail, make_results, trial_row
 
 
@@ -63,7 +63,7 @@ def test_the_summary_of_a_whole_grid() -> None:
     results = flatten(rows)
     summary = summarise(STUDY, KEY, results, results.frame())
     assert (summary.trials, summary.done, summary.counts) == (72, 71, {"done": 71, "failed": 1})
-    assert [trial.cause for trial in summary.trouble] == ["ValueError: no"]
+    assert [trial["cause"] for trial in summary.trouble] == ["ValueError: no"]
     assert [extremes.metric for extremes in summary.extremes] == ["press_rank", "test_perplexity"]
     ranks = {row["name"]: row["metrics"]["press_rank"] for row in rows if row["metrics"]}
     assert summary.extremes[0].greatest == max(ranks.values())
@@ -94,3 +94,10 @@ def test_trials_of_different_settings_under_one_name_are_no_repetitions() -> Non
     ]
     groups = ["softmax, training.learning_rate=20", "softmax, training.learning_rate=30"]
     assert list(flatten(rows).frame()["group"]) == groups * 2
+
+
+def test_environments_are_counted_the_most_frequent_value_first_and_those_without_one_too() -> None:
+    counted = count_values([{"code": "c"}, {"code": "a", "torch": "2.13.0"}, {"code": "c"}, {"code": "b"}])
+    assert counted == {"code": {"c": 2, "a": 1, "b": 1}, "torch": {"": 3, "2.13.0": 1}}
+    assert list(counted["code"]) == ["c", "a", "b"]
+    assert count_values([]) == count_values([{}, {}]) == {}

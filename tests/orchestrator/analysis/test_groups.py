@@ -158,6 +158,6 @@ def test_the_best_of_a_side_is_the_done_trial_of_a_tuning_stage_with_the_least_v
         tuned_row("a", "final", valid_perplexity=6.0),
         tuned_row("b", "stage1", state="planned"),
     ]
-    a, b = tuned_numbers(flatten(rows).frame()).sides
+    a, b = tuned_numbers(flatten(rows).frame())
     assert (a.side, a.stage1, a.stage2, a.pruned, a.best, a.valid_perplexity) == ("a", 1, 2, 1, "a stage2 1", 7.0)
     assert (b.stage1, b.best, b.valid_perplexity) == (0, None, None)

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.analysis.correlations import ComparedCorrelation, PublishedValue
-from orchestrator.analysis.environments import Environment
+from orchestrator.analysis.correlations import ComparedCorrelation
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.statistics.estimates import Interval, Statistic
-from orchestrator.analysis.summary import StudySummaryNumbers, summarise
+from orchestrator.analysis.summary import Environment, StudySummaryNumbers, summarise
 from orchestrator.report import formats, sentences
 from orchestrator.report.build import run_facts
 from orchestrator.report.questions import Answer, StudyResults, answer
@@ -27,7 +26,7 @@ def make_line(value: float | None, *, low: float = 0.0, high: float = 0.0, missi
     interval = Interval(low=low, high=high) if low < high else None
     pearson = Statistic(value=value, interval=interval, p_value=0.01 if interval else None, missing=missing)
     names = {"x": "press_rank", "y": "test_perplexity"}
-    return ComparedCorrelation(**names, window=None, n=72, pearson=pearson, spearman=pearson, published=())
+    return ComparedCorrelation(**names, window=None, n=72, pearson=pearson, spearman=pearson, published={})
 
 
 def make_summary(key: StudyKey = KEY, *, states: tuple[str, ...] = ()) -> StudySummaryNumbers:
@@ -69,8 +68,8 @@ def test_only_the_published_values_of_this_corpus_and_these_cells_are_held_again
     ("published", "words"), [(0.48, "inside our interval"), (0.1, "below our interval"), (0.9, "above our interval")]
 )
 def test_a_published_value_is_placed_beside_our_interval(published: float, words: str) -> None:
-    value = PublishedValue(corpus="ptb", value=published, interval=None)
-    text = comparison_sentence(make_line(0.4, low=0.2, high=0.6), value)
+    line = replace(make_line(0.4, low=0.2, high=0.6), published={"ptb": Statistic(value=published)})
+    text = comparison_sentence(line, "ptb")
     assert words in text and "(PTB)" in text
     assert "significant" not in text
     assert ("does not show that the two are equal" in text) == (words == "inside our interval")
