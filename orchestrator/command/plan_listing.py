@@ -35,10 +35,9 @@ def print_plans(plans: Sequence[Plan], form: str, *, measured: Sequence[str]) ->
 
     `measured` are sentences about times known from trials that are done.
     """
-    from orchestrator.plan import CORE_BASIS, MEMORY_BASIS, V100_BASIS, outlook
+    from orchestrator.plan import BASIS, outlook
 
-    basis = f"Core: {CORE_BASIS}. Memory: {MEMORY_BASIS}."
-    records = _plan_records(plans, f"GPU: {V100_BASIS}. {basis}")
+    records = _plan_records(plans)
     if form != "table":
         print_records(records, {key: key for key in records[0] if key not in ("config", "estimate_basis")}, form)
         for plan in plans:
@@ -55,12 +54,13 @@ def print_plans(plans: Sequence[Plan], form: str, *, measured: Sequence[str]) ->
         lines.append(_total(heading, [plan], "trial"))
     if len(plans) > 1:
         lines.append(_total("All together", plans, "different trial"))
-    for line in (*lines, *measured, f"GPU-hours: {V100_BASIS}. {basis}"):
+    for line in (*lines, *measured, BASIS):
         console().print(line, soft_wrap=True)
 
 
-def _plan_records(plans: Sequence[Plan], basis: str) -> list[dict[str, Any]]:
+def _plan_records(plans: Sequence[Plan]) -> list[dict[str, Any]]:
     """One record a different trial; a trial of several studies names all of them."""
+    from orchestrator.plan import BASIS
     from trainables.config import WordPairsConfig
 
     studies: dict[str, dict[str, None]] = {}
@@ -85,7 +85,7 @@ def _plan_records(plans: Sequence[Plan], basis: str) -> list[dict[str, Any]]:
                 "estimated_core_hours": float(f"{trial.estimate.core_hours:.6g}"),
                 "estimated_memory_gb": round(trial.estimate.memory_gb, 2),
                 "estimated_gpu_memory_gb": round(trial.estimate.gpu_memory_gb, 2) if on_gpu else None,
-                "estimate_basis": basis,
+                "estimate_basis": BASIS,
                 "config": trial.config.model_dump(mode="json"),
             }
         )

@@ -1,6 +1,4 @@
-from .estimates import CORE_BASIS as CORE_BASIS
-from .estimates import MEMORY_BASIS as MEMORY_BASIS
-from .estimates import V100_BASIS as V100_BASIS
+from .estimates import BASIS as BASIS
 from .estimates import V100_SECONDS_PER_EPOCH as V100_SECONDS_PER_EPOCH
 from .estimates import Estimate as Estimate
 from .estimates import estimate as estimate
@@ -9,14 +7,14 @@ from .overrides import parse_overrides as parse_overrides
 from .pace import configs_left as configs_left
 from .pace import measured_pace as measured_pace
 from .pace import remaining as remaining
-from .paper_scale import is_paper_scale as is_paper_scale
-from .paper_scale import scale_summary as scale_summary
 from .study_plan import Plan as Plan
 from .study_plan import PlanRequest as PlanRequest
 from .study_plan import TrialPlan as TrialPlan
 from .study_plan import default_corpora as default_corpora
 from .study_plan import make_plan as make_plan
 from .study_plan import scale_named as scale_named
+from .study_trials import is_paper_scale as is_paper_scale
+from .study_trials import scale_summary as scale_summary
 from .trial_names import completed_group as completed_group
 from .trial_names import varying_settings as varying_settings
 from .tuning.halving import thresholds as thresholds

@@ -51,9 +51,12 @@ TRIAL_OVERHEAD_S = 1.0
 """Reading the corpus, building the model, writing the result."""
 PROCESS_BYTES = 600e6
 """Python, torch and a corpus."""
-V100_BASIS = "seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations where the config differs"
-CORE_BASIS = "operations, at the speed of one core of the machine the project is developed on"
-MEMORY_BASIS = "sizes of weights, activations, chunks of logits and the Gram matrix"
+BASIS = (
+    "GPU: seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations where the config differs. Core: "
+    "operations, at the speed of one core of the machine the project is developed on. Memory: sizes of weights, "
+    "activations, chunks of logits and the Gram matrix."
+)
+"""Of these times and sizes."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,17 +73,16 @@ class Estimate:
 
 def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
     """Time and memory of one trial, on one V100 and on one core."""
-    hours = gpu_seconds(config, corpus) / 3600, core_seconds(config, corpus) / 3600
-    if not isinstance(config, TrialConfig):
-        memory_gb = config.memory_bytes / 1e9
-        return Estimate(
-            gpu_hours=hours[0], core_hours=hours[1], memory_gb=memory_gb + PROCESS_BYTES / 1e9, gpu_memory_gb=memory_gb
-        )
+    if isinstance(config, TrialConfig):
+        gpu_bytes = _training_bytes(config, corpus, "cuda")
+        array_bytes = max(_training_bytes(config, corpus, "cpu"), _measuring_bytes(config, corpus))
+    else:
+        gpu_bytes = array_bytes = config.memory_bytes
     return Estimate(
-        gpu_hours=hours[0],
-        core_hours=hours[1],
-        memory_gb=(max(_training_bytes(config, corpus, "cpu"), _measuring_bytes(config, corpus)) + PROCESS_BYTES) / 1e9,
-        gpu_memory_gb=_training_bytes(config, corpus, "cuda") / 1e9,
+        gpu_hours=gpu_seconds(config, corpus) / 3600,
+        core_hours=core_seconds(config, corpus) / 3600,
+        memory_gb=(array_bytes + PROCESS_BYTES) / 1e9,
+        gpu_memory_gb=gpu_bytes / 1e9,
     )
 
 
@@ -92,11 +94,10 @@ def gpu_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
     layer = config.output_layer.name
     timed = layer if layer in times else TIMED_AS.get(layer, "softmax")
     paper = awd_lstm(config.corpus.model_copy(update={"vocabulary_limit": None}), TIMED[timed])
-    if corpus.name in V100_SECONDS_PER_EPOCH:
-        reference = corpus.train_tokens * _operations_per_token(paper, corpus.vocabulary_size)
-    else:
-        reference = PTB_TRAIN_TOKENS * _operations_per_token(paper, PTB_VOCABULARY)
-    return times[timed] * _train_operations(config, corpus) / reference
+    measured = corpus.name in V100_SECONDS_PER_EPOCH
+    tokens = corpus.train_tokens if measured else PTB_TRAIN_TOKENS
+    per_token = _operations_per_token(paper, corpus.vocabulary_size if measured else PTB_VOCABULARY)
+    return times[timed] * _train_operations(config, corpus) / (tokens * per_token)
 
 
 def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
@@ -127,13 +128,10 @@ def _operations_per_token(config: TrialConfig, vocabulary: int) -> float:
     weights = sum(4 * out * (into + out) for into, out in model.layer_widths)
     if isinstance(layer, MixtureConfig):
         weights += layer.mixtures * model.context_width * model.embedding_width
-    logits = vocabulary * _experts(layer)
+    # A mixture of contexts has one row of logits, any other as many as mixtures.
+    experts = layer.mixtures if isinstance(layer, MixtureConfig) and not isinstance(layer, MocConfig) else 1
+    logits = vocabulary * experts
     return 6.0 * (weights + logits * model.embedding_width) + logits * _operations_per_logit(layer)
-
-
-def _experts(layer: OutputLayerConfig) -> int:
-    """How many rows of logits a context has."""
-    return layer.mixtures if isinstance(layer, MixtureConfig) and not isinstance(layer, MocConfig) else 1
 
 
 def _operations_per_logit(layer: OutputLayerConfig) -> float:

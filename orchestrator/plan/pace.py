@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
@@ -50,23 +51,22 @@ class Pace:
 
 def measured_pace(plan: Plan, store: Store, *, gpu: bool) -> Pace:
     """From all studies of the plan's scale, corpus and overrides; of trials on a GPU, or on cores."""
-    measured: dict[str, tuple[str, float, float]] = {}
+    measured: set[str] = set()
+    taken_s, estimated_s = defaultdict[str, float](float), defaultdict[str, float](float)
     for summary in store.studies():
         if not _alike(plan, summary.key.scale, summary.key.corpus, summary.key.overrides):
             continue
         environments = store.environments(summary.key)
         for row in store.results(summary.key):
             on_gpu = environments.get(row["trial_id"], {}).get("device") == "cuda"
-            if "wall_seconds" in row["metrics"] and on_gpu == gpu and row["trial_id"] not in measured:
-                config = _read(row["config"])
-                if config is None:
-                    continue
-                estimated = _estimated_seconds(config, plan.corpus, gpu=gpu)
-                measured[row["trial_id"]] = config.family, row["metrics"]["wall_seconds"], estimated
-    taken: dict[str, list[tuple[float, float]]] = {}
-    for layer, seconds, estimated in measured.values():
-        taken.setdefault(layer, []).append((seconds, estimated))
-    ratios = {layer: math.fsum(s for s, _ in pairs) / math.fsum(e for _, e in pairs) for layer, pairs in taken.items()}
+            if "wall_seconds" not in row["metrics"] or on_gpu != gpu or row["trial_id"] in measured:
+                continue
+            with suppress(ValidationError):  # a config of an older version, whose time says little of today's
+                config = read_config(row["config"])
+                measured.add(row["trial_id"])
+                taken_s[config.family] += row["metrics"]["wall_seconds"]
+                estimated_s[config.family] += _estimated_seconds(config, plan.corpus, gpu=gpu)
+    ratios = {family: taken_s[family] / estimated_s[family] for family in taken_s}
     return Pace(ratios=ratios, trials=len(measured), corpus=plan.corpus, gpu=gpu)
 
 
@@ -104,14 +104,6 @@ def remaining(plans: Sequence[Plan], store: Store, *, gpu: bool) -> list[str]:
         done = f"Scale {scale}{on_corpus(corpus)}: {total - len(left)} of {total} trials are done"
         sentences.append(f"{done}{others if left else ''}.")
     return sentences
-
-
-def _read(config: Mapping[str, Any]) -> AnyConfig | None:
-    """None for the config of a trial of an older version, whose time says little of today's."""
-    try:
-        return read_config(config)
-    except ValidationError:
-        return None
 
 
 def _alike(plan: Plan, scale: str, corpus: str, overrides: str) -> bool:

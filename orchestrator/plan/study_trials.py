@@ -10,11 +10,12 @@ from pydantic import ValidationError
 
 from orchestrator.plan.overrides import apply_overrides
 from orchestrator.plan.trial_names import trial_names
-from orchestrator.plan.tuning.tuning_plan import TuningPlan, plan_tuning, refuse_tuned
-from search_spaces.scales import Scale, apply_scale, smoke_corner
+from orchestrator.plan.tuning.tuning_plan import TuningPlan, plan_tuning
+from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
 from search_spaces.study import Study
 from trainables.config import KINDS, AnyConfig, CorpusConfig, TrialConfig, read_config
-from trainables.errors import UserError, first_line
+from trainables.corpora import NO_TEXT
+from trainables.errors import UserError, first_line, first_problem
 
 
 def named_trials(
@@ -32,9 +33,27 @@ def named_trials(
     return list(zip(names, resolved, strict=True))
 
 
-def trials_at(study: Study, scale: Scale, corpus: CorpusConfig) -> list[AnyConfig]:
-    """The trials of a study that tunes nothing, as the scale has them. Raises UserError where it cannot make them."""
-    return [apply_scale(scale, config) for config in _at_scale(study, scale, _written_trials(study, corpus))]
+def is_paper_scale(study: Study, scale: str) -> bool:
+    """Whether the trials at the scale of that name are those of scale paper, all of them and unchanged.
+
+    Of a study that reads text only scale paper's are. Raises UserError where the study cannot make its trials.
+    """
+    if scale == "paper":
+        return True
+    if study.reads_text or study.tuning is not None or scale not in SCALES:
+        return False
+    written = _written_trials(study, CorpusConfig(name=NO_TEXT.name, sha256=NO_TEXT.sha256))
+    return written == [apply_scale(SCALES[scale], config) for config in _at_scale(study, SCALES[scale], written)]
+
+
+def scale_summary(study: Study, scale: str) -> str:
+    """What the scale makes of the study, for the first lines of a run."""
+    if study.reads_text:
+        return SCALES[scale].summary
+    if is_paper_scale(study, scale):
+        return "exactly what the study computes at scale paper"
+    smaller = "smaller arrays, or fewer inputs, examples or steps, than at scale paper"
+    return f"a few trials of the study, {smaller}" if scale == "smoke" else f"the whole study with {smaller}"
 
 
 def tuning_plan(
@@ -58,11 +77,10 @@ def tuning_plan(
         assert isinstance(resolved, TrialConfig), "a tuning is over language models"
         return resolved
 
-    refuse_tuned(study.tuning, overrides)
     with _blaming(study, "its tuning"):
         # All sides at once: what only some of them have is refused with a sentence that says so.
         apply_overrides([apply_scale(scale, base(corpus)) for base in study.tuning.sides.values()], overrides)
-        return plan_tuning(study.tuning, corpus, scale.name, resolve, search=search, budget=budget)
+        return plan_tuning(study.tuning, corpus, scale.name, resolve, overrides=overrides, search=search, budget=budget)
 
 
 def _written_trials(study: Study, corpus: CorpusConfig) -> list[AnyConfig]:
@@ -106,13 +124,7 @@ def _blaming(study: Study, part: str) -> Iterator[None]:
     except UserError:
         raise  # says already what is wrong and what to do
     except Exception as error:
-        finding = _first_finding(error) if isinstance(error, ValidationError) else first_line(str(error))
+        problem = first_problem(error) if isinstance(error, ValidationError) else first_line(str(error))
         raise UserError(
-            f"the study {study.name} cannot make its trials: {type(error).__name__}: {finding}; mend {part}"
+            f"the study {study.name} cannot make its trials: {type(error).__name__}: {problem}; mend {part}"
         ) from error
-
-
-def _first_finding(error: ValidationError) -> str:
-    """After the key that it is about."""
-    finding = error.errors()[0]
-    return ": ".join([*([".".join(map(str, finding["loc"]))] if finding["loc"] else []), finding["msg"]])

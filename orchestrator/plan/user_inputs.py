@@ -23,20 +23,21 @@ class UserInputs:
 
         Raises UserError for a study that asks for an unknown measurement, and where what was given replaces none.
         """
-        unknown = [name for name in study.measurements if name not in NAMES]
-        if unknown:
-            raise UserError(
-                f"the measurements of a study are among {', '.join(NAMES)}; {study.name} asks for {unknown[0]!r}: "
-                "mend it"
-            )
-        own: dict[str, str] = {}
-        if self.contexts is not None:
-            _require(study, TOP_K, "--contexts")
-            own[TOP_K] = self.contexts.measurement
-        if self.benchmarks is not None:
-            _require(study, WORD_SIMILARITY, "--benchmarks")
-            own[WORD_SIMILARITY] = self.benchmarks.measurement
-        return tuple(own.get(name, name) for name in study.measurements)
+        for name in study.measurements:
+            if name not in NAMES:
+                raise UserError(
+                    f"the measurements of a study are among {', '.join(NAMES)}; {study.name} asks for {name!r}: mend it"
+                )
+        for replaced, (option, _) in self._given.items():
+            if replaced not in study.measurements:
+                cure = f", or add {replaced} to the study's measurements" if study.reads_text else ""
+                measured = ", ".join(study.measurements) or "nothing of that kind"
+                raise UserError(
+                    f"{option} is for studies that measure {replaced}, and {study.name} measures {measured}: "
+                    f"leave it out{cure}"
+                )
+        others = {replaced: given.measurement for replaced, (_, given) in self._given.items()}
+        return tuple(others.get(name, name) for name in study.measurements)
 
     def for_study(self, study: Study) -> UserInputs:
         """Those of them that the study measures anything over."""
@@ -48,8 +49,13 @@ class UserInputs:
     @property
     def overrides(self) -> dict[str, str]:
         """What makes this another variant of the study, for `StudyKey.overrides`."""
-        given = {"--contexts": self.contexts, "--benchmarks": self.benchmarks}
-        return {option: f"{own.name} {own.tag}" for option, own in given.items() if own is not None}
+        return {option: f"{given.name} {given.tag}" for option, given in self._given.values()}
+
+    @property
+    def _given(self) -> dict[str, tuple[str, ContextsFile | BenchmarkFolder]]:
+        """The measurement over published inputs -> the option, and what it named."""
+        options = {TOP_K: ("--contexts", self.contexts), WORD_SIMILARITY: ("--benchmarks", self.benchmarks)}
+        return {name: (option, given) for name, (option, given) in options.items() if given is not None}
 
 
 def read_inputs(contexts: Path | None, benchmarks: Path | None) -> UserInputs:
@@ -58,13 +64,3 @@ def read_inputs(contexts: Path | None, benchmarks: Path | None) -> UserInputs:
         contexts=None if contexts is None else read_contexts(contexts),
         benchmarks=None if benchmarks is None else read_folder(benchmarks),
     )
-
-
-def _require(study: Study, measurement: str, option: str) -> None:
-    if measurement not in study.measurements:
-        cure = f", or add {measurement} to the study's measurements" if study.reads_text else ""
-        measured = ", ".join(study.measurements) or "nothing of that kind"
-        raise UserError(
-            f"{option} is for studies that measure {measurement}, and {study.name} measures {measured}: "
-            f"leave it out{cure}"
-        )

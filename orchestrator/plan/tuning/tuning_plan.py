@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from orchestrator.store import Place, PlannedTrial
-from search_spaces.tuning import (
-    Cell,
-    Dimension,
-    Space,
-    Tuning,
-    cell_count,
-    cell_text,
-    cells,
-    with_cell,
-)
+from search_spaces.tuning import Cell, Space, Tuning, cell_count, cell_text, cells, with_cell
 from trainables.config import CorpusConfig, TrialConfig, value_at
 from trainables.errors import UserError, did_you_mean
 
 Search = Literal["tpe", "random", "grid"]
+SEARCHES = get_args(Search)
 DEFAULT_SEARCH: Search = "tpe"
 BUDGETS = {"smoke": 3, "quick": 6, "small": 30, "paper": 60}
 """Trials of stage 2 for each side, by scale."""
@@ -88,13 +81,16 @@ class TuningPlan:
         cell = tuple(choices.index(value) for choices, value in pairs)
         return cell if self._config(side, self.tuning.stage2, cell).model_dump(mode="json") == config else None
 
-    def refuse_fixed_dimensions(self) -> None:
-        """Raise UserError where `resolve` gives two choices of a dimension the same value."""
-        for side in self.bases:
-            for space in (self.tuning.stage1, self.tuning.stage2):
-                for dimension, choices in zip(space, self._resolved_choices(side, space), strict=True):
-                    if len(set(choices)) < len(choices):
-                        raise _fixed(dimension)
+    def refuse_fixed_dimensions(self, keys: Collection[str]) -> None:
+        """Raise UserError where one of these keys, which `--set` gives a value, is tuned, or where `resolve` gives two
+        choices of a dimension the same value."""
+        for side, space in itertools.product(self.bases, (self.tuning.stage1, self.tuning.stage2)):
+            for dimension, choices in zip(space, self._resolved_choices(side, space), strict=True):
+                if dimension.key in keys or len(set(choices)) < len(choices):
+                    raise UserError(
+                        f"--set cannot fix {dimension.key!r}, which this study tunes over "
+                        f"{', '.join(f'{value:g}' for value in dimension.values)}: leave that --set away"
+                    )
 
     def _named(self, place: Place, cell: Cell) -> tuple[str, Place, TrialConfig]:
         space = self.tuning.stage1 if place.stage == "stage1" else self.tuning.stage2
@@ -123,16 +119,21 @@ def plan_tuning(
     scale: str,
     resolve: Callable[[TrialConfig], TrialConfig],
     *,
+    overrides: Collection[str] = (),
     search: str | None,
     budget: int | None,
 ) -> TuningPlan:
     """Check what was asked for and put it together; None stands for the default.
 
-    Raises UserError for a method or budget that cannot be, and where `resolve` fixes a value that is tuned.
+    Raises UserError for a method or budget that cannot be, and where `--set` fixes a value that is tuned: `overrides`
+    are its keys.
     """
-    method = _method(search)
+    if search is not None and search not in SEARCHES:
+        raise UserError(
+            f"unknown --search {search!r}: {did_you_mean(search, SEARCHES)}Choose from {', '.join(SEARCHES)}"
+        )
     most = cell_count(tuning.stage2)
-    if method == "grid" and budget is not None:
+    if search == "grid" and budget is not None:
         raise UserError(
             f"--search grid trains all {most:,} cells of each side, so it takes no --budget: leave one away"
         )
@@ -142,36 +143,12 @@ def plan_tuning(
         tuning=tuning,
         bases={side: base(corpus) for side, base in tuning.sides.items()},
         resolve=resolve,
-        search=method,
-        budget=most if method == "grid" else min(most, budget or BUDGETS[scale]),
+        search=cast(Search, search or DEFAULT_SEARCH),
+        budget=most if search == "grid" else min(most, budget or BUDGETS[scale]),
         smoke=scale == "smoke",
     )
-    plan.refuse_fixed_dimensions()
+    plan.refuse_fixed_dimensions(overrides)
     return plan
-
-
-def _method(search: str | None) -> Search:
-    methods: tuple[Search, ...] = get_args(Search)
-    for method in methods:
-        if search in (method, None):
-            return method if search else DEFAULT_SEARCH
-    raise UserError(
-        f"unknown --search {search!r}: {did_you_mean(str(search), methods)}Choose from {', '.join(methods)}"
-    )
-
-
-def refuse_tuned(tuning: Tuning, keys: Collection[str]) -> None:
-    """Raise UserError where one of these keys, which `--set` gives a value, is tuned."""
-    for dimension in (*tuning.stage1, *tuning.stage2):
-        if dimension.key in keys:
-            raise _fixed(dimension)
-
-
-def _fixed(dimension: Dimension) -> UserError:
-    return UserError(
-        f"--set cannot fix {dimension.key!r}, which this study tunes over "
-        f"{', '.join(f'{value:g}' for value in dimension.values)}: leave that --set away"
-    )
 
 
 def _name(place: Place, text: str) -> str:

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.plan.paper_scale import is_paper_scale, scale_summary
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
+from orchestrator.plan.study_trials import is_paper_scale, scale_summary
 from orchestrator.store.records import StudyKey
 from orchestrator.sweep.announcement import paper_command
 from search_spaces.catalog import load_study
