@@ -1,0 +1,132 @@
+"""What the built-in studies claim, beside their trials, whose number and settings `test_golden_ids` pins."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
+from search_spaces.analyses import (
+    Comparison,
+    Counts,
+    Curves,
+    Differences,
+    GroupTable,
+    Lines,
+    PairedComparison,
+    Similarity,
+)
+from search_spaces.catalog import NAMES, load_study
+from search_spaces.published import by_group, p_values
+from search_spaces.study import Study, group_of
+from trainables.config import CorpusConfig, DirichletConfig, GssConfig, MosConfig, TrialConfig, TrueRankConfig
+from trainables.errors import UserError
+from trainables.parameters import in_millions
+
+PUBLISHED = [(name, corpus) for name in NAMES for corpus in load_study(name).corpora if not load_study(name).tuning]
+
+
+def plan_of(study: str, corpus: str = "none", scale: str = "paper", **overrides: object) -> Plan:
+    return make_plan(load_study(study), scale_named(scale), corpus, PlanRequest(overrides=overrides))
+
+
+@pytest.mark.parametrize(("study", "corpus"), PUBLISHED)
+def test_a_trial_has_the_same_name_at_every_scale(study: str, corpus: str) -> None:
+    names = [[trial.name for trial in plan_of(study, corpus, scale).trials] for scale in ("quick", "small", "paper")]
+    assert names[0] == names[1] == names[2]
+    assert len(set(names[0])) == len(names[0])
+
+
+@pytest.mark.parametrize(("study", "corpus"), PUBLISHED)
+def test_every_printed_value_stands_beside_a_group_of_the_plan(study: str, corpus: str) -> None:
+    groups = {group_of(trial.name) for trial in plan_of(study, corpus).trials}
+    for request in load_study(study).analyses:
+        match request:
+            case GroupTable(published=published) | Curves(published=published):
+                printed = set(published.get(corpus, {}))
+            case Comparison(published=published, baselines=baselines):
+                printed = {*published.get(corpus, {}), *baselines, *baselines.values()}
+            case Differences(published=differences, baselines=baselines):
+                printed = {*differences.get(corpus, {}), *baselines, *baselines.values()}
+            case Similarity(published=scores):
+                printed = {group for row in scores.get(corpus, {}).values() for group in row}
+            case _:
+                printed = set()
+        assert printed <= groups
+
+
+def test_parameter_counts_beside_the_printed_ones_are_equal() -> None:
+    compared = 0
+    for study, corpus in PUBLISHED:
+        if study == "plif_lm":  # the talk trained other models
+            continue
+        trials = {group_of(trial.name): trial.parameters for trial in plan_of(study, corpus).trials}
+        for request in load_study(study).analyses:
+            printed = request.published.get(corpus, {}) if isinstance(request, GroupTable) else {}
+            for group, numbers in printed.items():
+                if "parameters" in numbers:
+                    assert in_millions(trials[group]) == in_millions(int(numbers["parameters"].value)), (study, group)
+                    compared += 1
+    assert compared == 2 * 5 + 2 * 12 + 6 + 3
+
+
+def test_printed_values_are_read_as_they_are_printed() -> None:
+    mos = by_group("table2_seeds")["wikitext-2"]["mos"]
+    assert (mos["test_perplexity"].value, mos["test_perplexity"].deviation) == (61.96, 0.40)
+    assert (mos["parameters"].value, mos["parameters"].deviation) == (34_900_000, None)
+    printed = {"sigsoftmax": 0.392, "gss": 0.262, "lms_plif": 1.91e-05, "mos": 2.02e-15}
+    assert p_values("sm_table1_significance")["ptb"] == printed
+
+
+def test_every_claim_of_dirichlet_is_about_lines_of_the_study() -> None:
+    configs = [trial.config for trial in plan_of("dirichlet").trials if isinstance(trial.config, DirichletConfig)]
+    [request] = load_study("dirichlet").analyses
+    assert isinstance(request, Lines)
+    names, alphas = {config.output_layer.name for config in configs}, {config.alpha for config in configs}
+    for claim in request.claims:
+        assert {claim.better, claim.than} <= names and set(claim.panels) <= alphas and claim.metric in request.metrics
+
+
+def test_the_parameters_of_dirichlet_are_those_of_the_formula() -> None:
+    trials = {trial.name: trial for trial in plan_of("dirichlet").trials}
+    softmax, mos = (trials[f"{layer} alpha=1 d=20 seed=1"] for layer in ("softmax", "mos"))
+    assert softmax.parameters == 2_000 * 20 + 1_000
+    assert isinstance(mos.config, DirichletConfig) and isinstance(mos.config.output_layer, MosConfig)
+    assert mos.parameters == softmax.parameters + mos.config.output_layer.mixtures * (20 + 20 * 20 + 20)
+
+
+def test_the_layers_of_layer_gates_are_held_against_each_other_pair_by_pair_of_a_seed() -> None:
+    """At a seed they learn the same function from the same examples: an unpaired test would be the wrong one."""
+    analyses = load_study("layer_gates").analyses
+    assert [len(request.baselines) for request in analyses if isinstance(request, PairedComparison)] == [6, 3]
+    assert not any(isinstance(request, Comparison) for request in analyses)
+    [counts] = [request for request in analyses if isinstance(request, Counts)]
+    assert {getattr(trial.config, "learning_rates", None) for trial in plan_of("layer_gates").trials} == {counts.values}
+    assert {trial.parameters for trial in plan_of("layer_gates").trials} == {3172}
+
+
+def test_set_changes_the_models_of_a_generated_language_and_leaves_its_truth_which_is_not_trained() -> None:
+    plans = [plan_of("rank_metrics", "markov", "smoke", **{"training.epochs": epochs}) for epochs in (2, 3)]
+    models = [trial.config for trial in plans[1].trials if isinstance(trial.config, TrialConfig)]
+    assert {config.training.epochs for config in models} == {3}
+    truths = [[t.trial_id for t in plan.trials if isinstance(t.config, TrueRankConfig)] for plan in plans]
+    assert truths[0] == truths[1] and len(truths[0]) == 3
+    with pytest.raises(UserError, match="whole vocabulary only"):
+        plan_of("rank_metrics", "markov", "smoke", **{"corpus.vocabulary_limit": 300})
+
+
+def test_a_study_needs_a_name_and_trials_only() -> None:
+    corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
+    layers = [GssConfig(c=0.0, k=k) for k in (1.0, 2.0)]
+    study = Study(name="k", trials=lambda corpus: [TrialConfig(seed=1, corpus=corpus, output_layer=x) for x in layers])
+    assert [study.label(trial) for trial in study.trials(corpus)] == ["gss c=0 k=1 seed=1", "gss c=0 k=2 seed=1"]
+    assert study.measurements == ("perplexity@1", "spectrum@1")
+
+
+def test_reading_a_study_loads_no_numerical_library() -> None:
+    heavy = "('numpy', 'pandas', 'torch', 'scipy')"
+    code = f"import sys, search_spaces.study; print([m for m in {heavy} if m in sys.modules])"
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.strip() == "[]"
