@@ -27,6 +27,7 @@ TABLE_2 = [
     ("ptb", SigSoftmaxConfig(), 57),
     ("ptb", GssConfig(c=0.5, k=1.25), 58),
     ("ptb", LmsPlifConfig(), 59),
+    ("ptb", LmsPlifFrozenConfig(), 59),
     ("ptb", MosConfig(), 100),
     ("wikitext-2", SoftmaxConfig(), 72),
     ("wikitext-2", SigSoftmaxConfig(), 83),
@@ -63,22 +64,15 @@ def test_more_work_takes_more_time(dearer: OutputLayerConfig, cheaper: OutputLay
     assert one.core_hours > other.core_hours
 
 
-def test_a_frozen_layer_takes_as_long_as_a_trained_one() -> None:
-    frozen, trained = (
-        estimate(paper("ptb", x), identity("ptb", data_dir=None)) for x in (LmsPlifFrozenConfig(), LmsPlifConfig())
-    )
-    assert frozen.gpu_hours == pytest.approx(trained.gpu_hours)
-
-
 @pytest.mark.parametrize("layer", [SoftmaxConfig(), MosConfig(), MosPlifConfig()], ids=lambda layer: layer.name)
 @pytest.mark.parametrize("corpus", ["ptb", "wikitext-2"])
 def test_memory_holds_the_model_and_never_all_logits(corpus: str, layer: OutputLayerConfig) -> None:
-    known, config = identity(corpus, data_dir=None), paper(corpus, layer)
-    found = estimate(config, known)
+    text, config = identity(corpus, data_dir=None), paper(corpus, layer)
+    memory = estimate(config, text)
     weights_gb = 4 * 5 * 20e6 / 1e9
     # What MoS needs on WikiText-2 where its N x K x V probabilities are held, once: 110 x 15 x 15 x 33,278 x 4 bytes.
-    plain_gb = 4 * 110 * config.training.batch_size * 15 * known.vocabulary_size / 1e9
-    assert found.gpu_memory_gb > weights_gb
-    assert found.memory_gb > 8 * known.vocabulary_size**2 / 1e9, "the Gram matrix"
+    plain_gb = 4 * 110 * config.training.batch_size * 15 * text.vocabulary_size / 1e9
+    assert memory.gpu_memory_gb > weights_gb
+    assert memory.memory_gb > 8 * text.vocabulary_size**2 / 1e9, "the Gram matrix"
     if corpus == "wikitext-2":
-        assert found.gpu_memory_gb < plain_gb
+        assert memory.gpu_memory_gb < plain_gb

@@ -12,10 +12,8 @@ from orchestrator.plan.study_trials import is_paper_scale, scale_summary
 from orchestrator.store.records import StudyKey
 from orchestrator.sweep.announcement import paper_command
 from search_spaces.catalog import load_study
-from search_spaces.study import Study
 from tests.support.command import sweep
 from trainables.config import WordPairsConfig
-from trainables.config.kinds import KINDS
 from trainables.errors import UserError
 
 
@@ -56,21 +54,10 @@ def test_a_corpus_for_a_study_that_reads_its_own_is_refused_with_their_names() -
         make_plan(load_study("press_robustness"), scale_named("quick"), "ptb")
 
 
-def test_a_trial_of_no_kind_is_refused_with_all_seven() -> None:
-    assert len(KINDS) == 7
-    study = Study(name="mine", trials=lambda corpus: [1])  # type: ignore[list-item]  # noqa: ARG005
-    with pytest.raises(UserError, match=r"LayerTaskConfig, PressNoiseConfig, TrueRankConfig or WordPairsConfig; mine"):
-        make_plan(study, scale_named("quick"), "pydocs")
-
-
 def test_a_rank_that_leaves_noise_no_room_is_one_sentence() -> None:
     with pytest.raises(UserError, match="--set makes a config that cannot be: rank must be less than size"):
-        make_plan(
-            load_study("press_robustness"),
-            scale_named("quick"),
-            "none",
-            PlanRequest(overrides={"size": 20, "rank": 20}),
-        )
+        request = PlanRequest(overrides={"size": 20, "rank": 20})
+        make_plan(load_study("press_robustness"), scale_named("quick"), "none", request)
 
 
 def test_a_dry_run_leaves_out_what_a_count_of_words_has_not() -> None:

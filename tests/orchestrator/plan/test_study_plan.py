@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import re
 import subprocess
@@ -64,19 +63,6 @@ def test_paper_scale_has_the_hyperparameters_of_sm_table_6() -> None:
         assert (training.averaging, training.epochs) == (EtAsgdConfig(switch_epoch=200), 1000)
 
 
-def test_every_scale_plans_the_whole_study_but_smoke_which_plans_the_corners() -> None:
-    for scale in ("quick", "small", "paper"):
-        assert len(plan_of("ptb", scale).trials) == 72
-    corners = [trial.config.output_layer for trial in plan_of("ptb", "smoke").trials]
-    assert {(x.c, x.k) for x in corners if isinstance(x, GssConfig)} == {(-2, 1.25), (-2, 3), (2, 1.25), (2, 3)}
-
-
-def test_trials_of_different_scales_and_corpora_never_share_an_identity() -> None:
-    variants = itertools.product(("ptb", "wikitext-2"), ("smoke", "quick", "small", "paper"))
-    ids = [trial.trial_id for corpus, scale in variants for trial in plan_of(corpus, scale).trials]
-    assert len(ids) == len(set(ids))
-
-
 def test_a_default_written_out_with_set_is_the_same_trial() -> None:
     plain, spelled = plan_of("ptb"), plan_of("ptb", overrides={"training.bptt": 70})
     assert [t.trial_id for t in plain.trials] == [t.trial_id for t in spelled.trials]
@@ -129,13 +115,14 @@ def test_overrides_are_json_or_text() -> None:
     [
         ("raise RuntimeError('boom')", "RuntimeError: boom"),
         ("STUDY = 3", "must define STUDY"),
-        ("x = 1", "must define STUDY"),
         ("def broken(:", "SyntaxError"),
         ("STUDY = Study(name='mine', trials=lambda corpus: [])", "at least one trial"),
-        ("STUDY = Study(name='mine', trials=lambda corpus: [1])", "yields a int"),
+        (
+            "STUDY = Study(name='mine', trials=lambda corpus: [1])",
+            "LayerTaskConfig, PressNoiseConfig, TrueRankConfig or WordPairsConfig; mine yields a int",
+        ),
         ("STUDY = Study(name='mine', trials=lambda corpus: 1 / 0)", "ZeroDivisionError"),
         ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)] * 2)", "'softmax seed=1' twice"),
-        ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)], label=lambda config: 3)", "gives 3"),
         ("STUDY = Study(name='mine', trials=[1])", "trials of a study is a function"),
         ("STUDY = Study(name='mine', trials=lambda corpus: [], analyses=Correlation())", "analyses of a study is"),
         ("STUDY = Study(name='mine', trials=lambda corpus: [], corpora='ptb')", "corpora of a study is"),
