@@ -53,9 +53,10 @@ from .press_noise import RANKS as RANKS
 from .press_noise import NoisyMatrix as NoisyMatrix
 from .press_noise import PressNoiseNumbers as PressNoiseNumbers
 from .press_noise import press_noise_numbers as press_noise_numbers
-from .similarity import Scores as Scores
 from .similarity import SimilarityNumbers as SimilarityNumbers
+from .similarity import comparisons as comparisons
 from .similarity import similarity_numbers as similarity_numbers
+from .similarity import wins as wins
 from .spectra import Spectrum as Spectrum
 from .spectra import trial_spectra as trial_spectra
 from .statistics.comparisons import GroupComparison as GroupComparison

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from trainables.corpora import UNKNOWN
 
@@ -24,9 +25,9 @@ class Prediction:
     """What the model gives it."""
     rank: int
     """Its place among all words, 1 for the likeliest."""
-    top: tuple[tuple[str, float], ...]
+    top: Sequence[tuple[str, float]]
     """The likeliest words with their probabilities."""
-    in_text: str | None = None
+    next_in_text: str | None = None
     """What follows in the text, where the contexts say so; another word than `next` where the vocabulary was cut."""
 
     @property
@@ -56,7 +57,7 @@ class PredictionNumbers:
     @property
     def words_in_text(self) -> tuple[str, ...]:
         """The word that follows each context in the text, "" where that is not known."""
-        return tuple(next((cell.in_text or "" for cell in row if cell), "") for row in self.cells)
+        return tuple(next((cell.next_in_text or "" for cell in row if cell), "") for row in self.cells)
 
     def hits(self, j: int) -> tuple[int, int]:
         """At how many contexts the j-th model has the true word among its likeliest, and at how many it could have."""
@@ -77,7 +78,10 @@ def prediction_numbers(frame: pd.DataFrame, *, tag: str = "") -> PredictionNumbe
     return PredictionNumbers(
         contexts=tuple(name.partition(" ")[2] for name in columns),
         models=tuple(done["group"]),
-        cells=tuple(tuple(_read(value) for value in done[name]) for name in columns),
+        cells=tuple(
+            tuple(Prediction(**json.loads(value)) if isinstance(value, str) else None for value in done[name])
+            for name in columns
+        ),
     )
 
 
@@ -85,16 +89,3 @@ def _place(column: str) -> tuple[str, int]:
     """By group in alphabetical order, then by number."""
     group, _, number = column.rpartition(" ")
     return group, int(number)
-
-
-def _read(value: object) -> Prediction | None:
-    if not isinstance(value, str):
-        return None
-    prediction: dict[str, Any] = json.loads(value)
-    return Prediction(
-        next=prediction["next"],
-        probability=prediction["probability"],
-        in_text=prediction.get("next_in_text"),
-        rank=prediction["rank"],
-        top=tuple((word, probability) for word, probability in prediction["top"]),
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,32 +18,15 @@ PREFIX, PAIRS = "similarity", "pairs "
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scores:
-    """Spearman's rho of each benchmark (row) and group (column); None where too few pairs are known."""
-
-    benchmarks: tuple[str, ...]
-    groups: tuple[str, ...]
-    rho: tuple[tuple[float | None, ...], ...]
-
-    def wins(self) -> tuple[tuple[int, ...], ...]:
-        """`wins[i][j]`: on how many benchmarks the i-th group has the greater rho than the j-th."""
-        return tuple(
-            tuple(sum(_greater(row[i], row[j]) for row in self.rho) for j in range(len(self.groups)))
-            for i in range(len(self.groups))
-        )
-
-    def compared(self) -> int:
-        """How many comparisons of two groups on one benchmark there are."""
-        return sum(math.comb(sum(value is not None for value in row), 2) for row in self.rho)
-
-
-@dataclass(frozen=True, kw_only=True)
 class SimilarityNumbers:
-    """Ours, how many pairs each benchmark could use, and the printed ones by corpus."""
+    """Ours, how many pairs each benchmark could use, and the printed ones by corpus.
 
-    scores: Scores
+    Of both, Spearman's rho of each benchmark (row) and group (column); NaN where too few pairs are known.
+    """
+
+    rho: pd.DataFrame
     pairs: Mapping[str, int]
-    published: Mapping[str, Scores]
+    published: Mapping[str, pd.DataFrame]
 
 
 def similarity_numbers(frame: pd.DataFrame, request: Similarity, *, corpus: str, tag: str = "") -> SimilarityNumbers:
@@ -51,34 +34,31 @@ def similarity_numbers(frame: pd.DataFrame, request: Similarity, *, corpus: str,
 
     `tag` is that of the user's own benchmarks.
     """
+    import pandas as pd
+
     prefix = f"{PREFIX}-{tag} " if tag else f"{PREFIX} "
-    columns = {name: name.removeprefix(prefix) for name in frame.columns if name.startswith(prefix)}
-    benchmarks = {name: column for column, name in columns.items() if not name.startswith(PAIRS)}
-    pairs = {name.removeprefix(PAIRS): column for column, name in columns.items() if name.startswith(PAIRS)}
-    names = tuple(pairs)
-    by_benchmark = {name: values_by_group(frame, benchmarks.get(name, "")) for name in names}
-    measured = frame[frame[list(pairs.values())].notna().any(axis=1)] if pairs else frame[:0]
-    groups = tuple(dict.fromkeys(measured["group"]))
+    columns = [name for name in frame.columns if name.startswith(prefix + PAIRS)]
+    pairs = {name.removeprefix(prefix + PAIRS): frame[name].dropna() for name in columns}
+    groups = list(dict.fromkeys(frame["group"][frame[columns].notna().any(axis=1)]))
+    values = {name: values_by_group(frame, prefix + name) for name in pairs}
+    rho = {name: [summarise_sample(values[name][group]).mean for group in groups] for name in pairs}
     return SimilarityNumbers(
-        scores=Scores(
-            benchmarks=names,
-            groups=groups,
-            rho=tuple(tuple(summarise_sample(by_benchmark[name][group]).mean for group in groups) for name in names),
-        ),
-        pairs={name: int(frame[pairs[name]].dropna().iloc[0]) for name in names if frame[pairs[name]].notna().any()},
+        rho=pd.DataFrame.from_dict(rho, orient="index", columns=groups, dtype=float),
+        pairs={name: int(used.iloc[0]) for name, used in pairs.items() if len(used)},
         published={}
         if tag  # the printed values are of other benchmarks
-        else {name: _printed(request.published[name], groups) for name in corpora_beside(request.published, corpus)},
+        else {
+            name: pd.DataFrame(request.published[name]).T.reindex(columns=groups)
+            for name in corpora_beside(request.published, corpus)
+        },
     )
 
 
-def _printed(benchmarks: Mapping[str, Mapping[str, float]], groups: Sequence[str]) -> Scores:
-    return Scores(
-        benchmarks=tuple(benchmarks),
-        groups=tuple(groups),
-        rho=tuple(tuple(row.get(group) for group in groups) for row in benchmarks.values()),
-    )
+def wins(rho: pd.DataFrame) -> pd.DataFrame:
+    """On how many benchmarks the group of the row has the greater rho than that of the column."""
+    return rho.apply(lambda than: rho.gt(than, axis="index").sum())
 
 
-def _greater(one: float | None, than: float | None) -> bool:
-    return one is not None and than is not None and one > than
+def comparisons(rho: pd.DataFrame) -> int:
+    """How many comparisons of two groups on one benchmark there are."""
+    return sum(math.comb(int(groups), 2) for groups in rho.notna().sum(axis="columns"))

@@ -99,7 +99,7 @@ def _records(numbers: PredictionNumbers) -> Iterator[dict[str, object]]:
                 yield {
                     "context": context,
                     "next_word": cell.next,
-                    "next_word_in_text": cell.in_text,
+                    "next_word_in_text": cell.next_in_text,
                     "model": model,
                     "rank": cell.rank,
                     "probability": cell.probability,

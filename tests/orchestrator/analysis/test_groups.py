@@ -12,7 +12,7 @@ from orchestrator.analysis.contrasts import contrast_numbers
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.groups import curve_numbers, difference_numbers, group_numbers
 from orchestrator.analysis.predictions import prediction_numbers
-from orchestrator.analysis.similarity import similarity_numbers
+from orchestrator.analysis.similarity import comparisons, similarity_numbers, wins
 from orchestrator.analysis.tuned import tuned_numbers
 from orchestrator.store.records import Place
 from search_spaces.analyses import Comparison, Curves, Differences, GroupTable, Similarity
@@ -130,19 +130,20 @@ def test_own_benchmarks_stay_apart_and_models_without_any_are_left_out() -> None
     rows = [row("a", **PAIRS, **RHO, **own), row("b", "planned")]
     frame = flatten(rows).frame()
     plain = similarity_numbers(frame, Similarity(), corpus="x")
-    assert (plain.scores.groups, plain.scores.rho, plain.scores.compared()) == (("a",), ((0.5,), (0.1,)), 0)
+    assert (plain.rho.to_dict(), comparisons(plain.rho)) == ({"a": {"X": 0.5, "Y": 0.1}}, 0)
     mine = similarity_numbers(frame, Similarity(), corpus="x", tag="1a2b3c4d")
-    assert (mine.scores.rho, mine.pairs) == (((-0.9,),), {"X": 5})
+    assert (mine.rho.to_dict(), mine.pairs) == ({"a": {"X": -0.9}}, {"X": 5})
 
 
 def test_wins_count_the_benchmarks_with_the_greater_rho() -> None:
     rows = [row("a seed=1", **PAIRS, **RHO), row("b seed=1", **PAIRS, **{"similarity X": 0.4})]
     published = {"ptb": {"X": {"a": 0.1, "b": 0.2}, "Y": {"a": 0.3, "b": 0.3}}}
     numbers = similarity_numbers(flatten(rows).frame(), Similarity(published=published), corpus="ptb")
-    assert numbers.scores.benchmarks == ("X", "Y")
     assert numbers.pairs == {"X": 10, "Y": 4}
-    assert numbers.scores.wins() == ((0, 1), (0, 0)), "a benchmark that one of the two lacks is nobody's win"
-    assert numbers.published["ptb"].wins() == ((0, 0), (1, 0)), "nor is a tie"
+    assert wins(numbers.rho).to_numpy().tolist() == [[0, 1], [0, 0]], (
+        "a benchmark that one of the two lacks is nobody's win"
+    )
+    assert wins(numbers.published["ptb"]).to_numpy().tolist() == [[0, 0], [1, 0]], "nor is a tie"
 
 
 def tuned_row(side: str, stage: Any, number: int | None = None, state: Any = "done", **metrics: Any) -> dict[str, Any]:
