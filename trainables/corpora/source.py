@@ -31,7 +31,14 @@ def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
     Raises:
         UserError: Unknown corpus, or a file that is missing, empty or not UTF-8.
     """
+    if is_built_in(name):
+        return _built_in_identity(name)
     return PUBLISHED_CORPORA.get(name) or measured_identity(name, read_texts(name, data_dir=data_dir))
+
+
+@functools.cache
+def _built_in_identity(name: str) -> CorpusIdentity:
+    return measured_identity(name, read_texts(name, data_dir=None))
 
 
 def check(name: str, *, data_dir: Path | None) -> tuple[CorpusIdentity, tuple[TextFile, ...]]:
