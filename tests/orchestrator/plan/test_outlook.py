@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.plan.estimates import core_seconds
-from orchestrator.plan.pace import configs_left, measured_pace, remaining
+from orchestrator.plan.outlook import configs_left, measured_pace, remaining
 from orchestrator.plan.study_plan import Plan, make_plan
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, RunRecord

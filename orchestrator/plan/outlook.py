@@ -1,4 +1,5 @@
-"""How long trials take, from those that are done: better than any count of operations alone."""
+"""What a plan will take: the stages of a tuning, and times of trials from those that are done, which say more than any
+count of operations alone."""
 
 from __future__ import annotations
 
@@ -12,14 +13,17 @@ from typing import TYPE_CHECKING
 
 from pydantic import ValidationError
 
-from orchestrator.plan.estimates import core_seconds, gpu_seconds
+from orchestrator.plan.estimates import core_seconds, estimate, gpu_seconds
+from orchestrator.plan.tuning.search import RANDOM_FIRST
 from orchestrator.store import COMPLETE
 from orchestrator.words import duration, on_corpus
+from search_spaces.tuning import cell_count
 from trainables.config import AnyConfig, read_config
 from trainables.corpora import CorpusIdentity
 
 if TYPE_CHECKING:
     from orchestrator.plan.study_plan import Plan
+    from orchestrator.plan.tuning.tuning_plan import TuningPlan
     from orchestrator.store import Store
 
 
@@ -112,3 +116,46 @@ def _alike(plan: Plan, scale: str, corpus: str, overrides: str) -> bool:
 
 def _estimated_seconds(config: AnyConfig, corpus: CorpusIdentity, *, gpu: bool) -> float:
     return gpu_seconds(config, corpus) if gpu else core_seconds(config, corpus)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StageOutlook:
+    """One stage: how many trials and how they are chosen, and the hours that they take if none is stopped early."""
+
+    sentence: str
+    gpu_hours: float
+    core_hours: float
+
+
+def outlook(plan: Plan) -> list[StageOutlook]:
+    """The stages of a plan, empty for a study that tunes nothing; hours are those of each side's own config."""
+    if plan.tuning is None:
+        return []
+    tuning = plan.tuning
+    estimates = [estimate(tuning.resolve(base), plan.corpus) for base in tuning.bases.values()]
+    gpu_hours, core_hours = sum(e.gpu_hours for e in estimates), sum(e.core_hours for e in estimates)
+    stages = (
+        ("stage 1", len(tuning.stage1_cells), f"{len(tuning.stage1_cells)} a side"),
+        ("stage 2", tuning.budget, _search_choice(tuning)),
+        ("final", len(tuning.seeds), f"{len(tuning.seeds)} seeds of each side's best by validation loss"),
+    )
+    return [
+        StageOutlook(
+            sentence=f"{name}: {trials * len(estimates):,} trials, {choice}",
+            gpu_hours=trials * gpu_hours,
+            core_hours=trials * core_hours,
+        )
+        for name, trials, choice in stages
+    ]
+
+
+def _search_choice(tuning: TuningPlan) -> str:
+    all_cells = f"{cell_count(tuning.tuning.stage2):,} cells"
+    if tuning.search == "grid":
+        return f"all {all_cells} of each side"
+    if tuning.search == "random":
+        return f"{tuning.budget} a side at random from {all_cells}, poor ones stopped early"
+    return (
+        f"{tuning.budget} a side, chosen by TPE from {all_cells} as results come in (the first {RANDOM_FIRST} at "
+        "random), poor ones stopped early"
+    )

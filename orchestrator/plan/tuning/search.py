@@ -1,14 +1,18 @@
-"""Which cell of a space to try next, as a pure function of the seed and of the cells tried so far.
+"""A search: which cell of a space to try next, and which validation loss its trial needs to be trained further.
 
-Every call builds a sampler anew from the whole history, so nothing of it has to be stored: a search that was killed
-goes on as if it had not been. This file alone imports Optuna, and only when it is asked.
+A suggestion is a pure function of the seed and of the cells tried so far: every call builds a sampler anew from the
+whole history, so nothing of it has to be stored, and a search that was killed goes on as if it had not been. This file
+alone imports Optuna, and only when it is asked.
+
+The rule for stopping is that of Optuna's SuccessiveHalvingPruner (asynchronous successive halving, Li et al. 2020),
+turned into one threshold for each rung: a trial can then be judged where it runs, without asking anybody.
 """
 
 from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,6 +28,13 @@ RANDOM_FIRST = 10
 """So many trials are drawn at random before TPE begins to model: Optuna's default."""
 REDRAWS = 20
 """So often a cell that was tried before is drawn again, before the nearest one that was not is taken."""
+REDUCTION_FACTOR = 3
+"""About the best third of the trials passes a rung."""
+RUNGS = 2
+"""The first one is after 1/9 of the epochs."""
+EARLIEST = 3
+"""And not before the end of the third epoch, where there are more: the first two tell nothing, or the contrary
+(benchmarks/RESULTS.md)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,3 +100,29 @@ def _frozen(space: Space, tried: Tried) -> optuna.trial.FrozenTrial:
         },
         **values,
     )
+
+
+def rung_epochs(epochs: int) -> tuple[int, ...]:
+    """After which epochs of a whole trial of `epochs` it is judged: (111, 333) of 1,000, (3,) of 5, (1,) of 2.
+
+    Optuna's pruner would go on to 999, where hardly anything is left to save.
+    """
+    first = max(min(EARLIEST, epochs - 1), epochs // REDUCTION_FACTOR**RUNGS)
+    rungs = (first * REDUCTION_FACTOR**rung for rung in range(RUNGS))
+    return tuple(epoch for epoch in rungs if 0 < epoch < epochs)
+
+
+def thresholds(epochs: int, earlier: Iterable[Mapping[int, float]]) -> dict[int, float]:
+    """For each rung that an earlier trial has reached: the greatest validation loss that passes it, in nats a token.
+
+    `earlier` are the validation losses of earlier trials by epoch, also of those that the rung stopped. With m of them
+    at a rung, the new trial passes if it is among the best max(1, (m + 1) // 3) of the m + 1, ties on its side.
+    """
+    trials = list(earlier)
+    limits = {}
+    for epoch in rung_epochs(epochs):
+        losses = sorted(trial[epoch] for trial in trials if epoch in trial)
+        if losses:
+            passing = max(1, (len(losses) + 1) // REDUCTION_FACTOR)
+            limits[epoch] = losses[passing - 1]
+    return limits

@@ -1,4 +1,5 @@
-"""Suggestions are a pure function of the history, never repeat a cell, and learn from what they are told."""
+"""Suggestions are a pure function of the history, never repeat a cell, and learn from what they are told; thresholds
+decide what Optuna's pruner decides."""
 
 from __future__ import annotations
 
@@ -7,9 +8,10 @@ import statistics
 import subprocess
 import sys
 
+import optuna
 import pytest
 
-from orchestrator.plan.tuning.suggest import Method, Tried, suggest
+from orchestrator.plan.tuning.search import REDUCTION_FACTOR, Method, Tried, rung_epochs, suggest, thresholds
 from orchestrator.store.records import TrialState
 from search_spaces.tuning import Cell, Dimension, Space, cell_count
 from tests.support.command import ROOT
@@ -49,7 +51,7 @@ def test_another_process_suggests_the_same(method: Method) -> None:
     """Whatever its string hashes are."""
     expected = [tried.cell for tried in asked(LARGE, method, 25, mixed=True)]
     script = (
-        "from tests.orchestrator.plan.tuning.test_suggest import *;"
+        "from tests.orchestrator.plan.tuning.test_search import *;"
         f"print([tried.cell for tried in asked(LARGE, {method!r}, 25, mixed=True)])"
     )
     command, hashing = [sys.executable, "-c", script], {"PYTHONHASHSEED": "7"}
@@ -72,3 +74,40 @@ def test_running_trials_keep_several_askers_apart() -> None:
         assert cell is not None
         assert cell not in {tried.cell for tried in history}
         history.append(Tried(cell=cell, state="running", losses={}))
+
+
+@pytest.mark.parametrize(("epochs", "rungs"), [(1, ()), (2, (1,)), (5, (3,)), (20, (3, 9)), (1000, (111, 333))])
+def test_rungs_are_a_ninth_and_a_third_of_the_epochs_and_not_before_the_third_if_there_are_more(
+    epochs: int, rungs: tuple[int, ...]
+) -> None:
+    assert rung_epochs(epochs) == rungs
+
+
+@pytest.mark.parametrize("epochs", [2, 5, 9, 18, 27, 270])
+@pytest.mark.parametrize("digits", [1, 6], ids=["many ties", "hardly a tie"])
+def test_every_decision_is_that_of_optunas_pruner(epochs: int, digits: int) -> None:
+    """Forty trials of random losses one after another; Optuna hears of every epoch before the last."""
+    dice = random.Random(f"{epochs} {digits}")
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    pruner = optuna.pruners.SuccessiveHalvingPruner(
+        min_resource=rung_epochs(epochs)[0], reduction_factor=REDUCTION_FACTOR, min_early_stopping_rate=0
+    )
+    study = optuna.create_study(pruner=pruner)
+    earlier: list[dict[int, float]] = []
+    stopped = 0
+    for _ in range(40):
+        above = thresholds(epochs, earlier)
+        level = dice.random()
+        trial = study.ask()
+        losses: dict[int, float] = {}
+        for epoch in range(1, epochs):
+            losses[epoch] = round(level + 0.3 * dice.random(), digits)
+            trial.report(losses[epoch], epoch)
+            stops = losses[epoch] > above.get(epoch, float("inf"))
+            assert stops == trial.should_prune(), (epoch, losses[epoch], above)
+            if stops:
+                stopped += 1
+                break
+        study.tell(trial, losses[max(losses)])
+        earlier.append(losses)
+    assert 10 < stopped < 40
