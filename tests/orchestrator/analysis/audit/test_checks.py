@@ -38,6 +38,8 @@ def named(checks: tuple[Check, ...], source: str, quantity: str) -> Check:
 def test_these_do_not_agree_and_no_others(checks: tuple[Check, ...]) -> None:
     assert {(check.source, check.quantity) for check in checks if check.verdict == "differs"} == DIFFERING
     assert len(checks) == 251
+    table5 = named(checks, "Table 5, PTB", "p-value of MoS\N{DAGGER} against Softmax\N{DOUBLE DAGGER}")
+    assert (table5.printed, table5.recomputed) == ("0.62", "0.389") and "allows 0.30 to 0.48" in table5.rule
 
 
 def test_table_2_is_never_said_to_give_p_values_that_are_over_other_seeds(checks: tuple[Check, ...]) -> None:

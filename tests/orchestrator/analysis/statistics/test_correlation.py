@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from orchestrator.analysis.statistics.correlation import fisher_interval, pearson, spearman
+from orchestrator.analysis.statistics.correlation import pearson, spearman
 
 ANSCOMBE_X = [10, 8, 13, 9, 11, 14, 6, 4, 12, 7, 5]
 ANSCOMBE_Y = [8.04, 6.95, 7.58, 8.81, 8.33, 9.96, 7.24, 4.26, 10.84, 4.82, 5.68]
@@ -17,14 +17,6 @@ def test_pearson_of_anscombes_first_set_is_the_published_0_816() -> None:
     result = pearson(ANSCOMBE_X, ANSCOMBE_Y)
     assert result.value == pytest.approx(0.81642, abs=1e-5)
     assert result.p_value == pytest.approx(0.00217, abs=1e-5)
-
-
-def test_fisher_interval_is_the_formula() -> None:
-    r, n = 0.48, 72
-    z, half = 0.5 * math.log((1 + r) / (1 - r)), 1.959963984540054 / math.sqrt(n - 3)
-    result = fisher_interval(r, n)
-    for bound, expected in ((result.low, z - half), (result.high, z + half)):
-        assert bound == pytest.approx((math.exp(2 * expected) - 1) / (math.exp(2 * expected) + 1), rel=1e-12)
 
 
 def test_spearman_interval_has_the_variance_of_bonett_and_wright() -> None:
@@ -58,7 +50,6 @@ def test_the_interval_covers_the_true_correlation_19_times_out_of_20() -> None:
     ("x", "y", "words"),
     [
         ([], [], "at least 3 trials, there is none"),
-        ([1.0], [2.0], "at least 3 trials, there is 1"),
         ([1.0, 2.0], [2.0, 1.0], "at least 3 trials, there are 2"),
         ([5.0, 5.0, 5.0, 5.0], [1.0, 2.0, 3.0, 4.0], "rank had the same value in all 4 trials"),
         ([5.0, 5.0, 5.0], [1.0, 1.0, 1.0], "rank and perplexity had the same value in all 3 trials"),
@@ -83,12 +74,8 @@ def test_a_perfect_line_has_no_interval() -> None:
         assert result.missing == "the points lie on one line, which leaves no interval"
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_numbers_that_are_not_finite_are_refused(bad: float) -> None:
+def test_numbers_that_are_not_finite_and_unequal_lengths_are_refused() -> None:
     with pytest.raises(ValueError, match="finite"):
-        pearson([1.0, 2.0, bad], [1.0, 2.0, 3.0])
-
-
-def test_unequal_lengths_are_refused() -> None:
+        pearson([1.0, 2.0, math.nan], [1.0, 2.0, 3.0])
     with pytest.raises(ValueError, match="one length"):
         spearman([1.0, 2.0, 3.0], [1.0, 2.0])
