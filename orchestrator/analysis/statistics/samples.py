@@ -26,15 +26,7 @@ class SampleSummary:
     mean: float | None
     """None where n is 0."""
     sd: float | None
-    """With n - 1 in the denominator; None for fewer than 2 values, and where a paper prints none."""
-
-    def __post_init__(self) -> None:
-        if self.n < 0 or (self.mean is None) != (self.n == 0):
-            raise ValueError(f"a sample has a mean exactly where it has values, got n = {self.n}, mean = {self.mean}")
-        if self.sd is not None and (self.n < 2 or self.sd < 0):
-            raise ValueError(f"a standard deviation is >= 0 and of 2 or more values, got {self.sd} of n = {self.n}")
-        if not all(math.isfinite(number) for number in (self.mean, self.sd) if number is not None):
-            raise ValueError(f"a sample needs finite numbers, got mean = {self.mean}, sd = {self.sd}")
+    """With n - 1 in the denominator; None for fewer than 2 values."""
 
 
 def summarise_sample(values: ArrayLike) -> SampleSummary:
@@ -79,17 +71,12 @@ def pooled_sd(a: SampleSummary, b: SampleSummary) -> float:
     return math.hypot(a.sd * math.sqrt((a.n - 1) / df), b.sd * math.sqrt((b.n - 1) / df))
 
 
-def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, spread: bool = True, fewest: int = 2) -> str:
-    """Why the two cannot be held against each other, in words; empty where they can.
-
-    `spread=False` leaves out that neither group has any; `fewest` is how many values of each are needed.
-    """
+def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, fewest: int = 2) -> str:
+    """Why the two cannot be held against each other, in words; empty where they can, with `fewest` values of each."""
     groups = tuple(zip((a, b), names, strict=True))
     if few := [f"{group.n or 'none'} of {name}" for group, name in groups if group.n < fewest]:
         verb = "is" if all(group.n < 2 for group, _ in groups if group.n < fewest) else "are"
         return f"at least {fewest} values of each group are needed, there {verb} {' and '.join(few)}"
-    if unknown := [name for group, name in groups if group.sd is None]:
-        return f"the standard deviation of {' and '.join(unknown)} is not known"
-    if spread and max(a.sd or 0.0, b.sd or 0.0) < sys.float_info.min:
+    if max(a.sd or 0.0, b.sd or 0.0) < sys.float_info.min:
         return f"neither {names[0]} nor {names[1]} has any spread to hold their difference against"
     return ""

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.analysis.statistics.comparisons import compare
-from orchestrator.analysis.statistics.estimates import Estimate, Statistic, small_sample_correction
+from orchestrator.analysis.statistics.estimates import Estimate, Statistic
 from orchestrator.analysis.statistics.samples import (
     SampleSummary,
     pooled_sd,
@@ -23,9 +23,6 @@ from orchestrator.analysis.statistics.samples import (
 )
 
 pytestmark = pytest.mark.filterwarnings("error")
-
-A = SampleSummary(n=10, mean=57.03, sd=0.15)
-B = SampleSummary(n=10, mean=57.08, sd=0.1)
 
 
 def hedges_g(a: SampleSummary, b: SampleSummary) -> Statistic:
@@ -41,18 +38,6 @@ def integrated_cdf(t: float, df: float, noncentrality: float) -> float:
     middle, width = math.sqrt(df), 12.0
     value, _ = scipy.integrate.quad(integrand, max(0.0, middle - width), middle + width, epsabs=1e-13, limit=500)
     return float(value)
-
-
-@pytest.mark.parametrize(
-    ("df", "expected"),
-    # J written out: Gamma(n) and Gamma(n + 1/2) = (2n)! sqrt(pi) / (4^n n!).
-    [
-        (2, 1 / math.sqrt(math.pi)),
-        (18, math.factorial(8) / (3 * math.factorial(16) * math.sqrt(math.pi) / (4**8 * math.factorial(8)))),
-    ],
-)
-def test_the_small_sample_correction_is_the_gamma_functions(df: int, expected: float) -> None:
-    assert small_sample_correction(df) == pytest.approx(expected, rel=1e-12)
 
 
 def test_g_is_the_formula() -> None:
