@@ -17,7 +17,6 @@ from orchestrator.analysis.tuned import tuned_numbers
 from orchestrator.store.records import Place
 from search_spaces.analyses import Comparison, Curves, Differences, GroupTable, Similarity
 from search_spaces.published import PublishedNumber
-from search_spaces.study import group_of
 from tests.support.synthetic_results import trial_row
 
 RHO: dict[str, Any] = {"similarity X": 0.5, "similarity Y": 0.1}
@@ -39,11 +38,6 @@ ROWS = [
     row("c seed=1", "planned", seed=1),
 ]
 FRAME = flatten(ROWS).frame()
-
-
-def test_a_group_is_the_name_without_the_seed() -> None:
-    names = ("mos K=15 seed=28", "mos K=15", "seed=1 x", "a seed=1 b")
-    assert [group_of(name) for name in names] == ["mos K=15", "mos K=15", "seed=1 x", "a seed=1 b"]
 
 
 def test_means_and_deviations_are_over_the_done_trials_of_a_group() -> None:

@@ -55,18 +55,14 @@ def numbers() -> LineNumbers:
     return line_numbers(frame(SCORES), REQUEST)
 
 
-def test_a_point_is_the_mean_of_its_trials_with_their_ends(numbers: LineNumbers) -> None:
+def test_a_point_is_the_mean_of_its_done_trials_with_their_ends(numbers: LineNumbers) -> None:
     line = numbers.lines[1.0, "score", "a"]
     assert [(x, p.mean, p.least, p.greatest, p.n) for x, p in line.items()] == [
         (2, 15, 10, 20, 2), (4, 55, 50, 60, 2), (8, 92, 89, 95, 2),
     ]  # fmt: skip
     assert (numbers.panels, numbers.groups, len(numbers.lines)) == ((1.0, 0.1), ("a", "b"), 8)
-
-
-def test_trials_without_a_result_are_left_out() -> None:
     data = frame(SCORES)
-    data.loc[0, "state"] = "diverged"
-    data.loc[1, "score"] = float("nan")
+    data.loc[0, "state"], data.loc[1, "score"] = "diverged", float("nan")
     assert list(line_numbers(data, REQUEST).lines[1.0, "score", "a"]) == [4, 8]
 
 
@@ -82,17 +78,13 @@ def test_a_claim_is_counted_in_means_and_trial_by_trial(numbers: LineNumbers) ->
     assert (found.places, found.holds, found.apart, found.apart_against) == ((2, 4), (2, 4), (2,), ())
 
 
-def test_a_claim_that_fails_is_said_to_fail() -> None:
+def test_a_claim_that_fails_is_said_to_fail_and_single_trials_are_never_apart() -> None:
     swapped = {(alpha, "ab"["ba".index(layer)], x): values for (alpha, layer, x), values in SCORES.items()}
     numbers = line_numbers(frame(swapped), REQUEST)
     assert (numbers.claims[0].holds, numbers.claims[0].apart_against) == ((), (2,))
     assert any("ours do not agree" in sentence for sentence in line_section(numbers).findings)
-
-
-def test_single_trials_are_never_said_to_be_apart() -> None:
-    numbers = line_numbers(frame({key: values[:1] for key, values in SCORES.items()}), REQUEST)
-    assert numbers.claims[0].holds == (2, 4)
-    assert numbers.claims[0].apart == numbers.claims[0].apart_against == ()
+    [single] = line_numbers(frame({key: values[:1] for key, values in SCORES.items()}), REQUEST).claims
+    assert (single.holds, single.apart, single.apart_against) == ((2, 4), (), ())
 
 
 def test_a_lower_metric_can_be_the_better_one() -> None:

@@ -51,11 +51,6 @@ def test_printed_ranks_stand_beside_float64_alone(frame: pd.DataFrame) -> None:
     assert (least.printed, single.printed) == ({"press_rank": 10}, {})
 
 
-def test_round_trips_start_with_the_matrix_itself(frame: pd.DataFrame) -> None:
-    [trips] = press_noise_numbers(frame).trips
-    assert [ranks["press_rank"] for ranks in trips.counted] == [10, 10]
-
-
 def test_a_matrix_on_round_trips_is_held_against_itself_alone() -> None:
     """Ranks of the two noises differ from each other (10 and 40), and none of them moves."""
     numbers = press_noise_numbers(frame_of(*NOISY_TRIPS))
@@ -83,23 +78,17 @@ def test_the_rounding_of_trips_that_keep_all_directions_adds_up_to_a_rank() -> N
     assert f"with trip {moved}, no effective rank" in sentence and "the cut" not in sentence
 
 
-def test_without_noise_nothing_is_drawn_over_its_logarithm() -> None:
-    section = press_noise_section(press_noise_numbers(frame_of(PressNoiseConfig(seed=1, size=40))))
-    assert section.drawings == () and len(section.tables[0].body) == 1
-    beside = PressNoiseConfig(seed=1, size=40, noise_variance=1e-25)
-    section = press_noise_section(press_noise_numbers(frame_of(PressNoiseConfig(seed=1, size=40), beside)))
-    [drawing] = section.drawings
-    assert drawing.draw() is not None
-
-
 def test_the_section_says_where_effective_ranks_move(frame: pd.DataFrame) -> None:
     section = press_noise_section(press_noise_numbers(frame))
+    assert [len(table.body) for table in section.tables] == [4, 2], "a round trip and the matrix itself"
     moved = [sentence for sentence in section.findings if "effective ranks differ" in sentence]
     assert len(moved) == 1 and "at c = 0.01 (" in moved[0] and moved[0].endswith("and nowhere else.")
     assert any("change a rank of 0 of 1 matrix." in sentence for sentence in section.findings)
     assert [drawing.name for drawing in section.drawings] == ["press_noise_float64", "press_noise_float32"]
 
 
-def test_without_a_result_nothing_is_said_of_one() -> None:
+def test_without_a_result_nothing_is_said_of_one_and_without_noise_nothing_is_drawn_over_its_logarithm() -> None:
     numbers = press_noise_numbers(pd.DataFrame({"state": ["planned"]}))
     assert press_noise_section(numbers).findings == ("No matrix was measured yet.",)
+    section = press_noise_section(press_noise_numbers(frame_of(PressNoiseConfig(seed=1, size=40))))
+    assert section.drawings == () and len(section.tables[0].body) == 1
