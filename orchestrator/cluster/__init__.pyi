@@ -8,11 +8,13 @@ from .machines import UnfitMachineError as UnfitMachineError
 from .machines import address_of as address_of
 from .machines import check_machines as check_machines
 from .machines import machine_resources as machine_resources
-from .machines import marked as marked
 from .machines import nodes as nodes
+from .preflight import check_torch_gpu as check_torch_gpu
+from .preflight import cluster_question as cluster_question
 from .resources import check_gpus as check_gpus
 from .resources import check_options as check_options
 from .resources import fit_on as fit_on
 from .resources import per_pack as per_pack
+from .resources import slots_of as slots_of
 from .run_options import RunOptions as RunOptions
 from .shared_connection import shared as shared

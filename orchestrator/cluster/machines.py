@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -12,11 +11,7 @@ from typing import Any
 import ray
 from ray.exceptions import GetTimeoutError, RayError
 
-from orchestrator.cluster.preflight import check_torch_gpu, look, question
-from orchestrator.cluster.resources import slots_of
-from orchestrator.cluster.run_options import RunOptions
-from trainables.config import AnyConfig
-from trainables.corpora import CorpusIdentity
+from orchestrator.cluster.preflight import Question, look
 from trainables.errors import UserError, last_line
 
 ANSWER_S = 300.0
@@ -37,16 +32,6 @@ def machine_resources(machines: Sequence[dict[str, Any]]) -> dict[str, dict[str,
 def address_of(machine: dict[str, Any]) -> str:
     """Of a machine as `nodes` gives it."""
     return str(machine["NodeManagerAddress"])
-
-
-@contextmanager
-def marked(options: RunOptions) -> Iterator[str]:
-    """The name of something that lies in the storage for so long, by which machines know it; "" where none is asked."""
-    if options.address is None:
-        yield ""
-        return
-    with options.storage.marked() as marker:
-        yield marker
 
 
 class UnfitMachineError(Exception):
@@ -82,64 +67,28 @@ def _faults_here(question: str, machine: str) -> list[str]:
     return look(question, address_of(node), _gpus_of(node))
 
 
-@dataclass(frozen=True, kw_only=True)
-class Checked:
-    """Machines on which trials can run."""
+def check_machines(question: Question, given_up: Callable[[], bool]) -> LateMachines:
+    """Ask every machine of the cluster, and have those that join be asked.
 
-    slots: int
-    """So many packs fit on them at a time."""
-    resources: Mapping[str, Mapping[str, float]]
-    """See `machine_resources`."""
-    late: LateMachines | None
-    """Of a cluster that others may join."""
-
-
-def check_machines(
-    options: RunOptions,
-    marker: str,
-    configs: Sequence[AnyConfig],
-    given_up: Callable[[], bool],
-    *,
-    corpus: CorpusIdentity | None = None,
-    measurements: Sequence[str] = (),
-) -> Checked:
-    """The machines of the cluster, after a look at them; `marker` lies in their storage, see `marked`.
-
-    Raises UserError, a sentence for each fault, where one could not run the trials, and where they ask for more than
-    there is. Of a Ray that this program started on this machine, only its resources and GPUs are in question. Waiting
-    for an answer ends early where `given_up` says so.
+    Raises UserError, a sentence for each fault, where one could not run the trials. Waiting for an answer ends early
+    where `given_up` says so.
     """
-    machines = nodes()
-    resources = machine_resources(machines)
-    slots = slots_of(list(resources.values()), options)
-    late = None
-    if options.address is not None:
-        text = question(options, marker, configs, corpus=corpus, measurements=measurements).model_dump_json()
-        faults = _ask(text, machines, given_up)
-        if faults:
-            raise UserError("\n".join(faults))
-        late = LateMachines(text, frozenset(resources))
-    elif options.gpus_per_trial:
-        check_torch_gpu()
-    return Checked(slots=slots, resources=resources, late=late)
-
-
-def _ask(question: str, machines: Sequence[dict[str, Any]], given_up: Callable[[], bool]) -> list[str]:
-    """What is amiss with the machines, in sentences; nothing where waiting was given up."""
+    text, machines = question.model_dump_json(), nodes()
     task = ray.remote(num_cpus=0, max_retries=0)(look)
     answers = {
         address_of(machine): task.options(resources={f"node:{address_of(machine)}": 0.001}).remote(
-            question, address_of(machine), _gpus_of(machine)
+            text, address_of(machine), _gpus_of(machine)
         )
         for machine in machines
     }
     deadline_s = time.monotonic() + ANSWER_S
-    while ray.wait(list(answers.values()), num_returns=len(answers), timeout=1.0)[1]:
-        if given_up():
-            return []
+    while ray.wait(list(answers.values()), num_returns=len(answers), timeout=1.0)[1] and not given_up():
         if time.monotonic() > deadline_s:
             break
-    return [fault for address, answer in answers.items() for fault in _answer(address, answer)]
+    faults = [fault for address, answer in answers.items() for fault in _answer(address, answer)]
+    if faults and not given_up():
+        raise UserError("\n".join(faults))
+    return LateMachines(text, frozenset(machine_resources(machines)))
 
 
 def _answer(address: str, answer: Any) -> list[str]:

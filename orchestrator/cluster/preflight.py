@@ -69,7 +69,7 @@ def versions() -> dict[str, str]:
     return {"Python": platform.python_version(), **packages, "this project's code": digest.hexdigest()[:12]}
 
 
-def question(
+def cluster_question(
     options: RunOptions,
     marker: str,
     configs: Sequence[AnyConfig],
@@ -77,7 +77,7 @@ def question(
     corpus: CorpusIdentity | None = None,
     measurements: Sequence[str] = (),
 ) -> Question:
-    """What the machines of a sweep of these trials are to look for; `marker` lies in its storage.
+    """What the machines of a cluster are to look for before a sweep of these trials; `marker` lies in its storage.
 
     `corpus` is what its language models read; None where it trains none.
     """

@@ -6,11 +6,9 @@ at about the same time.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import ceil
-from typing import Any
 
 from orchestrator.store import PlannedTrial
 
@@ -23,20 +21,10 @@ SMALLEST_PACK_S = 1.0
 MOST_TRIALS = 100
 """The largest pack: what one lost message or one dead process puts at stake stays small."""
 
-SCALARS: dict[str, frozenset[str]] = {
-    "gss": frozenset({"c", "k"}),
-    "lms_plif": frozenset({"limit", "learning_rate"}),
-    "lms_plif_frozen": frozenset({"limit"}),
-    "mos": frozenset({"latent_dropout"}),
-    "moc": frozenset({"latent_dropout"}),
-    "mos_plif": frozenset({"latent_dropout", "limit", "learning_rate"}),
-}
-"""Settings of an output layer that change no tensor's shape."""
-
 
 @dataclass(frozen=True)
 class Pack:
-    """Trials of the same shapes for one worker, in plan order: to train, or to measure later."""
+    """Trials for one worker, in plan order: to train, or to measure later."""
 
     trials: tuple[PlannedTrial, ...]
     stop_above: Mapping[int, float] | None = None
@@ -47,18 +35,12 @@ class Pack:
 
 
 def pack(trials: Sequence[PlannedTrial], *, slots: int, seconds_per_trial: float) -> list[Pack]:
-    """Cut trials into packs of equal shapes; every trial is in exactly one.
+    """Cut trials into packs, in their order.
 
-    Within a pack trials keep their order, and packs are ordered by their first trial. `slots` is how many packs run at
-    the same time, `seconds_per_trial` an estimate.
+    `slots` is how many packs run at the same time, `seconds_per_trial` an estimate.
     """
     size = pack_size(len(trials), slots=slots, seconds_per_trial=seconds_per_trial)
-    groups: dict[str, list[tuple[int, PlannedTrial]]] = {}
-    for position, trial in enumerate(trials):
-        groups.setdefault(shapes(trial.config), []).append((position, trial))
-    parts = (group[start : start + size] for group in groups.values() for start in range(0, len(group), size))
-    cut = sorted(parts, key=lambda part: part[0][0])
-    return [Pack(tuple(trial for _, trial in part)) for part in cut]
+    return [Pack(tuple(trials[start : start + size])) for start in range(0, len(trials), size)]
 
 
 def pack_size(trials: int, *, slots: int, seconds_per_trial: float) -> int:
@@ -66,13 +48,3 @@ def pack_size(trials: int, *, slots: int, seconds_per_trial: float) -> int:
     seconds = max(seconds_per_trial, PACK_S / MOST_TRIALS)
     balanced = max(ceil(trials / (PACKS_PER_SLOT * slots)), ceil(SMALLEST_PACK_S / seconds))
     return max(1, min(round(PACK_S / seconds), balanced))
-
-
-def shapes(config: dict[str, Any]) -> str:
-    """A key that is equal for trials whose tensors have equal shapes: the config without seed and scalar settings."""
-    same = {key: value for key, value in config.items() if key != "seed"}
-    layer = config.get("output_layer")
-    if layer is not None:
-        scalars = SCALARS.get(layer["name"], frozenset())
-        same["output_layer"] = {key: value for key, value in layer.items() if key not in scalars}
-    return json.dumps(same, sort_keys=True)

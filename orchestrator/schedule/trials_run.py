@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 from dataclasses import replace
 
-from orchestrator.cluster import Interrupt, check_cluster, check_machines, check_options, connected, marked
+from orchestrator.cluster import (
+    Interrupt,
+    check_cluster,
+    check_machines,
+    check_options,
+    check_torch_gpu,
+    cluster_question,
+    connected,
+    machine_resources,
+    nodes,
+    slots_of,
+)
 from orchestrator.schedule.claims import Claims
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.driver import Driver
@@ -26,8 +37,8 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
     and requests to stop the study or a trial reach this sweep. Machines may come and go. SIGINT and SIGTERM end the
     sweep early: what ran is planned again and goes on from its checkpoint next time, and what was measured is kept.
     Trials that another driver runs are waited for. Raises UserError for an address where no cluster is, a Ray that
-    cannot start, as `check_machines` does, and for a disk or store that can no longer be written; no trial stays
-    claimed then.
+    cannot start, machines that could not run the trials, and a disk or store that can no longer be written; no trial
+    stays claimed then.
     """
     if not trials and work.source is None:
         return RunSummary()
@@ -40,23 +51,24 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
         Interrupt() as interrupt,
         connected(options, work.listener.note),
         LeaseKeeper(store, owner) as keeper,
-        marked(options) as marker,
+        # By this every machine of a cluster can tell that it sees the same storage.
+        options.storage.marked() if options.address else nullcontext("") as marker,
     ):
-        checked = check_machines(
-            options,
-            marker,
-            [trial.validated for trial in trials],
-            lambda: interrupt.requested,
-            corpus=work.corpus,
-            measurements=work.measurements,
-        )
+        machines, late = machine_resources(nodes()), None
+        slots = slots_of(list(machines.values()), options)
+        if options.address is not None:
+            configs = [trial.validated for trial in trials]
+            question = cluster_question(options, marker, configs, corpus=work.corpus, measurements=work.measurements)
+            late = check_machines(question, lambda: interrupt.requested)
+        elif options.gpus_per_trial:
+            check_torch_gpu()
         if work.study is not None:
             work = replace(work, listener=Several(work.listener, SweepMetrics(work.study, store)))
-        placement = Placement(options, work.corpus, checked.resources)
-        dispatcher = Dispatcher(trials, work, Claims(store, owner), slots=checked.slots)
+        placement = Placement(options, work.corpus, machines)
+        dispatcher = Dispatcher(trials, work, Claims(store, owner), slots=slots)
         driver = Driver(dispatcher, Steering(work, dispatcher, placement), placement, interrupt, keeper)
         job = Job(options=options.for_workers(), measurements=work.measurements, functions=work.functions)
         title = "trials" if work.study is None else work.study.variant
         with closing(dispatcher):
-            fit(driver, job, title=title, late=checked.late)
+            fit(driver, job, title=title, late=late)
     return RunSummary(interrupted=interrupt.requested, not_measured=dispatcher.not_measured)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from orchestrator.cluster import RunOptions
 from orchestrator.storage import DISK_TROUBLES, on_this_machine
@@ -16,41 +16,20 @@ from orchestrator.worker.messages import EVENTS, Assignment, TrialEvent
 from trainables.config import AnyConfig
 from trainables.errors import UserError
 from trainables.runtime import Runtime
-from trainables.trial_folder import EpochMetrics, SupersededError, TrialFolder, TrialOutcome
+from trainables.trial_folder import SupersededError, TrialFolder, TrialOutcome
 
 REPORT_EVERY_S = 0.5
 """A report makes the worker wait for the driver, so it reports no more often, but for the start and end of trials
 that last longer than this."""
 
 
-class RunTrial(Protocol):
-    """What `trainables.trial.trial_run.run_trial` does: run one trial, leave its result as a file, return it."""
-
-    def __call__(
-        self,
-        config: Any,  # an AnyConfig; a stand-in may take fewer kinds
-        *,
-        directory: Path,
-        runtime: Runtime,
-        measurements: Sequence[str],
-        on_epoch: Callable[[EpochMetrics], None],
-        stop_above: Mapping[int, float] | None,
-    ) -> TrialOutcome: ...
-
-
-class MeasureKept(Protocol):
-    """What `trainables.trial.kept_weights.measure_kept` does: leave each measurement as a file."""
-
-    def __call__(self, config: Any, *, directory: Path, runtime: Runtime, names: Sequence[str]) -> object: ...
-
-
 @dataclass(frozen=True, kw_only=True)
 class TrialFunctions:
-    """What is done with a trial. None: the real function, imported in the worker so that the driver needs no torch;
-    any other must be importable there."""
+    """What is done with a trial, as `run_trial` and `measure_kept` of `trainables.trial` do it. None: these, imported
+    in the worker so that the driver needs no torch; any other must be importable there."""
 
-    run_trial: RunTrial | None = None
-    measure_kept: MeasureKept | None = None
+    run_trial: Callable[..., TrialOutcome] | None = None
+    measure_kept: Callable[..., object] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -142,11 +121,11 @@ def _run(
 ) -> TrialOutcome:
     """Train the trial, or measure it where that is assigned."""
     if assignment.lacking:
-        measure = job.functions.measure_kept or _real_measure_kept()
+        measure = job.functions.measure_kept or _of_trainables("measure_kept")
         measure(config, directory=folder.path, runtime=runtime, names=assignment.lacking)
         return TrialOutcome(trial_id=config.trial_id, state="done")
     folder.path.mkdir(parents=True, exist_ok=True)
-    run_trial = job.functions.run_trial or _real_run_trial()
+    run_trial: Callable[..., TrialOutcome] = job.functions.run_trial or _of_trainables("run_trial")
     return run_trial(
         config,
         directory=folder.path,
@@ -157,16 +136,9 @@ def _run(
     )
 
 
-def _real_run_trial() -> RunTrial:
-    from trainables.trial import run_trial
-
-    return run_trial
-
-
-def _real_measure_kept() -> MeasureKept:
-    from trainables.trial import measure_kept
-
-    return measure_kept
+def _of_trainables(name: str) -> Callable[..., Any]:
+    function: Callable[..., Any] = getattr(importlib.import_module("trainables.trial"), name)
+    return function
 
 
 def _disk_trouble(error: BaseException) -> str | None:

@@ -14,7 +14,7 @@ import ray
 
 from orchestrator.cluster import machines, preflight
 from orchestrator.cluster.machines import LateMachines, UnfitMachineError
-from orchestrator.cluster.preflight import Question, check_torch_gpu, look, question, versions
+from orchestrator.cluster.preflight import Question, check_torch_gpu, cluster_question, look, versions
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 from tests.support.small_disk import change, small_disk
@@ -36,7 +36,7 @@ def in_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Question:
     for split in ("train", "valid", "test"):
         (corpus / f"{split}.txt").write_text("a b\n")
     options = RunOptions(storage=FolderStorage(tmp_path), runtime=Runtime(data_dir=tmp_path), gpus_per_trial=1)
-    return question(options, "marker", [], corpus=identity("text", data_dir=tmp_path))
+    return cluster_question(options, "marker", [], corpus=identity("text", data_dir=tmp_path))
 
 
 def faults(question: Question, ray_gpus: float = 2.0) -> list[str]:
@@ -84,15 +84,17 @@ def test_a_storage_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kib=1024) as disk:
         (disk / "marker").touch()
         change(disk, "ro")
-        (fault,) = faults(question(options, "marker", []))
+        (fault,) = faults(cluster_question(options, "marker", []))
     assert "cannot be written to there (Read-only file system)" in fault
 
 
 def test_everything_that_trials_read_is_in_question(tmp_path: Path) -> None:
     options = RunOptions(storage=FolderStorage(tmp_path), runtime=Runtime(benchmarks_dir=tmp_path))
-    pairs = question(options, "marker", [WordPairsConfig(seed=0, text="ptb")], measurements=("word_similarity@1",))
+    pairs = cluster_question(
+        options, "marker", [WordPairsConfig(seed=0, text="ptb")], measurements=("word_similarity@1",)
+    )
     assert (pairs.corpus, pairs.texts, pairs.benchmarks) == (None, ("ptb",), True)
-    nothing = question(options, "marker", [])
+    nothing = cluster_question(options, "marker", [])
     assert (nothing.texts, nothing.benchmarks) == ((), False)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.worker import pack_run
 from orchestrator.worker.messages import EVENTS, Assignment, TrialEvent
-from orchestrator.worker.pack_run import BrokenProcessError, Job, RunTrial, TrialFunctions, run_pack
+from orchestrator.worker.pack_run import BrokenProcessError, Job, TrialFunctions, run_pack
 from tests.support.scripted_trials import RAISES, SOUND, planned, run_scripted
 from tests.support.small_disk import change, small_disk, small_files
 from trainables.config import TrialConfig
@@ -26,7 +27,7 @@ def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def events_of(
-    seeds: list[int], storage: Path, *, broken: str | None = None, run_trial: RunTrial = run_scripted
+    seeds: list[int], storage: Path, *, broken: str | None = None, run_trial: Callable[..., TrialOutcome] = run_scripted
 ) -> list[TrialEvent]:
     """What the worker of a pack tells, which comes to its end unless its process is `broken` for this reason."""
     plan, sent = planned(seeds), list[str]()
