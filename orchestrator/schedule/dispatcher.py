@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 
 from orchestrator.schedule.attempts import Attempts
 from orchestrator.schedule.claims import POLL_S, Claims
-from orchestrator.schedule.packs import Pack, pack
+from orchestrator.schedule.packs import pack
 from orchestrator.schedule.recording import Recorder
 from orchestrator.schedule.study_work import StudyWork
 from orchestrator.schedule.trial_table import OURS, State, TrialTable
 from orchestrator.storage import BucketError, patiently
 from orchestrator.store import PlannedTrial
-from orchestrator.worker import Ending, EndingKind, TrialEvent
+from orchestrator.worker import Ending, EndingKind, Pack, TrialEvent
 from trainables.errors import UserError
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
@@ -35,7 +35,6 @@ class _Flight:
     pack: Pack
     left: dict[str, PlannedTrial]
     """The trials without an outcome, in the order in which the worker takes them up."""
-    may_be_pruned: bool
     started: bool = False
     given_up: bool = False
     """It is being ended: what is left of it goes back into the queue."""
@@ -132,7 +131,7 @@ class Dispatcher:
                 rule = self._source.stop_above(trials[0]) if self._source and searched else None
                 handed_out = replace(queued, trials=tuple(trials), stop_above=rule)
                 left = {trial.trial_id: trial for trial in trials}
-                self._flights[key] = _Flight(handed_out, left, may_be_pruned=searched)
+                self._flights[key] = _Flight(handed_out, left)
                 self._table.move(trials, State.HANDED_OUT)
                 return handed_out
         return None
@@ -278,7 +277,8 @@ class Dispatcher:
         if flight.pack.lacking:
             outcomes = self._recorder.unreported_measurements(list(flight.left), flight.pack.lacking)
         else:
-            outcomes = self._recorder.unreported(list(flight.left), may_be_pruned=flight.may_be_pruned)
+            may_be_pruned = flight.pack.stop_above is not None
+            outcomes = self._recorder.unreported(list(flight.left), may_be_pruned=may_be_pruned)
         for outcome in outcomes:
             self._end(flight.left.pop(outcome.trial_id), outcome)
 

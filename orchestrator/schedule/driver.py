@@ -10,7 +10,7 @@ from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.placement import Placement
 from orchestrator.schedule.steering import Steering
 from orchestrator.store import LeaseKeeper
-from orchestrator.worker import EVENTS, Assignment, Ending, EndingKind, Parcel
+from orchestrator.worker import EVENTS, Ending, EndingKind, Parcel
 
 T = TypeVar("T")
 
@@ -82,14 +82,8 @@ class Driver:
         pack = self._dispatcher.next_pack(key)
         if pack is None:
             return None
-        configs = tuple(trial.validated for trial in pack.trials)
-        assignment = Assignment(
-            configs=configs,
-            names=tuple(trial.name for trial in pack.trials),
-            stop_above=None if pack.stop_above is None else dict(pack.stop_above),
-            lacking=pack.lacking,
-        )
-        self._parcels[key] = Parcel(assignment, self._placement.place(configs))
+        place = self._placement.place([trial.validated for trial in pack.trials])
+        self._parcels[key] = Parcel(pack, place)
         return self._parcels[key]
 
     def _ended(self, key: str, ending: Ending | None) -> None:

@@ -6,11 +6,11 @@ at about the same time.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from math import ceil
 
 from orchestrator.store import PlannedTrial
+from orchestrator.worker import Pack
 
 PACK_S = 10.0
 """A pack lasts about so long, where trials are shorter."""
@@ -20,18 +20,6 @@ SMALLEST_PACK_S = 1.0
 """Packs are not cut below this for the sake of balance: their overhead would outweigh it."""
 MOST_TRIALS = 100
 """The largest pack: what one lost message or one dead process puts at stake stays small."""
-
-
-@dataclass(frozen=True)
-class Pack:
-    """Trials for one worker, in plan order: to train, or to measure later."""
-
-    trials: tuple[PlannedTrial, ...]
-    stop_above: Mapping[int, float] | None = None
-    """Of a trial that a search may stop early, alone in its pack: after which epochs, above which validation loss in
-    nats per token. None for trials that run in full."""
-    lacking: tuple[str, ...] = ()
-    """Measurements to take of these trials, which are done; empty where they are trained."""
 
 
 def pack(trials: Sequence[PlannedTrial], *, slots: int, seconds_per_trial: float) -> list[Pack]:

@@ -90,7 +90,13 @@ class Recorder:
         recorded, problems = 0, {}
         for trial_id, names in lacking.items():
             try:
-                recorded += sum(self._measurement(trial_id, name) for name in names)
+                for name in names:
+                    later = self._storage.trial(trial_id).measurement(name)
+                    if later is not None:
+                        metrics, spectrum = later
+                        recorded += self._store.add_measurement(
+                            trial_id, name, metrics, run_id=self._run_id, spectrum=spectrum
+                        )
             except ValueError as error:
                 problems[trial_id] = f"what was measured cannot be recorded: {error}"
         return recorded, problems
@@ -105,10 +111,3 @@ class Recorder:
             for trial_id, folder in folders.items()
             if all(folder.measurement(name) is not None for name in names)
         ]
-
-    def _measurement(self, trial_id: str, name: str) -> bool:
-        later = self._storage.trial(trial_id).measurement(name)
-        if later is None:
-            return False
-        metrics, spectrum = later
-        return self._store.add_measurement(trial_id, name, metrics, run_id=self._run_id, spectrum=spectrum)

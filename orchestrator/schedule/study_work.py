@@ -4,28 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from orchestrator.cluster import RunOptions
-from orchestrator.store import PlannedTrial, Store, StudyKey
+from orchestrator.store import Store, StudyKey
 from orchestrator.watch import Listener
 from orchestrator.worker import TrialFunctions
 from trainables.corpora import CorpusIdentity
 
-
-class Source(Protocol):
-    """Knows trials that nobody knew when the sweep began; those that it gives are registered in the store."""
-
-    def more(self, busy: Collection[str]) -> Sequence[PlannedTrial] | None:
-        """Trials to run now, of which none is in `busy` (trial ids); empty while there may be some later, None at the
-        end."""
-
-    def is_searched(self, trial: PlannedTrial) -> bool:
-        """Whether the trial may be stopped early. Such a trial is taken up by a free worker, never in advance, so that
-        as much as can be is known before."""
-
-    def stop_above(self, trial: PlannedTrial) -> Mapping[int, float]:
-        """For a searched trial that starts now: the validation losses above which it is stopped, by epoch."""
+if TYPE_CHECKING:
+    from orchestrator.plan import Tuner
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +38,7 @@ class StudyWork:
     """Of every trial, names with versions, for example "spectrum@1"."""
     lacking: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By trial id, the measurements that are taken of trials that are done; all others are trained."""
-    source: Source | None = None
+    source: Tuner | None = None
     """Gives further trials as results come in, until it has no more."""
     functions: TrialFunctions = field(default_factory=TrialFunctions)
     """Others are for tests."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,11 +16,12 @@ from orchestrator.sweep.announcement import command_line
 from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.reports import report_folder, write_index, write_report
-from orchestrator.sweep.retry import nothing_to_retry, reset_lost, study_members
 from orchestrator.watch import TrialLogs, open_sinks
+from orchestrator.words import on_corpus
 
 if TYPE_CHECKING:
     from orchestrator.plan import Tuner
+    from orchestrator.storage import Storage
     from orchestrator.store import Store
 
 INTERRUPTED = 130
@@ -46,10 +47,10 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
         members: Sequence[PlannedTrial]
         retried = None
         if again:
-            members = study_members(plan, store)
-            retried = reset_lost(members, store, options.storage, lambda: ensure_texts(plan, console))
+            members = _certain(plan) if tuner is None else [row.planned() for row in store.trials(plan.key)]
+            retried = _reset_lost(members, store, options.storage, lambda: ensure_texts(plan, console))
             if retried is None:
-                say(nothing_to_retry(plan, store))
+                say(_nothing_to_retry(plan, store))
                 return 0
         else:
             members = tuner.start() if tuner is not None else _register(plan, store)
@@ -80,9 +81,14 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
         return max(status, 1 if summary.not_measured else 0)
 
 
+def _certain(plan: Plan) -> list[PlannedTrial]:
+    """The trials that are known without any result."""
+    return [trial.planned() for trial in plan.trials]
+
+
 def _register(plan: Plan, store: Store) -> list[PlannedTrial]:
     """Register the trials of a study that tunes nothing. Those that a tuning has stopped early are wanted in full."""
-    trials = [trial.planned() for trial in plan.trials]
+    trials = _certain(plan)
     store.register(plan.key, trials)
     store.reset([trial.trial_id for trial in trials], states=("pruned",))
     return trials
@@ -93,7 +99,42 @@ def _tuner(plan: Plan, store: Store, *, plans: bool) -> Tuner | None:
         return None
     from orchestrator.plan import Tuner
 
-    return Tuner(plan.tuning, plan.key, [trial.planned() for trial in plan.trials], store, plans=plans)
+    return Tuner(plan.tuning, plan.key, _certain(plan), store, plans=plans)
+
+
+def _reset_lost(
+    members: Sequence[PlannedTrial], store: Store, storage: Storage, waiting: Callable[[], frozenset[str]]
+) -> list[PlannedTrial] | None:
+    """Plan failed and diverged trials again; a diverged one starts anew, a failed one from its checkpoint.
+
+    Before anything is forgotten, `waiting` says which of them cannot run now; they stay as they are. None where no
+    trial has failed or diverged.
+    """
+    states = store.states([trial.trial_id for trial in members])
+    lost = [trial.trial_id for trial in members if states.get(trial.trial_id) in LOST]
+    if not lost:
+        return None
+    without_text = waiting()
+    lost = [trial_id for trial_id in lost if trial_id not in without_text]
+    for trial_id in lost:
+        storage.forget(trial_id, checkpoints=states[trial_id] == "diverged")
+    reset = set(store.reset(lost, states=LOST))
+    return [trial for trial in members if trial.trial_id in reset]
+
+
+def _nothing_to_retry(plan: Plan, store: Store) -> str:
+    """That there is no such trial here, and where there are some."""
+    variants = [
+        f"scale {summary.key.scale}{on_corpus(summary.key.corpus)}"
+        + ("" if summary.key.overrides == "{}" else ", --set")
+        for summary in store.studies()
+        if summary.key.study == plan.study.name and summary.counts["failed"] + summary.counts["diverged"]
+    ]
+    hint = f" Trials of it failed or diverged at {' and at '.join(variants)}: name that one." if variants else ""
+    return (
+        f"No trial of {plan.study.name} at scale {plan.scale.name}{on_corpus(plan.corpus.name)} has failed or "
+        f"diverged, so there is nothing to retry; python sweep.py status shows what the store has.{hint}"
+    )
 
 
 def _go_on_from_here(plan: Plan, store: Store, options: RunOptions, console: Console) -> None:

@@ -1,7 +1,7 @@
 from .messages import EVENTS as EVENTS
-from .messages import Assignment as Assignment
 from .messages import Ending as Ending
 from .messages import EndingKind as EndingKind
+from .messages import Pack as Pack
 from .messages import Parcel as Parcel
 from .messages import Place as Place
 from .messages import TrialEvent as TrialEvent

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Self
 
 from pydantic import TypeAdapter
 
-from trainables.config import AnyConfig, Frozen
+from orchestrator.store import PlannedTrial
+from trainables.config import Frozen
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 
-class Assignment(Frozen):
-    """What the driver gives a worker to do: the trials of one pack."""
+@dataclass(frozen=True)
+class Pack:
+    """Trials for one worker, in plan order: to train, or to measure later."""
 
-    configs: tuple[AnyConfig, ...]
-    names: tuple[str, ...]
-    """What readers call the trials, one each."""
-    stop_above: dict[int, float] | None = None
-    """See `Pack.stop_above`."""
+    trials: tuple[PlannedTrial, ...]
+    stop_above: Mapping[int, float] | None = None
+    """Of a trial that a search may stop early, alone in its pack: after which epochs, above which validation loss in
+    nats per token. None for trials that run in full."""
     lacking: tuple[str, ...] = ()
-    """See `Pack.lacking`."""
+    """Measurements to take of these trials, which are done; empty where they are trained."""
+
+
+PACK: TypeAdapter[Pack] = TypeAdapter(Pack)
 
 
 @dataclass(frozen=True)
@@ -40,16 +45,16 @@ class Parcel:
     It is in this file so that workers import nothing of the driver's.
     """
 
-    def __init__(self, assignment: Assignment, place: Place) -> None:
-        self.place, self._text = place, assignment.model_dump_json()
+    def __init__(self, pack: Pack, place: Place) -> None:
+        self.place, self._text = place, PACK.dump_json(pack)
 
-    def open(self) -> Assignment:
+    def open(self) -> Pack:
         """What is to be done."""
-        return Assignment.model_validate_json(self._text)
+        return PACK.validate_json(self._text)
 
     def empty(self) -> None:
         """Forget the trials."""
-        self._text = ""
+        self._text = b""
 
     def __str__(self) -> str:
         return "trials"

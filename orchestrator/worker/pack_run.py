@@ -12,8 +12,8 @@ from typing import Any
 
 from orchestrator.cluster import RunOptions
 from orchestrator.storage import DISK_TROUBLES, on_this_machine
-from orchestrator.worker.messages import EVENTS, Assignment, TrialEvent
-from trainables.config import AnyConfig
+from orchestrator.store import PlannedTrial
+from orchestrator.worker.messages import EVENTS, Pack, TrialEvent
 from trainables.errors import UserError
 from trainables.runtime import Runtime
 from trainables.trial_folder import SupersededError, TrialFolder, TrialOutcome
@@ -45,15 +45,12 @@ class BrokenProcessError(Exception):
     """This process can run no further trial; the driver hands the rest of the pack to another one."""
 
 
-class _HaltError(Exception):
-    """See `TrialEvent.halt`."""
+class _HaltError(BrokenProcessError):
+    """No process can: see `TrialEvent.halt`."""
 
 
-def run_pack(
-    assignment: Assignment, job: Job, send: Callable[[str], None], running: Callable[[str], None] | None = None
-) -> None:
-    """Train or measure the assigned trials in their order and send their events, several in one message where trials
-    are short.
+def run_pack(pack: Pack, job: Job, send: Callable[[str], None], running: Callable[[str], None] | None = None) -> None:
+    """Train or measure the trials in their order and send their events, several in one message where trials are short.
 
     `running` is told the name of the trial that runs, after every message again: with each one, Ray calls this process
     by its own function.
@@ -64,28 +61,27 @@ def run_pack(
         sys.modules["torch"].set_num_threads(job.options.runtime.threads)
     outbox = _Outbox(send, running)
     was_long = True
-    for config, name in zip(assignment.configs, assignment.names, strict=True):
-        outbox.running = name
+    for trial in pack.trials:
+        outbox.running = trial.name
         start_s = time.monotonic()
-        outbox.add(TrialEvent(trial_id=config.trial_id), now=was_long)
+        outbox.add(TrialEvent(trial_id=trial.trial_id), now=was_long)
         try:
-            outcome = _outcome(config, assignment, job, outbox)
-        except _HaltError as error:
-            outbox.add(TrialEvent(trial_id=config.trial_id, halt=str(error)), now=True)
-            raise BrokenProcessError(str(error)) from error
-        except BrokenProcessError:
+            outcome = _outcome(trial, pack, job, outbox)
+        except BrokenProcessError as error:
+            if isinstance(error, _HaltError):
+                outbox.hold(TrialEvent(trial_id=trial.trial_id, halt=str(error)))
             outbox.flush()
             raise
         was_long = time.monotonic() - start_s >= REPORT_EVERY_S
         # Sent together with the next trial's start: one message, and the driver knows what runs if we die.
-        outbox.hold(TrialEvent(trial_id=config.trial_id, outcome=outcome))
+        outbox.hold(TrialEvent(trial_id=trial.trial_id, outcome=outcome))
         if outcome.state == "failed" and _gpu_is_lost(job.options.runtime):
             outbox.flush()
             raise BrokenProcessError(outcome.cause)
     outbox.flush()
 
 
-def _outcome(config: AnyConfig, assignment: Assignment, job: Job, outbox: _Outbox) -> TrialOutcome:
+def _outcome(trial: PlannedTrial, pack: Pack, job: Job, outbox: _Outbox) -> TrialOutcome:
     """The trial's outcome; whatever it raises becomes a failed one, with the traceback in its folder's error.log.
 
     Raises _HaltError where the disk takes nothing more or the object store fails, and BrokenProcessError where another
@@ -93,10 +89,10 @@ def _outcome(config: AnyConfig, assignment: Assignment, job: Job, outbox: _Outbo
     """
     try:
         runtime = on_this_machine(job.options.runtime, job.options.data)
-        with job.options.storage.working(config.trial_id) as folder:
+        with job.options.storage.working(trial.trial_id) as folder:
             cause: str | None
             try:
-                return _run(config, assignment, job, folder, runtime, outbox)
+                return _run(trial, pack, job, folder, runtime, outbox)
             except UserError as error:
                 cause = job.options.storage.in_words_of_user(str(error), folder)
             except (Exception, SystemExit) as error:  # any trouble is this trial's alone; it is reported, not swallowed
@@ -113,26 +109,26 @@ def _outcome(config: AnyConfig, assignment: Assignment, job: Job, outbox: _Outbo
             place = job.options.storage.work_folder
             raise _HaltError(f"The disk of {place} {trouble} and type the same command again") from error
         cause = f"{type(error).__name__}: {error}"
-    return TrialOutcome(trial_id=config.trial_id, state="failed", cause=cause)
+    return TrialOutcome(trial_id=trial.trial_id, state="failed", cause=cause)
 
 
 def _run(
-    config: AnyConfig, assignment: Assignment, job: Job, folder: TrialFolder, runtime: Runtime, outbox: _Outbox
+    trial: PlannedTrial, pack: Pack, job: Job, folder: TrialFolder, runtime: Runtime, outbox: _Outbox
 ) -> TrialOutcome:
     """Train the trial, or measure it where that is assigned."""
-    if assignment.lacking:
+    if pack.lacking:
         measure = job.functions.measure_kept or _of_trainables("measure_kept")
-        measure(config, directory=folder.path, runtime=runtime, names=assignment.lacking)
-        return TrialOutcome(trial_id=config.trial_id, state="done")
+        measure(trial.validated, directory=folder.path, runtime=runtime, names=pack.lacking)
+        return TrialOutcome(trial_id=trial.trial_id, state="done")
     folder.path.mkdir(parents=True, exist_ok=True)
     run_trial: Callable[..., TrialOutcome] = job.functions.run_trial or _of_trainables("run_trial")
     return run_trial(
-        config,
+        trial.validated,
         directory=folder.path,
         runtime=runtime,
         measurements=job.measurements,
-        on_epoch=lambda metrics: outbox.add(TrialEvent(trial_id=config.trial_id, epoch=metrics)),
-        stop_above=assignment.stop_above,
+        on_epoch=lambda metrics: outbox.add(TrialEvent(trial_id=trial.trial_id, epoch=metrics)),
+        stop_above=pack.stop_above,
     )
 
 

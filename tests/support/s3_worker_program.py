@@ -9,7 +9,8 @@ import sys
 
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import storage_at
-from orchestrator.worker.messages import EVENTS, Assignment
+from orchestrator.store.records import PlannedTrial
+from orchestrator.worker.messages import EVENTS, Pack
 from orchestrator.worker.pack_run import Job, TrialFunctions, run_pack
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.scales import SCALES, apply_scale
@@ -46,4 +47,4 @@ if __name__ == "__main__":
         measurements=MEASUREMENTS,
         functions=TrialFunctions(),
     )
-    run_pack(Assignment(configs=(config(),), names=("the trial",)), job, show)
+    run_pack(Pack((PlannedTrial.of(config(), "the trial"),)), job, show)

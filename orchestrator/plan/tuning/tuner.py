@@ -32,7 +32,7 @@ class _Member:
 
 
 class Tuner:
-    """Gives a dispatcher the trials that nobody can name before others have ended (see `dispatcher.Source`)."""
+    """Gives a dispatcher the trials that nobody can name before others have ended (see `StudyWork.source`)."""
 
     def __init__(
         self, plan: TuningPlan, key: StudyKey, certain: Sequence[PlannedTrial], store: Store, *, plans: bool = True
@@ -85,7 +85,8 @@ class Tuner:
         return not any(member.state in OPEN for member in members) and not _next_trials(self._plan, members)
 
     def is_searched(self, trial: PlannedTrial) -> bool:
-        """Whether the trial may be stopped early, by `stop_above`."""
+        """Whether the trial may be stopped early, by `stop_above`. Such a trial is taken up by a free worker, never in
+        advance, so that as much as can be is known before."""
         return trial.place is not None and trial.place.stage == "stage2" and trial.trial_id not in self._certain
 
     def stop_above(self, trial: PlannedTrial) -> dict[int, float]:

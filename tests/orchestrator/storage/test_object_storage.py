@@ -17,7 +17,7 @@ from orchestrator.storage.bucket import Bucket, BucketError, _files
 from orchestrator.storage.data_folder import data_folder_at, on_this_machine
 from orchestrator.storage.object_storage import ObjectStorage
 from orchestrator.storage.working_copy import WorkingCopy
-from orchestrator.worker.messages import Assignment
+from orchestrator.worker.messages import Pack
 from orchestrator.worker.pack_run import BrokenProcessError, Job, TrialFunctions, run_pack
 from tests.support.object_store import ObjectStore, object_store
 from tests.support.scripted_trials import SOUND, planned
@@ -187,9 +187,8 @@ def test_an_older_worker_writes_nothing_more_and_its_pack_goes_elsewhere(
 
     folder_name = trial_directory(Path(), trial.trial_id).relative_to("trials")
     job = Job(options=RunOptions(storage=storage), measurements=(), functions=TrialFunctions(run_trial=cut_off))
-    pack = Assignment(configs=(TrialConfig.model_validate(trial.config),), names=("it",))
     with pytest.raises(BrokenProcessError, match="another worker has taken over"):
-        run_pack(pack, job, list[str]().append)
+        run_pack(Pack((trial,)), job, list[str]().append)
     assert set(storage.bucket.files("trials")) == {f"{folder_name}/result.json"}
 
 

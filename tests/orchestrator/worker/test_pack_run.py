@@ -11,7 +11,7 @@ import pytest
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.worker import pack_run
-from orchestrator.worker.messages import EVENTS, Assignment, TrialEvent
+from orchestrator.worker.messages import EVENTS, Pack, TrialEvent
 from orchestrator.worker.pack_run import BrokenProcessError, Job, TrialFunctions, run_pack
 from tests.support.scripted_trials import RAISES, SOUND, planned, run_scripted
 from tests.support.small_disk import change, small_disk, small_files
@@ -30,15 +30,14 @@ def events_of(
     seeds: list[int], storage: Path, *, broken: str | None = None, run_trial: Callable[..., TrialOutcome] = run_scripted
 ) -> list[TrialEvent]:
     """What the worker of a pack tells, which comes to its end unless its process is `broken` for this reason."""
-    plan, sent = planned(seeds), list[str]()
-    assignment = Assignment(configs=tuple(trial.validated for trial in plan), names=tuple(trial.name for trial in plan))
+    pack, sent = Pack(tuple(planned(seeds))), list[str]()
     options = RunOptions(storage=FolderStorage(storage))
     job = Job(options=options, measurements=(), functions=TrialFunctions(run_trial=run_trial))
     if broken is None:
-        run_pack(assignment, job, sent.append)
+        run_pack(pack, job, sent.append)
     else:
         with pytest.raises(BrokenProcessError, match=broken):
-            run_pack(assignment, job, sent.append)
+            run_pack(pack, job, sent.append)
     return [event for text in sent for event in EVENTS.validate_json(text)]
 
 

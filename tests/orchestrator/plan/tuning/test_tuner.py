@@ -15,13 +15,12 @@ from orchestrator.plan.tuning.tuner import Tuner
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from orchestrator.schedule.claims import Claims
 from orchestrator.schedule.dispatcher import Dispatcher
-from orchestrator.schedule.packs import Pack
 from orchestrator.schedule.recording import Recorder
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, PlannedTrial, RunRecord, StudyKey, TrialRow
 from orchestrator.store.store import Store
-from orchestrator.worker.messages import TrialEvent
+from orchestrator.worker.messages import Pack, TrialEvent
 from tests.support.scripted_tuning import KEY, certain, ending, epochs_of, losses, plan
 from tests.support.scripted_work import work_in
 from trainables.config import TrialConfig
