@@ -13,13 +13,12 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.schedule.attempts import Attempts
-from orchestrator.schedule.claims import POLL_S, Claims
 from orchestrator.schedule.packs import pack
 from orchestrator.schedule.recording import Recorder
-from orchestrator.schedule.study_work import StudyWork
-from orchestrator.schedule.trial_table import OURS, State, TrialTable
+from orchestrator.schedule.study_work import POLL_S, StudyWork
+from orchestrator.schedule.trial_table import State, TrialTable
 from orchestrator.storage import BucketError, patiently
-from orchestrator.store import PlannedTrial
+from orchestrator.store import PlannedTrial, expire_dead_owners
 from orchestrator.worker import Ending, EndingKind, Pack, TrialEvent
 from trainables.errors import UserError
 from trainables.trial_folder import EpochMetrics, TrialOutcome
@@ -48,15 +47,15 @@ class _Flight:
 class Dispatcher:
     """Hands out packs and takes in what they report. Every trial ends in exactly one of: recorded, failed, released."""
 
-    def __init__(self, trials: Sequence[PlannedTrial], work: StudyWork, claims: Claims, *, slots: int) -> None:
-        """`slots` packs fit on the machines at first."""
-        self._work, self._claims = work, claims
+    def __init__(self, trials: Sequence[PlannedTrial], work: StudyWork, owner: str, *, slots: int) -> None:
+        """`owner` is this driver's name in the store; `slots` packs fit on the machines at first."""
+        self._work = work
         self._listener, self._source = work.listener, work.source
         self._recorder = Recorder(work.store, work.options, work.run_id)
         self.attempts = Attempts(work.options.max_attempts)
         self.resize(slots)
-        self._source_asked_again_s = 0.0
-        self._table = TrialTable()
+        self._next_poll_s = self._source_asked_again_s = 0.0
+        self._table = TrialTable(work.store, owner, unclaimed=work.lacking)
         self._queue: deque[Pack] = deque()
         self._flights: dict[str, _Flight] = {}
         self._start_failures = 0
@@ -105,8 +104,7 @@ class Dispatcher:
     @property
     def claimed(self) -> list[PlannedTrial]:
         """The trials that are ours by the store: claimed, and neither ended nor given back."""
-        lacking = self._work.lacking
-        return [trial for trial_id, trial in self._table.trials(*OURS).items() if trial_id not in lacking]
+        return self._table.claimed
 
     def show(self) -> None:
         """Show the listener the packs and trials that are with workers."""
@@ -188,7 +186,7 @@ class Dispatcher:
                 for flight in self._flights.values():
                     self._recover(flight)
         finally:
-            self._claims.release([trial.trial_id for trial in self.claimed])
+            self._table.release(self._table.claimed)
 
     def _wait(self, trials: Sequence[PlannedTrial]) -> None:
         self._table.move(trials, State.WAITING)
@@ -201,12 +199,12 @@ class Dispatcher:
 
     def _take_over(self) -> None:
         """Take what is free again of the trials of other drivers; the store is asked now and then only."""
-        if not self._table.any(State.ELSEWHERE) or not self._claims.poll_due():
+        if not self._table.any(State.ELSEWHERE) or time.monotonic() < self._next_poll_s:
             return
+        self._next_poll_s = time.monotonic() + POLL_S
+        expire_dead_owners(self._work.store)
         self._tell_ended_elsewhere()
-        elsewhere = self._table.trials(State.ELSEWHERE)
-        free = self._claims.claim(list(elsewhere))
-        self._put_back([trial for trial_id, trial in elsewhere.items() if trial_id in free])
+        self._queue.extend(self._packs(self._table.claim(list(self._table.trials(State.ELSEWHERE).values()))))
 
     def _ask_source(self) -> None:
         """Queue what the source has for a free worker; forget the source at its end."""
@@ -244,32 +242,25 @@ class Dispatcher:
         return [trial for trial in trials if trial.trial_id not in self._stop_requests]
 
     def _release(self, trials: Sequence[PlannedTrial]) -> None:
-        claimed = {trial.trial_id for trial in self.claimed} if trials else set()
-        self._claims.release([trial.trial_id for trial in trials if trial.trial_id in claimed])
-        self._table.move(trials, State.RELEASED)
+        self._table.release(trials)
         for trial in trials:
             self._listener.stopped(trial.trial_id, trial.name)
 
     def _claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Of queued trials those that may start now; those that another driver runs are kept in mind."""
-        new = [trial for trial in trials if self._table.state(trial.trial_id) is not State.CLAIMED]
-        to_claim = [trial.trial_id for trial in new if trial.trial_id not in self._work.lacking]
-        lost = set(to_claim) - self._claims.claim(to_claim) if to_claim else set()
-        # At once: whatever fails from here on, `close` gives them back.
-        self._table.move([trial for trial in new if trial.trial_id not in lost], State.CLAIMED)
-        if lost:
-            waited = self._table.any(State.ELSEWHERE)
-            self._table.move([trial for trial in trials if trial.trial_id in lost], State.ELSEWHERE)
+        waited = self._table.any(State.ELSEWHERE)
+        claimed = self._table.claim(trials)
+        if len(claimed) < len(trials):
             self._tell_ended_elsewhere()
             count = len(self._table.trials(State.ELSEWHERE))
             if count and not waited:
                 subject = "1 trial is" if count == 1 else f"{count} trials are"
                 self._listener.note(f"{subject} run by another driver: waiting for them at the end.")
-        return [trial for trial in trials if trial.trial_id not in lost]
+        return claimed
 
     def _tell_ended_elsewhere(self) -> None:
         elsewhere = self._table.trials(State.ELSEWHERE)
-        for outcome in self._claims.ended(elsewhere):
+        for outcome in self._table.ended_elsewhere():
             self._end(elsewhere[outcome.trial_id], outcome)
 
     def _recover(self, flight: _Flight) -> None:

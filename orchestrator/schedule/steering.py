@@ -6,10 +6,9 @@ import time
 from datetime import datetime
 
 from orchestrator.cluster import address_of, machine_resources, nodes
-from orchestrator.schedule.claims import POLL_S
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.placement import Placement
-from orchestrator.schedule.study_work import StudyWork
+from orchestrator.schedule.study_work import POLL_S, StudyWork
 from orchestrator.store import PlannedTrial, StudyKey
 from trainables.config import CustomConfig, TrialConfig, output_layer_of
 

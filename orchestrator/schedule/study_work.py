@@ -15,6 +15,9 @@ from trainables.corpora import CorpusIdentity
 if TYPE_CHECKING:
     from orchestrator.plan import Tuner
 
+POLL_S = 2.0
+"""How often the store is asked what others do."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class StudyWork:

@@ -1,11 +1,15 @@
-"""The trials of a sweep, each in exactly one state; every change of a state is one of those that are listed here."""
+"""The trials of a sweep, each in exactly one state; every change of a state is one of those that are listed here.
+
+Whose a trial is says the store: drivers that are given the same study share it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from enum import Enum, auto
 
-from orchestrator.store import PlannedTrial
+from orchestrator.store import LEASE_S, PlannedTrial, Store
+from trainables.trial_folder import TrialOutcome
 
 
 class State(Enum):
@@ -47,9 +51,11 @@ NEXT: dict[State, set[State]] = {
 
 
 class TrialTable:
-    """The table from trial to state."""
+    """The table from trial to state, of one driver."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store, owner: str, unclaimed: Collection[str] = ()) -> None:
+        """`owner` is the driver's name in the store; trials that are `unclaimed` are anybody's."""
+        self._store, self._owner, self._unclaimed = store, owner, unclaimed
         self._states: dict[str, State] = {}
         self._trials: dict[State, dict[str, PlannedTrial]] = {state: {} for state in State}
 
@@ -68,6 +74,11 @@ class TrialTable:
         """Whether a trial is in this state."""
         return bool(self._trials[state])
 
+    @property
+    def claimed(self) -> list[PlannedTrial]:
+        """The trials that are ours by the store: claimed, and neither ended nor given back."""
+        return [trial for trial_id, trial in self.trials(*OURS).items() if trial_id not in self._unclaimed]
+
     def move(self, trials: Iterable[PlannedTrial], state: State) -> None:
         """Put trials into a state; new ones begin by waiting."""
         for trial in trials:
@@ -79,3 +90,36 @@ class TrialTable:
                 del self._trials[before][trial.trial_id]
             self._states[trial.trial_id] = state
             self._trials[state][trial.trial_id] = trial
+
+    def claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
+        """Claim trials for an attempt, unless they are; returns those that are ours now, the others are elsewhere."""
+        new = [trial for trial in trials if self.state(trial.trial_id) is not State.CLAIMED]
+        ids = [trial.trial_id for trial in new if trial.trial_id not in self._unclaimed]
+        lost = set(ids).difference(self._store.claim(ids, owner=self._owner, lease_s=LEASE_S)) if ids else set()
+        # At once: whatever fails from here on, these are known to be ours and are given back.
+        self.move([trial for trial in new if trial.trial_id not in lost], State.CLAIMED)
+        elsewhere = self._trials[State.ELSEWHERE].keys()
+        self.move([trial for trial in new if trial.trial_id in lost - elsewhere], State.ELSEWHERE)
+        return [trial for trial in trials if trial.trial_id not in lost]
+
+    def release(self, trials: Iterable[PlannedTrial]) -> None:
+        """Give trials back, as they are."""
+        trials, ours = list(trials), {trial.trial_id for trial in self.claimed}
+        ids = [trial.trial_id for trial in trials if trial.trial_id in ours]
+        if ids:
+            self._store.release(ids, owner=self._owner)
+        self.move(trials, State.RELEASED)
+
+    def ended_elsewhere(self) -> list[TrialOutcome]:
+        """How those ended that another driver has brought to their end."""
+        elsewhere = list(self._trials[State.ELSEWHERE])
+        states = self._store.states(elsewhere) if elsewhere else {}
+        return [
+            TrialOutcome(
+                trial_id=trial_id,
+                state=state,
+                cause=None if state == "done" else f"{state} in another driver's run",
+            )
+            for trial_id, state in states.items()
+            if state != "planned" and state != "running"
+        ]

@@ -18,7 +18,6 @@ from orchestrator.cluster import (
     nodes,
     slots_of,
 )
-from orchestrator.schedule.claims import Claims
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.driver import Driver
 from orchestrator.schedule.placement import Placement
@@ -65,7 +64,7 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
         if work.study is not None:
             work = replace(work, listener=Several(work.listener, SweepMetrics(work.study, store)))
         placement = Placement(options, work.corpus, machines)
-        dispatcher = Dispatcher(trials, work, Claims(store, owner), slots=slots)
+        dispatcher = Dispatcher(trials, work, owner, slots=slots)
         driver = Driver(dispatcher, Steering(work, dispatcher, placement), placement, interrupt, keeper)
         job = Job(options=options.for_workers(), measurements=work.measurements, functions=work.functions)
         title = "trials" if work.study is None else work.study.variant

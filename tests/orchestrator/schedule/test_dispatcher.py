@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from orchestrator.schedule import claims
-from orchestrator.schedule.claims import Claims
+from orchestrator.schedule import dispatcher
 from orchestrator.schedule.dispatcher import Dispatcher
+from orchestrator.schedule.trial_table import TrialTable
 from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
 from orchestrator.worker.messages import Ending, EndingKind, TrialEvent
@@ -55,7 +55,7 @@ class Sweep(Dispatcher):
     def __init__(self, store: Store, storage: Path, trials: int = 6, **changes: Any) -> None:
         self.heard = Heard()
         work = work_in(storage, store, **{"seconds_per_trial": 1 / 3, "listener": self.heard, **changes})
-        super().__init__(PLAN[:trials], work, Claims(store, "me"), slots=2)
+        super().__init__(PLAN[:trials], work, "me", slots=2)
 
     def pack(self, key: str) -> list[int]:
         """The trials of the next pack."""
@@ -152,7 +152,7 @@ def test_a_worker_that_raises_in_a_trial_again_and_again_ends_as_that_trials_fai
 def test_trials_of_another_living_driver_are_waited_for_and_taken_over_when_given_back(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "POLL_S", 0.0)
+    monkeypatch.setattr(dispatcher, "POLL_S", 0.0)
     assert store.claim(IDS[:2], owner="another", lease_s=600) == IDS[:2]
     sweep = Sweep(store, tmp_path)
     assert [sweep.run(key) for key in "ab"] == [[2], [3, 4, 5]]
@@ -288,7 +288,7 @@ def test_an_error_between_the_claim_and_the_hand_out_leaves_no_trial_claimed(
 ) -> None:
     """The lease of a claim that leaked would be renewed as long as this process lives."""
 
-    def lost(_claims: Claims, _trial_ids: Collection[str]) -> list[TrialOutcome]:
+    def lost(_table: TrialTable) -> list[TrialOutcome]:
         raise UserError("the connection was lost")
 
     searched = Sweep(store, tmp_path, source=Searches())
@@ -298,7 +298,7 @@ def test_an_error_between_the_claim_and_the_hand_out_leaves_no_trial_claimed(
     searched.close()
     assert states(store) == ["planned"] * 6
     store.claim(IDS[:1], owner="another", lease_s=600)
-    monkeypatch.setattr(Claims, "ended", lost)
+    monkeypatch.setattr(TrialTable, "ended_elsewhere", lost)
     shared = Sweep(store, tmp_path)
     with pytest.raises(UserError, match="the connection was lost"):
         shared.pack("a")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator.schedule import steering
-from orchestrator.schedule.claims import POLL_S, Claims
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.placement import Placement
 from orchestrator.schedule.steering import Steering
+from orchestrator.schedule.study_work import POLL_S
 from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
 from tests.support.notes import Notes
@@ -41,7 +41,7 @@ def test_only_trials_that_came_later_and_that_it_can_run_are_taken_up(
     known_ids = {mine.trial_id, left_to_wait.trial_id}
     heard = Notes()
     work = work_in(tmp_path, store, listener=heard, study=KEY, corpus=CORPUS, known_ids=known_ids)
-    dispatcher = Dispatcher([mine], work, Claims(store, "me"), slots=1)
+    dispatcher = Dispatcher([mine], work, "me", slots=1)
     steered = Steering(work, dispatcher, Placement(work.options, CORPUS, {}))
 
     def look() -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from orchestrator.schedule.trial_table import NEXT, State, TrialTable
+from orchestrator.store.store import Store
 from tests.support.scripted_trials import planned
 
 TRIAL = planned([0])[0]
@@ -20,9 +21,9 @@ TO_EVERY_STATE = {
 
 
 @pytest.mark.parametrize("before", State)
-def test_a_trial_is_in_one_state_and_leaves_it_only_for_those_that_may_follow(before: State) -> None:
+def test_a_trial_is_in_one_state_and_leaves_it_only_for_those_that_may_follow(before: State, store: Store) -> None:
     for after in State:
-        table = TrialTable()
+        table = TrialTable(store, "me")
         for state in (State.WAITING, *TO_EVERY_STATE[before]):
             table.move([TRIAL], state)
         assert table.trials(before) == table.trials(*State) == {TRIAL.trial_id: TRIAL}

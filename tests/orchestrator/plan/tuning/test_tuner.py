@@ -13,7 +13,6 @@ import pytest
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.plan.tuning.tuner import Tuner
 from orchestrator.plan.tuning.tuning_plan import TuningPlan
-from orchestrator.schedule.claims import Claims
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.recording import Recorder
 from orchestrator.storage.storage import FolderStorage
@@ -60,7 +59,7 @@ class Played:
         dispatcher = Dispatcher(
             [trial for trial in trials if states[trial.trial_id] in OPEN],
             work,
-            Claims(self.store, f"driver {self.dice.random()}"),
+            f"driver {self.dice.random()}",
             slots=self.workers,
         )
         flights: dict[str, Pack] = {}
