@@ -107,7 +107,7 @@ class TrialTable:
         trials, ours = list(trials), {trial.trial_id for trial in self.claimed}
         ids = [trial.trial_id for trial in trials if trial.trial_id in ours]
         if ids:
-            self._store.release(ids, owner=self._owner)
+            self._store.release(self._owner, ids)
         self.move(trials, State.RELEASED)
 
     def ended_elsewhere(self) -> list[TrialOutcome]:

@@ -77,20 +77,16 @@ class ObjectStorage(Storage):
 
     @override
     def bring(self, trial_ids: Iterable[str], files: Iterable[str] = RESULT_FILES) -> None:
-        wanted = list(itertools.product(trial_ids, files))
+        keys = [_key(*file) for file in itertools.product(trial_ids, files)]
         # Another command of this machine may bring the same files: what one reads it writes before the other reads.
         with locked(self.folder):
-            keys = [_key(*file) for file in wanted]
-            if len(keys) > MANY:
-                listed = {f"trials/{name}" for name in self.bucket.files("trials")}
-                keys = [key for key in keys if key in listed]
-            contents = self.bucket.read(keys)
-            for trial_id, name in wanted:
-                path, content = self.trial(trial_id).path / name, contents.get(_key(trial_id, name))
-                if content is None:
-                    path.unlink(missing_ok=True)
+            listed = {f"trials/{name}" for name in self.bucket.files("trials")} if len(keys) > MANY else keys
+            contents = self.bucket.read(key for key in keys if key in listed)
+            for key in keys:
+                if key in contents:
+                    _write(self.folder / key, contents[key])
                 else:
-                    _write(path, content)
+                    (self.folder / key).unlink(missing_ok=True)
 
     @override
     def set_aside_result(self, trial_id: str) -> None:

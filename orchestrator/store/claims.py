@@ -47,15 +47,10 @@ class Claims(Transactions):
             until = now(connection) + timedelta(seconds=lease_s)
             return len(_update(connection, trial.c.owner == owner, {"lease_until": until}))
 
-    def release(self, trial_ids: Collection[str], *, owner: str) -> int:
-        """Give back interrupted trials: those of them that `owner` runs become planned; returns how many did."""
+    def release(self, owner: str, trial_ids: Collection[str] | None = None) -> int:
+        """Give back what `owner` runs, all of it or those of these trials; returns how many became planned."""
         with self._database.write() as connection:
             return len(_update(connection, trial.c.owner == owner, _IDLE, among=trial_ids))
-
-    def expire(self, owner: str) -> int:
-        """Give back all that `owner`, which is dead, was running; returns how many became planned."""
-        with self._database.write() as connection:
-            return len(_update(connection, trial.c.owner == owner, _IDLE))
 
     def owners(self) -> list[str]:
         """Who has running trials, in alphabetical order."""
@@ -70,7 +65,7 @@ class Claims(Transactions):
         Their cause and measurements go; their epochs stay until the next attempt replaces them. Raises ValueError for
         the states done (it never changes) and running (see `release`).
         """
-        for state, remedy in (("done", "a done trial never changes"), ("running", "release or expire it")):
+        for state, remedy in (("done", "a done trial never changes"), ("running", "release it")):
             if state in states:
                 raise ValueError(f"reset cannot make a {state} trial planned: {remedy}")
         cleared = {**_IDLE, "cause": None, "environment": None, "run_id": None, "ended_at": None}

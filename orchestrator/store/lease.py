@@ -41,7 +41,7 @@ def dead_owners(owners: Iterable[str]) -> list[str]:
 def expire_dead_owners(store: Store) -> None:
     """Make planned again what drivers of this machine were running that no longer exist."""
     for owner in dead_owners(store.owners()):
-        store.expire(owner)
+        store.release(owner)
 
 
 def _kernel() -> str:

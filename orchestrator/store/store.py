@@ -23,7 +23,7 @@ class Store(Studies, Claims, Results):
     - One store object may be used from several threads. After a fork the child has to open its own.
 
     A trial's states: planned -> running (`claim`) -> done, diverged or failed (`record`, `fail`); running -> planned
-    (`release`, `expire`); failed, diverged -> planned (`reset`). `record` accepts an outcome in any state but done,
+    (`release`); failed, diverged -> planned (`reset`). `record` accepts an outcome in any state but done,
     because a result file found after a crash may belong to a trial that was given up meanwhile.
 
     Writing of a trial that the store does not have is a `KeyError`. Trouble that the person at the keyboard can cure

@@ -6,6 +6,7 @@ import os
 import platform
 import socket
 import subprocess
+from contextlib import suppress
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -39,10 +40,8 @@ def package_versions() -> dict[str, str]:
     """Installed versions of the packages that numbers depend on."""
     versions = {}
     for package in PACKAGES:
-        try:
+        with suppress(PackageNotFoundError):
             versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
     return versions
 
 

@@ -144,8 +144,6 @@ class TrialFolder:
             return read_vector(path)
         except FileNotFoundError as error:
             raise UnusableResultError(f"{path} is missing") from error
-        except ValueError as error:
-            raise UnusableResultError(str(error)) from error
 
     def write_result(self, outcome: TrialOutcome, singular_values: NDArray[float64] | None) -> None:
         """The spectrum goes first: where there is a result, everything it speaks of is there.
@@ -199,7 +197,7 @@ class TrialFolder:
             if (content.trial_id, content.name) != (self.trial_id, name):
                 return None
             return content.metrics, read_vector(spectrum_file) if content.has_spectrum else None
-        except (OSError, ValueError):
+        except (OSError, ValidationError, UnusableResultError):
             return None
 
     def forget_measurements(self) -> None:
@@ -251,14 +249,14 @@ def write_vector(path: Path, values: NDArray[float64]) -> None:
 
 
 def read_vector(path: Path) -> NDArray[float64]:
-    """Raises OSError where it cannot be read, ValueError for anything but a vector of finite float64 values."""
+    """Raises OSError where it cannot be read, UnusableResultError for anything but finite float64 values in one row."""
     try:
         values = np.lib.format.read_array(io.BytesIO(path.read_bytes()), allow_pickle=False)
     except ValueError as error:
-        raise ValueError(f"{path} is no complete array") from error
+        raise UnusableResultError(f"{path} is no complete array") from error
     if values.ndim != 1 or values.dtype != float64:
-        raise ValueError(f"{path} is no vector of float64 values")
+        raise UnusableResultError(f"{path} is no vector of float64 values")
     if not np.isfinite(values).all():
-        raise ValueError(f"{path} holds values that are not finite")
+        raise UnusableResultError(f"{path} holds values that are not finite")
     vector: NDArray[float64] = values
     return vector

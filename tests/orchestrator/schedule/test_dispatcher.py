@@ -158,7 +158,7 @@ def test_trials_of_another_living_driver_are_waited_for_and_taken_over_when_give
     assert [sweep.run(key) for key in "ab"] == [[2], [3, 4, 5]]
     assert (sweep.pack("c"), sweep.finished) == ([], False)
     store.record(TrialOutcome(trial_id=IDS[0], state="done"), run_id=1, spectrum=None)
-    store.release([IDS[1]], owner="another")
+    store.release("another", [IDS[1]])
     assert sweep.run("d") == [1]
     assert sweep.finished
     assert states(store) == ["done"] * 6

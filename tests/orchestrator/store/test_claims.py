@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import count
@@ -16,6 +17,7 @@ from hypothesis.stateful import run_state_machine_as_test as check_state_machine
 from orchestrator.store.records import LOST
 from orchestrator.store.store import Store
 from tests.support.store_rows import KEY, RUN, epoch, ids, outcome, plan
+from trainables.trial_folder.outcome import FinalState
 
 TRIALS = 3
 subset = st.lists(st.integers(0, TRIALS - 1), unique=True)
@@ -34,7 +36,7 @@ class Expected:
 
 
 class StoreMachine(RuleBasedStateMachine):
-    """The store beside a list of `Expected`, driven through the same calls."""
+    """The store beside a dictionary of `Expected`, driven through the same calls."""
 
     groups = count()
 
@@ -44,60 +46,59 @@ class StoreMachine(RuleBasedStateMachine):
         # Trials and owners of its own: all examples share one database.
         self.group = f"example {next(self.groups)}"
         self.trials = plan(TRIALS, group=self.group)
-        self.ids = ids(self.trials)
         self.run_id = store.begin_run(RUN)
         store.register(KEY, self.trials)
-        self.expected = [Expected() for _ in self.trials]
+        self.expected = {trial_id: Expected() for trial_id in ids(self.trials)}
 
-    def owner(self, name: str) -> str:
-        return f"{name} of {self.group}"
+    def numbered(self, numbers: Sequence[int]) -> list[str]:
+        return [ids(self.trials)[number] for number in numbers]
+
+    def idle(self, trial_ids: Sequence[str], state: str = "planned") -> None:
+        for trial_id in trial_ids:
+            self.expected[trial_id] = Expected(state, self.expected[trial_id].attempt)
 
     @rule(numbers=subset, name=who, expired=st.booleans())
     def claim(self, numbers: list[int], name: str, expired: bool) -> None:
+        wanted, owner = self.numbered(numbers), f"{name} of {self.group}"
         free = [
-            number
-            for number in numbers
-            if (trial := self.expected[number]).state == "planned"
-            or (trial.state == "running" and (trial.expired or trial.owner == name))
+            trial_id
+            for trial_id in wanted
+            if (trial := self.expected[trial_id]).state == "planned"
+            or (trial.state == "running" and (trial.expired or trial.owner == owner))
         ]
-        claimed = self.store.claim(
-            [self.ids[number] for number in numbers], owner=self.owner(name), lease_s=-1 if expired else 600
-        )
-        assert claimed == [self.ids[number] for number in free]
-        for number in free:
-            self.expected[number] = Expected("running", self.expected[number].attempt + 1, name, expired)
+        assert self.store.claim(wanted, owner=owner, lease_s=-1 if expired else 600) == free
+        for trial_id in free:
+            self.expected[trial_id] = Expected("running", self.expected[trial_id].attempt + 1, owner, expired)
 
     @rule(name=who)
     def renew(self, name: str) -> None:
-        held = [trial for trial in self.expected if trial.owner == name]
-        assert self.store.renew(self.owner(name), 600) == len(held)
-        for trial in self.expected:
-            trial.expired = trial.expired and trial.owner != name
+        owner = f"{name} of {self.group}"
+        held = [trial for trial in self.expected.values() if trial.owner == owner]
+        assert self.store.renew(owner, 600) == len(held)
+        for trial in held:
+            trial.expired = False
 
-    @rule(numbers=subset, name=who)
-    def release(self, numbers: list[int], name: str) -> None:
-        held = [number for number in numbers if self.expected[number].owner == name]
-        assert self.store.release([self.ids[number] for number in numbers], owner=self.owner(name)) == len(held)
-        self._idle(held)
-
-    @rule(name=who)
-    def expire(self, name: str) -> None:
-        held = [number for number in range(TRIALS) if self.expected[number].owner == name]
-        assert self.store.expire(self.owner(name)) == len(held)
-        self._idle(held)
+    @rule(numbers=st.none() | subset, name=who)
+    def release(self, numbers: list[int] | None, name: str) -> None:
+        owner = f"{name} of {self.group}"
+        among = self.numbered(range(TRIALS) if numbers is None else numbers)
+        held = [trial_id for trial_id in among if self.expected[trial_id].owner == owner]
+        assert self.store.release(owner, None if numbers is None else among) == len(held)
+        self.idle(held)
 
     @rule(number=one, state=st.sampled_from(["done", "diverged", "failed"]))
-    def record(self, number: int, state: str) -> None:
-        recorded = outcome(self.ids[number], state=state)  # type: ignore[arg-type]
-        was_done = self.expected[number].state == "done"
-        assert self.store.record(recorded, run_id=self.run_id, spectrum=None) is not was_done
-        self._end(number, state)
+    def record(self, number: int, state: FinalState) -> None:
+        (trial_id,) = self.numbered([number])
+        was_done = self.expected[trial_id].state == "done"
+        recorded = self.store.record(outcome(trial_id, state=state), run_id=self.run_id, spectrum=None)
+        assert recorded is not was_done
+        self.idle([trial_id], "done" if was_done else state)
 
     @rule(numbers=subset)
     def reset(self, numbers: list[int]) -> None:
-        changed = [number for number in numbers if self.expected[number].state in LOST]
-        assert self.store.reset([self.ids[number] for number in numbers]) == [self.ids[number] for number in changed]
-        self._idle(changed)
+        lost = [trial_id for trial_id in self.numbered(numbers) if self.expected[trial_id].state in LOST]
+        assert self.store.reset(self.numbered(numbers)) == lost
+        self.idle(lost)
 
     @rule()
     def register(self) -> None:
@@ -105,25 +106,11 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def agrees(self) -> None:
-        rows = self.store.trials(KEY)
-        owners = [None if trial.owner is None else self.owner(trial.owner) for trial in self.expected]
-        assert [(row.state, row.attempt, row.owner) for row in rows] == [
-            (trial.state, trial.attempt, owner) for trial, owner in zip(self.expected, owners, strict=True)
-        ]
-        stored = {owner for owner in self.store.owners() if owner.endswith(self.group)}
-        assert stored == {owner for owner in owners if owner is not None}
-
-    def teardown(self) -> None:
-        self.expire("a")
-        self.expire("b")
-
-    def _idle(self, numbers: list[int]) -> None:
-        for number in numbers:
-            self.expected[number] = Expected("planned", self.expected[number].attempt)
-
-    def _end(self, number: int, state: str) -> None:
-        if self.expected[number].state != "done":
-            self.expected[number] = Expected(state, self.expected[number].attempt)
+        expected = self.expected.values()
+        stored = [(row.state, row.attempt, row.owner) for row in self.store.trials(KEY)]
+        assert stored == [(trial.state, trial.attempt, trial.owner) for trial in expected]
+        owners = {owner for owner in self.store.owners() if owner.endswith(self.group)}
+        assert owners == {trial.owner for trial in expected if trial.owner is not None}
 
 
 def test_every_sequence_of_calls_leads_to_the_states_it_should(store: Store) -> None:

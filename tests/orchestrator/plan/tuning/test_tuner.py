@@ -51,7 +51,7 @@ class Played:
     def run(self, dies_after: int | None = None) -> bool:
         """Returns whether the run came to its end."""
         for owner in self.store.owners():
-            self.store.expire(owner)
+            self.store.release(owner)
         tuner = tuner_for(self.tuning, self.store)
         trials = tuner.start()
         states = self.store.states([trial.trial_id for trial in trials])
