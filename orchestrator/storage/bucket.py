@@ -7,6 +7,7 @@ AWS_ENDPOINT_URL_S3 or AWS_ENDPOINT_URL, ~/.aws); none of them is ever given in 
 from __future__ import annotations
 
 import functools
+import os
 import re
 import secrets
 import time
@@ -117,14 +118,16 @@ class Bucket:
         }
 
     def get(self, key: str, path: Path) -> None:
-        """Copy an object to a file, which is not whole before this returns. Raises UnreachableError if it is gone."""
+        """Copy an object to a file, which is whole or not there. Raises UnreachableError if the object is gone."""
+        part = path.with_name(f".{path.name}.part")
         with self._trouble("read"):
             try:
-                _files().get_file(self._path(key), str(path))
+                _files().get_file(self._path(key), str(part))
             except FileNotFoundError as error:
                 raise UnreachableError(
                     f"{self._path(key)} was removed while it was read: type the same command again"
                 ) from error
+        os.replace(part, path)
 
     def put(self, path: Path, key: str) -> None:
         """Copy a file to an object, which is there when this returns; nothing where the file has vanished."""

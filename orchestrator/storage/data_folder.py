@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -53,9 +52,7 @@ class DataFolder:
             marks = _marks(folder)
             for file, mark in listed.items():
                 if marks.get(file) != mark or not (folder / file).is_file():
-                    part = folder / f"{file}.part"
-                    self.bucket.get(f"{folder.name}/{file}", part)
-                    os.replace(part, folder / file)
+                    self.bucket.get(f"{folder.name}/{file}", folder / file)
             # What was downloaded here, and is not there yet, stays.
             for file in marks.keys() - listed.keys():
                 (folder / file).unlink(missing_ok=True)

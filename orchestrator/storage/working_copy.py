@@ -8,7 +8,6 @@ on from what it could not copy and left on its disk.
 
 from __future__ import annotations
 
-import os
 import secrets
 import shutil
 import threading
@@ -72,9 +71,7 @@ class WorkingCopy:
             shutil.rmtree(path)
         path.mkdir()
         for name in self._listed():
-            part = path / f".{name}.part"
-            self._bucket.get(f"{self._key}/{name}", part)
-            os.replace(part, path / name)
+            self._bucket.get(f"{self._key}/{name}", path / name)
         self._stored = dict(self._files())
         write_file(path / TOKEN, self._token)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import pickle
 import threading
 import time
@@ -30,38 +31,40 @@ from trainables.trial_folder.folder import SupersededError, TrialFolder, trial_d
 from trainables.trial_folder.outcome import TrialOutcome
 
 TRIAL = "ab" + "0" * 62
+PLACE = trial_directory(Path(), TRIAL).as_posix()
 DONE = TrialOutcome(trial_id=TRIAL, state="done")
 OLD = TrialOutcome(trial_id=TRIAL, state="diverged", cause="an older worker")
+TOP_K = ("top_k@1", ({"top_k even 1": "{}"}, None))
+Move = Callable[[str], None]
+"""Make this process one on the machine of that name: what lies on the disk of another one is out of its sight."""
 
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
-    with object_store(tmp_path_factory.mktemp("s3")) as started:
-        yield started
-
-
-@pytest.fixture
-def use(store: ObjectStore, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """Make this process one that sees the store; keyword arguments replace what it knows of it."""
-
-    def change(**environment: str) -> None:
-        for name, value in {**store.environment, **environment}.items():
-            monkeypatch.setenv(name, value)
+    """The server, in the environment of this process."""
+    with object_store(tmp_path_factory.mktemp("s3")) as started, pytest.MonkeyPatch.context() as patch:
+        for name, value in started.environment.items():
+            patch.setenv(name, value)
         _files.cache_clear()
-
-    return change
+        yield started
+    _files.cache_clear()
 
 
 @pytest.fixture
-def storage(store: ObjectStore, use: Callable[..., None], tmp_path: Path) -> ObjectStorage:
-    """A storage of its own, seen from a machine of its own."""
-    use(XDG_CACHE_HOME=str(tmp_path / "one"))
+def move(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Move:
+    return lambda machine: monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / machine))
+
+
+@pytest.fixture
+def storage(store: ObjectStore, move: Move, tmp_path: Path) -> ObjectStorage:
+    """A storage of its own, seen from machine one."""
+    move("one")
     return ObjectStorage(Bucket(f"s3://{store.bucket}/{tmp_path.name}"))
 
 
 def names(storage: ObjectStorage) -> set[str]:
     """What the store has of the trial."""
-    return set(storage.bucket.files(trial_directory(Path(), TRIAL).as_posix()))
+    return set(storage.bucket.files(PLACE))
 
 
 def save(folder: TrialFolder, step: int, content: bytes = b"x") -> None:
@@ -72,17 +75,42 @@ def name_of(step: int) -> str:
     return TrialFolder(Path(), TRIAL).checkpoint(step).name
 
 
-def test_another_machine_goes_on_from_what_the_store_has(
-    storage: ObjectStorage, use: Callable[..., None], tmp_path: Path
-) -> None:
+def stopped(storage: ObjectStorage, action: Callable[[TrialFolder], object]) -> TrialFolder:
+    """The folder here after a worker did `action` and was stopped, its files copied."""
     with pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
-        save(folder, 1, b"one")
-        save(folder, 2, b"two")
-        folder.checkpoint(1).unlink()
-        (folder.path / ".half.tmp").write_bytes(b"ha")
+        action(folder)
         raise RuntimeError
+    return folder
+
+
+def killed(storage: ObjectStorage, action: Callable[[TrialFolder], object]) -> None:
+    """A worker on this machine that did `action` and was killed before it could copy anything."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(WorkingCopy, "_push", lambda _: None)
+        stopped(storage, action)
+
+
+def train(folder: TrialFolder, outcome: TrialOutcome = DONE, weights: bytes = b"of the later one") -> None:
+    write_file(folder.kept_weights, weights)
+    folder.write_result(outcome, None)
+
+
+def train_and_leave_a_checkpoint(folder: TrialFolder) -> None:
+    save(folder, 9)
+    train(folder, OLD, b"of the killed one")
+
+
+def save_two(folder: TrialFolder) -> None:
+    save(folder, 1, b"one")
+    save(folder, 2, b"two")
+
+
+def test_another_machine_goes_on_from_what_the_store_has(storage: ObjectStorage, move: Move) -> None:
+    stopped(storage, save_two)
+    stopped(storage, lambda folder: folder.checkpoint(1).unlink())
+    stopped(storage, lambda folder: (folder.path / ".half.tmp").write_bytes(b"ha"))
     assert names(storage) == {name_of(2), "worker"}
-    use(XDG_CACHE_HOME=str(tmp_path / "two"))
+    move("two")
     with storage.working(TRIAL) as folder:
         assert {path.name: path.read_bytes() for path in folder.path.glob("[!.]*")} == {name_of(2): b"two"}
         folder.write_result(DONE, None)
@@ -118,25 +146,14 @@ def test_a_result_that_could_not_be_copied_is_on_the_disk_and_is_copied_the_next
     assert names(storage) == {"result.json"}
 
 
-@pytest.mark.parametrize("harm", ["cleared", "half written", "not all brought"])
-def test_what_a_killed_worker_left_counts_only_where_it_is_further_on(storage: ObjectStorage, harm: str) -> None:
-    with pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
-        save(folder, 1, b"one")
-        save(folder, 2, b"two")
-        raise RuntimeError
-    if harm == "half written":
-        folder.checkpoint(2).rename(folder.path / f".{name_of(2)}.1-2.tmp")
-    elif harm == "not all brought":
-        folder.checkpoint(1).unlink()
-        folder.checkpoint(2).rename(folder.path / f".{name_of(2)}.part")
-    else:
-        folder.forget_checkpoints()
+def test_what_a_killed_worker_left_counts_only_where_it_is_further_on(storage: ObjectStorage) -> None:
+    folder = stopped(storage, save_two)
+    folder.checkpoint(1).unlink()
+    folder.checkpoint(2).rename(folder.path / f".{name_of(2)}.1-2.tmp")
     with storage.working(TRIAL) as again:
         assert [path.read_bytes() for path in again.checkpoints()] == [b"one", b"two"]
-    with pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
-        save(folder, 3, b"three")
-        raise RuntimeError
-    storage.bucket.remove([f"{trial_directory(Path(), TRIAL)}/{name_of(3)}"])
+    stopped(storage, lambda folder: save(folder, 3, b"three"))
+    storage.bucket.remove([f"{PLACE}/{name_of(3)}"])
     with storage.working(TRIAL) as again:
         assert again.checkpoint(3).read_bytes() == b"three"
 
@@ -144,25 +161,21 @@ def test_what_a_killed_worker_left_counts_only_where_it_is_further_on(storage: O
 def test_a_measurement_that_could_not_be_copied_is_not_taken_again(storage: ObjectStorage) -> None:
     with storage.working(TRIAL) as folder:
         folder.write_result(DONE, None)
-    with pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
-        folder.write_measurement("top_k@1", ({"top_k even 1": "{}"}, None))
-        raise RuntimeError
-    storage.bucket.remove([f"{trial_directory(Path(), TRIAL)}/measurement-top_k@1.json"])
+    stopped(storage, lambda folder: folder.write_measurement(*TOP_K))
+    storage.bucket.remove([f"{PLACE}/measurement-top_k@1.json"])
     with storage.working(TRIAL) as folder:
         assert folder.measurement("top_k@1") is not None
     assert names(storage) == {"result.json", "measurement-top_k@1.json"}
 
 
 def test_a_working_copy_that_is_cleared_meanwhile_takes_nothing_from_the_store(storage: ObjectStorage) -> None:
-    for action in (lambda folder: save(folder, 1), TrialFolder.forget_checkpoints):
-        with pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
-            action(folder)
-            raise RuntimeError
+    stopped(storage, lambda folder: save(folder, 1))
+    stopped(storage, TrialFolder.forget_checkpoints)
     assert names(storage) == {name_of(1), "worker"}
 
 
 def test_an_older_worker_writes_nothing_more_and_its_pack_goes_elsewhere(
-    storage: ObjectStorage, use: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    storage: ObjectStorage, move: Move, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("orchestrator.storage.working_copy.LOOK_S", 0.1)
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
@@ -173,7 +186,7 @@ def test_an_older_worker_writes_nothing_more_and_its_pack_goes_elsewhere(
         folder.take_over()
         save(folder, 1, b"old")
         _wait_until(lambda: len(storage.bucket.files("trials")) == 2)
-        use(XDG_CACHE_HOME=str(tmp_path / "two"))
+        move("two")
         with storage.working(config.trial_id) as later:
             later.take_over()
             later.forget_checkpoints()
@@ -192,27 +205,15 @@ def test_an_older_worker_writes_nothing_more_and_its_pack_goes_elsewhere(
     assert set(storage.bucket.files("trials")) == {f"{folder_name}/result.json"}
 
 
-def test_a_worker_that_ends_after_it_was_superseded_does_not_replace_the_result(
-    storage: ObjectStorage, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("orchestrator.storage.working_copy.LOOK_S", 0.1)
-    with pytest.raises(SupersededError, match="share a --store too"), storage.working(TRIAL) as folder:
-        folder.take_over()
-        storage.bucket.write(f"{trial_directory(Path(), TRIAL)}/worker", b"a later one")
-        folder.write_result(DONE, None)
-        folder.leave()
-    assert names(storage) == {"worker"}
-
-
 @pytest.mark.parametrize("ended", [False, True], ids=["runs", "has ended"])
 def test_an_older_worker_that_was_cut_off_since_its_start_copies_nothing_over_what_a_later_one_wrote(
-    storage: ObjectStorage, use: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: bool
+    storage: ObjectStorage, move: Move, monkeypatch: pytest.MonkeyPatch, ended: bool
 ) -> None:
     monkeypatch.setattr("orchestrator.storage.working_copy.LOOK_S", 600)  # its first copy is that of its end
     with contextlib.ExitStack() as later_one:
         with pytest.raises(SupersededError, match="share a --store too"), storage.working(TRIAL) as older:
             older.take_over()
-            use(XDG_CACHE_HOME=str(tmp_path / "two"))
+            move("two")
             later = later_one.enter_context(storage.working(TRIAL))
             later.take_over()
             later.write_result(DONE, None)
@@ -226,32 +227,12 @@ def test_an_older_worker_that_was_cut_off_since_its_start_copies_nothing_over_wh
     assert storage.trial(TRIAL).outcome() == DONE
 
 
-def killed(storage: ObjectStorage, action: Callable[[TrialFolder], object]) -> None:
-    """A worker on this machine that did `action` and was killed before it could copy anything."""
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
-        patch.setattr(WorkingCopy, "_push", lambda _: None)
-        action(folder)
-        raise RuntimeError
-
-
-def train(folder: TrialFolder, outcome: TrialOutcome = DONE, weights: bytes = b"of the later one") -> None:
-    write_file(folder.kept_weights, weights)
-    folder.write_result(outcome, None)
-
-
-def train_and_leave_a_checkpoint(folder: TrialFolder) -> None:
-    save(folder, 9)
-    train(folder, OLD, b"of the killed one")
-
-
-def test_what_a_killed_worker_left_does_not_replace_a_result_from_elsewhere(
-    storage: ObjectStorage, use: Callable[..., None], tmp_path: Path
-) -> None:
+def test_what_a_killed_worker_left_does_not_replace_a_result_from_elsewhere(storage: ObjectStorage, move: Move) -> None:
     killed(storage, train_and_leave_a_checkpoint)
-    use(XDG_CACHE_HOME=str(tmp_path / "two"))
+    move("two")
     with storage.working(TRIAL) as folder:
         train(folder)
-    use(XDG_CACHE_HOME=str(tmp_path / "one"))
+    move("one")
     with storage.working(TRIAL) as folder:
         assert folder.outcome() == DONE
         assert folder.kept_weights.read_bytes() == b"of the later one"
@@ -259,15 +240,15 @@ def test_what_a_killed_worker_left_does_not_replace_a_result_from_elsewhere(
 
 
 def test_measurements_that_a_killed_worker_left_do_not_remove_those_from_elsewhere(
-    storage: ObjectStorage, use: Callable[..., None], tmp_path: Path
+    storage: ObjectStorage, move: Move
 ) -> None:
     with storage.working(TRIAL) as folder:
         train(folder)
     killed(storage, lambda folder: folder.write_measurement("spectrum@2", ({"rank": 2}, np.ones(2))))
-    use(XDG_CACHE_HOME=str(tmp_path / "two"))
+    move("two")
     with storage.working(TRIAL) as folder:
-        folder.write_measurement("top_k@1", ({"top_k even 1": "{}"}, None))
-    use(XDG_CACHE_HOME=str(tmp_path / "one"))
+        folder.write_measurement(*TOP_K)
+    move("one")
     with storage.working(TRIAL) as folder:
         assert folder.measurement("top_k@1") is not None
     assert names(storage) == {"result.json", "kept.safetensors", "measurement-top_k@1.json"}
@@ -275,7 +256,7 @@ def test_measurements_that_a_killed_worker_left_do_not_remove_those_from_elsewhe
 
 def test_a_trial_whose_objects_were_all_removed_starts_anew(storage: ObjectStorage) -> None:
     killed(storage, train_and_leave_a_checkpoint)
-    storage.bucket.remove([f"{trial_directory(Path(), TRIAL)}/{name}" for name in names(storage)])
+    storage.bucket.remove([f"{PLACE}/{name}" for name in names(storage)])
     with storage.working(TRIAL) as folder:
         assert folder.outcome() is None
         assert folder.checkpoints() == []
@@ -295,7 +276,9 @@ def test_nothing_but_the_result_stays_after_an_end_whatever_came_before(storage:
     assert set(storage.bucket.files(str(directory))) == {"result.json"}
 
 
-def test_forgetting_a_trial_removes_it_here_and_there(storage: ObjectStorage) -> None:
+def test_a_forgotten_trial_is_gone_and_does_not_come_back_from_another_machine(
+    storage: ObjectStorage, move: Move
+) -> None:
     with storage.working(TRIAL) as folder:
         folder.write_result(DONE, None)
         save(folder, 1)
@@ -303,19 +286,11 @@ def test_forgetting_a_trial_removes_it_here_and_there(storage: ObjectStorage) ->
     storage.forget(TRIAL, checkpoints=False)
     assert names(storage) == {name_of(1)}
     assert storage.trial(TRIAL).outcome() is None
+    folder = stopped(storage, lambda folder: save(folder, 2, b"towards divergence"))
+    move("two")
     storage.forget(TRIAL, checkpoints=True)
-    assert not any(name.startswith(("checkpoint", "result")) for name in names(storage))
-
-
-def test_a_forgotten_trial_does_not_come_back_from_another_machine(
-    storage: ObjectStorage, use: Callable[..., None], tmp_path: Path
-) -> None:
-    with pytest.raises(RuntimeError), storage.working(TRIAL) as folder:
-        save(folder, 1, b"towards divergence")
-        raise RuntimeError
-    use(XDG_CACHE_HOME=str(tmp_path / "two"))
-    storage.forget(TRIAL, checkpoints=True)
-    use(XDG_CACHE_HOME=str(tmp_path / "one"))
+    assert names(storage) == set()
+    move("one")
     assert folder.checkpoints()
     with storage.working(TRIAL) as folder:
         assert folder.checkpoints() == []
@@ -346,9 +321,15 @@ def test_a_storage_travels_without_credentials(storage: ObjectStorage, store: Ob
     ],
 )
 def test_what_is_amiss_with_a_bucket_is_one_sentence(
-    store: ObjectStore, use: Callable[..., None], environment: dict[str, str], bucket: str | None, sentence: str
+    store: ObjectStore,
+    monkeypatch: pytest.MonkeyPatch,
+    environment: dict[str, str],
+    bucket: str | None,
+    sentence: str,
 ) -> None:
-    use(**environment)
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("orchestrator.storage.bucket._files", functools.cache(_files.__wrapped__))
     with pytest.raises(BucketError, match=sentence) as error:
         Bucket(f"s3://{bucket or store.bucket}/x").check()
     assert store.secret not in str(error.value)
@@ -362,10 +343,8 @@ def test_only_urls_of_buckets_are_taken_and_no_secret_is_repeated(text: str) -> 
     assert "secret@" not in str(error.value)
 
 
-def test_a_corpus_is_copied_once_and_again_where_it_changed(
-    store: ObjectStore, use: Callable[..., None], tmp_path: Path
-) -> None:
-    use(XDG_CACHE_HOME=str(tmp_path / "one"))
+def test_a_corpus_is_copied_once_and_again_where_it_changed(store: ObjectStore, move: Move, tmp_path: Path) -> None:
+    move("one")
     for split in ("train", "valid", "test"):
         store.client.put_object(Bucket=store.bucket, Key=f"data/mine/{split}.txt", Body=f"a {split}\n".encode())
     here, data = data_folder_at(f"s3://{store.bucket}/data", ["mine"])
@@ -377,13 +356,13 @@ def test_a_corpus_is_copied_once_and_again_where_it_changed(
     data.fetch()
     assert (here / "mine" / "test.txt").read_text() == "another\n"
     assert (here / "mine" / "train.txt").stat().st_mtime_ns == before[here / "mine" / "train.txt"]
-    use(XDG_CACHE_HOME=str(tmp_path / "two"))
+    move("two")
     elsewhere = on_this_machine(Runtime(data_dir=here, benchmarks_dir=tmp_path), data)
     assert elsewhere.data_dir is not None
     assert (elsewhere.data_dir / "mine" / "test.txt").read_text() == "another\n"
     assert str(elsewhere.data_dir).startswith(str(tmp_path / "two"))
     assert elsewhere.benchmarks_dir == tmp_path
-    use(XDG_CACHE_HOME=str(tmp_path / "one"))
+    move("one")
     (here / "mine" / "extra.txt").write_text("downloaded")
     store.client.delete_object(Bucket=store.bucket, Key="data/mine/valid.txt")
     data.fetch()

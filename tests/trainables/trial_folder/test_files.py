@@ -9,6 +9,9 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
+from tests.support.small_disk import small_files
 from trainables.trial_folder.files import write_file
 
 ROOT = Path(__file__).parents[3]
@@ -21,28 +24,12 @@ while True:
     write_file(Path(sys.argv[1]), sys.argv[2].encode() * 300_000)
     print("written", flush=True)
 """
-TOO_LARGE = """
-import resource, sys
-from pathlib import Path
-from trainables.trial_folder.files import write_file
-resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
-write_file(Path(sys.argv[1]), b"n" * 300_000)
-"""
 
 
 def start(path: Path, letter: str) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-c", WRITER, str(path), letter], cwd=ROOT, stdout=subprocess.PIPE, text=True
     )
-
-
-def test_a_new_file_and_an_old_one_get_their_content(tmp_path: Path) -> None:
-    path = tmp_path / "file"
-    write_file(path, b"first")
-    write_file(path, b"")
-    write_file(path, b"\x00second")
-    assert path.read_bytes() == b"\x00second"
-    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_processes_that_write_one_file_never_show_a_mixture_even_killed(tmp_path: Path) -> None:
@@ -75,10 +62,8 @@ def test_threads_that_write_one_file_do_not_disturb_each_other(tmp_path: Path) -
 def test_a_write_that_fails_keeps_the_old_content_and_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"old")
-    answer = subprocess.run(
-        [sys.executable, "-c", TOO_LARGE, str(path)], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert "File too large" in answer.stderr
+    with small_files(1_000), pytest.raises(OSError, match="File too large"):
+        write_file(path, b"n" * SIZE)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]
 

@@ -9,8 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from orchestrator.plan.study_plan import make_plan, scale_named
-from search_spaces.catalog import load_study
+from tests.support import tiny_trial
 from trainables.config import PressNoiseConfig
 from trainables.experiments import run_experiment
 from trainables.runtime import Runtime
@@ -46,8 +45,9 @@ def test_the_later_worker_has_the_right_and_nobody_once_it_left(tmp_path: Path) 
 def test_of_two_workers_in_one_folder_the_later_ones_result_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs").trials[0].config
+    config = tiny_trial.trial(epochs=2)
     runtime = Runtime(checkpoint_every_s=0.0)
+    monkeypatch.setattr(trial, "load", lambda *_, **__: tiny_trial.corpus())
     monkeypatch.setattr(TrialFolder, "locked", unlocked)
     texts: list[bytes] = []
 
