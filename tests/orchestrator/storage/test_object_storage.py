@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import pickle
-import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -120,16 +119,6 @@ def test_another_machine_goes_on_from_what_the_store_has(storage: ObjectStorage,
     storage.bring([TRIAL, "cd" + "1" * 62])
     assert storage.trial(TRIAL).outcome() == DONE
     assert len([path for path in (storage.folder / "trials").rglob("*") if path.is_file()]) == 1
-
-
-def test_a_trial_that_ends_while_the_store_is_away_waits_for_it(storage: ObjectStorage, store: ObjectStore) -> None:
-    with storage.working(TRIAL) as folder:
-        store.off()
-        back = threading.Timer(3, store.on)
-        back.start()
-        folder.write_result(DONE, None)
-    back.join()
-    assert names(storage) == {"result.json"}
 
 
 def test_a_result_that_could_not_be_copied_is_on_the_disk_and_is_copied_the_next_time(

@@ -98,6 +98,5 @@ def test_a_damaged_spectrum_is_as_good_as_none(tmp_path: Path, content: bytes | 
 
 @pytest.mark.parametrize("values", [np.array([[1.0]]), np.array([1], dtype=np.int64), np.array([np.nan])])
 def test_an_array_of_another_kind_is_no_spectrum(tmp_path: Path, values: np.ndarray) -> None:
-    folder = TrialFolder(tmp_path, "a")
-    folder.write_measurement("spectrum@2", ({"press_rank": 2}, values))
-    assert folder.measurement("spectrum@2") is None
+    TrialFolder(tmp_path, "a").write_measurement("spectrum@2", ({"press_rank": 2}, values))
+    assert TrialFolder(tmp_path, "a").measurement("spectrum@2") is None
