@@ -33,7 +33,6 @@ TRIAL = "ab" + "0" * 62
 PLACE = trial_directory(Path(), TRIAL).as_posix()
 DONE = TrialOutcome(trial_id=TRIAL, state="done")
 OLD = TrialOutcome(trial_id=TRIAL, state="diverged", cause="an older worker")
-TOP_K = ("top_k@1", ({"top_k even 1": "{}"}, None))
 Move = Callable[[str], None]
 """Make this process one on the machine of that name: what lies on the disk of another one is out of its sight."""
 
@@ -99,6 +98,10 @@ def train_and_leave_a_checkpoint(folder: TrialFolder) -> None:
     train(folder, OLD, b"of the killed one")
 
 
+def write_top_k(folder: TrialFolder) -> None:
+    folder.write_measurement("top_k@1", ({"top_k even 1": "{}"}, None))
+
+
 def save_two(folder: TrialFolder) -> None:
     save(folder, 1, b"one")
     save(folder, 2, b"two")
@@ -150,7 +153,7 @@ def test_what_a_killed_worker_left_counts_only_where_it_is_further_on(storage: O
 def test_a_measurement_that_could_not_be_copied_is_not_taken_again(storage: ObjectStorage) -> None:
     with storage.working(TRIAL) as folder:
         folder.write_result(DONE, None)
-    stopped(storage, lambda folder: folder.write_measurement(*TOP_K))
+    stopped(storage, write_top_k)
     storage.bucket.remove([f"{PLACE}/measurement-top_k@1.json"])
     with storage.working(TRIAL) as folder:
         assert folder.measurement("top_k@1") is not None
@@ -236,7 +239,7 @@ def test_measurements_that_a_killed_worker_left_do_not_remove_those_from_elsewhe
     killed(storage, lambda folder: folder.write_measurement("spectrum@2", ({"rank": 2}, np.ones(2))))
     move("two")
     with storage.working(TRIAL) as folder:
-        folder.write_measurement(*TOP_K)
+        write_top_k(folder)
     move("one")
     with storage.working(TRIAL) as folder:
         assert folder.measurement("top_k@1") is not None
