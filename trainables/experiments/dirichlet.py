@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from trainables.config import DirichletConfig
 from trainables.experiments.minimise import minimise
-from trainables.measurements import Measured
 from trainables.output_layers import (
     START,
     LayerShape,
@@ -25,7 +24,7 @@ from trainables.output_layers import (
     build_output_layer,
 )
 from trainables.runtime import Runtime
-from trainables.trial_folder import Metric
+from trainables.trial_folder import Measured, Metric
 
 
 def measure(config: DirichletConfig, runtime: Runtime) -> dict[str, Measured]:
@@ -43,7 +42,7 @@ def measure(config: DirichletConfig, runtime: Runtime) -> dict[str, Measured]:
     targets_NV = torch.from_numpy(p_NV).to(model.contexts_ND)
     fit = minimise(list(model.parameters()), lambda: model.loss(targets_NV), floor=entropy, config=config.fit)
     metrics: dict[str, Metric] = {**compare(model, p_NV, log_p_NV), **fit}
-    return {"dirichlet@1": Measured(metrics=metrics)}
+    return {"dirichlet@1": Measured(metrics)}
 
 
 def draw_targets(

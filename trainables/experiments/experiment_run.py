@@ -7,12 +7,10 @@ from collections.abc import Callable
 from importlib import import_module
 
 from trainables.config import ExperimentConfig
-from trainables.measurements import Measured, PeakMemory
+from trainables.measurements import PeakMemory
 from trainables.runtime import Runtime
 from trainables.training import DivergedError
-from trainables.trial_folder import TrialFolder, TrialOutcome, describe
-
-Measurements = dict[str, Measured]
+from trainables.trial_folder import Measured, TrialFolder, TrialOutcome, describe, spectrum_of
 
 
 def run_experiment(config: ExperimentConfig, folder: TrialFolder, runtime: Runtime) -> TrialOutcome:
@@ -20,21 +18,19 @@ def run_experiment(config: ExperimentConfig, folder: TrialFolder, runtime: Runti
 
     Raises SupersededError, with nothing written, where another worker has taken the trial over.
     """
-    measure: Callable[[ExperimentConfig, Runtime], Measurements]
+    measure: Callable[[ExperimentConfig, Runtime], dict[str, Measured]]
     measure = import_module(f"trainables.experiments.{config.kind}").measure
     memory, start_s = PeakMemory(runtime.device), time.monotonic()
-    environment = describe(runtime.device, runtime.threads)
+    outcome = TrialOutcome(
+        trial_id=config.trial_id, state="done", environment=describe(runtime.device, runtime.threads)
+    )
+    measured: dict[str, Measured] = {}
     try:
         measured = measure(config, runtime)
+        cost = {"wall_seconds": time.monotonic() - start_s, "peak_memory_mib": memory.peak_mib()}
+        metrics = {"cost@1": cost, **{name: metrics for name, (metrics, _) in measured.items()}}
+        outcome = outcome.model_copy(update={"measurements": metrics})
     except DivergedError as error:
-        outcome = TrialOutcome(trial_id=config.trial_id, state="diverged", cause=str(error), environment=environment)
-        folder.write_result(outcome, None)
-        return outcome
-    cost = {"wall_seconds": time.monotonic() - start_s, "peak_memory_mib": memory.peak_mib()}
-    metrics = {name: measurement.metrics for name, measurement in measured.items()}
-    outcome = TrialOutcome(
-        trial_id=config.trial_id, state="done", measurements={"cost@1": cost, **metrics}, environment=environment
-    )
-    spectra = [measurement.singular_values for measurement in measured.values()]
-    folder.write_result(outcome, next((spectrum for spectrum in reversed(spectra) if spectrum is not None), None))
+        outcome = outcome.model_copy(update={"state": "diverged", "cause": str(error)})
+    folder.write_result(outcome, spectrum_of(measured.values()))
     return outcome

@@ -16,9 +16,9 @@ from torch import Tensor
 from trainables.config import LAYER_JACOBIAN, LayerJacobianConfig
 from trainables.draws import stream
 from trainables.experiments.mixture_of_experts import MixtureOfExperts
-from trainables.measurements import Measured, effective_rank, entropy_rank, singular_values, stable_rank
+from trainables.measurements import effective_rank, entropy_rank, singular_values, stable_rank
 from trainables.runtime import Runtime
-from trainables.trial_folder import Metric
+from trainables.trial_folder import Measured, Metric
 
 BATCH = 100
 """Jacobians that are held at a time."""
@@ -48,7 +48,7 @@ def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured
         zero_rows.append((jacobian_NOI == 0).all(dim=2).sum(dim=1).cpu())
     sigma_NR, zero_rows_N = torch.cat(spectra).numpy(), torch.cat(zero_rows).numpy()
     metrics = spectrum_metrics(sigma_NR, zero_rows_N, torch.cat(gaussian).numpy())
-    return {LAYER_JACOBIAN: Measured(metrics=metrics, singular_values=np.sort(sigma_NR.mean(axis=0))[::-1].copy())}
+    return {LAYER_JACOBIAN: Measured(metrics, np.sort(sigma_NR.mean(axis=0))[::-1].copy())}
 
 
 @torch.no_grad()

@@ -25,10 +25,9 @@ from torch import Tensor, nn
 from trainables.config import LAYER_TASK, LayerTaskConfig
 from trainables.draws import stream
 from trainables.experiments.mixture_of_experts import MixtureOfExperts
-from trainables.measurements import Measured
 from trainables.runtime import Runtime
 from trainables.training import DivergedError
-from trainables.trial_folder import Metric
+from trainables.trial_folder import Measured, Metric
 
 REGIONS, HIDDEN, DEPTH = 8, 64, 3
 SCALE_EXAMPLES = 10_000
@@ -62,7 +61,7 @@ def measure(config: LayerTaskConfig, runtime: Runtime) -> dict[str, Measured]:
     if not finite:
         raise DivergedError(f"the errors are not finite at any of the learning rates {config.learning_rates}")
     best: dict[str, Metric] = {**min(finite, key=lambda fit: fit["validation_error_percent"])}
-    return {LAYER_TASK: Measured(metrics=best)}
+    return {LAYER_TASK: Measured(best)}
 
 
 def make_task(config: LayerTaskConfig, device: str = "cpu") -> Task:

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainables.config import PRESS_NOISE, PressNoiseConfig
-from trainables.measurements import EFFECTIVE_RANK_EPSILONS, Measured, effective_rank, press_tolerance, singular_values
+from trainables.measurements import EFFECTIVE_RANK_EPSILONS, effective_rank, press_tolerance, singular_values
 from trainables.runtime import Runtime
-from trainables.trial_folder import Metric
+from trainables.trial_folder import Measured, Metric
 
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
 MATRIX, NOISE = 0, 1
@@ -36,7 +36,7 @@ def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
         matrix_NV = round_trip(matrix_NV, config.size if config.kept == "all" else int(ranks["press_rank"]))
         _, _, ranks = _ranks(matrix_NV)
         metrics |= {f"round_trip {trip} {name}": value for name, value in ranks.items()}
-    return {PRESS_NOISE: Measured(metrics=metrics)}
+    return {PRESS_NOISE: Measured(metrics)}
 
 
 def log_p(size: int, rank: int, seed: int) -> NDArray[np.float64]:

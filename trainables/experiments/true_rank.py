@@ -16,7 +16,6 @@ from trainables.corpora import load, markov_language
 from trainables.measurements import (
     FLOAT32_EPS,
     FLOAT64_EPS,
-    Measured,
     log_p_spectrum,
     press_rank,
     rank_modulo_prime,
@@ -24,7 +23,7 @@ from trainables.measurements import (
 )
 from trainables.runtime import Runtime
 from trainables.training import parallel_streams
-from trainables.trial_folder import Metric
+from trainables.trial_folder import Measured, Metric
 
 ROWS_PER_CHUNK = 1024
 EPS = {"float64": FLOAT64_EPS, "float32": FLOAT32_EPS, "noise": FLOAT32_EPS}
@@ -67,11 +66,11 @@ def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
         "shares_perplexity": math.exp(-float(log_share_V[predicted].mean())),
     }
     return {
-        PERPLEXITY: Measured(metrics={"test_perplexity": math.exp(-float(log_p_VV[earlier, predicted].mean()))}),
+        PERPLEXITY: Measured({"test_perplexity": math.exp(-float(log_p_VV[earlier, predicted].mean()))}),
         SPECTRUM: Measured(
             metrics=rank_report(spectrum, eps=EPS[config.variant]), singular_values=spectrum.singular_values
         ),
-        "true_rank@1": Measured(metrics=metrics),
+        "true_rank@1": Measured(metrics),
     }
 
 

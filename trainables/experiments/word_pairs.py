@@ -6,9 +6,9 @@ from collections.abc import Collection
 
 from trainables.config import WORD_PAIRS, WordPairsConfig
 from trainables.corpora import Benchmark, parse_pairs, read_published, read_texts, tokenise
-from trainables.measurements import Measured, pairs_in_vocabulary
+from trainables.measurements import pairs_in_vocabulary
 from trainables.runtime import Runtime
-from trainables.trial_folder import Metric
+from trainables.trial_folder import Measured, Metric
 
 
 def measure(config: WordPairsConfig, runtime: Runtime) -> dict[str, Measured]:
@@ -24,7 +24,7 @@ def measure(config: WordPairsConfig, runtime: Runtime) -> dict[str, Measured]:
     for benchmark in read_published(folder):
         pairs, unknown = count_pairs(benchmark, words)
         metrics |= {f"word_pairs {benchmark.name}": pairs, f"word_pairs unknown {benchmark.name}": unknown}
-    return {WORD_PAIRS: Measured(metrics=metrics)}
+    return {WORD_PAIRS: Measured(metrics)}
 
 
 def count_pairs(benchmark: Benchmark, words: Collection[str]) -> tuple[int, int]:

@@ -8,9 +8,7 @@ from trainables.measurements.quarter_circle import COUNT_SPREAD, rank_with_noise
 
 if TYPE_CHECKING:
     from trainables.measurements.decomposition import singular_values
-    from trainables.measurements.exact_rank import rank_modulo_prime
     from trainables.measurements.matrix_file import EpsName, rank_of_file
-    from trainables.measurements.measured import Measured
     from trainables.measurements.ranks import (
         EFFECTIVE_RANK_EPSILONS,
         FLOAT32_EPS,
@@ -18,6 +16,7 @@ if TYPE_CHECKING:
         entropy_rank,
         press_rank,
         press_tolerance,
+        rank_modulo_prime,
         rank_report,
         stable_rank,
     )
@@ -26,13 +25,5 @@ if TYPE_CHECKING:
     from trainables.measurements.word_similarity import pairs_in_vocabulary
 else:
     __getattr__ = on_first_use(
-        __name__,
-        "exact_rank",
-        "matrix_file",
-        "measured",
-        "ranks",
-        "spectrum",
-        "word_similarity",
-        "decomposition",
-        "registry",
+        __name__, "matrix_file", "ranks", "spectrum", "word_similarity", "decomposition", "registry"
     )

@@ -1,9 +1,28 @@
-"""Singular values by the same algorithm on every device."""
+"""Singular values on every device, and eigenvalues of a large symmetric matrix in its own memory.
+
+LAPACK's reduction to a tridiagonal matrix reads the whole matrix once for every column, so memory bounds it. This one
+takes two steps: by blocks of columns to a band, where nearly all work is matrix products, then LAPACK from the band
+on. Twice as fast at 8,000 columns, as fast at 2,000.
+
+Source: Bischof, Lang and Sun (2000), A framework for symmetric band reduction, ACM TOMS 26(4).
+
+Legend: V rows and columns, M = those not yet reduced, B = bandwidth.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import numpy as np
 import torch
+from numpy.typing import NDArray
+from scipy.linalg import eigvals_banded
 from torch import Tensor
+
+BANDWIDTH = 48
+"""The fastest of 24 to 96 at V = 4,000: a wider band makes the first step faster and LAPACK's slower."""
+BLOCK = 512
+"""Columns of the lower triangle that are multiplied at once; of little influence from 256 to 1,000."""
 
 
 def singular_values(matrices: Tensor) -> Tensor:
@@ -11,3 +30,71 @@ def singular_values(matrices: Tensor) -> Tensor:
     tolerance."""
     values: Tensor = torch.linalg.svdvals(matrices, driver="gesvd" if matrices.is_cuda else None)
     return values
+
+
+def eigenvalues_in_place(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:
+    """All V eigenvalues, ascending, of a symmetric float64 matrix; reads its lower triangle and overwrites all of it.
+
+    Needs memory for about 6 V B values besides. Each eigenvalue is off by a few eps of the largest.
+    """
+    band_BV = _band(torch.from_numpy(symmetric_VV), max(1, min(BANDWIDTH, len(symmetric_VV) - 1)))
+    values: NDArray[np.float64] = eigvals_banded(band_BV.numpy(), lower=True, overwrite_a_band=True, check_finite=False)
+    return values
+
+
+def _band(matrix_VV: Tensor, width: int) -> Tensor:
+    """The B + 1 lower diagonals of a similar matrix of that bandwidth: [i, j] is its element (j + i, j)."""
+    size = len(matrix_VV)
+    for left, right in _column_blocks(size):
+        square = matrix_VV[left:right, left:right]
+        above = torch.ones_like(square, dtype=torch.bool).triu(1)
+        square.copy_(torch.where(above, square.T, square))
+    band_BV = matrix_VV.new_zeros(width + 1, size)
+    for start in range(0, size, width):
+        end = min(start + width, size)
+        corner = matrix_VV[start:end, start:end]
+        for below in range(end - start):
+            band_BV[below, start : end - below] = corner.diagonal(-below)
+        if end < size:
+            triangle = _reduce_columns(matrix_VV[end:, start:end], matrix_VV[end:, end:])
+            for right in range(end - start):
+                diagonal = triangle.diagonal(right)
+                band_BV[width - right, start + right : start + right + len(diagonal)] = diagonal
+    return band_BV
+
+
+def _reduce_columns(panel_MB: Tensor, rest_MM: Tensor) -> Tensor:
+    """R of panel = Q R; `rest` becomes Q^T rest Q. With Q = I - Y T Y^T that is rest - Y X^T - X Y^T, where
+    X = W - Y T^T (Y^T W) / 2 and W = rest Y T."""
+    factored_MB, tau_B = torch.geqrf(panel_MB)
+    count = len(tau_B)
+    acts = tau_B != 0  # a reflector with tau = 0 is the identity
+    reflectors_MB = factored_MB[:, :count].tril(-1)
+    reflectors_MB.diagonal().fill_(1.0)
+    reflectors_MB *= acts
+    inverse_BB = (reflectors_MB.T @ reflectors_MB).triu(1)
+    inverse_BB.diagonal().copy_(1.0 / torch.where(acts, tau_B, 1.0))
+    identity_BB = torch.eye(count, dtype=tau_B.dtype)
+    scaled_MB = reflectors_MB @ torch.linalg.solve_triangular(inverse_BB, identity_BB, upper=True)
+    product_MB = _symmetric_product(rest_MM, scaled_MB)
+    product_MB.addmm_(reflectors_MB, scaled_MB.T @ product_MB, alpha=-0.5)
+    left_M2B = torch.cat([reflectors_MB, product_MB], dim=1)
+    right_M2B = torch.cat([product_MB, reflectors_MB], dim=1)
+    for left, right in _column_blocks(len(rest_MM)):
+        rest_MM[left:, left:right].addmm_(left_M2B[left:], right_M2B[left:right].T, alpha=-1.0)
+    return factored_MB[:count].triu()
+
+
+def _symmetric_product(rest_MM: Tensor, thin_MB: Tensor) -> Tensor:
+    """rest @ thin from rest's lower triangle and the full squares on its diagonal."""
+    product_MB = torch.zeros_like(thin_MB)
+    for left, right in _column_blocks(len(rest_MM)):
+        product_MB[left:].addmm_(rest_MM[left:, left:right], thin_MB[left:right])
+        product_MB[left:right].addmm_(rest_MM[right:, left:right].T, thin_MB[right:])
+    return product_MB
+
+
+def _column_blocks(size: int) -> Iterator[tuple[int, int]]:
+    """Bounds of blocks of BLOCK columns, cut from the end, so that what is left of a matrix has the same ones."""
+    for right in range(size, 0, -BLOCK):
+        yield max(0, right - BLOCK), right

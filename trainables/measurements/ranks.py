@@ -1,4 +1,4 @@
-"""Ranks of a matrix from its singular values: pure functions.
+"""Ranks of a matrix from its singular values, and of whole numbers without rounding: pure functions.
 
 `sigma` stands for the singular values: float64, descending, not negative. A matrix of zeros has rank 0 by all of them.
 """
@@ -16,6 +16,8 @@ from trainables.measurements.spectrum import FLOAT64_EPS, Method, Spectrum, reso
 FLOAT32_EPS = float(np.finfo(np.float32).eps)
 EFFECTIVE_RANK_EPSILONS = ("1e-3", "1e-4", "1e-5")
 """Of the published effective ranks, in the spelling of the metrics' names."""
+PRIME = 2**31 - 1
+"""A remainder less a product of two fits an int64."""
 
 
 def press_tolerance(sigma: NDArray[np.float64], *, rows: int, columns: int, eps: float = FLOAT32_EPS) -> float:
@@ -99,6 +101,26 @@ def rank_report(spectrum: Spectrum, *, eps: float = FLOAT32_EPS) -> dict[str, in
         "rank_columns": spectrum.columns,
         "rank_method": spectrum.method,
     }
+
+
+def rank_modulo_prime(matrix_NR: NDArray[np.int64]) -> int:
+    """The rank of N x R whole numbers over the remainders modulo 2^31 - 1, by elimination.
+
+    It is never above the rank over the rational numbers, since a minor that vanishes vanishes in remainders too; a
+    result of min(N, R) is therefore the rank over both.
+    """
+    rest = (matrix_NR if len(matrix_NR) <= matrix_NR.shape[1] else matrix_NR.T) % PRIME
+    rank = 0
+    while rest.size:
+        first, rest = rest[0], rest[1:]
+        places = np.flatnonzero(first)
+        if not len(places):
+            continue
+        rank += 1
+        pivot = places[0]
+        multiples = rest[:, pivot] * pow(int(first[pivot]), -1, PRIME) % PRIME
+        rest = np.delete(rest - multiples[:, None] * first, pivot, axis=1) % PRIME
+    return rank
 
 
 def _press_ratio(rows: int, columns: int, eps: float) -> float:

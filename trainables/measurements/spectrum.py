@@ -148,7 +148,7 @@ class GramSpectrum(SpectrumStream):
                 f"{self._largest:g}: rescale the matrix, or use the streamed QR (--method qr)."
             )
         # Imported here, since torch takes seconds to load and a report needs only the functions of this module.
-        from trainables.measurements.eigenvalues import eigenvalues_in_place
+        from trainables.measurements.decomposition import eigenvalues_in_place
 
         return np.sqrt(np.maximum(eigenvalues_in_place(self._square_VV)[::-1], 0.0))
 

@@ -6,7 +6,6 @@ Shapes: T time, B batch, N = T B rows (contexts), C width of the context vectors
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -16,9 +15,6 @@ from trainables.config import chunk_rows
 from trainables.errors import UserError
 from trainables.output_layers.cross_entropy import linear_cross_entropy
 from trainables.output_layers.pointwise import ChunkPass, Identity, Pointwise
-
-OwnRate = tuple[float, Sequence[nn.Parameter]]
-"""A learning rate, and the parameters that it is for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,16 +47,6 @@ class OutputLayer(nn.Module, ABC):
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the starting weights; here, leave them as they are."""
-
-    def own_rates(self) -> list[OwnRate]:
-        """The parameters whose learning rate is not the model's."""
-        return []
-
-
-def function_rates(function: Pointwise) -> list[OwnRate]:
-    """The function's parameters, if they have a learning rate of their own."""
-    rate = function.own_learning_rate()
-    return [] if rate is None else [(rate, list(function.parameters()))]
 
 
 class BentLogSoftmax:
@@ -113,6 +99,3 @@ class PointwiseSoftmax(OutputLayer):
 
     def initialise(self, generator: torch.Generator) -> None:
         self.function.initialise(generator)
-
-    def own_rates(self) -> list[OwnRate]:
-        return function_rates(self.function)

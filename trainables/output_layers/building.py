@@ -7,9 +7,9 @@ from trainables.config import (
     GssConfig,
     LmsPlifConfig,
     LmsPlifFrozenConfig,
+    MixtureConfig,
     MocConfig,
     MonotoneNnConfig,
-    MosConfig,
     MosPlifConfig,
     OutputLayerConfig,
     SigSoftmaxConfig,
@@ -33,10 +33,8 @@ def build_output_layer(config: OutputLayerConfig, shape: LayerShape) -> OutputLa
             return build_custom(config, shape)
         case MocConfig(mixtures=mixtures, latent_dropout=dropout):
             return MixtureOfContexts(shape, mixtures=mixtures, latent_dropout=dropout)
-        case MosConfig(mixtures=mixtures, latent_dropout=dropout):
-            return MixtureOfSoftmaxes(shape, mixtures=mixtures, latent_dropout=dropout)
-        case MosPlifConfig(mixtures=mixtures, latent_dropout=dropout):
-            return MixtureOfSoftmaxes(shape, mixtures=mixtures, latent_dropout=dropout, function=_plif(config))
+        case MixtureConfig(mixtures=mixtures, latent_dropout=dropout):
+            return MixtureOfSoftmaxes(shape, mixtures=mixtures, latent_dropout=dropout, function=_function(config))
         case _:
             return PointwiseSoftmax(shape, _function(config))
 
@@ -47,14 +45,11 @@ def _function(config: OutputLayerConfig) -> Pointwise | None:
             return SmoothBend(c=0.0, k=2.0)
         case GssConfig(c=c, k=k):
             return SmoothBend(c=c, k=k)
-        case LmsPlifConfig() | LmsPlifFrozenConfig():
-            return _plif(config)
+        case LmsPlifFrozenConfig(knots=knots, limit=limit):
+            return PiecewiseLinear(knots, limit=limit, learning_rate=None)
+        case LmsPlifConfig() | MosPlifConfig():
+            return PiecewiseLinear(config.knots, limit=config.limit, learning_rate=config.learning_rate)
         case MonotoneNnConfig(units=units):
             return MonotoneNetwork(units)
         case _:
             return None
-
-
-def _plif(config: LmsPlifConfig | LmsPlifFrozenConfig | MosPlifConfig) -> PiecewiseLinear:
-    rate = None if isinstance(config, LmsPlifFrozenConfig) else config.learning_rate
-    return PiecewiseLinear(config.knots, limit=config.limit, learning_rate=rate)

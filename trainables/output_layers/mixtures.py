@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from trainables.draws import locked_dropout
-from trainables.output_layers.base import BentLogSoftmax, LayerShape, OutputLayer, OwnRate, function_rates
+from trainables.output_layers.base import BentLogSoftmax, LayerShape, OutputLayer
 from trainables.output_layers.cross_entropy import linear_cross_entropy
 from trainables.output_layers.pointwise import Identity, Pointwise
 
@@ -56,9 +56,6 @@ class MixtureOfSoftmaxes(Mixture):
     def initialise(self, generator: torch.Generator) -> None:
         super().initialise(generator)
         self.function.initialise(generator)
-
-    def own_rates(self) -> list[OwnRate]:
-        return function_rates(self.function)
 
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
         log_prior_NK, latent_NKD = self.log_prior(hidden_NC), self.latent(hidden_NC.unsqueeze(1))

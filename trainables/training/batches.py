@@ -1,8 +1,6 @@
-"""Cutting a stream of tokens into parallel streams and windows. Shapes: T time, B batch."""
+"""Cutting a stream of tokens into parallel streams, and the lengths of training windows. Shapes: T time, B batch."""
 
 from __future__ import annotations
-
-from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -34,11 +32,3 @@ def draw_window(bptt: int, generator: torch.Generator) -> int:
     mean = bptt / 2 if short else float(bptt)
     length = int(mean + 5 * torch.randn((), generator=generator).item())
     return min(max(MIN_WINDOW, length), bptt + MAX_EXTRA)
-
-
-def windows(streams_TB: Tensor, window: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Consecutive (inputs, targets) of `window` steps; the last one may be shorter. Targets are flat, T * B."""
-    last = len(streams_TB) - 1
-    for start in range(0, last, window):
-        end = min(start + window, last)
-        yield streams_TB[start:end], streams_TB[start + 1 : end + 1].reshape(-1)

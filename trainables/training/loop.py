@@ -19,6 +19,7 @@ from torch.nn.utils import clip_grad_norm_
 from trainables.config import TrialConfig
 from trainables.corpora import Corpus
 from trainables.language_model import AwdLstm, LstmState
+from trainables.output_layers import Pointwise
 from trainables.runtime import Runtime
 from trainables.training.averaging import WeightAverage, should_switch, weights_swapped
 from trainables.training.batches import draw_window, parallel_streams
@@ -253,10 +254,11 @@ class Trainer:
 
 
 def _parameter_groups(model: AwdLstm, learning_rate: float) -> list[dict[str, Any]]:
-    """The model's parameters, and apart from them those for which the output layer has a learning rate of its own."""
-    layer_rates = model.output.own_rates()
-    apart = {parameter for _, parameters in layer_rates for parameter in parameters}
-    groups = [(learning_rate, [parameter for parameter in model.parameters() if parameter not in apart]), *layer_rates]
+    """The model's parameters, and apart from them those of functions that have a learning rate of their own."""
+    functions = [module for module in model.modules() if isinstance(module, Pointwise)]
+    groups = [(rate, list(f.parameters())) for f in functions if (rate := f.own_learning_rate()) is not None]
+    apart = {parameter for _, parameters in groups for parameter in parameters}
+    groups = [(learning_rate, [parameter for parameter in model.parameters() if parameter not in apart]), *groups]
     return [{"params": parameters, "lr": rate, "base_lr": rate} for rate, parameters in groups]
 
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainables.language_model import AwdLstm
-from trainables.training.batches import parallel_streams, windows
+from trainables.training.batches import parallel_streams
 
 ROWS_PER_LOSS = 1024
 """Contexts of so many windows go through the output layer together, since each call of its loss has a fixed cost."""
@@ -24,23 +24,17 @@ def mean_loss(model: AwdLstm, tokens: NDArray[np.int64], *, batch: int, window: 
     streams_TB = parallel_streams(tokens, batch, str(model.embedding_VD.device), split=split)
     state = model.zero_state(batch)
     total = torch.zeros((), dtype=torch.float64, device=streams_TB.device)
-    predicted, pending, targets = 0, list[Tensor](), list[Tensor]()
-    for inputs_TB, targets_N in windows(streams_TB, window):
-        contexts = model.contexts(inputs_TB, state)
+    last = len(streams_TB) - 1
+    predicted, pending = 0, list[Tensor]()
+    for start in range(0, last, window):
+        end = min(start + window, last)
+        contexts = model.contexts(streams_TB[start:end], state)
         state = contexts.state
-        pending.append(contexts.dropped_TBC.flatten(0, 1))
-        targets.append(targets_N)
-        predicted += len(targets_N)
-        if sum(map(len, targets)) >= ROWS_PER_LOSS:
-            total += _summed_loss(model, pending, targets)
-    if targets:
-        total += _summed_loss(model, pending, targets)
-    return total.item() / predicted
-
-
-def _summed_loss(model: AwdLstm, pending: list[Tensor], targets: list[Tensor]) -> Tensor:
-    """The loss of these contexts, summed over their targets; empties both lists."""
-    hidden_N1C, targets_N = torch.cat(pending).unsqueeze(1), torch.cat(targets)
-    pending.clear()
-    targets.clear()
-    return model.output.loss(hidden_N1C, model.embedding_VD, targets_N).double() * len(targets_N)
+        pending.append(contexts.dropped_TBC)
+        if (end - predicted) * batch >= ROWS_PER_LOSS or end == last:
+            hidden_N1C = torch.cat(pending).flatten(0, 1).unsqueeze(1)
+            targets_N = streams_TB[predicted + 1 : end + 1].reshape(-1)
+            total += model.output.loss(hidden_N1C, model.embedding_VD, targets_N).double() * len(targets_N)
+            predicted = end
+            pending.clear()
+    return total.item() / (last * batch)

@@ -17,7 +17,7 @@ from trainables.language_model import AwdLstm
 from trainables.measurements import measure
 from trainables.runtime import Runtime
 from trainables.trial.trial_run import prepare
-from trainables.trial_folder import LaterMeasurement, Metric, TrialFolder, load_tensors
+from trainables.trial_folder import Measured, Metric, TrialFolder, load_tensors, spectrum_of
 
 
 def measure_kept(
@@ -25,9 +25,10 @@ def measure_kept(
 ) -> tuple[dict[str, dict[str, Metric]], NDArray[np.float64] | None]:
     """Take the named measurements ("top_k@1") of a done trial; on a CPU, bit for bit those of its end.
 
-    Returns what `trainables.measurements.registry.measure` returns. Each measurement is a file in the trial's folder
-    before the next one starts, and one that is there already is not taken again. Only one process at a time works in
-    a folder: a second one waits. Raises UserError where the kept weights are missing or damaged, and as `measure` does.
+    Returns their metrics by name, and the singular values if one of them gives some. Each measurement is a file in the
+    trial's folder before the next one starts, and one that is there already is not taken again. Only one process at a
+    time works in a folder: a second one waits. Raises UserError where the kept weights are missing or damaged, and as
+    `measure` does.
     """
     if not isinstance(config, TrialConfig):
         raise UserError(
@@ -45,20 +46,16 @@ def measure_kept(
         absent = [name for name, measurement in stored.items() if measurement is None]
         measured = _measure(config, absent, folder, runtime) if absent else {}
         measurements = {name: measurement or measured[name] for name, measurement in stored.items()}
-    spectra = [singular_values for _, singular_values in measurements.values() if singular_values is not None]
-    return {name: metrics for name, (metrics, _) in measurements.items()}, spectra[-1] if spectra else None
+    return {name: metrics for name, (metrics, _) in measurements.items()}, spectrum_of(measurements.values())
 
 
-def _measure(
-    config: TrialConfig, names: Sequence[str], folder: TrialFolder, runtime: Runtime
-) -> dict[str, LaterMeasurement]:
+def _measure(config: TrialConfig, names: Sequence[str], folder: TrialFolder, runtime: Runtime) -> dict[str, Measured]:
     prepare(runtime)
     corpus = load(config.corpus, data_dir=runtime.data_dir)
     model = _kept_model(config, len(corpus.vocabulary), folder.kept_weights, runtime.device)
-    measurements = {}
+    measurements: dict[str, Measured] = {}
     for name in names:
-        metrics, singular_values = measure([name], model, corpus, config, runtime)
-        measurements[name] = metrics[name], singular_values
+        measurements |= measure([name], model, corpus, config, runtime)
         folder.write_measurement(name, measurements[name])
     return measurements
 

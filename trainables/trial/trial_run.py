@@ -20,7 +20,16 @@ from trainables.measurements import PeakMemory, measure
 from trainables.output_layers import load_layers
 from trainables.runtime import Runtime
 from trainables.training import DivergedError, PrunedError, Trainer
-from trainables.trial_folder import Checkpoints, EpochMetrics, Metric, TrialFolder, TrialOutcome, describe, save_tensors
+from trainables.trial_folder import (
+    Checkpoints,
+    EpochMetrics,
+    Metric,
+    TrialFolder,
+    TrialOutcome,
+    describe,
+    save_tensors,
+    spectrum_of,
+)
 
 DEFAULT_MEASUREMENTS = ("perplexity@1", "spectrum@1")
 
@@ -84,7 +93,7 @@ def _run_language_model(
         trainer.train(checkpoints, on_epoch, stop_above)
         trainer.take_kept_weights()
         trained_at = time.monotonic()
-        metrics, singular_values = measure(measurements, trainer.model, corpus, config, runtime)
+        measured = measure(measurements, trainer.model, corpus, config, runtime)
     except (DivergedError, PrunedError) as error:
         pruned = isinstance(error, PrunedError)
         if pruned:
@@ -102,13 +111,16 @@ def _run_language_model(
         trial_id=config.trial_id,
         state="done",
         epochs=tuple(trainer.progress.epochs),
-        measurements={"training@1": _training_metrics(trainer, memory, time.monotonic() - trained_at), **metrics},
+        measurements={
+            "training@1": _training_metrics(trainer, memory, time.monotonic() - trained_at),
+            **{name: metrics for name, (metrics, _) in measured.items()},
+        },
         environment=environment,
     )
     folder.check_fence()
     folder.forget_measurements()
     save_tensors(folder.kept_weights, trainer.kept, {"trial_id": config.trial_id})
-    folder.write_result(outcome, singular_values)
+    folder.write_result(outcome, spectrum_of(measured.values()))
     folder.forget_checkpoints()
     return outcome
 

@@ -13,13 +13,14 @@ if TYPE_CHECKING:
         LOCK,
         RESULT,
         RESULT_FILES,
-        LaterMeasurement,
+        Measured,
         SupersededError,
         TrialFolder,
         UnusableResultError,
         is_checkpoint,
         measurement_files,
         progress,
+        spectrum_of,
         trial_directory,
     )
     from trainables.trial_folder.outcome import EpochMetrics, Metric, TrialOutcome

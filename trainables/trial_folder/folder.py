@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy import float64
@@ -31,10 +32,21 @@ RESULT, SPECTRUM = "result.json", "spectrum.npy"
 UNUSABLE = "result.unusable.json"
 RESULT_FILES = (RESULT, SPECTRUM)
 CHECKPOINT, MEASUREMENT = "checkpoint-", "measurement-"
-LaterMeasurement = tuple[dict[str, Metric], NDArray[float64] | None]
-"""What one measurement gave: its metrics, and the singular values where it has some."""
 Result = tuple[TrialOutcome, NDArray[float64] | None]
 """A final outcome, and the singular values where a measurement has some."""
+
+
+class Measured(NamedTuple):
+    """What a measurement gives: finite metrics, and the singular values where it has some."""
+
+    metrics: dict[str, Metric]
+    singular_values: NDArray[float64] | None = None
+
+
+def spectrum_of(measured: Iterable[Measured]) -> NDArray[float64] | None:
+    """The singular values among what some measurements gave: the last ones, if there are any."""
+    spectra = [values for _, values in measured if values is not None]
+    return spectra[-1] if spectra else None
 
 
 class SupersededError(Exception):
@@ -178,7 +190,7 @@ class TrialFolder:
         for path in [*self.checkpoints(), *self.path.glob(f".{CHECKPOINT}*.tmp")]:
             path.unlink(missing_ok=True)
 
-    def write_measurement(self, name: str, measurement: LaterMeasurement) -> None:
+    def write_measurement(self, name: str, measurement: tuple[dict[str, Metric], NDArray[float64] | None]) -> None:
         """Make one later measurement durable. The spectrum goes first: where there is a JSON file, it is there too."""
         metrics, singular_values = measurement
         spectrum_file, metrics_file = (self.path / file for file in measurement_files([name]))
@@ -189,14 +201,15 @@ class TrialFolder:
         )
         write_file(metrics_file, content.model_dump_json(indent=1).encode())
 
-    def measurement(self, name: str) -> LaterMeasurement | None:
+    def measurement(self, name: str) -> Measured | None:
         """The later measurement; None where there is none, it is damaged, unreadable or another trial's."""
         spectrum_file, metrics_file = (self.path / file for file in measurement_files([name]))
         try:
             content = _MeasurementFile.model_validate_json(metrics_file.read_bytes())
             if (content.trial_id, content.name) != (self.trial_id, name):
                 return None
-            return content.metrics, read_vector(spectrum_file) if content.has_spectrum else None
+            values = read_vector(spectrum_file) if content.has_spectrum else None
+            return Measured(content.metrics, values)
         except (OSError, ValidationError, UnusableResultError):
             return None
 

@@ -19,8 +19,7 @@ from trainables.config.built_in_corpora import MARKOV_TOKENS
 from trainables.corpora import identity, load
 from trainables.corpora.markov import MarkovLanguage, markov_language, markov_texts, states
 from trainables.corpora.text import SPLITS, tokenise
-from trainables.measurements.exact_rank import rank_modulo_prime
-from trainables.measurements.ranks import press_rank
+from trainables.measurements.ranks import press_rank, rank_modulo_prime
 from trainables.measurements.spectrum import FLOAT64_EPS, log_p_spectrum
 
 RANKS = (5, 20, 100, 250, 500)

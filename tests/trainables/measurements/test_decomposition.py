@@ -1,4 +1,4 @@
-"""Which algorithm is asked for singular values, on a processor and on a GPU."""
+"""Eigenvalues in place and singular values, against numpy's routines and matrices whose eigenvalues are known."""
 
 from __future__ import annotations
 
@@ -8,11 +8,49 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
-from trainables.measurements.decomposition import singular_values
+from trainables.measurements.decomposition import BANDWIDTH, BLOCK, eigenvalues_in_place, singular_values
+
+EPS = np.finfo(np.float64).eps
+SIZES = [1, 2, 3, BANDWIDTH, BANDWIDTH + 1, BANDWIDTH + 2, 2 * BANDWIDTH + 1, BLOCK, BLOCK + 1, 2 * BLOCK + 100]
 
 
-def test_they_are_those_of_lapack() -> None:
+def only_lower(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A copy in BLAS's order with NaN above the diagonal, where nothing may be read."""
+    copy_VV = np.array(symmetric_VV, order="F")
+    copy_VV[np.triu_indices(len(copy_VV), 1)] = np.nan
+    return copy_VV
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("rank_share", [1.0, 0.3])
+def test_agrees_with_numpy(size: int, rank_share: float) -> None:
+    random = np.random.default_rng(size)
+    factor = random.standard_normal((max(1, int(rank_share * size)), size))
+    gram_VV = factor.T @ factor
+    truth = np.linalg.eigvalsh(gram_VV)
+    values = eigenvalues_in_place(only_lower(gram_VV))
+    assert np.abs(values - truth).max() < 10 * EPS * np.sqrt(size) * truth[-1]
+
+
+def test_indefinite_matrix_of_known_eigenvalues() -> None:
+    # The second difference matrix has eigenvalues -2 + 2 cos(pi j / (V + 1)); a random rotation hides them.
+    size = 700
+    truth = np.sort(-2 + 2 * np.cos(np.pi * np.arange(1, size + 1) / (size + 1)))
+    rotation_VV, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((size, size)))
+    values = eigenvalues_in_place(only_lower((rotation_VV * truth) @ rotation_VV.T))
+    assert np.abs(values - truth).max() < 1e-13
+
+
+@pytest.mark.parametrize("size", [1, 60, BLOCK + 60])
+def test_reflectors_that_have_nothing_to_do(size: int) -> None:
+    diagonal = np.arange(float(size))
+    assert np.array_equal(eigenvalues_in_place(only_lower(np.diag(diagonal))), diagonal)
+    assert np.array_equal(eigenvalues_in_place(only_lower(np.zeros((size, size)))), np.zeros(size))
+
+
+def test_singular_values_are_those_of_lapack() -> None:
     matrices = torch.randn(2, 5, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     np.testing.assert_allclose(singular_values(matrices).numpy(), np.linalg.svd(matrices.numpy())[1], rtol=1e-12)
 

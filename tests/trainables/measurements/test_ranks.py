@@ -1,4 +1,4 @@
-"""The ranks against their definitions, computed the slow way, and against closed forms."""
+"""The ranks against their definitions, computed the slow way, against closed forms, and against numpy's."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from trainables.errors import UserError
 from trainables.measurements.ranks import (
     FLOAT32_EPS,
+    PRIME,
     effective_rank,
     entropy_rank,
     press_rank,
     press_tolerance,
+    rank_modulo_prime,
     rank_report,
     stable_rank,
 )
@@ -118,3 +120,29 @@ def test_a_matrix_of_zeros_has_rank_zero_by_every_measure() -> None:
     ranks = {name: value for name, value in report.items() if name.split("_")[0] in {"effective", "entropy", "stable"}}
     assert report["press_rank"] == 0
     assert set(ranks.values()) == {0}
+
+
+@pytest.mark.parametrize("rank", [0, 1, 3, 7])
+def test_products_of_thin_factors_have_their_width_as_rank(rank: int) -> None:
+    rng = np.random.default_rng(rank)
+    left, right = rng.integers(-1000, 1000, (12, rank)), rng.integers(-1000, 1000, (rank, 7))
+    matrix = left @ right
+    assert rank_modulo_prime(matrix) == rank_modulo_prime(matrix.T) == np.linalg.matrix_rank(matrix) == rank
+
+
+def test_it_sees_a_difference_that_rounding_hides() -> None:
+    """Two rows that differ by one in 2^52."""
+    rows = np.array([[2**52, 2**52 + 1], [2**52 + 1, 2**52 + 2]])
+    assert rank_modulo_prime(rows) == 2
+    assert np.linalg.matrix_rank(rows.astype(float)) == 1
+
+
+def test_zeros_come_where_they_will() -> None:
+    assert rank_modulo_prime(np.array([[0, 0, 0], [0, 0, 5], [0, 3, 1], [0, 6, 2]])) == 2
+    assert rank_modulo_prime(np.zeros((3, 4), dtype=np.int64)) == 0
+    assert rank_modulo_prime(np.eye(5, dtype=np.int64)[:, ::-1]) == 5
+
+
+def test_it_is_never_above_the_rank() -> None:
+    """What the prime divides vanishes in remainders, and only lowers the number."""
+    assert rank_modulo_prime(np.diag([1, PRIME, 1])) == 2

@@ -108,8 +108,8 @@ def measured_on_a_folder(tmp_path: Path, file: ContextsFile, words: Sequence[str
     config = config.model_copy(update={"corpus": limited})
     corpus = load(config.corpus, data_dir=tmp_path)
     runtime = Runtime(data_dir=tmp_path, contexts=file)
-    metrics, _ = measure([file.measurement], trained(SoftmaxConfig()), corpus, config, runtime)
-    return {name: json.loads(str(value)) for name, value in metrics[file.measurement].items()}
+    [(metrics, _)] = measure([file.measurement], trained(SoftmaxConfig()), corpus, config, runtime).values()
+    return {name: json.loads(str(value)) for name, value in metrics.items()}
 
 
 def test_a_users_own_contexts_are_checked_against_the_uncut_text(tmp_path: Path) -> None:

@@ -110,14 +110,14 @@ def test_the_other_layers_go_beyond_the_bound_of_softmax(layer: OutputLayerConfi
 
 
 def test_measurements_run_by_name_and_respect_the_number_of_contexts() -> None:
-    model, corpus = trained(SoftmaxConfig()), tiny.corpus()
-    config = tiny.trial()
+    model, corpus, config = trained(SoftmaxConfig()), tiny.corpus(), tiny.trial()
     limited = config.model_copy(update={"evaluation": config.evaluation.model_copy(update={"rank_contexts": 100})})
-    metrics, singular_values = measure(["perplexity@1", "spectrum@1"], model, corpus, limited, Runtime())
-    assert metrics["spectrum@1"]["rank_rows"] == 100
+    measured = measure(["perplexity@1", "spectrum@1"], model, corpus, limited, Runtime())
+    metrics, singular_values = measured["spectrum@1"]
+    assert metrics["rank_rows"] == 100
     assert singular_values is not None
     assert len(singular_values) == tiny.VOCABULARY
     rows = token_by_token(model, corpus.test)[:100]
     np.testing.assert_allclose(singular_values[:D], np.linalg.svd(rows, compute_uv=False)[:D], atol=1e-6)
     loss = mean_loss(model, corpus.test, batch=1, window=70, split="test")
-    assert metrics["perplexity@1"]["test_perplexity"] == pytest.approx(math.exp(loss))
+    assert measured["perplexity@1"].metrics["test_perplexity"] == pytest.approx(math.exp(loss))

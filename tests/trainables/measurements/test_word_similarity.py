@@ -73,23 +73,23 @@ def test_a_folder_of_ones_own_has_names_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "EN-MINE.txt").write_text("w1 w2 1\nw2 w3 2\nw3 w5 0\n")
     folder = read_folder(tmp_path)
     model, corpus = trained(SoftmaxConfig()), tiny.corpus()
-    metrics, _ = measure([folder.measurement], model, corpus, tiny.trial(), Runtime(benchmarks=folder))
+    [(metrics, _)] = measure([folder.measurement], model, corpus, tiny.trial(), Runtime(benchmarks=folder)).values()
     assert folder.measurement == f"word_similarity-{folder.tag}@1"
     prefix = f"similarity-{folder.tag}"
-    assert set(metrics[folder.measurement]) == {f"{prefix} MINE", f"{prefix} pairs MINE"}
+    assert set(metrics) == {f"{prefix} MINE", f"{prefix} pairs MINE"}
     rows = model.embedding_VD.detach().double().numpy()
     cosines = [1 - cosine(rows[a], rows[b]) for a, b in ((1, 2), (2, 3), (3, 5))]
     expected = spearmanr(cosines, [1, 2, 0]).statistic
-    assert metrics[folder.measurement][f"{prefix} MINE"] == pytest.approx(expected)
+    assert metrics[f"{prefix} MINE"] == pytest.approx(expected)
 
 
 @needs_data
 def test_the_published_benchmarks_are_measured_by_name() -> None:
     corpus = tiny.corpus()
     model = trained(SoftmaxConfig())
-    metrics, _ = measure(["word_similarity@1"], model, corpus, tiny.trial(), Runtime(data_dir=REAL_DATA))
-    assert metrics["word_similarity@1"] == {
+    metrics = measure(["word_similarity@1"], model, corpus, tiny.trial(), Runtime(data_dir=REAL_DATA))
+    assert metrics["word_similarity@1"].metrics == {
         f"similarity pairs {benchmark.name}": 0 for benchmark in read_published(REAL_DATA)
     }
     elsewhere = Runtime(data_dir=Path("nowhere"), benchmarks_dir=REAL_DATA)
-    assert measure(["word_similarity@1"], model, corpus, tiny.trial(), elsewhere)[0] == metrics
+    assert measure(["word_similarity@1"], model, corpus, tiny.trial(), elsewhere) == metrics
