@@ -12,13 +12,15 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
+from matplotlib.ticker import NullFormatter
+from numpy.typing import ArrayLike, NDArray
 
 WIDTH_IN, HEIGHT_IN = 5.6, 4.2
 PNG_DPI = 150
@@ -37,6 +39,9 @@ COLOURS = "viridis"
 GROUP_COLOURS = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#d55e00", "#cc79a7", "#0072b2")
 """Okabe and Ito's, which colour-blind readers tell apart."""
 GROUP_LINES = ("-", "--", ":")
+GROUP_MARKERS = "os^DvPX*<>"
+ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 2, "frameon": False, "borderpad": 0.1}
+"""Where a legend lies that covers no point."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,13 +77,64 @@ def new_panels(
     return figure, figure.subplots(rows, columns, squeeze=False, **sharing)
 
 
-def name_cells(axes: Axes, columns: Sequence[str], rows: Sequence[str], *, rotation: float = 0) -> None:
-    """Name the columns and rows of a field of cells, of which the first is at 0 to 1, and take its frame away."""
+def draw_cells(
+    axes: Axes,
+    values: ArrayLike,
+    texts: Sequence[Sequence[str]],
+    *,
+    columns: Sequence[str],
+    rows: Sequence[str],
+    limits: tuple[float, float],
+    rotation: float = 0,
+) -> None:
+    """A field of cells coloured by their values, each with its text, the first row at the bottom; hatched where NaN.
+
+    `limits` are the values of the darkest and the lightest colour, `rotation` that of the columns' names, in degrees.
+    """
+    low, high = limits
+    masked = np.ma.masked_invalid(np.array(values, dtype=float))
+    vmax = high if high > low else low + 1
+    mesh = axes.pcolormesh(masked, cmap=COLOURS, vmin=low, vmax=vmax, edgecolors="white", linewidth=1)
+    axes.patch.set(facecolor="0.93", edgecolor="0.55", hatch="///", linewidth=0)
+    for (i, j), value in np.ndenumerate(masked.filled(np.nan)):
+        if np.isnan(value):
+            look: dict[str, Any] = {"fontsize": 7.5}
+            if texts[i][j]:
+                look["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+        else:
+            look = {"fontsize": 9, "color": _ink(mesh.to_rgba(value))}
+        axes.text(j + 0.5, i + 0.5, texts[i][j], ha="center", va="center", **look)
     alignment: dict[str, Any] = {"ha": "right"} if 0 < rotation < 90 else {}
     axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=rotation, **alignment)
     axes.set_yticks(np.arange(len(rows)) + 0.5, rows)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
+
+
+def _ink(colour: Any) -> str:
+    """Black or white, whichever has the higher contrast on it (WCAG 2, relative luminance)."""
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "black" if luminance > 0.179 else "white"
+
+
+def group_colour(place: int) -> str:
+    """Of the group at this place among those of a figure; after the last colour comes the first one again."""
+    return GROUP_COLOURS[place % len(GROUP_COLOURS)]
+
+
+def group_line(place: int) -> str:
+    """Another line for each round of the colours."""
+    return GROUP_LINES[place // len(GROUP_COLOURS) % len(GROUP_LINES)]
+
+
+def make_logarithmic(axes: Axes, name: Literal["x", "y"]) -> Axis:
+    """Make the axis logarithmic, its labels as one types numbers: formulas stay unparsed in these figures."""
+    axes.set(**{f"{name}scale": "log"})
+    axis = axes.xaxis if name == "x" else axes.yaxis
+    axis.set_major_formatter("{x:g}")
+    axis.set_minor_formatter(NullFormatter())
+    return axis
 
 
 def draw(drawing: Drawing, out: Path) -> dict[str, bytes]:

@@ -52,12 +52,21 @@ TITLES = {
     "excess_cross_entropy": "gap to the entropy (nats)",
     "target_entropy": "entropy of the targets (nats)",
     "true_rank": "rank of the measured rows",
+    "over_floor": "times the floor",
+    "asked": "asked at",
+    "holds": "better in the mean",
+    "apart": "every trial better",
+    "apart_against": "every trial worse",
+    "noise_variance": "c",
+    "press_rank_predicted": "the law",
+    "largest_below_in_tolerances": "largest not counted / tolerance",
     "press_rank_float64": "Press rank (float64)",
     "press_rank_float32": "Press rank (float32)",
 }
 VALUES_SHOWN = 12
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}
-MINUS = "\N{MINUS SIGN}"
+MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
+"""A dash stands where there is no value."""
 
 
 def title(name: str) -> str:
@@ -85,7 +94,7 @@ def with_counts(values: Mapping[str, int]) -> str:
 def number(value: Any, *, digits: int = 5) -> str:
     """`digits` significant digits, thousands separated; whole numbers whole; a dash where there is no value."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
-        return "\N{EN DASH}"
+        return DASH
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return str(value)
     if float(value).is_integer() and abs(value) < 1e15:
@@ -99,13 +108,15 @@ def number(value: Any, *, digits: int = 5) -> str:
 def setting(value: Any) -> str:
     """A config value as one would type it, without trailing zeros or thousands: "-1.5"; a dash for none."""
     if value is None:
-        return "\N{EN DASH}"
+        return DASH
     text = f"{value:g}" if isinstance(value, float) else str(value)
     return text.replace("-", MINUS) if isinstance(value, (int, float)) else text
 
 
-def cell(metric: str, value: float | None) -> str:
-    """A metric's value in a cell of a table: ranks whole, perplexities to one or two decimals."""
+def cell(metric: str, value: Any) -> str:
+    """A value in a cell of a table: ranks whole, perplexities to one or two decimals, a metric's name as its title."""
+    if metric == "metric":
+        return title(value)
     if value is not None and metric.endswith("perplexity"):
         return f"{value:.2f}" if value < 100 else f"{value:,.1f}"
     return number(value, digits=4)
@@ -114,7 +125,7 @@ def cell(metric: str, value: float | None) -> str:
 def spread(metric: str, mean: float | None, deviation: float | None) -> str:
     """A mean with its standard deviation, where there is one, to as many decimals as mean anything: "57.08 +- 0.09"."""
     if mean is None:
-        return "\N{EN DASH}"
+        return DASH
     if metric == "parameters":
         # Cut off and not rounded, as the papers print it.
         return f"{int(mean) // 10_000 / 100:.2f}M" if mean >= 1e6 else f"{mean / 1e3:.1f}k"
@@ -143,20 +154,9 @@ def printed(value: PublishedNumber, metric: str) -> str:
     return f"{value.value:,.{decimals}f} \N{PLUS-MINUS SIGN} {value.deviation:,.{decimals}f}".replace("-", MINUS)
 
 
-def signed(value: float | None) -> str:
-    """Two decimals and the sign, a dash where there is no value."""
-    return "\N{EN DASH}" if value is None else coefficient(value)
-
-
-def bounded(value: float | None, bounds: Interval | None) -> str:
-    """A value with its interval, or as much of both as there is."""
-    parts = [] if value is None else [signed(value)]
-    return " ".join([*parts, *([interval(bounds)] if bounds else [])]) or "\N{EN DASH}"
-
-
-def coefficient(value: float) -> str:
-    """A correlation with two decimals and its sign: "+0.48"; a zero is "+0.00"."""
-    return f"{round(value, 2) + 0.0:+.2f}".replace("-", MINUS)
+def coefficient(value: float | None) -> str:
+    """Two decimals and the sign: "+0.48"; a zero is "+0.00"; a dash where there is no value."""
+    return DASH if value is None else f"{round(value, 2) + 0.0:+.2f}".replace("-", MINUS)
 
 
 def interval(bounds: Interval) -> str:
@@ -164,25 +164,36 @@ def interval(bounds: Interval) -> str:
     return f"[{coefficient(bounds.low)}, {coefficient(bounds.high)}]"
 
 
-def with_interval(correlation: Statistic) -> str:
-    """The coefficient with its interval, or as much of both as there is."""
-    if correlation.value is None:
-        return "\N{EN DASH}"
-    return coefficient(correlation.value) + (
-        f" {interval(correlation.interval)}" if correlation.interval else " (no interval)"
-    )
+def bounded(statistic: Statistic) -> str:
+    """A value with its interval, as in +0.48 [+0.28, +0.64], or as much of both as there is."""
+    value = [] if statistic.value is None else [coefficient(statistic.value)]
+    return " ".join(value + ([interval(statistic.interval)] if statistic.interval else [])) or DASH
+
+
+def ranked(values: Mapping[str, float]) -> str:
+    """Names by their values, the least first, equal ones together: "softmax 26, lms_plif = mos 53.5"."""
+    names: dict[float, list[str]] = {}
+    for name in sorted(values, key=values.__getitem__):
+        names.setdefault(values[name], []).append(name)
+    texts: list[str] = []
+    for decimals in (1, 2, 9):
+        texts = [f"{value:,.{decimals}f}".rstrip("0").rstrip(".") for value in names]
+        if len(set(texts)) == len(names):
+            break
+    return ", ".join(f"{' = '.join(same)} {text}" for text, same in zip(texts, names.values(), strict=True))
 
 
 def p_value(value: float | None) -> str:
     """Three decimals, or two significant digits below 0.001."""
     if value is None:
-        return "\N{EN DASH}"
+        return DASH
     return f"{value:.3f}" if value >= 0.001 else ("< 1e-15" if value < 1e-15 else f"{value:.1e}")
 
 
-def equals(p_value: str) -> str:
-    """What follows the letter p: "= 0.012" or "< 1e-15"."""
-    return p_value if p_value.startswith("<") else f"= {p_value}"
+def p_equals(value: float | None) -> str:
+    """The same in a sentence: "p = 0.012" or "p < 1e-15"."""
+    text = p_value(value)
+    return f"p {text}" if text.startswith("<") else f"p = {text}"
 
 
 def to_width(value: float, bounds: Interval, *, signed: bool = False) -> str:

@@ -18,13 +18,11 @@ from numpy.typing import NDArray
 from orchestrator import analysis
 from orchestrator.report.sections.audit import audit_section
 from orchestrator.report.sections.correlation import correlation_section
-from orchestrator.report.sections.counts import count_section
-from orchestrator.report.sections.curves import curve_section
 from orchestrator.report.sections.custom import custom_section
 from orchestrator.report.sections.grid import grid_section
-from orchestrator.report.sections.groups import difference_section, group_section
+from orchestrator.report.sections.groups import count_section, difference_section, group_section, tuned_section
 from orchestrator.report.sections.jacobians import jacobian_section
-from orchestrator.report.sections.lines import line_section
+from orchestrator.report.sections.lines import curve_section, line_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.press_noise import press_noise_section
 from orchestrator.report.sections.section import Section
@@ -32,7 +30,6 @@ from orchestrator.report.sections.significance import contrast_section, paired_s
 from orchestrator.report.sections.similarity import similarity_section
 from orchestrator.report.sections.spectra import spectra_section
 from orchestrator.report.sections.true_rank import true_rank_section
-from orchestrator.report.sections.tuned import tuned_section
 from orchestrator.store import StudyKey
 from search_spaces import analyses
 from search_spaces.analyses import Analysis

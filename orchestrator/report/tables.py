@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.analysis import METRICS, FlatResults, Interval, StudySummaryNumbers
+from orchestrator.analysis import METRICS, FlatResults, Interval, StudySummaryNumbers, Window
 from orchestrator.report import formats
 from orchestrator.store import LOST
 from search_spaces.study import GroupTable, Study
@@ -31,8 +31,8 @@ TRIAL_METRICS = (
     "seconds",
 )
 MOST_SETTINGS = 6
-DASH = "\N{EN DASH}"
-"""Where there is no value."""
+WHOLE = 32
+"""Cells of up to so many characters stay on one line; longer ones wrap between words."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +55,19 @@ class TextTable:
     """What a console shows in its place that is too narrow for it; without them, its columns go into several tables."""
 
 
-def text_table(caption: str, head: Sequence[str], rows: Iterable[Iterable[object]]) -> TextTable:
-    """A table of cells, texts and whole numbers; a text is kept on one line, the first of its row being a name."""
+def text_table(caption: str, rows: Iterable[Mapping[str, object]]) -> TextTable:
+    """A table of cells, texts and whole numbers, in each row by the same headings.
+
+    A short text is kept on one line, and so is the first of its row, a name.
+    """
+    records = list(rows)
     return TextTable(
         caption=caption,
-        head=tuple(head),
-        body=tuple(tuple(_cell(value, kind="short" if i else "name") for i, value in enumerate(row)) for row in rows),
+        head=tuple(records[0]) if records else (),
+        body=tuple(
+            tuple(_cell(value, kind="short" if i else "name") for i, value in enumerate(record.values()))
+            for record in records
+        ),
     )
 
 
@@ -68,9 +75,20 @@ def _cell(value: object, *, kind: str) -> Cell:
     if isinstance(value, Cell):
         return value
     if isinstance(value, str):
-        return Cell(value, kind=kind)
+        return Cell(value, kind=kind if kind == "name" or len(value) <= WHOLE else "")
     assert isinstance(value, int), "how a fraction is written is for its table to say"
     return Cell(str(value), value)
+
+
+def record_table(caption: str, records: Sequence[Mapping[str, Any]], columns: Sequence[str] = ()) -> TextTable:
+    """A table of what a csv file holds: these columns of it, or all, titles and digits as `formats` has them."""
+    return text_table(
+        caption,
+        (
+            {formats.title(name): sortable(row[name], formats.cell(name, row[name])) for name in columns or row}
+            for row in records
+        ),
+    )
 
 
 def csv_lines(records: Sequence[Mapping[str, Any]], empty: Sequence[str] = ()) -> list[list[Any]]:
@@ -79,7 +97,7 @@ def csv_lines(records: Sequence[Mapping[str, Any]], empty: Sequence[str] = ()) -
     return [heading, *(list(record.values()) for record in records)]
 
 
-def ends(name: str, interval: Interval | None) -> dict[str, float | None]:
+def ends(name: str, interval: Interval | Window | None) -> dict[str, float | None]:
     """The two ends of an interval under names of their own; None where there is none."""
     return {f"{name}_low": interval.low if interval else None, f"{name}_high": interval.high if interval else None}
 
@@ -115,15 +133,14 @@ def trials_table(results: FlatResults, first_metrics: Sequence[str] = ()) -> Tex
 
 def trouble_table(summary: StudySummaryNumbers) -> TextTable:
     """The failed and diverged trials with their causes."""
-    return TextTable(
-        caption=f"{len(summary.trouble)} of {summary.trials} trials",
-        head=("trial", "state", "cause"),
-        body=tuple(
-            (
-                Cell(trial["name"], kind="name"),
-                Cell(trial["state"], kind="bad"),
-                Cell(trial["cause"] or "no cause recorded", kind="cause"),
-            )
+    return text_table(
+        f"{len(summary.trouble)} of {summary.trials} trials",
+        (
+            {
+                "trial": trial["name"],
+                "state": Cell(trial["state"], kind="bad"),
+                "cause": Cell(trial["cause"] or "no cause recorded", kind="cause"),
+            }
             for trial in summary.trouble
         ),
     )
@@ -133,4 +150,4 @@ def sortable(value: Any, text: str) -> Cell:
     """A cell that sorts by its value where that is a number."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
         return Cell(text, number=float(value))
-    return Cell(text, kind="none" if value is None else "short")
+    return Cell(text, kind="none" if value is None else "short" if len(text) <= WHOLE else "")

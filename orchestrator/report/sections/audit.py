@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterator
 
 from orchestrator.analysis import FATES, AuditNumbers, Check, Verdict
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, TextTable, text_table
+from orchestrator.report.tables import Cell, TextTable, csv_lines, text_table
 from orchestrator.words import counted
 
 ORDER: tuple[Verdict, ...] = ("differs", "open", "explained", "agrees", "compatible")
@@ -18,7 +19,6 @@ SHOWN = {
     "agrees": "yes",
     "compatible": "compatible",
 }
-HEAD = ("source", "what", "printed", "recomputed", "rule", "agrees?")
 FATE_TITLES = {
     "differs": "differ",
     "open": "not checked here",
@@ -63,17 +63,17 @@ def audit_section(numbers: AuditNumbers) -> Section:
         terminal=(_check_table(failing, "those that do not agree; the report has them all"), "\n".join(findings)),
         method=prose("method_audit.txt"),
         files={
-            "recomputed.csv": [
-                ["source", "what", "printed", "recomputed", "rule", "verdict", "cells"],
-                *(_csv_line(check) for check in ordered),
-            ],
-            "account.csv": [
-                ["table", "numbers", *FATES, "columns_nothing_determines"],
-                *(
-                    [line.table, line.numbers, *line.counts.values(), " ".join(line.nothing)]
+            "recomputed.csv": csv_lines([_record(check) for check in ordered]),
+            "account.csv": csv_lines(
+                [
+                    {
+                        **{"table": line.table, "numbers": line.numbers},
+                        **{str(fate): count for fate, count in line.counts.items()},
+                        "columns_nothing_determines": " ".join(line.nothing),
+                    }
                     for line in numbers.account
-                ),
-            ],
+                ]
+            ),
         },
     )
 
@@ -82,36 +82,24 @@ def _findings(numbers: AuditNumbers) -> Iterator[str]:
     count = {verdict: len(numbers.having(verdict)) for verdict in ORDER}
     yield (
         f"Of {len(numbers.checks)} checks, {count['agrees']} agree, {count['compatible']} are compatible (which "
-        f"includes bounds that a wrong number could pass as well), {count['differs']} "
-        f"{'does' if count['differs'] == 1 else 'do'} not agree, {count['explained']} do not come out and need not, "
-        f"and {count['open']} could not be made here."
+        f"includes bounds that a wrong number could pass as well), for "
+        f"{count['differs']} the number does not come out, for {count['explained']} it does not and need not, and "
+        f"{count['open']} could not be made here."
     )
-    for rule, alike in _by_rule(numbers.having("differs")).items():
+    differing, unchecked = numbers.having("differs"), numbers.having("open")
+    for rule in dict.fromkeys(check.rule for check in differing):
         lines = (
             f"{check.source}, {check.quantity}: printed {check.printed}, recomputed {check.recomputed}"
-            for check in alike
+            for check in differing
+            if check.rule == rule
         )
         yield f"{'; '.join(lines)} (rule: {rule})."
-    open_checks = numbers.having("open")
-    for reason in dict.fromkeys(check.rule for check in open_checks):
-        concerned = sum(check.rule == reason for check in open_checks)
+    for reason, concerned in Counter(check.rule for check in unchecked).items():
         yield f"{counted(concerned, 'number')} of SM Table 13 could not be checked here: {reason}."
-    yield _totals(numbers)
-
-
-def _by_rule(checks: Iterable[Check]) -> dict[str, list[Check]]:
-    """What one rule decided goes into one sentence."""
-    by_rule: dict[str, list[Check]] = {}
-    for check in checks:
-        by_rule.setdefault(check.rule, []).append(check)
-    return by_rule
-
-
-def _totals(numbers: AuditNumbers) -> str:
     total = sum(line.numbers for line in numbers.account)
     fates = {fate: sum(line.counts[fate] for line in numbers.account) for fate in FATES}
     counts = ", ".join(f"{count} {FATE_TITLES[fate]}" for fate, count in fates.items() if count)
-    return (
+    yield (
         f"The {len(numbers.account)} published tables print {total} numbers: {counts}. These are numbers and not "
         "checks: a check may involve several, on both sides of a difference, and a statement of the text involves none "
         "of them."
@@ -121,13 +109,13 @@ def _totals(numbers: AuditNumbers) -> str:
 def _check_table(checks: list[Check], which: str) -> TextTable:
     return text_table(
         f"{counted(len(checks), 'printed statement')}, {which}",
-        HEAD,
         (
-            (
-                *(Cell(check.source), Cell(check.quantity), check.printed, Cell(check.recomputed)),
-                Cell(check.rule, kind="cause"),
-                Cell(SHOWN[check.verdict], kind="bad" if check.verdict == "differs" else "short"),
-            )
+            {
+                **{"source": Cell(check.source), "what": check.quantity},
+                **{"printed": check.printed, "recomputed": check.recomputed},
+                "rule": Cell(check.rule, kind="cause"),
+                "agrees?": Cell(SHOWN[check.verdict], kind="bad" if check.verdict == "differs" else "short"),
+            }
             for check in checks
         ),
     )
@@ -136,17 +124,25 @@ def _check_table(checks: list[Check], which: str) -> TextTable:
 def _account_table(numbers: AuditNumbers) -> TextTable:
     return text_table(
         "Every printed number, counted once",
-        ("table", "numbers", *(FATE_TITLES[fate] for fate in FATES), "columns that nothing determines"),
         (
-            (
-                *(TABLES[line.table], line.numbers, *(line.counts[fate] for fate in FATES)),
-                Cell(", ".join(column.replace("_", " ") for column in line.nothing)),
-            )
+            {
+                "table": TABLES[line.table],
+                "numbers": line.numbers,
+                **{FATE_TITLES[fate]: line.counts[fate] for fate in FATES},
+                "columns that nothing determines": Cell(", ".join(line.nothing).replace("_", " ")),
+            }
             for line in numbers.account
         ),
     )
 
 
-def _csv_line(check: Check) -> list[str]:
-    cells = " ".join(f"{place.table}:{place.line + 2}:{place.column}" for place in check.covers)
-    return [check.source, check.quantity, check.printed, check.recomputed, check.rule, check.verdict, cells]
+def _record(check: Check) -> dict[str, str]:
+    return {
+        "source": check.source,
+        "what": check.quantity,
+        "printed": check.printed,
+        "recomputed": check.recomputed,
+        "rule": check.rule,
+        "verdict": check.verdict,
+        "cells": " ".join(f"{place.table}:{place.line + 2}:{place.column}" for place in check.covers),
+    }

@@ -12,22 +12,22 @@ from matplotlib.colors import Normalize
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from orchestrator.analysis import ComparedCorrelation, CorrelationNumbers, Statistic, Window
+from orchestrator.analysis import ComparedCorrelation, CorrelationNumbers, Window
 from orchestrator.report import formats
-from orchestrator.report.figures import COLOURS, Drawing, new_figure
+from orchestrator.report.figures import ABOVE, COLOURS, Drawing, new_figure
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import DASH, Cell, TextTable
+from orchestrator.report.tables import Cell, TextTable, csv_lines, ends, text_table
 from orchestrator.words import counted
 
 INSIDE, OUTSIDE = "o", "^"
 MOST_TICKS = 10
-COEFFICIENT_COLUMNS = ("", "_low", "_high", "_p")
 
 
 def correlation_section(numbers: CorrelationNumbers) -> Section:
     """The scatter plot, the table and the sentences of a Correlation request."""
-    table, remarks = _table(numbers.lines), tuple(_comparisons(numbers))
+    corpora = list(numbers.lines[0].published)
+    table, remarks = _table(numbers.lines, corpora), tuple(_comparisons(numbers))
     return Section(
         kind="correlation",
         heading="Correlation, beside the published values" if remarks else "Correlation",
@@ -37,7 +37,7 @@ def correlation_section(numbers: CorrelationNumbers) -> Section:
         remarks=remarks,
         terminal=(table, "\n".join(remarks)),
         method=prose("method_correlation.txt"),
-        files={"correlations.csv": list(_csv(numbers.lines))},
+        files={"correlations.csv": csv_lines([_record(line, corpora) for line in numbers.lines])},
         drawings=tuple(_drawings(numbers)),
         wide=False,
     )
@@ -52,7 +52,7 @@ def correlation_sentence(line: ComparedCorrelation) -> str:
     text = f"{where}, {x} and {y} have Pearson r = {formats.coefficient(pearson.value)}"
     if pearson.interval is None:
         return f"{text}, without an interval: {_spelled(pearson.missing, line)}."
-    text += f", 95% interval {formats.interval(pearson.interval)}, p {formats.equals(formats.p_value(pearson.p_value))}"
+    text += f", 95% interval {formats.interval(pearson.interval)}, {formats.p_equals(pearson.p_value)}"
     if 0.0 in pearson.interval:
         return f"{text}: the interval includes zero, so these trials leave open whether there is one and its sign."
     direction = "higher" if pearson.value > 0 else "lower"
@@ -110,56 +110,38 @@ def _spelled(missing: str, line: ComparedCorrelation) -> str:
     return missing
 
 
-def _table(lines: Sequence[ComparedCorrelation]) -> TextTable:
+def _table(lines: Sequence[ComparedCorrelation], corpora: Sequence[str]) -> TextTable:
     """Ours with intervals, and a column for each corpus that a paper published values for."""
-    corpora = _corpora(lines)
-    body = []
-    for line in lines:
-        published = {corpus: formats.bounded(value.value, value.interval) for corpus, value in line.published.items()}
-        coefficients = (
-            formats.with_interval(line.pearson),
-            formats.p_value(line.pearson.p_value),
-            formats.with_interval(line.spearman),
-            *(published.get(corpus, DASH) for corpus in corpora),
-        )
-        count = Cell(str(line.n), line.n)
-        body.append(
-            (Cell(formats.window(line.window, line.y)), count, *(Cell(text, kind="short") for text in coefficients))
-        )
     missing = ", ".join(dict.fromkeys(line.missing for line in lines if line.missing))
     caption = f"{formats.capital(formats.title(lines[0].x))} and {formats.title(lines[0].y)}"
-    return TextTable(
-        caption=caption + (f"; left out: {missing}" if missing else ""),
-        head=(
-            "cells",
-            "n",
-            "Pearson r [95%]",
-            "p",
-            "Spearman \N{GREEK SMALL LETTER RHO} [95%]",
-            *(f"published {formats.corpus_title(corpus)}: Pearson r" for corpus in corpora),
-        ),
-        body=body,
+    return text_table(
+        caption + (f"; left out: {missing}" if missing else ""), (_cells(line, corpora) for line in lines)
     )
 
 
-def _corpora(lines: Sequence[ComparedCorrelation]) -> list[str]:
-    return list(dict.fromkeys(corpus for line in lines for corpus in line.published))
+def _cells(line: ComparedCorrelation, corpora: Sequence[str]) -> dict[str, object]:
+    return {
+        "cells": Cell(formats.window(line.window, line.y)),
+        "n": line.n,
+        "Pearson r [95%]": formats.bounded(line.pearson),
+        "p": formats.p_value(line.pearson.p_value),
+        "Spearman \N{GREEK SMALL LETTER RHO} [95%]": formats.bounded(line.spearman),
+        **{
+            f"published {formats.corpus_title(name)}: Pearson r": formats.bounded(line.published[name])
+            for name in corpora
+        },
+    }
 
 
-def _csv(lines: Sequence[ComparedCorrelation]) -> Iterator[Sequence[Any]]:
-    corpora = _corpora(lines)
-    coefficients = [name + end for name in ("pearson", "spearman") for end in COEFFICIENT_COLUMNS]
-    yield ["x", "y", "window_low", "window_high", "n", *coefficients, *(f"published_{name}" for name in corpora)]
-    for line in lines:
-        bounds = (line.window.low, line.window.high) if line.window else (None, None)
-        ours = [*_numbers(line.pearson), *_numbers(line.spearman)]
-        yield [line.x, line.y, *bounds, line.n, *ours, *(line.published[name].value for name in corpora)]
-
-
-def _numbers(coefficient: Statistic) -> list[float | None]:
-    interval = coefficient.interval
-    low, high = (interval.low, interval.high) if interval else (None, None)
-    return [coefficient.value, low, high, coefficient.p_value]
+def _record(line: ComparedCorrelation, corpora: Sequence[str]) -> dict[str, Any]:
+    return {
+        **{"x": line.x, "y": line.y, **ends("window", line.window), "n": line.n},
+        **{"pearson": line.pearson.value, **ends("pearson", line.pearson.interval), "pearson_p": line.pearson.p_value},
+        "spearman": line.spearman.value,
+        **ends("spearman", line.spearman.interval),
+        "spearman_p": line.spearman.p_value,
+        **{f"published_{name}": line.published[name].value for name in corpora},
+    }
 
 
 def _drawings(numbers: CorrelationNumbers) -> Iterator[Drawing]:
@@ -188,14 +170,11 @@ def _scatter(numbers: CorrelationNumbers, window: Window | None) -> Figure:
         )  # fmt: skip
     if window is not None:
         axes.axhspan(window.low, window.high, color="0.92", zorder=0, linewidth=0)
-        axes.legend(
-            [
-                Line2D([], [], marker=marker, linestyle="none", color="0.75", markeredgecolor="black")
-                for marker in (INSIDE, OUTSIDE)
-            ],
-            ["inside the window", "outside"],
-            loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, borderpad=0.1,
-        )  # fmt: skip
+        handles = [
+            Line2D([], [], marker=marker, linestyle="none", color="0.75", markeredgecolor="black", label=label)
+            for marker, label in ((INSIDE, "inside the window"), (OUTSIDE, "outside"))
+        ]
+        axes.legend(handles=handles, **ABOVE)
     axes.set_xlabel(formats.capital(formats.title(numbers.lines[0].x)))
     axes.set_ylabel(formats.capital(formats.title(numbers.lines[0].y)))
     if numbers.colour_by:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
 
-import matplotlib as mpl
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.colors import Colormap, Normalize
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from orchestrator.analysis import Grid, GridCell
 from orchestrator.report import formats
-from orchestrator.report.figures import COLOURS, Drawing, name_cells, new_figure
+from orchestrator.report.figures import Drawing, draw_cells, new_figure
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, sortable
 from orchestrator.store import LOST
@@ -24,7 +19,6 @@ from orchestrator.words import listed
 
 SHORT = {"press_rank": "rank", "test_perplexity": "ppl"}
 """Metrics in the caption of a table that has several in a cell."""
-CENTRED: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 9}
 
 
 def grid_section(grids: Sequence[Grid]) -> Section:
@@ -38,7 +32,7 @@ def grid_section(grids: Sequence[Grid]) -> Section:
         kind=f"grid-{row}-{column}".replace(" ", "-"),
         heading=f"{formats.capital(names)} over {row} and {column}",
         terminal=(table,),
-        files={f"{grid.name}.csv": list(_csv(grid)) for grid in grids},
+        files={f"{grid.name}.csv": _csv(grid) for grid in grids},
         drawings=tuple(
             Drawing(name=grid.name, caption=_caption(grid), draw=partial(heat_map, grid))
             for grid in grids
@@ -55,10 +49,9 @@ def _caption(grid: Grid) -> str:
     return f"{formats.capital(formats.title(grid.metric))} over {over}{end}"
 
 
-def _csv(grid: Grid) -> Iterator[Sequence[Any]]:
-    yield [f"{grid.row} \\ {grid.column}", *grid.columns]
-    for value, row in zip(grid.rows, grid.cells, strict=True):
-        yield [value, *(cell.value for cell in row)]
+def _csv(grid: Grid) -> list[list[object]]:
+    rows = ([value, *(cell.value for cell in row)] for value, row in zip(grid.rows, grid.cells, strict=True))
+    return [[f"{grid.row} \\ {grid.column}", *grid.columns], *rows]
 
 
 def grid_table(grids: Sequence[Grid]) -> TextTable:
@@ -92,35 +85,21 @@ def heat_map(grid: Grid) -> Figure:
     """A metric over two config values, the number in each cell; cells without one are hatched and say their state."""
     height_in = max(2.2, 1.2 + 0.34 * len(grid.rows))
     figure, axes = new_figure(width_in=max(4.2, 1.2 + 0.62 * len(grid.columns)), height_in=height_in)
-    values = np.array([[np.nan if cell.value is None else cell.value for cell in row] for row in grid.cells])
-    low, high = min(grid.values, default=0.0), max(grid.values, default=1.0)
-    norm = Normalize(low, high if high > low else low + 1)
-    cmap = mpl.colormaps[COLOURS]
-    axes.pcolormesh(np.ma.masked_invalid(values), cmap=cmap, norm=norm, edgecolors="white", linewidth=1)
-    for i, row in enumerate(grid.cells):
-        for j, cell in enumerate(row):
-            if cell.value is None:
-                _hatch(axes, i, j, cell.state)
-                continue
-            ink = _ink(cmap, norm(cell.value))
-            axes.text(j + 0.5, i + 0.5, formats.cell(grid.metric, cell.value), color=ink, **CENTRED)
-    name_cells(axes, list(map(formats.setting, grid.columns)), list(map(formats.setting, grid.rows)))
+    draw_cells(
+        axes,
+        [[math.nan if cell.value is None else cell.value for cell in row] for row in grid.cells],
+        [[_text(grid.metric, cell) for cell in row] for row in grid.cells],
+        columns=list(map(formats.setting, grid.columns)),
+        rows=list(map(formats.setting, grid.rows)),
+        limits=(min(grid.values), max(grid.values)),
+    )
     axes.set_xlabel(formats.title(grid.column))
     axes.set_ylabel(formats.title(grid.row))
     axes.set_title(formats.capital(formats.title(grid.metric)), fontsize=11)
     return figure
 
 
-def _hatch(axes: Axes, i: int, j: int, state: str) -> None:
-    axes.add_patch(Rectangle((j, i), 1, 1, facecolor="0.93", edgecolor="0.55", hatch="///", linewidth=0))
-    words = {"none": "", "done": "no value"}.get(state, state)
-    box = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
-    if words:
-        axes.text(j + 0.5, i + 0.5, words, color="black", **(CENTRED | {"fontsize": 7.5}), bbox=box)
-
-
-def _ink(cmap: Colormap, position: float) -> str:
-    red, green, blue, _ = cmap(float(position))
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in (red, green, blue)]
-    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
-    return "black" if luminance > 0.179 else "white"
+def _text(metric: str, cell: GridCell) -> str:
+    if cell.value is not None:
+        return formats.cell(metric, cell.value)
+    return {"none": "", "done": "no value"}.get(cell.state, cell.state)

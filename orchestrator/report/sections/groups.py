@@ -1,89 +1,62 @@
-"""Means by group beside the printed ones, and differences from a baseline."""
+"""Tables of groups: means beside the printed ones, differences from a baseline, counts of a metric's values, tuning."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from orchestrator.analysis import DifferenceNumbers, GroupLine, GroupNumbers
+from orchestrator.analysis import CountNumbers, DifferenceNumbers, GroupLine, GroupNumbers, TunedSide
 from orchestrator.report import formats
+from orchestrator.report.formats import DASH
+from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import DASH, Cell, csv_lines, text_table
+from orchestrator.report.tables import Cell, csv_lines, text_table
 
-BEST_IS_LEAST = ("test_perplexity", "valid_perplexity")
-ORDERED = ("press_rank", "effective_rank_1e-4")
+ORDERED = ("test_perplexity", "valid_perplexity", "press_rank", "effective_rank_1e-4")
 
 
 def group_section(numbers: GroupNumbers) -> Section:
     """The table of a GroupTable request."""
-    request = numbers.request
-    columns = [(metric, _printed_corpora(numbers, metric)) for metric in request.metrics]
-    head = ["model", "trials"]
-    for metric, corpora in columns:
-        head.append(formats.title(metric))
-        head += [f"{formats.title(metric)}, published {formats.corpus_title(corpus)}" for corpus in corpora]
-    beside = f", beside {request.source}" if any(corpora for _, corpora in columns) and request.source else ""
+    request, lines = numbers.request, numbers.lines
+    corpora = {
+        metric: [name for name in numbers.corpora if any(metric in line.published.get(name, {}) for line in lines)]
+        for metric in request.metrics
+    }
+    beside = f", beside {request.source}" if any(corpora.values()) and request.source else ""
+    caption = f"Means \N{PLUS-MINUS SIGN} standard deviations over the done trials{beside}"
     return Section(
         kind="groups",
         heading=request.title,
-        findings=tuple(_order(numbers)),
-        tables=(
-            text_table(
-                f"Means \N{PLUS-MINUS SIGN} standard deviations over the done trials{beside}",
-                head,
-                (_cells(line, columns) for line in numbers.lines),
-            ),
-        ),
-        files={"groups.csv": csv_lines([_record(line, numbers) for line in numbers.lines])},
+        findings=tuple(_orders(numbers)),
+        tables=(text_table(caption, (_cells(line, corpora) for line in lines)),),
+        files={"groups.csv": csv_lines([_record(line, numbers) for line in lines])},
     )
 
 
-def _printed_corpora(numbers: GroupNumbers, metric: str) -> list[str]:
-    return [
-        corpus for corpus in numbers.corpora if any(metric in line.published.get(corpus, {}) for line in numbers.lines)
-    ]
-
-
-def _cells(line: GroupLine, columns: Sequence[tuple[str, Sequence[str]]]) -> Iterator[Cell | str]:
-    yield line.group
+def _cells(line: GroupLine, corpora: Mapping[str, Sequence[str]]) -> dict[str, object]:
+    """`corpora` are by metric those whose printed values stand beside it."""
     count = str(line.done) if line.done == line.trials else f"{line.done} of {line.trials}"
-    yield Cell(count, line.done)
-    for metric, corpora in columns:
-        sample = line.values[metric]
-        yield Cell(formats.spread(metric, sample.mean, sample.sd), sample.mean)
-        for corpus in corpora:
-            printed = line.published[corpus].get(metric)
-            text = formats.printed(printed, metric) if printed else DASH
-            yield Cell(text, number=printed.value if printed else None)
+    cells: dict[str, object] = {"model": line.group, "trials": Cell(count, line.done)}
+    for metric, names in corpora.items():
+        title, sample = formats.title(metric), line.values[metric]
+        cells[title] = Cell(formats.spread(metric, sample.mean, sample.sd), sample.mean)
+        for name in names:
+            printed = line.published[name].get(metric)
+            cells[f"{title}, published {formats.corpus_title(name)}"] = (
+                Cell(formats.printed(printed, metric), printed.value) if printed else Cell(DASH)
+            )
+    return cells
 
 
-def _order(numbers: GroupNumbers) -> Iterator[str]:
-    """The groups by rank, and which has the least perplexity: descriptions of means, not tests."""
-    for metric in numbers.request.metrics:
-        measured = ((line.group, line.values[metric].mean) for line in numbers.lines)
-        means = {group: mean for group, mean in measured if mean is not None}
-        if len(means) < 2 or metric not in (*BEST_IS_LEAST, *ORDERED):
-            continue
-        name = formats.capital(formats.title(metric))
-        ordered = sorted(means, key=means.__getitem__)
-        if metric in ORDERED:
-            order = _with_ties([(group, means[group]) for group in ordered])
-            yield f"{name} from low to high: {order}.{_printed_order(numbers, metric, means)}"
-        else:
-            best, worst = (f"{group} ({formats.cell(metric, means[group])})" for group in (ordered[0], ordered[-1]))
-            same = means[ordered[0]] == means[ordered[-1]]
-            yield f"{name} is the same in all." if same else f"{name} is lowest in {best} and highest in {worst}."
-
-
-def _with_ties(ordered: Sequence[tuple[str, float]]) -> str:
-    """ "softmax 26, lms_plif = mos 53.5"."""
-    by_value: dict[float, list[str]] = {}
-    for group, value in ordered:
-        by_value.setdefault(value, []).append(group)
-    texts = [f"{value:,.1f}".removesuffix(".0") for value in by_value]
-    if len(set(texts)) < len(texts):
-        texts = [f"{value:,.6g}" for value in by_value]
-    return ", ".join(f"{' = '.join(groups)} {text}" for text, groups in zip(texts, by_value.values(), strict=True))
+def _orders(numbers: GroupNumbers) -> Iterator[str]:
+    """The groups by rank or perplexity: descriptions of means, not tests."""
+    for metric in ORDERED:
+        if metric in numbers.request.metrics:
+            measured = ((line.group, line.values[metric].mean) for line in numbers.lines)
+            means = {group: mean for group, mean in measured if mean is not None}
+            if len(means) > 1:
+                title = formats.capital(formats.title(metric))
+                yield f"{title} from low to high: {formats.ranked(means)}.{_printed_order(numbers, metric, means)}"
 
 
 def _printed_order(numbers: GroupNumbers, metric: str, measured: Collection[str]) -> str:
@@ -116,34 +89,26 @@ def _record(line: GroupLine, numbers: GroupNumbers) -> dict[str, Any]:
 def difference_section(numbers: DifferenceNumbers) -> Section:
     """The table of a Differences request."""
     request, lines = numbers.request, numbers.lines
-    columns = list(
-        dict.fromkeys(
-            (corpus, source) for line in lines for corpus, printed in line.published.items() for source in printed
-        )
-    )
+    published = [(corpus, source) for line in lines for corpus, by in line.published.items() for source in by]
+    columns = {(corpus, source): f"{source}, {formats.corpus_title(corpus)}" for corpus, source in published}
     values = [
         [line.difference, *(line.published.get(corpus, {}).get(source) for corpus, source in columns)] for line in lines
     ]
+    rows = (
+        {"model": line.group, "against": Cell(line.baseline, kind="name")}
+        | {
+            name: Cell(formats.coefficient(value), value)
+            for name, value in zip(("ours", *columns.values()), differences, strict=True)
+        }
+        for line, differences in zip(lines, values, strict=True)
+    )
     metric = formats.title(request.metric)
-    head = ("model", "against", "ours", *(f"{source}, {formats.corpus_title(corpus)}" for corpus, source in columns))
     beside = f", beside {request.source}" if columns and request.source else ""
+    caption = f"{formats.capital(metric)} of the baseline less the model's: positive is better{beside}"
     return Section(
         kind="differences",
         heading=f"Gain in {metric} over the baseline",
-        tables=(
-            text_table(
-                f"{formats.capital(metric)} of the baseline less the model's: positive is better{beside}",
-                head,
-                (
-                    (
-                        line.group,
-                        Cell(line.baseline, kind="name"),
-                        *(Cell(formats.signed(value), value) for value in differences),
-                    )
-                    for line, differences in zip(lines, values, strict=True)
-                ),
-            ),
-        ),
+        tables=(text_table(caption, rows),),
         method="Differences of means; with one seed a model they hold for that seed alone.",
         files={
             "differences.csv": [
@@ -152,3 +117,44 @@ def difference_section(numbers: DifferenceNumbers) -> Section:
             ]
         },
     )
+
+
+def count_section(numbers: CountNumbers) -> Section:
+    """The table of a Counts request, and how often the least and the greatest value came up."""
+    metric, values = formats.title(numbers.request.metric), list(map(formats.setting, numbers.values))
+    rows = [{"model": group, **dict(zip(values, counts, strict=True))} for group, counts in numbers.counts.items()]
+    totals = [sum(came_up) for came_up in zip(*numbers.counts.values(), strict=True)]
+    finding = (
+        f"Of {sum(totals)} trials, {totals[0]} have the least {metric} of the table ({values[0]}), {totals[-1]} the "
+        f"greatest ({values[-1]})."
+        if sum(totals) and len(values) > 1
+        else ""
+    )
+    return Section(
+        kind="counts",
+        heading=f"How often each {metric} came up",
+        findings=(finding,) if finding else (),
+        tables=(text_table(f"Done trials by {metric}", rows),),
+        files={"counts.csv": [["group", *numbers.values], *(list(row.values()) for row in rows)]},
+    )
+
+
+def tuned_section(sides: Sequence[TunedSide]) -> Section:
+    """How much each side of a comparison was tuned, and with what it went on: the table of a Tuned request."""
+    rows = (
+        {
+            "side": side.side,
+            "stage 1": side.stage1,
+            "stage 2": side.stage2,
+            "stopped early": side.pruned,
+            "validation perplexity": Cell(
+                formats.cell("valid_perplexity", side.valid_perplexity), side.valid_perplexity
+            ),
+            "best setting": Cell((side.best or DASH).removeprefix(f"{side.side} ")),
+        }
+        for side in sides
+    )
+    table = text_table("Trials of each side, and the best of them", rows)
+    lines = ([cell.text if cell.number is None else cell.number for cell in row] for row in table.body)
+    files = {"tuning.csv": [table.head, *lines]}
+    return Section(kind="tuning", heading="The tuning", tables=(table,), method=prose("method_tuning.txt"), files=files)

@@ -1,26 +1,25 @@
-"""Metrics against a config value, a line for each value of another: figure, tables, and what they come to in words."""
+"""Metrics against a config value: a line for each value of another, or a point a trial beside the printed values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import LogLocator, NullFormatter, NullLocator
+from matplotlib.ticker import LogLocator, NullLocator
 
-from orchestrator.analysis import ClaimChecked, LineNumbers, LinePoint, Reached
+from orchestrator.analysis import ClaimChecked, CurveNumbers, CurvePoint, LineNumbers, LinePoint, Reached
 from orchestrator.report import formats
-from orchestrator.report.figures import Drawing, new_panels
+from orchestrator.report.figures import GROUP_MARKERS, Drawing, group_colour, make_logarithmic, new_panels
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, TextTable, text_table
+from orchestrator.report.tables import Cell, TextTable, csv_lines, record_table, text_table
 from orchestrator.words import counted, listed, some_of
 
 PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 2.7, 2.4
-COLOURS = ("#000000", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f7f7f")
-"""Okabe and Ito's, which colour-blind readers can tell apart; the markers differ as well."""
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+OURS, PRINTED = ("#1b4f8a", "o", "-"), ("#b35900", "^", "--")
+"""Colour, marker and line."""
 NAMES_SHOWN = 5
 
 
@@ -30,12 +29,14 @@ def line_section(numbers: LineNumbers) -> Section:
     heading = request.title or f"Over the {formats.title(request.x)}"
     if not any(numbers.lines.values()):
         return Section(kind="lines", heading=heading, findings=("No trial has a result to draw yet.",))
-    x, by = formats.title(request.x), formats.title(request.by)
+    x, by, panel = formats.title(request.x), formats.title(request.by), request.panel or "panel"
     tables = [_table(numbers, metric) for metric in request.metrics]
     files = {"lines.csv": list(_csv(numbers))}
     if numbers.claims:
-        tables.append(_claims_table(numbers))
-        files["claims.csv"] = list(_claims_csv(numbers))
+        claims = [_claim_record(checked, numbers) for checked in numbers.claims]
+        shown = [{**claim, panel: formats.setting(claim[panel])} for claim in claims]
+        tables.append(record_table(f"What was claimed: at which {x} the one is better than the other", shown))
+        files["claims.csv"] = csv_lines(claims)
     metrics = " and ".join(formats.title(metric) for metric in request.metrics)
     panels = f", a column of panels for each {formats.title(request.panel)}" if request.panel else ""
     caption = (
@@ -58,7 +59,7 @@ def _findings(numbers: LineNumbers) -> Iterator[str]:
     for reached in numbers.reached:
         yield _reach_sentence(reached, numbers)
     for _, checked in groupby(numbers.claims, key=lambda panel: panel.claim):
-        yield _claim_sentence(list(checked), numbers)
+        yield _claim_sentence(list(checked))
     if numbers.limited:
         yield (
             f"{counted(len(numbers.limited), 'fit')} stopped at the limit of iterations before the rule of convergence "
@@ -84,36 +85,28 @@ def _reach_sentence(reached: Reached, numbers: LineNumbers) -> str:
     return f"{metric} of {bound} {reach.value:g}{where}, in the mean, is reached {'; '.join(parts)}."
 
 
-def _claim_sentence(checked: Sequence[ClaimChecked], numbers: LineNumbers) -> str:
+def _claim_sentence(checked: Sequence[ClaimChecked]) -> str:
+    """What the places of all panels together allow to say; the table has them one by one."""
     claim = checked[0].claim
-    places, holds, apart, against = _counts(checked, "places", "holds", "apart", "apart_against")
-    panels = ", ".join(formats.setting(panel.panel) for panel in checked) if numbers.request.panel else ""
-    where = f" at {formats.title(numbers.request.panel)} {panels}" if numbers.request.panel else ""
-    up_to = "" if claim.x_up_to is None else f" and {formats.title(numbers.request.x)} up to {claim.x_up_to:g}"
-    return (
-        f"Claimed: \N{LEFT DOUBLE QUOTATION MARK}{claim.text}\N{RIGHT DOUBLE QUOTATION MARK}; {_verdict(checked)}: in "
-        f"{formats.title(claim.metric)}{where}{up_to}, {claim.better} is better than {claim.than} in the mean at "
-        f"{holds} of {counted(places, 'place')}; every one of its trials is better at {apart}, and worse at {against}."
+    places, holds, apart, against, single = (
+        sum(len(getattr(panel, name)) for panel in checked)
+        for name in ("places", "holds", "apart", "apart_against", "single")
     )
-
-
-def _counts(checked: Sequence[ClaimChecked], *names: str) -> Iterator[int]:
-    """How many places each of the fields has, over all panels."""
-    return (sum(len(getattr(panel, name)) for panel in checked) for name in names)
-
-
-def _verdict(checked: Sequence[ClaimChecked]) -> str:
-    """What the places together allow to say: a mean alone decides nothing, and a single trial has no spread."""
-    places, holds, apart, against, single = _counts(checked, "places", "holds", "apart", "apart_against", "single")
-    if single == places:
-        return "ours do not decide it, with one trial a place"
-    if apart == places:
-        return "ours agree, every trial of them"
-    if holds == places:
-        return "ours agree in the mean"
-    if against == places:
-        return "ours say the contrary, every trial of them"
-    return "ours agree in part" if holds else "ours do not agree in the mean"
+    # A mean alone decides nothing, and a single trial has no spread.
+    verdicts = {
+        "ours do not decide it, with one trial a place": single == places,
+        "ours agree, every trial of them": apart == places,
+        "ours agree in the mean": holds == places,
+        "ours say the contrary, every trial of them": against == places,
+        "ours agree in part": holds > 0,
+        "ours do not agree in the mean": True,
+    }
+    verdict = next(words for words, applies in verdicts.items() if applies)
+    return (
+        f"Claimed: \N{LEFT DOUBLE QUOTATION MARK}{claim.text}\N{RIGHT DOUBLE QUOTATION MARK}; {verdict}: by "
+        f"{formats.title(claim.metric)}, {claim.better} is better than {claim.than} in the mean at {holds} of "
+        f"{counted(places, 'place')}; every one of its trials is better at {apart}, and worse at {against}."
+    )
 
 
 def _where(panel: Any, numbers: LineNumbers) -> str:
@@ -130,22 +123,19 @@ def _table(numbers: LineNumbers, metric: str) -> TextTable:
     rows = []
     for (panel, its_metric, by), line in numbers.lines.items():
         if its_metric == metric:
-            name = Cell(formats.setting(by), kind="name")
-            rows.append((*_panel_cell(panel, numbers), name, *(_cell(metric, line.get(x)) for x in places)))
+            name = {formats.title(request.by): Cell(formats.setting(by), kind="name")}
+            values = {f"{x:g}": _cell(metric, line.get(x)) for x in places}
+            rows.append(_panel_cell(panel, numbers) | name | values)
     return text_table(
         f"{formats.capital(formats.title(metric))} over {formats.title(request.x)} (across): mean, and the "
         "least and the greatest of several trials",
-        (*_panel_title(numbers), formats.title(request.by), *(f"{x:g}" for x in places)),
         rows,
     )
 
 
-def _panel_title(numbers: LineNumbers) -> list[str]:
-    return [formats.title(numbers.request.panel)] if numbers.request.panel else []
-
-
-def _panel_cell(panel: Any, numbers: LineNumbers) -> list[Cell]:
-    return [Cell(formats.setting(panel), kind="label")] if numbers.request.panel else []
+def _panel_cell(panel: Any, numbers: LineNumbers) -> dict[str, Cell]:
+    request = numbers.request
+    return {formats.title(request.panel): Cell(formats.setting(panel), kind="label")} if request.panel else {}
 
 
 def _cell(metric: str, point: LinePoint | None) -> Cell:
@@ -155,20 +145,16 @@ def _cell(metric: str, point: LinePoint | None) -> Cell:
     return Cell(f"{mean} [{least}, {greatest}]" if point.n > 1 else mean, number=point.mean)
 
 
-def _claims_table(numbers: LineNumbers) -> TextTable:
-    rows = []
-    for checked in numbers.claims:
-        claim, places = checked.claim, (checked.places, checked.holds, checked.apart, checked.apart_against)
-        lines = (Cell(formats.title(claim.metric)), *(Cell(name, kind="name") for name in (claim.better, claim.than)))
-        texts = (Cell(", ".join(f"{x:g}" for x in xs) or "nowhere") for xs in places)
-        rows.append((*_panel_cell(checked.panel, numbers), *lines, *texts))
-    head = ("metric", "first", "second", "asked at", "better in the mean", "every trial better", "every trial worse")
-    over = formats.title(numbers.request.x)
-    return text_table(
-        f"What was claimed, by {over}: where the first is better than the second",
-        (*_panel_title(numbers), *head),
-        rows,
+def _claim_record(checked: ClaimChecked, numbers: LineNumbers) -> dict[str, Any]:
+    claim, names = (
+        checked.claim,
+        {"asked": "places", "holds": "holds", "apart": "apart", "apart_against": "apart_against"},
     )
+    return {
+        **{"claim": claim.text, numbers.request.panel or "panel": checked.panel, "metric": claim.metric},
+        **{"better": claim.better, "than": claim.than},
+        **{name: " ".join(f"{x:g}" for x in getattr(checked, places)) for name, places in names.items()},
+    }
 
 
 def _csv(numbers: LineNumbers) -> Iterator[list[Any]]:
@@ -177,15 +163,6 @@ def _csv(numbers: LineNumbers) -> Iterator[list[Any]]:
     for key, line in numbers.lines.items():
         for x, point in line.items():
             yield [*key, x, point.n, point.mean, point.sd, point.least, point.greatest]
-
-
-def _claims_csv(numbers: LineNumbers) -> Iterator[list[Any]]:
-    names = ("holds", "apart", "apart_against")
-    yield ["claim", numbers.request.panel or "panel", "metric", "better", "than", "asked", *names]
-    for checked in numbers.claims:
-        claim = checked.claim
-        places = (" ".join(f"{x:g}" for x in getattr(checked, name)) for name in ("places", *names))
-        yield [claim.text, checked.panel, claim.metric, claim.better, claim.than, *places]
 
 
 def _draw(numbers: LineNumbers) -> Figure:
@@ -220,15 +197,45 @@ def _draw_panel(axes: Axes, numbers: LineNumbers, panel: Any, metric: str) -> No
         ]
         axes.errorbar(
             list(line), means, yerr=bars, label=formats.setting(group), linewidth=1.2, elinewidth=1,
-            color=COLOURS[k % len(COLOURS)], marker=MARKERS[k % len(MARKERS)], markersize=4.5,
+            color=group_colour(k), marker=GROUP_MARKERS[k % len(GROUP_MARKERS)], markersize=4.5,
         )  # fmt: skip
     if request.logarithmic_x:
-        axes.set_xscale("log")
+        make_logarithmic(axes, "x")
     if metric in request.logarithmic_y and any(line for key, line in numbers.lines.items() if key[1] == metric):
-        axes.set_yscale("log")
-        # The usual labels are formulas, which these figures leave as they are typed.
-        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        axes.yaxis.set_minor_formatter(NullFormatter())
+        make_logarithmic(axes, "y").set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
     axes.set_xticks(places, [f"{x:g}" for x in places])
     axes.xaxis.set_minor_locator(NullLocator())
+
+
+def curve_section(numbers: CurveNumbers) -> Section:
+    """The figure of a Curves request: a panel a metric, in a row for ours and one for each corpus' printed values."""
+    request = numbers.request
+    if not numbers.points:
+        return Section(kind="curves", heading="Curves", findings=("No trial has a result to draw yet.",))
+    over = formats.title(request.x)
+    rows = {"ours": numbers.points}
+    rows |= {f"published, {formats.corpus_title(name)}": points for name, points in numbers.published.items() if points}
+    caption = f"{request.caption}; a point a trial."
+    if len(rows) > 1:
+        caption += " Triangles: the published values, of the paper's models."
+    name = f"curves_over_{over.replace(' ', '_')}"
+    drawing = Drawing(name=name, caption=caption, draw=lambda: _draw_curves(rows, request.metrics, over))
+    return Section(kind="curves", heading=f"Over the {over}", drawings=(drawing,))
+
+
+def _draw_curves(rows: Mapping[str, Sequence[CurvePoint]], metrics: Sequence[str], over: str) -> Figure:
+    width_in, height_in = 2.5 * len(metrics), 2.2 * len(rows)
+    figure, panels = new_panels(len(rows), len(metrics), width_in=width_in, height_in=height_in)
+    for i, (whose, points) in enumerate(rows.items()):
+        colour, marker, line = PRINTED if i else OURS
+        for axes, metric in zip(panels[i], metrics, strict=True):
+            values = sorted((point.x, point.values[metric]) for point in points if metric in point.values)
+            axes.plot([x for x, _ in values], [y for _, y in values], line, color=colour, marker=marker, markersize=5)
+            axes.set_title(f"{formats.capital(formats.title(metric))}, {whose}", fontsize=9)
+            axes.set_xlabel(over)
+            axes.ticklabel_format(style="plain", useOffset=False)
+            if metric == "parameters":
+                axes.yaxis.set_major_formatter(lambda value, _: f"{value / 1e6:.3g}M")
+            if not values:
+                axes.text(0.5, 0.5, "no value", transform=axes.transAxes, ha="center", color="0.4")
+    return figure

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
 
 from orchestrator.analysis import Prediction, PredictionNumbers
-from orchestrator.report.figures import Drawing, name_cells, new_figure
+from orchestrator.report.figures import Drawing, draw_cells, new_figure
+from orchestrator.report.formats import DASH
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import DASH, Cell, TextTable, csv_lines, text_table
+from orchestrator.report.tables import Cell, TextTable, csv_lines, text_table
 from orchestrator.words import counted
 
-MISSED, FOUND, NOT_ASKED = "0.15", "#7fc8a9", "0.85"
+LIGHTEST = 1.3
+"""Of the colours' scale, on which a hit is 1 and a miss 0: the lightest of them glare."""
 
 
 def prediction_section(numbers: PredictionNumbers) -> Section:
@@ -34,7 +36,7 @@ def prediction_section(numbers: PredictionNumbers) -> Section:
             Drawing(
                 name="predictions",
                 caption="Light: the true next word is among the five likeliest, with its place; dark: it is not; "
-                "grey: the vocabulary lacks it.",
+                "hatched: the vocabulary lacks it.",
                 draw=lambda: _draw(numbers),
             ),
         ),
@@ -42,41 +44,30 @@ def prediction_section(numbers: PredictionNumbers) -> Section:
 
 
 def _findings(numbers: PredictionNumbers) -> Iterator[str]:
-    models = []
-    for j, model in enumerate(numbers.models):
-        hits, contexts = numbers.hits(j)
-        models.append(f"{model} at {hits} of {contexts}")
-    yield f"The true next word is among the five likeliest: {', '.join(models)}."
+    hits = (f"{model} at {' of '.join(map(str, numbers.hits(j)))}" for j, model in enumerate(numbers.models))
+    yield f"The true next word is among the five likeliest: {', '.join(hits)}."
+    contexts = counted(len(numbers.contexts), "context")
     if numbers.not_askable:
-        yield (
-            f"At {numbers.not_askable} of {counted(len(numbers.contexts), 'context')} the vocabulary lacks the true "
-            "next word; these count for no model."
-        )
+        yield f"At {numbers.not_askable} of {contexts} the vocabulary lacks that word: they count for no model."
     rows = [[cell.hit for cell in row if cell and cell.askable] for row in numbers.cells]
     everyone, no_one = sum(all(row) for row in rows if row), sum(not any(row) for row in rows if row)
-    mixed = sum(map(bool, rows)) - everyone - no_one
-    rest = f"; at {counted(mixed, 'other')} some have it and some do not" if mixed else ""
-    yield f"All models have it at {counted(everyone, 'context')} and none at {no_one}{rest}."
+    yield f"All models have it at {everyone} of {contexts}, none at {no_one}."
 
 
 def _hits_table(numbers: PredictionNumbers) -> TextTable:
     rows = []
     for j, model in enumerate(numbers.models):
         hits, contexts = numbers.hits(j)
-        rows.append((model, hits, Cell(str(contexts))))
-    caption = "Contexts with the true next word among the five likeliest"
-    return text_table(caption, ("model", "hits", "contexts"), rows)
+        rows.append({"model": model, "hits": hits, "contexts": Cell(str(contexts))})
+    return text_table("Contexts with the true next word among the five likeliest", rows)
 
 
 def _words_table(numbers: PredictionNumbers) -> TextTable:
-    return text_table(
-        "The five likeliest words, and the place of the true one",
-        ("context", "next word", *numbers.models),
-        (
-            (context, word, *(Cell(_expected(cell), kind="name") for cell in row))
-            for context, word, row in zip(numbers.contexts, _words(numbers), numbers.cells, strict=True)
-        ),
-    )
+    rows = []
+    for context, word, row in zip(numbers.contexts, _words(numbers), numbers.cells, strict=True):
+        expected = (Cell(_expected(cell), kind="name") for cell in row)
+        rows.append({"context": context, "next word": word, **dict(zip(numbers.models, expected, strict=True))})
+    return text_table("The five likeliest words, and the place of the true one", rows)
 
 
 def _words(numbers: PredictionNumbers) -> list[str]:
@@ -113,15 +104,15 @@ def _draw(numbers: PredictionNumbers) -> Figure:
     figure, axes = new_figure(
         width_in=1.9 + 0.36 * columns, height_in=1.5 + 0.36 * rows, left_in=1.5, top_in=0.1, bottom_in=1.2
     )
-    for i, context in enumerate(numbers.cells):
-        for j, cell in enumerate(context):
-            if cell is None:
-                continue
-            colour = (FOUND if cell.hit else MISSED) if cell.askable else NOT_ASKED
-            axes.add_patch(Rectangle((i, j), 1, 1, facecolor=colour, edgecolor="white", linewidth=1))
-            if cell.hit:
-                axes.text(i + 0.5, j + 0.5, str(cell.rank), ha="center", va="center", fontsize=9)
-    axes.set_xlim(0, columns)
-    axes.set_ylim(rows, 0)
-    name_cells(axes, numbers.contexts, numbers.models, rotation=90)
+    by_model = list(zip(*numbers.cells, strict=True))
+    draw_cells(
+        axes,
+        [[float(cell.hit) if cell and cell.askable else math.nan for cell in row] for row in by_model],
+        [[str(cell.rank) if cell and cell.hit else "" for cell in row] for row in by_model],
+        columns=numbers.contexts,
+        rows=numbers.models,
+        limits=(0, LIGHTEST),
+        rotation=90,
+    )
+    axes.invert_yaxis()
     return figure

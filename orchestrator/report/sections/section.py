@@ -45,7 +45,8 @@ class Section:
         """What the terminal shows."""
         if self.terminal is not None:
             return self.terminal
-        return (*self.tables, *(["\n".join(self.findings)] if self.findings else []))
+        tables = (table for table in self.tables if table.body)
+        return (*tables, *(["\n".join(self.findings)] if self.findings else []))
 
     def numbered(self, number: int) -> Section:
         """The same with a key and file names of its own."""

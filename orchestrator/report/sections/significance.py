@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
-from orchestrator.analysis import FEWEST, Contrast, ContrastNumbers, GroupComparison, PairComparison
+from orchestrator.analysis import FEWEST, Contrast, ContrastNumbers, GroupComparison, PairComparison, Statistic
 from orchestrator.report import formats
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, csv_lines, ends, text_table
-from orchestrator.report.verdicts import paired_verdict, verdict
+from orchestrator.report.verdicts import verdict
+from orchestrator.words import counted
 
-HEAD = (
-    *("model", "against", "n", "difference [95%]", "bootstrap [95%]", "Student p", "Welch p", "Holm p"),
-    *("Hedges' g [95%]", "detectable", "equal within"),
-)
-PAIRED_HEAD = (
-    *("model", "against", "pairs", "difference [95%]", "lower at", "paired p", "Holm p"),
-    *("effect of the differences [95%]", "detectable", "equal within"),
-)
 NO_TEST = ("group", "baseline")
 """The heading of a csv file without a test."""
 
@@ -29,20 +21,12 @@ def contrast_section(numbers: ContrastNumbers[GroupComparison]) -> Section:
     metric = formats.title(numbers.metric)
     corpora = list(dict.fromkeys(name for line in numbers.contrasts for name in line.published))
     beside = f", beside {numbers.source}" if corpora and numbers.source else ""
+    caption = f"Differences in {metric}, model less baseline (negative: the model is better){beside}"
     return Section(
         kind="tests",
         heading=f"Is the difference in {metric} more than chance?",
-        findings=tuple(
-            verdict(line.comparison, line.p_adjusted, names=(line.group, line.baseline), metric=numbers.metric)
-            for line in numbers.contrasts
-        ),
-        tables=(
-            text_table(
-                f"Differences in {metric}, model less baseline (negative: the model is better){beside}",
-                (*HEAD, *(f"published {formats.corpus_title(name)}: p" for name in corpora)),
-                (_cells(line, corpora) for line in numbers.contrasts),
-            ),
-        ),
+        findings=tuple(verdict(line, numbers.metric) for line in numbers.contrasts),
+        tables=(text_table(caption, [_cells(line, corpora) for line in numbers.contrasts]),),
         method=prose("method_tests.txt"),
         files={"tests.csv": csv_lines([_record(line, corpora) for line in numbers.contrasts], NO_TEST)},
     )
@@ -51,54 +35,65 @@ def contrast_section(numbers: ContrastNumbers[GroupComparison]) -> Section:
 def paired_section(numbers: ContrastNumbers[PairComparison]) -> Section:
     """The table and the verdicts of a PairedComparison request."""
     metric = formats.title(numbers.metric)
+    caption = f"Differences in {metric} at a seed, model less baseline (negative: the model is better)"
     return Section(
         kind="pairs",
         heading=f"Is the difference in {metric} at the same seed more than chance?",
         findings=tuple(_paired_finding(line, numbers.metric) for line in numbers.contrasts),
-        tables=(
-            text_table(
-                f"Differences in {metric} at a seed, model less baseline (negative: the model is better)",
-                PAIRED_HEAD,
-                map(_paired_cells, numbers.contrasts),
-            ),
-        ),
+        tables=(text_table(caption, map(_paired_cells, numbers.contrasts)),),
         method=prose("method_pairs.txt", fewest=FEWEST),
         files={"pairs.csv": csv_lines([_paired_record(line) for line in numbers.contrasts], NO_TEST)},
     )
 
 
 def _paired_finding(line: Contrast[PairComparison], metric: str) -> str:
-    text = paired_verdict(line.comparison, line.p_adjusted, names=(line.group, line.baseline), metric=metric)
-    if not line.unpaired:
-        return text
-    values = "value has" if line.unpaired == 1 else "values have"
-    return f"{text} {line.unpaired} {values} no partner of the same seed and count nothing."
+    text = verdict(line, metric)
+    return (
+        f"{text} Left out, without a partner of the same seed: {counted(line.unpaired, 'value')}."
+        if line.unpaired
+        else text
+    )
 
 
-def _cells(line: Contrast[GroupComparison], corpora: list[str]) -> Iterator[Cell | str]:
+def _cells(line: Contrast[GroupComparison], corpora: list[str]) -> dict[str, object]:
+    comparison, n_a, n_b = line.comparison, line.comparison.a.n, line.comparison.b.n
+    return {
+        "model": line.group,
+        "against": Cell(line.baseline, kind="name"),
+        "n": Cell(f"{n_a} + {n_b}", n_a + n_b),
+        "difference [95%]": formats.bounded(comparison.test),
+        "bootstrap [95%]": formats.bounded(comparison.bootstrap),
+        "Student p": formats.p_value(comparison.test.p_value),
+        "Welch p": formats.p_value(comparison.welch.p_value),
+        "Holm p": formats.p_value(line.p_adjusted),
+        "Hedges' g [95%]": formats.bounded(comparison.effect),
+        "detectable": _distance(comparison.detectable),
+        "equal within": _distance(comparison.smallest_margin),
+        **{
+            f"published {formats.corpus_title(corpus)}: p": formats.p_value(line.published.get(corpus))
+            for corpus in corpora
+        },
+    }
+
+
+def _paired_cells(line: Contrast[PairComparison]) -> dict[str, object]:
     comparison = line.comparison
-    yield from (line.group, Cell(line.baseline, kind="name"))
-    yield Cell(f"{comparison.a.n} + {comparison.b.n}", comparison.a.n + comparison.b.n)
-    yield formats.bounded(comparison.test.value, comparison.test.interval)
-    yield formats.bounded(None, comparison.bootstrap.interval)
-    yield from map(formats.p_value, (comparison.test.p_value, comparison.welch.p_value, line.p_adjusted))
-    yield formats.bounded(comparison.effect.value, comparison.effect.interval)
-    yield from map(_distance, (comparison.detectable.value, comparison.smallest_margin.value))
-    yield from (formats.p_value(line.published.get(corpus)) for corpus in corpora)
+    return {
+        "model": line.group,
+        "against": Cell(line.baseline, kind="name"),
+        "pairs": comparison.pairs,
+        "difference [95%]": formats.bounded(comparison.test),
+        "lower at": f"{comparison.lower} of {comparison.pairs}",
+        "paired p": formats.p_value(comparison.test.p_value),
+        "Holm p": formats.p_value(line.p_adjusted),
+        "effect of the differences [95%]": formats.bounded(comparison.effect),
+        "detectable": _distance(comparison.detectable),
+        "equal within": _distance(comparison.smallest_margin),
+    }
 
 
-def _paired_cells(line: Contrast[PairComparison]) -> Iterator[Cell | str | int]:
-    comparison = line.comparison
-    yield from (line.group, Cell(line.baseline, kind="name"), comparison.pairs)
-    yield formats.bounded(comparison.test.value, comparison.test.interval)
-    yield f"{comparison.lower} of {comparison.pairs}"
-    yield from map(formats.p_value, (comparison.test.p_value, line.p_adjusted))
-    yield formats.bounded(comparison.effect.value, comparison.effect.interval)
-    yield from map(_distance, (comparison.detectable.value, comparison.smallest_margin.value))
-
-
-def _distance(value: float | None) -> Cell:
-    return Cell(formats.number(value, digits=2), value)
+def _distance(distance: Statistic) -> Cell:
+    return Cell(formats.number(distance.value, digits=2), distance.value)
 
 
 def _record(line: Contrast[GroupComparison], corpora: list[str]) -> dict[str, Any]:
@@ -111,17 +106,9 @@ def _record(line: Contrast[GroupComparison], corpora: list[str]) -> dict[str, An
         **ends("difference", comparison.test.interval),
         **ends("difference_welch", comparison.welch.interval),
         **ends("bootstrap", comparison.bootstrap.interval),
-        "student_t": comparison.test.t,
-        "student_df": comparison.test.df,
-        "student_p": comparison.test.p_value,
-        "welch_t": comparison.welch.t,
-        "welch_df": comparison.welch.df,
-        "welch_p": comparison.welch.p_value,
-        "holm_p": line.p_adjusted,
-        "hedges_g": comparison.effect.value,
-        **ends("hedges_g", comparison.effect.interval),
-        "detectable_difference": comparison.detectable.value,
-        "equal_within": comparison.smallest_margin.value,
+        **_test("student", comparison.test),
+        **_test("welch", comparison.welch),
+        **_shown(line, "hedges_g"),
         "missing": comparison.test.missing,
         **{f"published_p_{name}": line.published.get(name) for name in corpora},
     }
@@ -133,18 +120,25 @@ def _paired_record(line: Contrast[PairComparison]) -> dict[str, Any]:
         **{"group": line.group, "baseline": line.baseline},
         **{"pairs": comparison.pairs, "without_partner": line.unpaired},
         **{"mean_group": a.mean, "sd_group": a.sd, "mean_baseline": b.mean, "sd_baseline": b.sd},
-        "difference": comparison.test.value,
-        "sd_difference": comparison.differences.sd,
+        **{"difference": comparison.test.value, "sd_difference": comparison.differences.sd},
         **ends("difference", comparison.test.interval),
-        "pairs_lower": comparison.lower,
-        "pairs_higher": comparison.higher,
-        "paired_t": comparison.test.t,
-        "paired_df": comparison.test.df,
-        "paired_p": comparison.test.p_value,
-        "holm_p": line.p_adjusted,
-        "effect_of_differences": comparison.effect.value,
-        **ends("effect_of_differences", comparison.effect.interval),
-        "detectable_difference": comparison.detectable.value,
-        "equal_within": comparison.smallest_margin.value,
+        **{"pairs_lower": comparison.lower, "pairs_higher": comparison.higher},
+        **_test("paired", comparison.test),
+        **_shown(line, "effect_of_differences"),
         "missing": comparison.test.missing or comparison.detectable.missing,
+    }
+
+
+def _test(name: str, test: Statistic) -> dict[str, float | None]:
+    return {f"{name}_t": test.t, f"{name}_df": test.df, f"{name}_p": test.p_value}
+
+
+def _shown(line: Contrast[Any], effect: str) -> dict[str, float | None]:
+    """What the test says after Holm's correction, how large the effect is, and what could have been shown."""
+    return {
+        "holm_p": line.p_adjusted,
+        effect: line.comparison.effect.value,
+        **ends(effect, line.comparison.effect.interval),
+        "detectable_difference": line.comparison.detectable.value,
+        "equal_within": line.comparison.smallest_margin.value,
     }

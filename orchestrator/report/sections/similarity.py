@@ -11,10 +11,10 @@ from matplotlib.figure import Figure
 
 from orchestrator.analysis import SimilarityNumbers, comparisons, wins
 from orchestrator.report import formats
-from orchestrator.report.figures import COLOURS, Drawing, new_figure
+from orchestrator.report.figures import Drawing, draw_cells, new_figure
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import DASH, Cell, TextTable, csv_lines, text_table
+from orchestrator.report.tables import Cell, TextTable, csv_lines, text_table
 from orchestrator.words import counted
 
 
@@ -22,34 +22,26 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
     """The tables and the figure of a Similarity request."""
     if numbers.rho.empty:
         return Section(kind="similarity", heading="Word similarity", findings=("No trial was measured on it yet.",))
-    winners = [("similarity_wins", "ours", numbers.rho)]
-    winners += [
-        (f"similarity_wins_published_{name}", f"as published for {formats.corpus_title(name)}", printed)
-        for name, printed in numbers.published.items()
-    ]
-    caption = "On how many benchmarks the row beats the column"
+    files = {"word_similarity.csv": csv_lines(list(_records(numbers)))}
+    tables, drawings = [_rho_table(numbers)], []
+    for corpus, rho in {"": numbers.rho, **numbers.published}.items():
+        whose = f"as published for {formats.corpus_title(corpus)}" if corpus else "ours"
+        name = f"similarity_wins_published_{corpus}" if corpus else "similarity_wins"
+        caption = f"On how many benchmarks the row beats the column, {whose}"
+        head = ["model", *map(str, rho.columns)]
+        rows = [dict(zip(head, line, strict=True)) for line in wins(rho).itertuples()]
+        tables.append(text_table(caption, rows))
+        files[f"{name}.csv"] = csv_lines(rows)
+        drawings.append(Drawing(name=name, caption=f"{caption}.", draw=partial(_draw, rho)))
     return Section(
         kind="similarity",
         heading="Word similarity",
         findings=tuple(_findings(numbers)),
-        tables=(
-            _rho_table(numbers),
-            *(text_table(f"{caption}, {whose}", *_wins(rho)) for _, whose, rho in winners),
-        ),
+        tables=tuple(tables),
         method=prose("method_similarity.txt"),
-        files={
-            "word_similarity.csv": csv_lines(list(_records(numbers))),
-            **{f"{name}.csv": [_wins(rho)[0], *_wins(rho)[1]] for name, _, rho in winners},
-        },
-        drawings=tuple(
-            Drawing(name=name, caption=f"{caption}, {whose}.", draw=partial(_draw, rho)) for name, whose, rho in winners
-        ),
+        files=files,
+        drawings=tuple(drawings),
     )
-
-
-def _wins(rho: pd.DataFrame) -> tuple[list[str], list[list[object]]]:
-    """A heading and a row a group."""
-    return ["model", *rho], [list(row) for row in wins(rho).itertuples()]
 
 
 def _findings(numbers: SimilarityNumbers) -> Iterator[str]:
@@ -58,15 +50,11 @@ def _findings(numbers: SimilarityNumbers) -> Iterator[str]:
         f"100 or more pairs of words that this vocabulary knows: {sum(pairs >= 100 for pairs in used)} of "
         f"{counted(len(used), 'benchmark')}."
     )
-    totals = wins(numbers.rho).sum(axis="columns")
-    ordered = sorted(totals.index, key=lambda group: -totals[group])
-    compared = comparisons(numbers.rho)
-    if compared:
+    if compared := comparisons(numbers.rho):
+        totals = wins(numbers.rho).sum(axis="columns")
+        won = ", ".join(f"{group} {totals[group]}" for group in sorted(totals.index, key=lambda group: -totals[group]))
         ties = compared - totals.sum()
-        yield (
-            f"Of {counted(compared, 'comparison')} of two models on a benchmark, won: "
-            f"{', '.join(f'{group} {totals[group]}' for group in ordered)}{f'; ties {ties}' if ties else ''}."
-        )
+        yield f"Of {counted(compared, 'comparison')} of two models on a benchmark, won: {won}; ties {ties}."
 
 
 def _rho_table(numbers: SimilarityNumbers) -> TextTable:
@@ -75,10 +63,9 @@ def _rho_table(numbers: SimilarityNumbers) -> TextTable:
     for name in numbers.rho.index:
         ours = _row(numbers.rho, name)
         printed = next((_row(rho, name) for rho in numbers.published.values()), dict.fromkeys(ours))
-        cells = (Cell(_rho(value, printed[group]), value) for group, value in ours.items())
-        rows.append((name, numbers.pairs.get(name, 0), *cells))
-    caption = f"Spearman's \N{GREEK SMALL LETTER RHO} of each benchmark{beside}"
-    return text_table(caption, ("benchmark", "pairs", *numbers.rho), rows)
+        cells = {group: Cell(_rho(value, printed[group]), value) for group, value in ours.items()}
+        rows.append({"benchmark": name, "pairs": numbers.pairs.get(name, 0), **cells})
+    return text_table(f"Spearman's \N{GREEK SMALL LETTER RHO} of each benchmark{beside}", rows)
 
 
 def _row(rho: pd.DataFrame, benchmark: str) -> dict[str, float | None]:
@@ -88,8 +75,8 @@ def _row(rho: pd.DataFrame, benchmark: str) -> dict[str, float | None]:
 
 
 def _rho(value: float | None, published: float | None) -> str:
-    ours = DASH if value is None else formats.coefficient(value)
-    return ours if published is None else f"{ours} ({formats.coefficient(published)})"
+    beside = "" if published is None else f" ({formats.coefficient(published)})"
+    return formats.coefficient(value) + beside
 
 
 def _records(numbers: SimilarityNumbers) -> Iterator[dict[str, object]]:
@@ -102,20 +89,13 @@ def _records(numbers: SimilarityNumbers) -> Iterator[dict[str, object]]:
 
 
 def _draw(rho: pd.DataFrame) -> Figure:
-    size = len(rho.columns)
+    size, groups = len(rho.columns), list(map(str, rho.columns))
     figure, axes = new_figure(
         width_in=2.0 + 0.6 * size, height_in=1.4 + 0.45 * size, left_in=1.2, top_in=0.1, bottom_in=1.0
     )
     won = np.array(wins(rho), dtype=float)
     np.fill_diagonal(won, np.nan)
-    axes.imshow(np.ma.masked_invalid(won), cmap=COLOURS, vmin=0, vmax=max(1, len(rho)), aspect="auto")
-    for i in range(size):
-        for j in range(size):
-            if i != j:
-                ink = "white" if won[i, j] < len(rho) / 2 else "black"
-                axes.text(j, i, f"{won[i, j]:.0f}", ha="center", va="center", color=ink)
-    axes.set_xticks(range(size), rho.columns, rotation=40, ha="right")
-    axes.set_yticks(range(size), rho.columns)
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
+    texts = [["" if np.isnan(value) else f"{value:.0f}" for value in row] for row in won]
+    draw_cells(axes, won, texts, columns=groups, rows=groups, limits=(0, max(1, len(rho))), rotation=40)
+    axes.invert_yaxis()
     return figure

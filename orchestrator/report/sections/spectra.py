@@ -15,7 +15,7 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from orchestrator.analysis import Spectrum
-from orchestrator.report.figures import COLOURS, GROUP_COLOURS, GROUP_LINES, Drawing, new_figure
+from orchestrator.report.figures import COLOURS, Drawing, group_colour, group_line, make_logarithmic, new_figure
 from orchestrator.report.sections.section import Section
 from orchestrator.words import counted
 
@@ -33,17 +33,13 @@ def spectra_section(spectra: Sequence[Spectrum]) -> Section:
     return Section(
         kind="spectra",
         heading="Spectra",
-        drawings=(
+        drawings=tuple(
             Drawing(
-                name="spectra_linear",
-                caption=f"{caption}, cut like Fig. 7.",
-                draw=partial(draw_spectra, spectra, logarithmic=False),
-            ),
-            Drawing(
-                name="spectra_logarithmic",
-                caption=f"{caption}, logarithmic.",
-                draw=partial(draw_spectra, spectra, logarithmic=True),
-            ),
+                name=f"spectra_{scale}",
+                caption=f"{caption}, {words}.",
+                draw=partial(draw_spectra, spectra, logarithmic=scale == "logarithmic"),
+            )
+            for scale, words in (("linear", "cut like Fig. 7"), ("logarithmic", "logarithmic"))
         ),
         wide=False,
     )
@@ -71,8 +67,6 @@ def draw_spectra(spectra: Sequence[Spectrum], *, logarithmic: bool) -> Figure:
     else:
         _draw_by_rank(figure, axes, spectra, curves)
     _limits(axes, spectra, logarithmic=logarithmic)
-    if logarithmic:
-        _draw_tolerances(axes, spectra)
     axes.set_xlabel("index of the singular value")
     axes.set_ylabel("singular value / largest one")
     if logarithmic or groups:
@@ -102,8 +96,8 @@ def _draw_groups(
         place = groups.index(spectrum.group)
         axes.plot(
             *curve.T,
-            color=GROUP_COLOURS[place % len(GROUP_COLOURS)],
-            linestyle=GROUP_LINES[place // len(GROUP_COLOURS) % len(GROUP_LINES)],
+            color=group_colour(place),
+            linestyle=group_line(place),
             linewidth=1.2,
             label=None if spectrum.group in named else spectrum.group,
         )
@@ -129,24 +123,18 @@ def _linear_end(spectra: Sequence[Spectrum]) -> int:
     return min(longest, LINEAR_MOST, max(50, round(LINEAR_SHARE * longest)))
 
 
-def _draw_tolerances(axes: Axes, spectra: Sequence[Spectrum]) -> None:
-    tolerances = sorted({spectrum.relative_tolerance for spectrum in spectra if spectrum.relative_tolerance})
-    for i, tolerance in enumerate(tolerances):
-        axes.axhline(tolerance, color="#b00020", linestyle="--", linewidth=1.2, label=None if i else "Press tolerance")
-
-
 def _limits(axes: Axes, spectra: Sequence[Spectrum], *, logarithmic: bool) -> None:
     if not logarithmic:
         axes.set_xlim(0, _linear_end(spectra))
         axes.set_ylim(0, LINEAR_TOP)
         return
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.yaxis.set_major_formatter("{x:g}")
-    tolerances = [spectrum.relative_tolerance for spectrum in spectra if spectrum.relative_tolerance]
+    make_logarithmic(axes, "x")
+    make_logarithmic(axes, "y")
+    tolerances = sorted({spectrum.relative_tolerance for spectrum in spectra if spectrum.relative_tolerance})
+    for i, tolerance in enumerate(tolerances):
+        axes.axhline(tolerance, color="#b00020", linestyle="--", linewidth=1.2, label=None if i else "Press tolerance")
     least = min(float(spectrum.values[-1] / spectrum.values[0]) for spectrum in spectra)
     # Beyond a hundredth of the tolerance there is only the rounding noise of the measurement.
-    floor = min(tolerances) / 100 if tolerances else max(least, 1e-9)
+    floor = tolerances[0] / 100 if tolerances else max(least, 1e-9)
     axes.set_xlim(1, max(len(spectrum.values) for spectrum in spectra))
     axes.set_ylim(max(floor, least / 2) if least > 0 else floor, 1.5)

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
+import pandas as pd
+import pytest
+
+from orchestrator.analysis.audit import audit_numbers
+from orchestrator.analysis.contrasts import paired_numbers
+from orchestrator.analysis.counts import count_numbers
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.predictions import prediction_numbers
 from orchestrator.analysis.similarity import similarity_numbers
+from orchestrator.report.sections.audit import audit_section
+from orchestrator.report.sections.groups import count_section
 from orchestrator.report.sections.predictions import prediction_section
+from orchestrator.report.sections.significance import paired_section
 from orchestrator.report.sections.similarity import similarity_section
-from search_spaces.study import Comparison, GroupTable, Similarity
-from tests.support.synthetic_results import STUDY, make_results, report_on
+from search_spaces.study import Comparison, Counts, GroupTable, PairedComparison, Similarity
+from tests.support.synthetic_results import STUDY, done_trial, make_results, report_on
 
 
 def test_two_requests_of_a_kind_get_sections_and_files_of_their_own(tmp_path: Path) -> None:
@@ -73,3 +83,51 @@ def test_the_word_of_the_text_stands_beside_an_unknown_one() -> None:
     section = prediction_section(prediction_numbers(flatten([row]).frame()))
     assert "banknote (as <unk>)" in [cell.text for line in section.tables[1].body for cell in line]
     assert section.files["predictions.csv"][1][1:3] == ["<unk>", "banknote"]
+
+
+PAIRS = PairedComparison(baselines={"gated": "dense"}, metric="test_error_percent")
+COUNTS = Counts(metric="chosen_learning_rate", values=(0.01, 0.1, 0.3))
+ERRORS = {"gated": [9.0, 18.8, 28.9, 39.1, 48.8, 59.2, 70.0], "dense": [10.0, 20.0, 30.0, 40.0, 50.0, 60.0]}
+GATED = [
+    done_trial(group, seed, test_error_percent=value, chosen_learning_rate=0.1 if seed else 0.01)
+    for group, values in ERRORS.items()
+    for seed, value in enumerate(values)
+]
+
+
+def test_pairs_have_a_row_a_comparison_a_file_and_say_who_had_no_partner() -> None:
+    section = paired_section(paired_numbers(flatten(GATED).frame(), PAIRS))
+    [line] = section.tables[0].body
+    assert [cell.text for cell in line[:3]] == ["gated", "dense", "6"] and line[4].text == "6 of 6"
+    assert "without a partner of the same seed: 1 value" in section.findings[0]
+    head, record = section.files["pairs.csv"]
+    told = dict(zip(head, record, strict=True))
+    assert (told["pairs"], told["pairs_lower"], told["without_partner"]) == (6, 6, 1)
+    assert told["paired_p"] == told["holm_p"] and told["mean_baseline"] == 35
+
+
+def test_counts_are_shown_of_values_that_never_came_up_too() -> None:
+    section = count_section(count_numbers(flatten(GATED).frame(), COUNTS))
+    assert section.tables[0].head == ("model", "0.01", "0.1", "0.3")
+    assert section.files["counts.csv"][1:] == [["gated", 1, 6, 0], ["dense", 1, 5, 0]]
+    assert section.findings == (
+        "Of 13 trials, 2 have the least chosen learning rate of the table (0.01), 0 the greatest (0.3).",
+    )
+
+
+@pytest.mark.parametrize("state", ["done", "planned"])
+def test_both_are_sections_of_a_page(state: str, tmp_path: Path) -> None:
+    rows = [{**row, "state": state, "metrics": row["metrics"] if state == "done" else {}} for row in GATED]
+    page = report_on(rows, tmp_path, study=replace(STUDY, analyses=(PAIRS, COUNTS))).path.read_text()
+    assert page.count('id="pairs"') == page.count('id="counts"') == 1
+    assert (tmp_path / "pairs.csv").is_file() and "<td>None" not in page
+
+
+def test_the_audit_says_what_it_counts_in_names_that_a_reader_of_the_papers_knows() -> None:
+    section = audit_section(audit_numbers(pd.DataFrame({"trial_id": []})))
+    assert "compatible (which includes bounds that a wrong number could pass as well)" in section.findings[0]
+    assert "print 832 numbers" in section.findings[-1]
+    assert "a check may involve several, on both sides of a difference" in section.findings[-1]
+    shown = [cell.text for table in section.tables for row in table.body for cell in row]
+    assert not [text for text in (*shown, *section.findings) if re.search(r"[a-z]_[a-z0-9]", text)]
+    assert section.tables[1].body[0][0].text == "Fig. 2, GSS"

@@ -14,9 +14,8 @@ from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.grid import Grid
 from orchestrator.report import formats
 from orchestrator.report.build import ReportResult
-from orchestrator.report.layout import column_widths, split
 from orchestrator.report.tables import Cell, TextTable, trials_table
-from orchestrator.report.terminal import Fitting, summary_group
+from orchestrator.report.terminal import Fitting, column_widths, split, summary_group
 from tests.support.synthetic_results import fail, make_results, report_on
 
 WIDTHS = (80, 100, 200)

@@ -78,14 +78,16 @@ def test_ranks_stand_beside_the_true_one_and_perplexities_above_the_floor() -> N
 def test_it_says_plainly_which_metric_finds_the_rank_and_which_not() -> None:
     findings = true_rank_section(numbers(METRICS_BY_NAME)).findings
     exact, rounded, noisy = findings[1:4]
-    assert exact.startswith("Of the exact matrix (float64), Press rank (float64), effective rank (1e-3), effective")
-    assert "entropy rank find the true rank, 20; the others give Press rank (float32) 19 and stable rank 1.1" in exact
-    assert "the others give Press rank (float64) 900 and stable rank" in rounded
+    assert exact.startswith(
+        "Of the exact matrix (float64), the true rank, 20, is found by Press rank (float64), effective"
+    )
+    assert "and entropy rank; other ranks: Press rank (float32) 19 and stable rank 1.1" in exact
+    assert "; other ranks: Press rank (float64) 900 and stable rank" in rounded
     assert "Press rank (float64) 1,000, Press rank (float32) 21 and stable rank" in noisy
     press = next(text for text in findings if text.startswith("Press rank of what"))
-    assert press == "Press rank of what was learned: gss 20, softmax 26; it is the true rank, 20, in gss."
+    assert press == "Press rank of what was learned: gss 20, softmax 26; the true rank, 20, in gss."
     entropy = next(text for text in findings if text.startswith("Entropy rank of what"))
-    assert entropy.endswith("all are below the true rank, 20.")
+    assert entropy.endswith("the true rank, 20, in none.")
     assert findings[-1] == "Test perplexity above that floor: gss +25.0%, softmax +50.0%."
 
 
@@ -93,7 +95,7 @@ def test_a_text_of_too_few_contexts_is_said_to_be_one() -> None:
     few = {name: truth(17, 17, true_rank=17, different_contexts=17) for name in list(METRICS_BY_NAME)[:1]}
     first, second, *_ = true_rank_section(numbers(few)).findings
     assert "has rank 20; the rows measured (2,000 test tokens, 17 different ones) have rank 17" in first
-    assert "Press rank (float64) and Press rank (float32) find the true rank, 17" in second
+    assert "the true rank, 17, is found by Press rank (float64) and Press rank (float32);" in second
 
 
 def test_without_a_truth_there_is_no_section() -> None:
