@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import console, store_url
-from orchestrator.command.plans import gpus_of, measured_times, plans_of, text_folder
+from orchestrator.command.options import console, named_study, store_url
+from search_spaces import catalog
 from trainables.errors import UserError
 from trainables.runtime import Runtime
 
 if TYPE_CHECKING:
     from orchestrator.cluster import RunOptions
-    from orchestrator.plan import Plan
+    from orchestrator.plan import Plan, PlanRequest
+    from orchestrator.storage import DataFolder
 
 BAD_INPUT = 2
 
@@ -54,7 +57,7 @@ def run(
         raise UserError(
             f"--format {form} is for --dry-run; the results of a run are shown by: sweep.py results {study}"
         )
-    folder, data = text_folder(data_dir, corpus or [], dry_run=dry_run)
+    folder, data = _text_folder(data_dir, corpus or [], dry_run=dry_run)
     request = PlanRequest(
         data_dir=folder,
         overrides=parse_overrides(settings or []),
@@ -62,13 +65,13 @@ def run(
         search=search,
         budget=budget,
     )
-    plans = plans_of(study, scale, corpus, request)
-    gpus = [gpus_of(gpus_per_trial, plan) for plan in plans]
+    plans = _plans_of(study, scale, corpus, request)
+    gpus = [_gpus_of(gpus_per_trial, plan) for plan in plans]
     if dry_run:
         from orchestrator.command.plan_listing import print_plans
 
         # The other formats are for programs: they get the plan alone.
-        measured = measured_times(plans, store_url(store, storage), gpus) if form == "table" else []
+        measured = _measured_times(plans, store_url(store, storage), gpus) if form == "table" else []
         print_plans(plans, form, measured=measured)
         return
     from orchestrator.cluster import RunOptions
@@ -87,6 +90,86 @@ def run(
     )
     runs = [(plan, _for_study(run_options, plan, number)) for plan, number in zip(plans, gpus, strict=True)]
     raise typer.Exit(_run_all(runs, again=retried))
+
+
+def _text_folder(
+    argument: str | None, corpora: Sequence[str], *, dry_run: bool
+) -> tuple[Path | None, DataFolder | None]:
+    """The folder of what was typed after --data-dir, and the object store behind it if it is a URL.
+
+    Texts in an object store are copied to this machine, but for a dry run, which says what is not known without.
+    """
+    from orchestrator.storage import data_folder_at
+
+    folder, data = data_folder_at(argument, corpora)
+    if data is not None and dry_run:
+        _plan_without(data, corpora)
+    elif data is not None:
+        data.fetch()
+    elif folder is not None and not folder.is_dir():
+        raise UserError(
+            f"--data-dir takes a folder that exists, and {folder} is none: name the one where the corpora lie, or "
+            "leave it away and they are fetched to data"
+        )
+    return folder, data
+
+
+def _plan_without(data: DataFolder, corpora: Sequence[str]) -> None:
+    """Raise UserError for a corpus whose size is not known without its text, unless a copy of that is here."""
+    from trainables.config import is_built_in
+    from trainables.corpora import PUBLISHED_CORPORA
+
+    url = data.bucket.url
+    for name in corpora:
+        constant = name in PUBLISHED_CORPORA or is_built_in(name)
+        if not constant and "/" not in name and not (data.driver / name).is_dir():
+            raise UserError(
+                f"--dry-run copies nothing from {url}, and its {name} is not on this machine yet, so that its trials "
+                f"are not known: copy it with python sweep.py corpus check {name} --data-dir {url}"
+            )
+    console(stderr=True).print(f"A dry run copies nothing from {url}: what it has now, a run will see.", soft_wrap=True)
+
+
+def _plans_of(study: str, scale: str, corpora: list[str] | None, request: PlanRequest) -> list[Plan]:
+    """Of each study that is meant, a plan for each corpus."""
+    from orchestrator.plan import default_corpora, make_plan, scale_named
+
+    size, everything = scale_named(scale), study == catalog.ALL
+    plans = []
+    for argument in catalog.NAMES if everything else (study,):
+        chosen, fitting = named_study(argument), replace(request, argument=argument)
+        if everything:
+            # Those that tune nothing have no use for how to search, nor others for inputs to measure.
+            fitting = replace(fitting, inputs=request.inputs.for_study(chosen))
+            if chosen.tuning is None:
+                fitting = replace(fitting, search=None, budget=None)
+        typed = corpora if chosen.reads_text or not everything else None
+        names = dict.fromkeys(typed or default_corpora(chosen, size))
+        plans += [make_plan(chosen, size, name, fitting) for name in names]
+    return plans
+
+
+def _gpus_of(typed: float | None, plan: Plan) -> float:
+    """GPUs of a trial: as typed, else one where models are trained at the scales that are meant for GPUs."""
+    if typed is None:
+        return 1.0 if plan.scale.name in ("small", "paper") and plan.study.reads_text else 0.0
+    from orchestrator.cluster import check_gpus
+
+    check_gpus(typed)
+    return typed
+
+
+def _measured_times(plans: Sequence[Plan], store_url: str, gpus: Sequence[float]) -> list[str]:
+    """What trials done so far say about the time of those to run; nothing where there is no store yet."""
+    from orchestrator.plan import remaining
+    from orchestrator.store import open_store
+
+    sentences = []
+    with suppress(UserError), open_store(store_url, create=False) as opened:  # a plan needs no store
+        for gpu in (True, False):
+            alike = [plan for plan, number in zip(plans, gpus, strict=True) if (number > 0) == gpu]
+            sentences += remaining(alike, opened, gpu=gpu)
+    return sentences
 
 
 def _for_study(run_options: RunOptions, plan: Plan, gpus_per_trial: float) -> RunOptions:
