@@ -2,29 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from orchestrator.plan.estimates import core_seconds
 from orchestrator.plan.outlook import configs_left, measured_pace, remaining
 from orchestrator.plan.study_plan import Plan, make_plan
-from orchestrator.store.opening import open_store
-from orchestrator.store.records import PlannedTrial, RunRecord
+from orchestrator.store.records import PlannedTrial
 from orchestrator.store.store import Store
 from search_spaces.catalog import load_study
 from search_spaces.scales import SCALES
+from tests.support.store_rows import RUN
 from trainables.trial_folder.outcome import TrialOutcome
-
-RUN = RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(f"sqlite:///{tmp_path}/results.db") as opened:
-        yield opened
 
 
 def plan_of(study: str) -> Plan:
@@ -49,8 +39,7 @@ def end(store: Store, plan: Plan, seconds: dict[str, float], *, device: str = "c
 def test_many_mixtures_take_longer_than_few_though_the_layer_is_the_same(store: Store) -> None:
     plan = plan_of("mos_k")
     configs = {trial.name: trial.config for trial in plan.trials}
-    twice = {name: 2 * core_seconds(configs[name], plan.corpus) for name in ("mos K=1", "mos K=3")}
-    end(store, plan, twice)
+    end(store, plan, {name: 2 * core_seconds(configs[name], plan.corpus) for name in ("mos K=1", "mos K=3")})
     pace = measured_pace(plan, store, gpu=False)
     assert pace.trials == 2
     for name in ("mos K=5", "mos K=20"):
@@ -62,9 +51,8 @@ def test_many_mixtures_take_longer_than_few_though_the_layer_is_the_same(store: 
 def test_a_layer_without_a_done_trial_is_off_as_the_others_are(store: Store) -> None:
     plan = plan_of("plif_lm")
     configs = {trial.config.family: trial for trial in plan.trials}
-    softmax = configs["softmax"]
+    softmax, mos = configs["softmax"], configs["mos"].config
     end(store, plan, {softmax.name: 3 * core_seconds(softmax.config, plan.corpus)})
-    mos = configs["mos"].config
     assert measured_pace(plan, store, gpu=False).seconds(mos) == pytest.approx(3 * core_seconds(mos, plan.corpus))
 
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from orchestrator.store.opening import open_store
-from orchestrator.store.records import RunRecord, StudyKey
+from orchestrator.store.records import StudyKey
 from orchestrator.store.store import Store
 from orchestrator.watch.log_targets import open_sinks
 from orchestrator.watch.trial_logs import Sink, TrialLogs
 from tests.support.command import sweep
 from tests.support.scripted_trials import SOUND, planned
+from tests.support.store_rows import RUN
 from trainables.errors import UserError
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
@@ -30,19 +29,9 @@ def epoch(number: int) -> EpochMetrics:
     return EpochMetrics(epoch=number, tokens=number, train_loss=loss, valid_loss=loss, averaging=False, seconds=0.5)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(f"sqlite:///{tmp_path}/results.db") as opened:
-        opened.register(KEY, PLAN)
-        yield opened
-
-
-def run_of(store: Store) -> int:
-    return store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
-
-
 def interrupted_and_resumed(sinks: list[list[Sink]], store: Store) -> list[str]:
     """A trial is interrupted after its second epoch, repeats that and ends; of another one only the store knows."""
+    store.register(KEY, PLAN)
     notes: list[str] = []
     first = TrialLogs(sinks[0], store, KEY, notes.append)
     first.started(TRIAL.trial_id, TRIAL.name)
@@ -56,7 +45,7 @@ def interrupted_and_resumed(sinks: list[list[Sink]], store: Store) -> list[str]:
         second.epoch(TRIAL.trial_id, epoch(number))
     epochs = tuple(map(epoch, (1, 2, 3, 4)))
     outcome = TrialOutcome(trial_id=TRIAL.trial_id, state="done", epochs=epochs, measurements=FINAL)
-    run_id = run_of(store)
+    run_id = store.begin_run(RUN)
     store.record(outcome, run_id=run_id, spectrum=None)
     second.finished(TRIAL.trial_id, outcome)
     other = TrialOutcome(
@@ -68,10 +57,15 @@ def interrupted_and_resumed(sinks: list[list[Sink]], store: Store) -> list[str]:
     return notes
 
 
+def complete_again(log: str, store: Store, storage: Path) -> None:
+    """As the same command does, typed again."""
+    with contextlib.closing(TrialLogs(open_sinks([log], KEY, storage), store, KEY, pytest.fail)) as logs:
+        logs.complete()
+
+
 def test_tensorboard_has_each_epoch_once_and_the_hyper_parameters(store: Store, tmp_path: Path) -> None:
     accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
-    sinks = [open_sinks(["tensorboard"], KEY, tmp_path) for _ in range(2)]
-    assert interrupted_and_resumed(sinks, store) == []
+    assert interrupted_and_resumed([open_sinks(["tensorboard"], KEY, tmp_path) for _ in range(2)], store) == []
     folder = tmp_path / "tensorboard" / "logged-smoke-none"
     read = accumulator.EventAccumulator(str(folder / TRIAL.name)).Reload()
     curve = read.Scalars("perplexity/validation")
@@ -81,26 +75,16 @@ def test_tensorboard_has_each_epoch_once_and_the_hyper_parameters(store: Store, 
     assert "_hparams_/session_start_info" in read.summary_metadata
     other = accumulator.EventAccumulator(str(folder / PLAN[1].name)).Reload()
     assert [point.step for point in other.Scalars("loss/train")] == [1, 2]
-
-
-def test_a_complete_tensorboard_folder_is_left_as_it_is(store: Store, tmp_path: Path) -> None:
-    pytest.importorskip("tensorboardX")
-    interrupted_and_resumed([open_sinks(["tensorboard"], KEY, tmp_path) for _ in range(2)], store)
-    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "tensorboard").rglob("events*")}
-    again = TrialLogs(open_sinks(["tensorboard"], KEY, tmp_path), store, KEY, pytest.fail)
-    again.complete()
-    again.close()
-    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "tensorboard").rglob("events*")} == before
-    assert before
+    before = {path: path.stat().st_mtime_ns for path in folder.rglob("events*")}
+    complete_again("tensorboard", store, tmp_path)
+    assert {path: path.stat().st_mtime_ns for path in folder.rglob("events*")} == before, "a complete log is left alone"
 
 
 def test_mlflow_has_one_run_a_trial_however_often_it_is_resumed(store: Store, tmp_path: Path) -> None:
     tracking = pytest.importorskip("mlflow.tracking", reason="MLflow is not installed")
     wanted = [f"mlflow=sqlite:///{tmp_path}/mlflow.db"]
     assert interrupted_and_resumed([open_sinks(wanted, KEY, tmp_path) for _ in range(2)], store) == []
-    again = TrialLogs(open_sinks(wanted, KEY, tmp_path), store, KEY, pytest.fail)
-    again.complete()
-    again.close()
+    complete_again(*wanted, store, tmp_path)
     client = tracking.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
     experiment = client.get_experiment_by_name("logged-smoke-none")
     runs = {run.data.tags["trial_id"]: run for run in client.search_runs([experiment.experiment_id])}

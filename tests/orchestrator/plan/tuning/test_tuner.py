@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,22 +17,15 @@ from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.recording import Recorder
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.opening import open_store
-from orchestrator.store.records import OPEN, PlannedTrial, RunRecord, StudyKey, TrialRow
+from orchestrator.store.records import OPEN, PlannedTrial, StudyKey, TrialRow
 from orchestrator.store.store import Store
 from orchestrator.worker.messages import Pack, TrialEvent
 from tests.support.scripted_tuning import KEY, certain, ending, epochs_of, losses, plan
 from tests.support.scripted_work import work_in
+from tests.support.store_rows import RUN
 from trainables.config import TrialConfig
 from trainables.trial_folder.folder import trial_directory
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
-
-RUN = RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with open_store(f"sqlite:///{tmp_path}/results.db") as opened:
-        yield opened
 
 
 @dataclass

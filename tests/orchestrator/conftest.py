@@ -1,4 +1,4 @@
-"""Fixtures of this room."""
+"""Fixtures of several rooms."""
 
 from __future__ import annotations
 
@@ -13,6 +13,6 @@ from orchestrator.store.store import Store
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[Store]:
-    """An empty store."""
+    """An empty store in the file that `--storage tmp_path` stands for."""
     with open_store(f"sqlite:///{tmp_path}/results.db") as opened:
         yield opened
