@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,13 +12,65 @@ import typer
 
 from orchestrator.command import options
 from orchestrator.command.options import check_format, console, named_study, print_records, store_url
-from orchestrator.command.variants import VariantFilter, choose_variant, study_name, typed_filter
 from search_spaces.catalog import ALL, NAMES, is_file
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
     from orchestrator.store import Store, StudyKey, TrialRow
     from search_spaces.study import Study
+
+
+@dataclass(frozen=True, kw_only=True)
+class VariantFilter:
+    """What variants must have; None takes any."""
+
+    scale: str | None = None
+    corpus: str | None = None
+    overrides: str | None = None
+
+    def fits(self, key: StudyKey) -> bool:
+        """Whether this variant is meant."""
+        pairs = ((self.scale, key.scale), (self.corpus, key.corpus), (self.overrides, key.overrides))
+        return all(required in (None, value) for required, value in pairs)
+
+    def __str__(self) -> str:
+        parts = {"scale": self.scale, "corpus": self.corpus, "--set": self.overrides}
+        return "".join(f", {name} {value}" for name, value in parts.items() if value)
+
+
+def _typed_filter(scale: str | None, corpus: str | None, settings: list[str] | None) -> VariantFilter:
+    """The filter of the options of these names."""
+    from orchestrator.plan import overrides_json, parse_overrides
+    from trainables.config import one_name
+
+    overrides = overrides_json(parse_overrides(settings)) if settings else None
+    # A folder's path names its corpus here as it does in a run.
+    return VariantFilter(scale=scale, corpus=corpus and one_name(Path(corpus).name), overrides=overrides)
+
+
+def study_name(argument: str) -> str:
+    """The name under which the store has a study: a name is taken as it is, a file is asked for its study's."""
+    return named_study(argument).name if is_file(argument) else argument
+
+
+def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyKey:
+    """The variant of a study that is meant; which of several, is said. Raises UserError where none fits.
+
+    Of several that fit, those with a result go first, then those without `--set`, then the one planned last.
+    """
+    fitting = [s for s in store.studies() if s.key.study == study and variants.fits(s.key)]
+    if not fitting:
+        raise UserError(f"the store has no study {study!r}{variants}: see what it has with python sweep.py status")
+    order = {s.key: (s.counts["done"] > 0, s.key.overrides == "{}", place) for place, s in enumerate(fitting)}
+    chosen = max(order, key=order.__getitem__)
+    if len(fitting) > 1:
+        settings = "" if chosen.overrides == "{}" else f", --set {chosen.overrides}"
+        print(
+            f"Of {len(fitting)} variants of {study}, this is the one at scale {chosen.scale}, corpus {chosen.corpus}"
+            f"{settings}; name another with --scale, --corpus and --set.",
+            file=sys.stderr,
+        )
+    return chosen
 
 
 def status(
@@ -83,12 +136,12 @@ def results(
     from orchestrator.report import FORMATS, group_metrics, write_parquet, write_results
     from orchestrator.store import open_store
 
-    variants, url = typed_filter(scale, corpus, settings), store_url(store, storage)
+    variants, url = _typed_filter(scale, corpus, settings), store_url(store, storage)
     check_format(form, FORMATS)
     if form == "parquet" and sys.stdout.isatty():
         raise UserError("parquet is a binary format: send it to a file, for example with > results.parquet")
     with open_store(url, create=False) as opened:
-        trials = flatten(opened.results(choose_variant(opened, study_name(study), variants)))
+        trials = flatten(opened.results(_choose_variant(opened, study_name(study), variants)))
     if form == "parquet":
         write_parquet(trials, sys.stdout.buffer)
     else:
@@ -113,7 +166,7 @@ def report(
     from orchestrator.store import open_store
     from orchestrator.sweep import report_folder, write_index, write_report
 
-    variants, url = typed_filter(scale, corpus, settings), store_url(store, storage)
+    variants, url = _typed_filter(scale, corpus, settings), store_url(store, storage)
     place = storage_at(storage)
     if study == ALL and out is not None:
         raise UserError("--out is the folder of one report, and all writes several: leave it away, or name a study")
@@ -136,7 +189,7 @@ def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyK
     """The variant of the study that is meant; for all, those of built-in studies that fit."""
     if argument != ALL:
         study = named_study(argument)
-        return {choose_variant(store, study.name, variants): study}
+        return {_choose_variant(store, study.name, variants): study}
     keys = [summary.key for summary in store.studies() if variants.fits(summary.key)]
     chosen = {key: named_study(key.study) for key in keys if key.study in NAMES}
     if not chosen:

@@ -12,7 +12,7 @@ import typer
 
 from orchestrator.command import options
 from orchestrator.command.options import console, named_study, store_url
-from orchestrator.command.variants import VariantFilter, study_name
+from orchestrator.command.results import VariantFilter, study_name
 from search_spaces.catalog import ALL, is_file
 from trainables.errors import UserError
 

@@ -84,7 +84,7 @@ def test_mlflow_has_one_run_a_trial_however_often_it_is_resumed(store: Store, tm
     tracking = pytest.importorskip("mlflow.tracking", reason="MLflow is not installed")
     wanted = [f"mlflow=sqlite:///{tmp_path}/mlflow.db"]
     assert interrupted_and_resumed([open_sinks(wanted, KEY, tmp_path) for _ in range(2)], store) == []
-    complete_again(*wanted, store, tmp_path)
+    complete_again(wanted[0], store, tmp_path)
     client = tracking.MlflowClient(f"sqlite:///{tmp_path}/mlflow.db")
     experiment = client.get_experiment_by_name("logged-smoke-none")
     runs = {run.data.tags["trial_id"]: run for run in client.search_runs([experiment.experiment_id])}
