@@ -5,16 +5,14 @@ The hundreds of a trial's seed say what happens, as in `scripted_trials`, and th
 
 from __future__ import annotations
 
-import errno
 import os
-import signal
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
 from orchestrator.store.store import Store
-from tests.support.scripted_trials import BAD_INPUT, EXITS, KILLED_ONCE, RAISES, SLOW, log, log_lines
+from tests.support.scripted_trials import BAD_INPUT, EXITS, RAISES, SLOW, log, log_lines
 from trainables.config import TrialConfig
 from trainables.errors import UserError
 from trainables.runtime import Runtime
@@ -22,7 +20,7 @@ from trainables.trial_folder.folder import TrialFolder, trial_directory
 from trainables.trial_folder.outcome import TrialOutcome
 
 KEY = StudyKey(study="measured later", scale="smoke", corpus="none")
-FULL_DISK, IN_COMPANY = 700, 800
+IN_COMPANY = 800
 SLOW_S = 0.5
 COMPANY_S = 60.0
 """How long a measurement waits for another one; starting a worker takes seconds on a busy machine."""
@@ -54,7 +52,7 @@ def measure_scripted(config: TrialConfig, *, directory: Path, runtime: Runtime, 
             if behaviour == IN_COMPANY:
                 _wait_for_another(directory)
             if name == NAMES[1]:
-                _misbehave(behaviour, directory)
+                _misbehave(behaviour)
             metric = name.partition("@")[0]
             folder.write_measurement(name, ({metric: config.seed}, None))
             log(directory, f"end {config.seed} {name}")
@@ -69,16 +67,10 @@ def _wait_for_another(directory: Path) -> None:
         time.sleep(0.05)
 
 
-def _misbehave(behaviour: int, directory: Path) -> None:
-    marker = directory / "killed"
+def _misbehave(behaviour: int) -> None:
     if behaviour == RAISES:
         raise RuntimeError("the weights are on strike\nand this line is for the log")
     if behaviour == BAD_INPUT:
         raise UserError("The weights are missing: put them back.")
-    if behaviour == FULL_DISK:
-        raise OSError(errno.ENOSPC, "No space left on device")
     if behaviour == EXITS:
         os._exit(9)
-    if behaviour == KILLED_ONCE and not marker.exists():
-        marker.touch()
-        os.kill(os.getpid(), signal.SIGKILL)

@@ -69,11 +69,6 @@ def test_numbers_that_no_machine_could_serve_are_told(changes: dict[str, Any]) -
         check_options(options(**changes))
 
 
-def test_more_gpus_than_one_model_uses_are_refused_with_the_reason() -> None:
-    with pytest.raises(UserError, match="at most 1, not 2: one model trains on one GPU"):
-        check_options(options(gpus_per_trial=2))
-
-
 def test_a_trial_on_a_gpu_asks_for_its_cores_as_well() -> None:
     assert per_pack(options(gpus_per_trial=0.5)) == {"cpu": 1, "gpu": 0.5}
     assert per_pack(options(threads=4, gpus_per_trial=1)) == {"cpu": 4, "gpu": 1}

@@ -174,22 +174,6 @@ def test_trials_that_another_driver_ended_meanwhile_are_told_and_not_waited_for(
     assert sweep.heard.notes == ["1 trial is run by another driver: waiting for them at the end."]
 
 
-def test_a_full_disk_ends_the_sweep_blames_no_trial_and_keeps_what_was_done(store: Store, tmp_path: Path) -> None:
-    sweep = Sweep(store, tmp_path)
-    sweep.pack("a")
-    sweep.tell("a", 0, at=1)
-    with pytest.raises(UserError, match="The disk is full: free space there; what was done is kept"):
-        sweep.events("a", [TrialEvent(trial_id=IDS[1], halt="The disk is full: free space there")])
-    sweep.close()
-    assert states(store) == ["done"] + ["planned"] * 5
-
-
-def test_no_more_packs_are_out_than_the_user_allows(store: Store, tmp_path: Path) -> None:
-    sweep = Sweep(store, tmp_path, options={"max_concurrent": 1})
-    assert [sweep.pack(key) for key in "ab"] == [[0, 1, 2], []]
-    assert not sweep.finished
-
-
 def test_machines_that_leave_cost_a_trial_no_attempt_until_it_has_lost_five(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path, 1)
     for key in "abcde":
@@ -263,6 +247,12 @@ def test_the_number_of_packs_follows_the_machines(store: Store, tmp_path: Path) 
     assert sweep.pack("c") == []
     sweep.resize(2)
     assert sweep.pack("c") == [4, 5]
+
+
+def test_no_more_packs_are_out_than_the_user_allows(store: Store, tmp_path: Path) -> None:
+    sweep = Sweep(store, tmp_path, options={"max_concurrent": 1})
+    assert [sweep.pack(key) for key in "ab"] == [[0, 1, 2], []]
+    assert not sweep.finished
 
 
 def test_a_pack_that_a_machine_refuses_or_that_fits_nowhere_goes_back_and_is_no_failure(

@@ -13,7 +13,7 @@ from orchestrator.store.store import Store
 from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.notes import Heard
 from tests.support.scripted_measurements import IN_COMPANY, KEY, NAMES, measure_scripted, store_done
-from tests.support.scripted_trials import BAD_INPUT, EXITS, KILLED_ONCE, RAISES, SLOW, SOUND, log_lines, planned
+from tests.support.scripted_trials import BAD_INPUT, EXITS, RAISES, SLOW, SOUND, log_lines, planned
 from tests.support.scripted_work import work_in
 from trainables.trial_folder.folder import trial_directory
 from trainables.trial_folder.outcome import TrialOutcome
@@ -38,7 +38,7 @@ def measured(store: Store, folder: Path, seeds: list[int], **changes: Any) -> tu
 
 
 def test_one_trials_trouble_is_its_own_and_what_it_measured_before_is_kept(store: Store, tmp_path: Path) -> None:
-    seeds = [SOUND, RAISES, EXITS, SOUND + 1, KILLED_ONCE, BAD_INPUT, SOUND + 2]
+    seeds = [SOUND, RAISES, EXITS, SOUND + 1, BAD_INPUT, SOUND + 2]
     heard = Heard()
     summary, metrics = measured(store, tmp_path, seeds, listener=heard)
     whole = {seed: {"first": seed, "second": seed} for seed in seeds}
@@ -50,10 +50,9 @@ def test_one_trials_trouble_is_its_own_and_what_it_measured_before_is_kept(store
     assert summary.not_measured[ids[BAD_INPUT]] == "The weights are missing: put them back."
     assert "its process died" in summary.not_measured[ids[EXITS]]
     assert {row.state for row in store.trials(KEY)} == {"done"}, "a done trial stays done"
-    twice = [EXITS, KILLED_ONCE]
-    assert sorted(heard.starts) == sorted(f"seed={seed}" for seed in seeds + twice)
-    assert sorted(outcome.state for outcome in heard.outcomes.values()) == ["done"] * 4 + ["failed"] * 3
-    assert [note.partition(":")[0] for note in sorted(heard.notes)] == [f"seed={seed}" for seed in twice]
+    assert sorted(heard.starts) == sorted(f"seed={seed}" for seed in [*seeds, EXITS])
+    assert sorted(outcome.state for outcome in heard.outcomes.values()) == ["done"] * 3 + ["failed"] * 3
+    assert [note.partition(":")[0] for note in heard.notes] == [f"seed={EXITS}"]
     assert not summary.interrupted
     assert "the weights are on strike" in (trial_directory(tmp_path, ids[RAISES]) / "error.log").read_text()
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
+from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -91,9 +93,13 @@ def test_the_listener_hears_of_every_trial_and_the_store_holds_its_epochs(swept:
 
 
 def test_everything_that_ray_listens_on_is_loopback() -> None:
-    listening = {address for pid in descendants(os.getpid()) for address in listening_addresses(pid)}
+    psutil = import_module("psutil")  # Ray brings it
+    listening = set()
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            listening |= {socket.laddr.ip for socket in process.net_connections("tcp") if socket.status == "LISTEN"}
     assert listening
-    assert {address for address in listening if not is_loopback(address)} == set()
+    assert {address for address in listening if not ip_address(address.removeprefix("::ffff:")).is_loopback} == set()
 
 
 def test_the_dashboard_asks_for_the_token_that_the_note_speaks_of() -> None:
@@ -134,40 +140,3 @@ def test_a_full_disk_stops_the_sweep_and_with_room_the_same_command_finishes_it(
         assert Counter(store.states(ids).values()) == {"done": 8}
         ends = [line for line in log_lines(disk) if line.startswith("end")]
         assert sorted(ends) == sorted(f"end {SOUND + number}" for number in range(8))
-
-
-def descendants(pid: int) -> list[int]:
-    """All processes below `pid`, from /proc."""
-    parents = {}
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = stat.read_text().rpartition(")")[2].split()
-        except (FileNotFoundError, ProcessLookupError):
-            continue
-        parents[int(stat.parent.name)] = int(fields[1])
-    found = [child for child, parent in parents.items() if parent == pid]
-    return found + [below for child in found for below in descendants(child)]
-
-
-def listening_addresses(pid: int) -> set[str]:
-    """Hexadecimal addresses on which a process listens, as the kernel's tables write them."""
-    try:
-        links = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()}
-    except (FileNotFoundError, ProcessLookupError):
-        return set()
-    found = set()
-    for table in ("tcp", "tcp6"):
-        for line in Path(f"/proc/net/{table}").read_text().splitlines()[1:]:
-            fields = line.split()
-            if fields[3] == "0A" and f"socket:[{fields[9]}]" in links:
-                found.add(fields[1].rpartition(":")[0])
-    return found
-
-
-def is_loopback(address: str) -> bool:
-    """127.x.x.x, ::1 or ::ffff:127.x.x.x, in the kernel's byte order (words of a little-endian machine)."""
-    if len(address) == 8:
-        return address.endswith("7F")
-    return address == "00000000000000000000000001000000" or (
-        address.startswith("0000000000000000FFFF0000") and address.endswith("7F")
-    )

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 
 from orchestrator.cluster.run_options import RunOptions
-from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
+from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.store import open_store
 from orchestrator.sweep import corpus_files as texts
@@ -40,26 +40,27 @@ def test_what_is_missing_is_said_and_just_the_trials_that_need_it_wait(
     assert said == [f"{name} cannot be had; the study goes on without it." for name in absent]
 
 
-def test_a_run_whose_text_cannot_be_had_is_not_announced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Plan, RunOptions]:
+    """A plan whose text cannot be had."""
+
     def refuse(name: str, **_: object) -> None:
         raise UserError(f"{name} cannot be had")
 
     monkeypatch.setattr(texts, "ensure", refuse)
     plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "ptb", PlanRequest(data_dir=tmp_path))
+    return plan, RunOptions(storage=FolderStorage(tmp_path), store_url=str(tmp_path / "results.db"))
+
+
+def test_a_run_whose_text_cannot_be_had_is_not_announced(refused: tuple[Plan, RunOptions]) -> None:
     shown = io.StringIO()
     with pytest.raises(UserError, match="ptb cannot be had"):
-        options = RunOptions(storage=FolderStorage(tmp_path), store_url=str(tmp_path / "results.db"))
-        run_study(plan, options, Console(file=shown))
+        run_study(*refused, Console(file=shown))
     assert shown.getvalue() == ""
 
 
-def test_a_retry_whose_text_cannot_be_had_forgets_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(name: str, **_: object) -> None:
-        raise UserError(f"{name} cannot be had")
-
-    monkeypatch.setattr(texts, "ensure", refuse)
-    plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "ptb", PlanRequest(data_dir=tmp_path))
-    options = RunOptions(storage=FolderStorage(tmp_path), store_url=str(tmp_path / "results.db"))
+def test_a_retry_whose_text_cannot_be_had_forgets_nothing(refused: tuple[Plan, RunOptions]) -> None:
+    plan, options = refused
     trial = plan.trials[0].planned()
     with open_store(options.store_url) as store:
         store.register(plan.key, [trial])
