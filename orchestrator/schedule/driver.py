@@ -1,16 +1,20 @@
-"""One sweep as its executor sees it: packs go out, what workers tell comes in, and somebody may ask for the end."""
+"""One sweep as its executor sees it: packs go out, what workers tell comes in, and around it things change: machines
+come and go, somebody asks for the end, trials are added to the study."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import TypeVar
 
-from orchestrator.cluster import Interrupt
+from orchestrator.cluster import Interrupt, address_of, machine_resources, nodes
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.placement import Placement
-from orchestrator.schedule.steering import Steering
-from orchestrator.store import LeaseKeeper
+from orchestrator.schedule.study_work import POLL_S, StudyWork
+from orchestrator.store import LeaseKeeper, PlannedTrial, StudyKey
 from orchestrator.worker import EVENTS, Ending, EndingKind, Parcel
+from trainables.config import CustomConfig, TrialConfig, output_layer_of
 
 T = TypeVar("T")
 
@@ -20,16 +24,19 @@ class Driver:
 
     def __init__(
         self,
+        work: StudyWork,
         dispatcher: Dispatcher,
-        steering: Steering,
         placement: Placement,
         interrupt: Interrupt,
         keeper: LeaseKeeper,
     ) -> None:
-        self._dispatcher, self._steering, self._placement = dispatcher, steering, placement
+        self._work, self._dispatcher, self._placement = work, dispatcher, placement
         self._interrupt, self._keeper = interrupt, keeper
         self._error: Exception | None = None
         self._parcels: dict[str, Parcel] = {}
+        self._next_poll_s = 0.0
+        self._waits_for_machines = False
+        self._planned_at: datetime | None = None
 
     @property
     def stopping(self) -> bool:
@@ -59,7 +66,10 @@ class Driver:
         self._guarded(lambda: self._ended(key, ending), None)
 
     def look(self) -> list[str]:
-        """See what has changed around the sweep, the lease included; returns the packs that are to be ended."""
+        """See what has changed around the sweep, the lease included; returns the packs that are to be ended.
+
+        The cluster and the store are asked every 2 s.
+        """
         given_up: list[str] = self._guarded(self._look, [])
         self._dispatcher.show()
         return given_up
@@ -93,7 +103,47 @@ class Driver:
         self._dispatcher.ended(key, ending)
 
     def _look(self) -> list[str]:
-        if self._steering.look():
-            self._interrupt.requested = True
+        if time.monotonic() >= self._next_poll_s:
+            self._next_poll_s = time.monotonic() + POLL_S
+            self._look_at_machines()
+            if self._work.study is not None:
+                self._look_at_requests(self._work.study)
         nowhere = [key for key, parcel in self._parcels.items() if not self._placement.has(parcel.place)]
         return self._dispatcher.give_up(nowhere)
+
+    def _look_at_machines(self) -> None:
+        machines = nodes()
+        self._placement.update(machine_resources(machines))
+        self._dispatcher.attempts.machines_left(set(map(address_of, machines)))
+        slots, before = self._placement.slots, self._dispatcher.slots
+        note = self._work.listener.note
+        if slots is None and not self._waits_for_machines:
+            note("There is no machine any more that a trial fits on: waiting for one.")
+        self._waits_for_machines = slots is None
+        if slots is not None and slots != before:
+            note(f"Machines came or went: at a time, {slots} trials fit now, {before} before.")
+            self._dispatcher.resize(slots)
+
+    def _look_at_requests(self, study: StudyKey) -> None:
+        """Do what was asked of the study since this run of it began."""
+        store, known_ids = self._work.store, self._work.known_ids
+        requests = store.requests(study, self._work.run_id)
+        if requests.stop_study:
+            self._work.listener.note("Stopping, as `sweep.py stop` asked.")
+            self._interrupt.requested = True
+            return
+        self._dispatcher.stop(requests.stop_trials)
+        if known_ids is not None and requests.planned_at != self._planned_at:
+            self._planned_at = requests.planned_at
+            rows = [row for row in store.trials(study) if row.state == "planned" and row.trial_id not in known_ids]
+            self._dispatcher.add([trial for trial in (row.planned() for row in rows) if self._can_run(trial)])
+
+    def _can_run(self, trial: PlannedTrial) -> bool:
+        """Whether the trial reads the text that this run has, and its output layer, if it is one of the user's own, is
+        among those that came with it."""
+        config, corpus = trial.validated, self._work.corpus
+        if isinstance(config, TrialConfig) and corpus is not None and config.corpus.sha256 != corpus.sha256:
+            return False
+        layer = output_layer_of(config)
+        files = self._work.options.runtime.layer_files
+        return not isinstance(layer, CustomConfig) or layer.sha256 in {file.sha256 for file in files}

@@ -21,7 +21,6 @@ from orchestrator.cluster import (
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.driver import Driver
 from orchestrator.schedule.placement import Placement
-from orchestrator.schedule.steering import Steering
 from orchestrator.schedule.study_work import RunSummary, StudyWork
 from orchestrator.schedule.tune import fit
 from orchestrator.store import LeaseKeeper, PlannedTrial, expire_dead_owners, this_owner
@@ -65,7 +64,7 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
             work = replace(work, listener=Several(work.listener, SweepMetrics(work.study, store)))
         placement = Placement(options, work.corpus, machines)
         dispatcher = Dispatcher(trials, work, owner, slots=slots)
-        driver = Driver(dispatcher, Steering(work, dispatcher, placement), placement, interrupt, keeper)
+        driver = Driver(work, dispatcher, placement, interrupt, keeper)
         job = Job(options=options.for_workers(), measurements=work.measurements, functions=work.functions)
         title = "trials" if work.study is None else work.study.variant
         with closing(dispatcher):

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.schedule import steering
+from orchestrator.cluster.interrupt import Interrupt
+from orchestrator.schedule import driver
 from orchestrator.schedule.dispatcher import Dispatcher
+from orchestrator.schedule.driver import Driver
 from orchestrator.schedule.placement import Placement
-from orchestrator.schedule.steering import Steering
 from orchestrator.schedule.study_work import POLL_S
+from orchestrator.store.lease import LeaseKeeper
 from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
 from tests.support.notes import Notes
@@ -35,18 +37,20 @@ def test_only_trials_that_came_later_and_that_it_can_run_are_taken_up(
 ) -> None:
     clock_s, machines = [0.0], [MACHINE]
     monkeypatch.setattr(time, "monotonic", lambda: clock_s[0])
-    monkeypatch.setattr(steering, "nodes", lambda: machines)
+    monkeypatch.setattr(driver, "nodes", lambda: machines)
     mine, left_to_wait, added = planned(range(3))
     store.register(KEY, [mine, left_to_wait])
     known_ids = {mine.trial_id, left_to_wait.trial_id}
     heard = Notes()
     work = work_in(tmp_path, store, listener=heard, study=KEY, corpus=CORPUS, known_ids=known_ids)
     dispatcher = Dispatcher([mine], work, "me", slots=1)
-    steered = Steering(work, dispatcher, Placement(work.options, CORPUS, {}))
+    placement = Placement(work.options, CORPUS, {})
+    steered = Driver(work, dispatcher, placement, Interrupt(), LeaseKeeper(store, "me"))
 
     def look() -> bool:
         clock_s[0] += POLL_S + 1
-        return steered.look()
+        steered.look()
+        return steered.stopping
 
     def handed_out() -> list[str]:
         pack = dispatcher.next_pack(f"at {clock_s[0]}")
