@@ -85,6 +85,8 @@ class StoreMachine(RuleBasedStateMachine):
         held = [trial_id for trial_id in among if self.expected[trial_id].owner == owner]
         assert self.store.release(owner, None if numbers is None else among) == len(held)
         self.idle(held)
+        owners = {owner for owner in self.store.owners() if owner.endswith(self.group)}
+        assert owners == {trial.owner for trial in self.expected.values() if trial.owner is not None}
 
     @rule(number=one, state=st.sampled_from(["done", "diverged", "failed"]))
     def record(self, number: int, state: FinalState) -> None:
@@ -106,11 +108,8 @@ class StoreMachine(RuleBasedStateMachine):
 
     @invariant()
     def agrees(self) -> None:
-        expected = self.expected.values()
         stored = [(row.state, row.attempt, row.owner) for row in self.store.trials(KEY)]
-        assert stored == [(trial.state, trial.attempt, trial.owner) for trial in expected]
-        owners = {owner for owner in self.store.owners() if owner.endswith(self.group)}
-        assert owners == {trial.owner for trial in expected if trial.owner is not None}
+        assert stored == [(trial.state, trial.attempt, trial.owner) for trial in self.expected.values()]
 
 
 def test_every_sequence_of_calls_leads_to_the_states_it_should(store: Store) -> None:
