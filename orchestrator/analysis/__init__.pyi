@@ -21,7 +21,6 @@ from .grid import Grid as Grid
 from .grid import GridCell as GridCell
 from .grid import lay_out as lay_out
 from .groups import CurveNumbers as CurveNumbers
-from .groups import CurvePoint as CurvePoint
 from .groups import DifferenceNumbers as DifferenceNumbers
 from .groups import GroupLine as GroupLine
 from .groups import GroupNumbers as GroupNumbers

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from orchestrator.analysis.groups import corpora_beside, values_by_group, values_of_done
 from orchestrator.analysis.statistics.comparisons import GroupComparison, PairComparison, compare, compare_pairs
-from orchestrator.analysis.statistics.significance import holm
+from orchestrator.analysis.statistics.samples import holm
 from search_spaces.analyses import Comparison, PairedComparison
 
 if TYPE_CHECKING:

@@ -56,21 +56,12 @@ class DifferenceNumbers:
 
 
 @dataclass(frozen=True, kw_only=True)
-class CurvePoint:
-    """One place on the x axis with the value of each metric that has one."""
-
-    label: str
-    x: float
-    values: Mapping[str, float]
-
-
-@dataclass(frozen=True, kw_only=True)
 class CurveNumbers:
-    """Ours, a point a trial, and the printed ones by corpus."""
+    """Points of ours, one a trial, and the printed ones by corpus: columns x and the metrics, NaN for no value."""
 
     request: Curves
-    points: tuple[CurvePoint, ...]
-    published: Mapping[str, tuple[CurvePoint, ...]]
+    points: pd.DataFrame
+    published: Mapping[str, pd.DataFrame]
 
 
 def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
@@ -137,38 +128,33 @@ def difference_numbers(frame: pd.DataFrame, request: Differences, *, corpus: str
 
 def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> CurveNumbers:
     """The curves that a study asks for; a printed point stands where our trials of its group do."""
-    done = frame[frame["state"] == "done"]
-    points = tuple(
-        CurvePoint(
-            label=row["group"],
-            x=float(row[request.x]),
-            values={name: float(row[name]) for name in request.metrics if _is_number(row.get(name))},
-        )
-        for row in done.to_dict("records")
-        if _is_number(row.get(request.x))
-    )
-    places = {point.label: point.x for point in points}
+    import pandas as pd
+
+    done = frame[frame["state"] == "done"].set_index("group")
+    points = done.reindex(columns=[request.x, *request.metrics]).set_axis(["x", *request.metrics], axis="columns")
+    numbers = points.apply(pd.to_numeric, errors="coerce").astype(float)
+    points = numbers.replace([math.inf, -math.inf], math.nan).dropna(subset=["x"])
+    places = points["x"].to_dict()
     return CurveNumbers(
         request=request,
         points=points,
         published={
-            name: tuple(_printed(request.published[name], request, places))
+            name: _printed(request.published[name], request, places)
             for name in corpora_beside(request.published, corpus)
         },
     )
 
 
 def _printed(
-    groups: Mapping[str, Mapping[str, PublishedNumber]], request: Curves, places: Mapping[str, float]
-) -> Iterator[CurvePoint]:
+    groups: Mapping[str, Mapping[str, PublishedNumber]], request: Curves, places: Mapping[Any, float]
+) -> pd.DataFrame:
+    import pandas as pd
+
+    rows = {}
     for group, numbers in groups.items():
-        values = {metric: numbers[metric].value for metric in request.metrics if metric in numbers}
+        row = {metric: numbers[metric].value for metric in request.metrics if metric in numbers}
         if "generalisation_gap" in request.metrics and {"train_perplexity", "test_perplexity"} <= set(numbers):
-            values["generalisation_gap"] = numbers["test_perplexity"].value - numbers["train_perplexity"].value
-        x = numbers[request.x].value if request.x in numbers else places.get(group)
-        if x is not None:
-            yield CurvePoint(label=group, x=x, values=values)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)
+            row["generalisation_gap"] = numbers["test_perplexity"].value - numbers["train_perplexity"].value
+        rows[group] = {"x": numbers[request.x].value if request.x in numbers else places.get(group), **row}
+    points = pd.DataFrame.from_dict(rows, orient="index", columns=["x", *request.metrics], dtype=float)
+    return points.dropna(subset=["x"])

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from orchestrator.analysis.groups import values_by_group
 from orchestrator.analysis.statistics.estimates import SIGNIFICANCE, Estimate, Interval, Statistic
-from orchestrator.analysis.statistics.samples import SampleSummary, summarise_sample
-from orchestrator.analysis.statistics.significance import holm, welch_t
+from orchestrator.analysis.statistics.samples import SampleSummary, holm, summarise_sample, welch_t
 from search_spaces.analyses import JacobianSpectra
 
 if TYPE_CHECKING:

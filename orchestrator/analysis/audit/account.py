@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Literal, get_args
 
 from orchestrator.analysis.audit.check import Check, PrintedNumber
@@ -14,6 +14,7 @@ Fate = Literal["differs", "open", "agrees", "compatible", "explained", "used", "
 """Of the verdicts on a number the first in this order counts. used: others were computed from it. nothing: no other
 printed number, config or file determines it."""
 FATES: tuple[Fate, ...] = get_args(Fate)
+USED: Fate = "used"
 LABELS = frozenset({"stage"})
 """Columns of numerals that number something and measure nothing."""
 
@@ -38,16 +39,18 @@ def account(checks: Iterable[Check]) -> tuple[AccountLine, ...]:
 
     Raises LookupError for a check about a cell that holds no number.
     """
-    fates = _fates(checks)
+    fates: dict[PrintedNumber, Fate] = {}
+    for check in checks:
+        for number, fate in (*zip(check.covers, repeat(check.verdict)), *zip(check.uses, repeat(USED))):
+            fates[number] = min(fates.get(number, fate), fate, key=FATES.index)
     lines = []
     for table in tables():
-        counts, nothing = Counter[Fate](), []
+        counts, nothing = dict.fromkeys(FATES, 0), []
         for cell, count in _numbers(table).items():
             fate = fates.pop(cell, "nothing")
             counts[fate] += count
             nothing += [cell.column] if fate == "nothing" else []
-        in_order = {fate: counts[fate] for fate in FATES}
-        lines.append(AccountLine(table=table, counts=in_order, nothing=tuple(dict.fromkeys(nothing))))
+        lines.append(AccountLine(table=table, counts=counts, nothing=tuple(dict.fromkeys(nothing))))
     if fates:
         raise LookupError(f"checks are about cells without a number: {sorted(fates)[:3]}")
     return tuple(lines)
@@ -62,16 +65,6 @@ def _numbers(table: str) -> Mapping[PrintedNumber, int]:
         if column not in LABELS
     }
     return {cell: count for cell, count in counts.items() if count}
-
-
-def _fates(checks: Iterable[Check]) -> dict[PrintedNumber, Fate]:
-    fates: dict[PrintedNumber, Fate] = {}
-    for check in checks:
-        concerned: list[tuple[PrintedNumber, Fate]] = [(number, check.verdict) for number in check.covers]
-        concerned += [(number, "used") for number in check.uses]
-        for number, fate in concerned:
-            fates[number] = min(fates.get(number, fate), fate, key=FATES.index)
-    return fates
 
 
 def _is_number(text: str) -> bool:

@@ -20,8 +20,7 @@ from orchestrator.analysis.audit.check import (
     same,
     with_deviations,
 )
-from orchestrator.analysis.statistics.samples import SampleSummary
-from orchestrator.analysis.statistics.significance import students_t, students_t_range
+from orchestrator.analysis.statistics.samples import SampleSummary, students_t, students_t_range
 from search_spaces.models import FIVE
 
 TESTED, SEEDS = 10, 11

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
+import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullLocator
 
-from orchestrator.analysis import ClaimChecked, CurveNumbers, CurvePoint, LineNumbers, LinePoint, Reached
+from orchestrator.analysis import ClaimChecked, CurveNumbers, LineNumbers, LinePoint, Reached
 from orchestrator.report import formats
 from orchestrator.report.figures import GROUP_MARKERS, Drawing, group_colour, make_logarithmic, new_panels
 from orchestrator.report.sections.section import Section
@@ -210,11 +211,12 @@ def _draw_panel(axes: Axes, numbers: LineNumbers, panel: Any, metric: str) -> No
 def curve_section(numbers: CurveNumbers) -> Section:
     """The figure of a Curves request: a panel a metric, in a row for ours and one for each corpus' printed values."""
     request = numbers.request
-    if not numbers.points:
+    if numbers.points.empty:
         return Section(kind="curves", heading="Curves", findings=("No trial has a result to draw yet.",))
     over = formats.title(request.x)
     rows = {"ours": numbers.points}
-    rows |= {f"published, {formats.corpus_title(name)}": points for name, points in numbers.published.items() if points}
+    printed = {name: points for name, points in numbers.published.items() if not points.empty}
+    rows |= {f"published, {formats.corpus_title(name)}": points for name, points in printed.items()}
     caption = f"{request.caption}; a point a trial."
     if len(rows) > 1:
         caption += " Triangles: the published values, of the paper's models."
@@ -223,19 +225,19 @@ def curve_section(numbers: CurveNumbers) -> Section:
     return Section(kind="curves", heading=f"Over the {over}", drawings=(drawing,))
 
 
-def _draw_curves(rows: Mapping[str, Sequence[CurvePoint]], metrics: Sequence[str], over: str) -> Figure:
+def _draw_curves(rows: Mapping[str, pd.DataFrame], metrics: Sequence[str], over: str) -> Figure:
     width_in, height_in = 2.5 * len(metrics), 2.2 * len(rows)
     figure, panels = new_panels(len(rows), len(metrics), width_in=width_in, height_in=height_in)
     for i, (whose, points) in enumerate(rows.items()):
         colour, marker, line = PRINTED if i else OURS
         for axes, metric in zip(panels[i], metrics, strict=True):
-            values = sorted((point.x, point.values[metric]) for point in points if metric in point.values)
-            axes.plot([x for x, _ in values], [y for _, y in values], line, color=colour, marker=marker, markersize=5)
+            values = points[["x", metric]].dropna().sort_values(["x", metric])
+            axes.plot(values["x"], values[metric], line, color=colour, marker=marker, markersize=5)
             axes.set_title(f"{formats.capital(formats.title(metric))}, {whose}", fontsize=9)
             axes.set_xlabel(over)
             axes.ticklabel_format(style="plain", useOffset=False)
             if metric == "parameters":
                 axes.yaxis.set_major_formatter(lambda value, _: f"{value / 1e6:.3g}M")
-            if not values:
+            if values.empty:
                 axes.text(0.5, 0.5, "no value", transform=axes.transAxes, ha="center", color="0.4")
     return figure

@@ -79,8 +79,8 @@ def test_curves_put_a_printed_value_where_our_trial_of_its_group_stands() -> Non
     published = {"ptb": {name: {"test_perplexity": PublishedNumber(value=5.0)} for name in ("K=1", "K=333", "K=4")}}
     request = Curves(x="output_layer.mixtures", metrics=("test_perplexity",), caption="", published=published)
     numbers = curve_numbers(flatten(rows).frame(), request, corpus="ptb")
-    assert [(point.x, point.values["test_perplexity"]) for point in numbers.points] == [(3.0, 9.0), (4.0, 8.0)]
-    assert [(point.label, point.x) for point in numbers.published["ptb"]] == [("K=1", 3.0)]
+    assert numbers.points.to_numpy().tolist() == [[3.0, 9.0], [4.0, 8.0]]
+    assert numbers.published["ptb"]["x"].to_dict() == {"K=1": 3.0}
 
 
 def test_the_printed_gap_is_the_difference_of_the_printed_perplexities() -> None:
@@ -91,7 +91,7 @@ def test_the_printed_gap_is_the_difference_of_the_printed_perplexities() -> None
     }
     request = Curves(x="press_rank", metrics=("generalisation_gap",), caption="", published={"ptb": {"a": printed}})
     numbers = curve_numbers(flatten([row("a", press_rank=1)]).frame(), request, corpus="ptb")
-    assert [(point.x, point.values) for point in numbers.published["ptb"]] == [(7.0, {"generalisation_gap": 2.0})]
+    assert numbers.published["ptb"].to_dict("records") == [{"x": 7.0, "generalisation_gap": 2.0}]
 
 
 def test_predictions_are_read_and_counted() -> None:

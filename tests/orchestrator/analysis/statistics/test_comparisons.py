@@ -16,7 +16,7 @@ from statsmodels.stats.weightstats import DescrStatsW
 from orchestrator.analysis.contrasts import ContrastNumbers, paired_numbers
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.statistics.comparisons import PairComparison, bootstrap_interval, compare, compare_pairs
-from orchestrator.analysis.statistics.significance import holm
+from orchestrator.analysis.statistics.samples import holm
 from search_spaces.analyses import PairedComparison
 from tests.support.synthetic_results import done_trial
 

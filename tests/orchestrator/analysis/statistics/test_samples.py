@@ -13,8 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from orchestrator.analysis.statistics.estimates import Statistic
-from orchestrator.analysis.statistics.samples import SampleSummary, summarise_sample
-from orchestrator.analysis.statistics.significance import holm, students_t, students_t_range, welch_t
+from orchestrator.analysis.statistics.samples import (
+    SampleSummary,
+    holm,
+    students_t,
+    students_t_range,
+    summarise_sample,
+    welch_t,
+)
 
 pytestmark = pytest.mark.filterwarnings("error")
 
