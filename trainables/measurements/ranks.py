@@ -53,8 +53,6 @@ def require_resolved(method: Method, *, rows: int, columns: int, eps: float) -> 
 
 def effective_rank(sigma: NDArray[np.float64], epsilon: float) -> int:
     """The smallest k with sum_{i<=k} sigma_i^2 >= (1 - epsilon) sum sigma_i^2; epsilon in [0, 1)."""
-    if not 0 <= epsilon < 1:
-        raise ValueError(f"epsilon must be at least 0 and below 1, got {epsilon}.")
     if sigma[0] == 0:
         return 0
     energy = np.cumsum((sigma / sigma[0]) ** 2)

@@ -42,11 +42,6 @@ def gss_log_p(
     return log_softmax(k * logits - (k - 1) * np.logaddexp(logits, 0.0))
 
 
-def low_rank(rows: int, columns: int, rank: int, *, seed: int = 0) -> NDArray[np.float64]:
-    random = np.random.default_rng(seed)
-    return np.asarray(random.standard_normal((rows, rank)) @ random.standard_normal((rank, columns)))
-
-
 def numpy_svd(matrix: NDArray[Any]) -> NDArray[np.float64]:
     return np.linalg.svd(matrix.astype(np.float64), compute_uv=False)
 
@@ -74,24 +69,21 @@ def test_singular_values_are_numpys(method: Method, shape: tuple[int, int]) -> N
     rows=st.integers(1, 60),
     columns=st.integers(1, 40),
     cuts=st.lists(st.integers(0, 100), max_size=6),
+    block=st.integers(1, 60),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_cutting_the_rows_changes_nothing(method: Method, rows: int, columns: int, cuts: list[int], seed: int) -> None:
+def test_cutting_the_rows_changes_nothing(
+    method: Method, rows: int, columns: int, cuts: list[int], block: int, seed: int
+) -> None:
+    """Into calls, or inside a call into blocks."""
     matrix = np.random.default_rng(seed).uniform(-12, 0, (rows, columns))
     whole = log_p_spectrum([matrix], columns=columns, method=method).singular_values
-    in_pieces = log_p_spectrum(cut(matrix, cuts), columns=columns, method=method).singular_values
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("trainables.measurements.spectrum.BLOCK_BYTES", 8 * columns * block)
+        in_pieces = log_p_spectrum(cut(matrix, cuts), columns=columns, method=method).singular_values
     # The Gram matrix has the squares of singular values to a precision relative to the largest one.
     power = 2 if method == "gram" else 1
     np.testing.assert_allclose(in_pieces**power, whole**power, rtol=0, atol=1e-13 * whole[0] ** power)
-
-
-@every_method
-def test_blocks_inside_a_call_change_nothing(method: Method, monkeypatch: pytest.MonkeyPatch) -> None:
-    matrix = gss_log_p(100, 30, 8, c=0.0, k=2.0)
-    whole = log_p_spectrum([matrix], columns=30, method=method).singular_values
-    monkeypatch.setattr("trainables.measurements.spectrum.BLOCK_BYTES", 8 * 30 * 7)
-    in_blocks = log_p_spectrum([matrix], columns=30, method=method).singular_values
-    np.testing.assert_allclose(in_blocks, whole, rtol=1e-9)
 
 
 @every_method
@@ -109,22 +101,10 @@ def test_every_float_type_byte_order_and_layout(method: Method, dtype: str, orde
 def test_zero_rows_add_nothing(method: Method) -> None:
     matrix = np.random.default_rng(3).standard_normal((30, 10))
     padded = np.insert(matrix, [0, 0, 5, 30], 0.0, axis=0)
-    plain = log_p_spectrum([matrix], columns=10, method=method).singular_values
-    with_zeros = log_p_spectrum([padded], columns=10, method=method).singular_values
-    np.testing.assert_allclose(with_zeros, plain, rtol=1e-12)
+    plain, with_zeros = (log_p_spectrum([rows], columns=10, method=method) for rows in (matrix, padded))
+    np.testing.assert_allclose(with_zeros.singular_values, plain.singular_values, rtol=1e-12)
     zeros = log_p_spectrum([np.zeros((5, 10))], columns=10, method=method)
-    assert not zeros.singular_values.any()
-    assert press_rank(zeros) == 0
-
-
-@pytest.mark.parametrize("rank", [1, 2, 7, 40])
-@pytest.mark.parametrize("shape", [(200, 100), (100, 200), (600, 50)])
-def test_the_rank_of_a_low_rank_matrix(rank: int, shape: tuple[int, int]) -> None:
-    matrix = low_rank(*shape, rank, seed=rank)
-    assert press_rank(log_p_spectrum([matrix], columns=shape[1], method="gram")) == rank
-    by_qr = log_p_spectrum(np.split(matrix, 10), columns=shape[1], method="qr")
-    assert press_rank(by_qr) == rank
-    assert press_rank(by_qr, eps=FLOAT64_EPS) == rank
+    assert not zeros.singular_values.any() and press_rank(zeros) == 0
 
 
 @pytest.mark.parametrize("width", [1, 5, 24])
@@ -136,14 +116,6 @@ def test_a_softmax_model_has_rank_width_plus_two(width: int) -> None:
     for method in METHODS:
         single = log_p_spectrum([log_p.astype(np.float32)], columns=300, method=method)
         assert press_rank(single) == width + 2
-
-
-@every_method
-@pytest.mark.parametrize("width", [1, 5, 24])
-def test_a_barely_trained_softmax_model_shows_less_than_its_bound(method: Method, width: int) -> None:
-    """All contexts give nearly the same row, and the tolerance is relative to the one large singular value."""
-    log_p = gss_log_p(900, 300, width, c=0.0, k=1.0, spread=1e-5)
-    assert press_rank(log_p_spectrum([log_p], columns=300, method=method)) == 1
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -196,8 +168,7 @@ def test_an_update_does_not_copy_the_square_matrix(stream: GramSpectrum | QrSpec
 
 
 @every_method
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+@pytest.mark.parametrize(("bad", "dtype"), [(np.nan, np.float16), (np.inf, np.float32), (-np.inf, np.float64)])
 def test_the_first_bad_row_is_named(method: Method, bad: float, dtype: type[Any]) -> None:
     stream = spectrum_stream(method, 5)
     stream.update(np.ones((40, 5), dtype=dtype))

@@ -89,13 +89,6 @@ def test_contexts_lie_in_the_evaluated_text_except_for_those_of_penn_treebank() 
     assert default_contexts(replace(corpus, name="ptb"), cut) == published_contexts()
 
 
-def test_with_a_cut_vocabulary_the_true_word_is_the_models_and_the_files_is_kept() -> None:
-    model, corpus = trained(SoftmaxConfig()), tiny.corpus()
-    context = Context(group="yang", number=1, last_token_index=398, next_token="rare")
-    found = json.loads(str(top_k_metrics(model, corpus, tiny.trial(), [context])["top_k yang 1"]))
-    assert (found["next"], found["next_in_text"]) == (corpus.vocabulary[corpus.test[399]], "rare")
-
-
 def own_contexts(*contexts: dict[str, Any]) -> ContextsFile:
     return ContextsFile(name="mine.json", text=json.dumps(contexts))
 

@@ -7,7 +7,6 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import expit
 from torch import Tensor, nn
 
 from tests.support import output_layer_formulas as formulas
@@ -25,7 +24,6 @@ from trainables.config import (
     SoftmaxConfig,
 )
 from trainables.output_layers import LayerShape, OutputLayer, Pointwise, PointwiseSoftmax, plif
-from trainables.output_layers.cross_entropy import linear_cross_entropy
 from trainables.output_layers.mixtures import MixtureOfSoftmaxes
 
 POINTWISE: list[OutputLayerConfig] = [
@@ -174,51 +172,6 @@ def test_f_increases_and_a_chunk_pass_gives_it_and_its_slope(config: OutputLayer
     assert (slope >= 0).all()
 
 
-@pytest.mark.parametrize(
-    ("config", "twin", "atol"),
-    [
-        *((GssConfig(c=c, k=1.0), SoftmaxConfig(), 1e-6) for c in (-2.0, 0.0, 1.5)),
-        (MosConfig(mixtures=1), MocConfig(mixtures=1), 1e-12),
-    ],
-)
-def test_some_layers_are_others_by_another_name(
-    config: OutputLayerConfig, twin: OutputLayerConfig, atol: float
-) -> None:
-    """The same log P, loss and gradients, from the same parameters where both have them."""
-    hidden, weight, targets = inputs(50, 4, 30)
-    layer, twin_layer = layer_of(config, 30, 4), layer_of(twin, 30, 4)
-    layer.load_state_dict(twin_layer.state_dict(), strict=False)
-    expected = twin_layer.log_probabilities(hidden, weight)
-    torch.testing.assert_close(layer.log_probabilities(hidden, weight), expected, rtol=0, atol=atol)
-    loss, gradients = loss_and_gradients(layer, hidden, weight, targets)
-    true_loss, true_gradients = loss_and_gradients(twin_layer, hidden, weight, targets)
-    assert loss == pytest.approx(true_loss, abs=atol)
-    for name in gradients.keys() & true_gradients.keys():
-        torch.testing.assert_close(gradients[name], true_gradients[name], rtol=0, atol=atol)
-
-
-def test_gss_0_2_is_sigsoftmax_as_kanai_defines_it() -> None:
-    hidden, weight, _ = inputs(50, 4, 30)
-    layer, sigsoftmax = layer_of(GssConfig(c=0.0, k=2.0), 30, 4), layer_of(SigSoftmaxConfig(), 30, 4)
-    log_p = layer.log_probabilities(hidden, weight).detach()
-    torch.testing.assert_close(log_p, sigsoftmax.log_probabilities(hidden, weight), rtol=0, atol=1e-6)
-    logits = (hidden @ weight.T + parameters_of(layer)["bias_V"]).detach().numpy()
-    probability = np.exp(logits) * expit(logits)
-    probability /= probability.sum(1, keepdims=True)
-    np.testing.assert_allclose(np.exp(log_p.numpy()), probability, rtol=1e-6)
-
-
-@pytest.mark.parametrize("config", [LmsPlifConfig(knots=1000), MosPlifConfig(mixtures=2, knots=1000)])
-def test_plif_with_all_slopes_one_is_the_layer_without_it(config: LmsPlifConfig | MosPlifConfig) -> None:
-    plain = MosConfig(mixtures=2) if isinstance(config, MosPlifConfig) else SoftmaxConfig()
-    hidden, weight, _ = inputs(50, 4, 30, scale=8.0)
-    layer, other = layer_of(config, 30, 4), layer_of(plain, 30, 4)
-    layer.load_state_dict(other.state_dict(), strict=False)
-    nn.init.constant_(parameters_of(layer)["function.weight_K"], np.log(np.e - 1))
-    expected = other.log_probabilities(hidden, weight)
-    torch.testing.assert_close(layer.log_probabilities(hidden, weight), expected, rtol=0, atol=1e-11)
-
-
 def test_a_target_that_every_expert_finds_impossible_has_a_finite_loss_and_gradient() -> None:
     # Probabilities near e^-500: zero in float32, and their product with a prior is as well.
     config = MosConfig(mixtures=3)
@@ -251,13 +204,23 @@ class Cubic(Pointwise):
         return self.fixed * logits + self.a * logits**3
 
 
+class InPlace(Cubic):
+    """One that overwrites what it is given."""
+
+    def forward(self, logits: Tensor) -> Tensor:
+        return logits.mul_(self.a).tanh_()
+
+
+@pytest.mark.parametrize("function", [Cubic, InPlace])
 @pytest.mark.parametrize("mixtures", [None, 2])
-def test_a_function_that_is_only_a_formula_gets_exact_gradients(mixtures: int | None) -> None:
+def test_a_function_that_is_only_a_formula_gets_exact_gradients(
+    function: type[Pointwise], mixtures: int | None
+) -> None:
     shape = LayerShape(vocabulary_size=9, embedding_width=3, context_width=3)
     hidden, weight, targets = inputs(8, 3, 9)
-    layer: OutputLayer = PointwiseSoftmax(shape, Cubic())
+    layer: OutputLayer = PointwiseSoftmax(shape, function())
     if mixtures is not None:
-        layer = MixtureOfSoftmaxes(shape, mixtures=mixtures, latent_dropout=0.0, function=Cubic())
+        layer = MixtureOfSoftmaxes(shape, mixtures=mixtures, latent_dropout=0.0, function=function())
     layer.double().initialise(torch.Generator().manual_seed(1))
     loss, gradients = loss_and_gradients(layer, hidden, weight, targets)
     leaves = _leaves(layer, hidden, weight)
@@ -308,13 +271,7 @@ def test_no_targets_is_an_error() -> None:
     hidden, weight, targets = inputs(3, 2, 5)
     layer = layer_of(SoftmaxConfig(), 5, 2)
     with pytest.raises(ValueError, match="no rows"):
-        linear_cross_entropy(
-            hidden[:0],
-            weight,
-            parameters_of(layer)["bias_V"],
-            targets[:0],
-            PointwiseSoftmax(LayerShape(vocabulary_size=5, embedding_width=2, context_width=2)).function,
-        )
+        layer.loss(hidden[:0].unsqueeze(1), weight, targets[:0])
 
 
 def test_latent_dropout_is_locked_and_only_with_masks() -> None:
@@ -364,20 +321,3 @@ def test_the_prior_sums_to_one_inside_bf16_autocast() -> None:
         log_prior = layer.log_prior(torch.randn(50, 6))
     assert log_prior.dtype == torch.float32
     torch.testing.assert_close(log_prior.exp().sum(1), torch.ones(50), rtol=0, atol=1e-6)
-
-
-class InPlace(Cubic):
-    """A function that overwrites what it is given."""
-
-    def forward(self, logits: Tensor) -> Tensor:
-        return logits.mul_(self.a).tanh_()
-
-
-def test_a_function_may_overwrite_its_logits() -> None:
-    hidden, weight, targets = inputs(8, 3, 9)
-    layer = PointwiseSoftmax(LayerShape(vocabulary_size=9, embedding_width=3, context_width=3), InPlace()).double()
-    _, gradients = loss_and_gradients(layer, hidden, weight, targets)
-    leaves = _leaves(layer, hidden, weight)
-    log_p = torch.log_softmax(torch.tanh(leaves["function.a"] * (leaves["hidden"] @ leaves["weight"].T)), dim=1)
-    truth = torch.autograd.grad(3.0 * torch.nn.functional.nll_loss(log_p, targets), leaves["hidden"])[0]
-    torch.testing.assert_close(gradients["hidden"], truth)

@@ -7,6 +7,7 @@ equations, its loss the materialised softmax, its optimiser a list of subtractio
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from torch import Tensor
 
 from tests.support import output_layer_formulas as formulas
 from tests.support import tiny_trial as tiny
-from trainables.config import EtAsgdConfig, NtAsgdConfig, OutputLayerConfig
+from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig, OutputLayerConfig
 from trainables.runtime import Runtime
 from trainables.training.averaging import should_switch
 from trainables.training.loop import DivergedError, Trainer
@@ -170,33 +171,29 @@ def test_the_kept_model_is_the_one_of_the_best_validation_loss() -> None:
 
 
 @pytest.mark.parametrize(
-    ("losses", "switches_after"),
+    ("config", "losses", "switches_after"),
     [
-        ([5, 4, 3, 2, 1, 0.5, 0.4, 0.3], None),
-        ([5, 4, 3, 2, 1, 1, 1, 6], 8),  # above min of all but the last five: min(5, 4) = 4
-        ([5, 4, 3, 2, 1, 5.5], None),  # five losses before it, and nothing before the last five of them
+        (NtAsgdConfig(nonmonotone_interval=5), [5, 4, 3, 2, 1, 0.5, 0.4, 0.3], None),
+        # Above the minimum of all but the last five, which is 4.
+        (NtAsgdConfig(nonmonotone_interval=5), [5, 4, 3, 2, 1, 1, 1, 6], 8),
+        # There is nothing before the last five.
+        (NtAsgdConfig(nonmonotone_interval=5), [5, 4, 3, 2, 1, 5.5], None),
+        (EtAsgdConfig(switch_epoch=200), [1.0] * 210, 200),
     ],
 )
-def test_nt_asgd_switches_by_the_rule(losses: list[float], switches_after: int | None) -> None:
-    config = NtAsgdConfig(nonmonotone_interval=5)
-    switched = [
+def test_averaging_starts_by_its_rule(config: AveragingConfig, losses: list[float], switches_after: int | None) -> None:
+    switched = (
         number
         for number, loss in enumerate(losses, 1)
         if should_switch(config, epoch=number, valid_loss=loss, earlier_losses=losses[: number - 1])
-    ]
-    assert (switched[0] if switched else None) == switches_after
+    )
+    assert next(switched, None) == switches_after
 
 
-def test_et_asgd_switches_after_its_epoch() -> None:
-    config = EtAsgdConfig(switch_epoch=200)
-    switched = [e for e in range(190, 210) if should_switch(config, epoch=e, valid_loss=1.0, earlier_losses=[])]
-    assert switched[0] == 200
-
-
-def test_a_run_that_leaves_the_finite_numbers_says_so(tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_a_run_that_leaves_the_finite_numbers_says_so(tmp_path: Path) -> None:
     trainer = Trainer(tiny.trial(learning_rate=1e9, epochs=3), tiny.corpus(), Runtime())
     with pytest.raises(DivergedError, match=r"loss became .* in epoch 1"):
-        trainer.train(Checkpoints(TrialFolder(tmp_path_factory.mktemp("trial"), "x")), lambda _: None)
+        trainer.train(Checkpoints(TrialFolder(tmp_path, "x")), lambda _: None)
 
 
 def test_training_learns_what_there_is_to_learn() -> None:
