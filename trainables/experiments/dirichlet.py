@@ -8,13 +8,14 @@ Shapes: N targets (contexts), D width, V outcomes.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from trainables.config import DirichletConfig
-from trainables.experiments.minimise import minimise
+from trainables.config import DirichletConfig, FitConfig
 from trainables.output_layers import (
     START,
     LayerShape,
@@ -24,6 +25,7 @@ from trainables.output_layers import (
     build_output_layer,
 )
 from trainables.runtime import Runtime
+from trainables.training import DivergedError
 from trainables.trial_folder import Measured, Metric
 
 
@@ -40,8 +42,8 @@ def measure(config: DirichletConfig, runtime: Runtime) -> dict[str, Measured]:
     entropy = float(-(p_NV * log_p_NV).sum(axis=1).mean())
     model = Model(config).to(runtime.device)
     targets_NV = torch.from_numpy(p_NV).to(model.contexts_ND)
-    fit = minimise(list(model.parameters()), lambda: model.loss(targets_NV), floor=entropy, config=config.fit)
-    metrics: dict[str, Metric] = {**compare(model, p_NV, log_p_NV), **fit}
+    ending = fit(model, targets_NV, floor=entropy, config=config.fit)
+    metrics: dict[str, Metric] = {**compare(model, p_NV, log_p_NV), **ending}
     return {"dirichlet@1": Measured(metrics)}
 
 
@@ -102,3 +104,49 @@ def compare(model: Model, p_NV: NDArray[np.float64], log_p_NV: NDArray[np.float6
         "target_entropy": float(-(p_NV * log_p_NV).sum(axis=1).mean()),
         "modes_matched": 100.0 * float((found_NV.argmax(axis=1) == log_p_NV.argmax(axis=1)).mean()),
     }
+
+
+def fit(model: Model, targets_NV: Tensor, *, floor: float, config: FitConfig) -> dict[str, int]:
+    """Minimise the model's loss in place, as `FitConfig` says; `floor` is a lower bound of it.
+
+    Returns `iterations` (of Adam and of L-BFGS), `passes` (how often loss and gradients were computed: the line search
+    takes some more than one an iteration) and `met_rule` (1 where the rule was met before the limit, else 0). Raises
+    DivergedError where the loss leaves the finite numbers.
+    """
+    trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+    passes = 0
+
+    def loss_with_gradients() -> float:
+        nonlocal passes
+        for parameter in trained:
+            parameter.grad = None
+        loss = model.loss(targets_NV)
+        value = float(loss.detach())
+        passes += 1
+        if not math.isfinite(value):
+            raise DivergedError(f"the loss became {value:.3g} nats in pass {passes} over the targets")
+        loss.backward()
+        return value
+
+    adam = torch.optim.Adam(trained, lr=config.step_size)
+    for step in range(config.adam_steps):
+        adam.param_groups[0]["lr"] = config.step_size * (1 + math.cos(math.pi * step / config.adam_steps)) / 2
+        loss_with_gradients()
+        adam.step()
+    search = torch.optim.LBFGS(
+        trained,
+        max_iter=config.round_iterations,
+        max_eval=4 * config.round_iterations,
+        history_size=10,
+        tolerance_grad=0.0,
+        tolerance_change=0.0,
+        line_search_fn="strong_wolfe",
+    )
+    gap, rounds, met_rule = math.inf, 0, False
+    while rounds < config.most_rounds and not met_rule:
+        search.step(loss_with_gradients)
+        rounds += 1
+        earlier_gap, gap = gap, loss_with_gradients() - floor
+        met_rule = gap < config.gap_nats or earlier_gap - gap < config.tolerance * earlier_gap
+    iterations = config.adam_steps + int(search.state[trained[0]]["n_iter"])
+    return {"iterations": iterations, "passes": passes, "met_rule": int(met_rule)}

@@ -17,7 +17,6 @@ from trainables.measurements import EFFECTIVE_RANK_EPSILONS, effective_rank, pre
 from trainables.runtime import Runtime
 from trainables.trial_folder import Measured, Metric
 
-DTYPES = {"float32": torch.float32, "float64": torch.float64}
 MATRIX, NOISE = 0, 1
 """Streams of random numbers: the noise is the same, but for its size, whatever its variance."""
 
@@ -28,7 +27,7 @@ def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
     `below_tolerance` is the largest singular value that the Press rank does not count, in units of its tolerance; 0
     where there is none.
     """
-    matrix_NV = torch.from_numpy(noisy_log_p(config)).to(runtime.device, DTYPES[config.precision])
+    matrix_NV = torch.from_numpy(noisy_log_p(config)).to(runtime.device, getattr(torch, config.precision))
     sigma, tolerance, ranks = _ranks(matrix_NV)
     metrics: dict[str, Metric] = {"noisy_sigma_max": float(sigma[0]), "noisy_press_tolerance": tolerance}
     metrics |= {f"noisy_{name}": value for name, value in ranks.items()}
