@@ -143,7 +143,7 @@ def test_a_softmax_model_reaches_its_rank_bound_and_a_cell_of_the_grid_goes_beyo
         model__context_width=4,
         model__hidden_width=24,
         training__epochs=4,
-        training__epoch_tokens=20_000,
+        training__epoch_tokens=30_000,
         evaluation__valid_tokens=2000,
         evaluation__test_tokens=2000,
     ).model_copy(update={"output_layer": layer})
