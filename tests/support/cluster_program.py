@@ -54,7 +54,7 @@ def main(storage: Path, store_url: str, address: str, seeds: Sequence[int]) -> N
                 options=RunOptions(storage=FolderStorage(storage), address=address),
                 study=KEY,
                 seconds_per_trial=60,
-                known_ids={trial.trial_id for trial in plan},
+                planned_ids={trial.trial_id for trial in plan},
                 listener=listener,
                 functions=TrialFunctions(run_trial=run_scripted),
             ),

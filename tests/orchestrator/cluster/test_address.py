@@ -83,10 +83,10 @@ def child_of(process: subprocess.Popen[str]) -> str:
     """The process id of its first child, as soon as there is one."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     deadline_s = time.monotonic() + 30
-    while not (found := children.read_text().split()):
+    while not (ids := children.read_text().split()):
         assert time.monotonic() < deadline_s
         time.sleep(0.05)
-    return found[0]
+    return ids[0]
 
 
 def is_running(pid: str) -> bool:
