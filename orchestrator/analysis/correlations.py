@@ -9,7 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Literal
 
 from orchestrator.analysis.statistics.correlation import fisher_interval, pearson, spearman
-from orchestrator.analysis.statistics.estimates import Statistic
+from orchestrator.analysis.statistics.estimates import Interval, Statistic
 from search_spaces.study import Correlation, PublishedCorrelation
 
 if TYPE_CHECKING:
@@ -17,15 +17,10 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window:
+class Window(Interval):
     """The trials whose y lies in [low, high]."""
 
-    low: float
-    high: float
     origin: Literal["published", "better half"]
-
-    def __contains__(self, value: float) -> bool:
-        return self.low <= value <= self.high
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -92,21 +87,11 @@ def choose_window(values: Sequence[float], published: tuple[float, float] | None
 
 
 def describe_missing(states: Sequence[str], *, usable: int) -> str:
-    """For example "2 of 72 trials have failed, 1 of 72 has diverged"; empty where every trial can be used."""
-    if usable == len(states):
-        return ""
-    words = {"failed": "failed", "diverged": "diverged", "pruned": "been pruned"}
-    parts = [_count(states.count(state), len(states), f"have {word}") for state, word in words.items()]
-    unfinished = states.count("planned") + states.count("running")
-    parts.append(_count(unfinished, len(states), "are not finished"))
-    parts.append(_count(states.count("done") - usable, len(states), "have no value of both metrics"))
-    return ", ".join(part for part in parts if part)
-
-
-def _count(count: int, total: int, words: str) -> str:
-    if count == 1:
-        words = words.replace("have ", "has ").replace("are ", "is ")
-    return f"{count} of {total} trials {words}" if count else ""
+    """For example "2 of 72 trials failed, 1 of 72 trials diverged"; empty where every trial can be used."""
+    counts = {word: states.count(word) for word in ("failed", "diverged", "pruned")}
+    counts["not finished"] = states.count("planned") + states.count("running")
+    counts["without a value of both metrics"] = states.count("done") - usable
+    return ", ".join(f"{count} of {len(states)} trials {words}" for words, count in counts.items() if count)
 
 
 def _compare(cells: pd.DataFrame, request: Correlation, *, window: Window | None, missing: str) -> ComparedCorrelation:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -33,11 +32,6 @@ class MatrixRanks:
     perplexity: float | None
     excess: float | None
     """Test perplexity over the truth's, on the same tokens: 1.25 is 25% above the floor."""
-
-    @property
-    def excess_nats(self) -> float | None:
-        """The same in nats a token: log of the ratio."""
-        return None if self.excess is None else math.log(self.excess)
 
 
 @dataclass(frozen=True, kw_only=True)

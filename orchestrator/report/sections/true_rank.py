@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -123,7 +124,7 @@ def _record(line: MatrixRanks, numbers: TrueRankNumbers) -> dict[str, Any]:
         **dict(_ranks(line, numbers)),
         "test_perplexity": line.perplexity,
         "over_floor": line.excess,
-        "nats_over_floor": line.excess_nats,
+        "nats_over_floor": None if line.excess is None else math.log(line.excess),
     }
 
 

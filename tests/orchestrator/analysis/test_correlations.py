@@ -56,13 +56,11 @@ def test_trials_without_a_result_are_left_out_and_counted() -> None:
     states = ["done", "done", "done", "done", "failed", "diverged", "diverged", "planned", "running"]
     everything, _ = correlate(make_frame([1.0] * 4 + [math.nan] * 5, states=states))
     assert everything.n == 4
-    assert everything.missing == (
-        "1 of 9 trials has failed, 2 of 9 trials have diverged, 2 of 9 trials are not finished"
-    )
+    assert everything.missing == "1 of 9 trials failed, 2 of 9 trials diverged, 2 of 9 trials not finished"
 
 
 def test_a_metric_that_nobody_measured_gives_words_not_an_error() -> None:
     frame = make_frame([1.0, 2.0, 3.0]).drop(columns="press_rank")
     (only,) = correlate(frame)
     assert only.pearson.value is None and "there is none" in only.pearson.missing
-    assert only.missing == "3 of 3 trials have no value of both metrics"
+    assert only.missing == "3 of 3 trials without a value of both metrics"

@@ -57,6 +57,8 @@ def test_counts_of_the_talk_whose_settings_are_unknown_decide_nothing(checks: tu
 
 def test_a_check_has_a_printed_statement_and_a_sign_of_three_points_is_little(checks: tuple[Check, ...]) -> None:
     assert all(check.printed not in ("", "nothing") for check in checks)
+    texts = [text for check in checks for text in (check.source, check.quantity, check.rule)]
+    assert not [text for text in texts if re.search(r"[a-z]_[a-z0-9]|_1e", text)], "names are those of the papers"
     signs = {check.source: check.verdict for check in checks if check.quantity.startswith("correlation of Press rank")}
     assert signs == {
         "SM Table 4, PTB": "agrees",
@@ -66,11 +68,6 @@ def test_a_check_has_a_printed_statement_and_a_sign_of_three_points_is_little(ch
     }
     by_hand = named(checks, "SM Table 5, WikiText-2", "correlation of Press rank and test perplexity")
     assert by_hand.recomputed.endswith("Spearman -1.00, n = 3")
-
-
-def test_names_are_those_of_the_papers(checks: tuple[Check, ...]) -> None:
-    texts = [text for check in checks for text in (check.source, check.quantity, check.rule)]
-    assert not [text for text in texts if re.search(r"[a-z]_[a-z0-9]|_1e", text)]
 
 
 def test_table_2_is_sm_table_1_and_the_authors_seed(checks: tuple[Check, ...]) -> None:

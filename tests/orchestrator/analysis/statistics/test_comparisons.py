@@ -54,6 +54,14 @@ def test_four_values_of_each_have_a_test_but_no_bootstrap_and_no_detectable_diff
     assert enough.bootstrap.interval is not None and enough.detectable.value is not None
 
 
+def test_four_pairs_have_a_test_but_no_detectable_difference_and_two_lengths_are_no_pairs() -> None:
+    result = compare_pairs(A[:4], B[:4], names=("gated", "dense"))
+    assert result.test.p_value is not None
+    assert result.detectable.missing == "at least 5 pairs of gated and dense are needed, there are 4"
+    with pytest.raises(ValueError, match="one length, got 2 and 1"):
+        compare_pairs([1.0, 2.0], [1.0])
+
+
 def test_the_same_seed_gives_the_same_bootstrap_interval_and_another_one_nearly_so() -> None:
     rng = np.random.default_rng(4)
     a, b = rng.normal(57.0, 0.1, 10), rng.normal(57.1, 0.1, 10)
@@ -124,12 +132,6 @@ def test_statsmodels_agrees_on_the_margin_and_on_the_detectable_difference_of_pa
     assert TTestPower().power(detectable / sd, n, 0.05) == pytest.approx(0.8, abs=1e-6)
 
 
-def test_fewer_than_five_pairs_have_a_test_but_nothing_is_said_of_what_they_could_show() -> None:
-    result = compare_pairs(A[:4], B[:4], names=("gated", "dense"))
-    assert result.test.p_value is not None
-    assert result.detectable.missing == "at least 5 pairs of gated and dense are needed, there are 4"
-
-
 @pytest.mark.parametrize(
     ("a", "b", "missing"),
     [
@@ -145,11 +147,6 @@ def test_pairs_that_cannot_be_tested_say_why(a: list[float], b: list[float], mis
     assert result.test.p_value is None
     for part in (result.test, result.effect, result.detectable, result.smallest_margin):
         assert part.missing.startswith(missing)
-
-
-def test_sequences_of_two_lengths_are_no_pairs() -> None:
-    with pytest.raises(ValueError, match="one length, got 2 and 1"):
-        compare_pairs([1.0, 2.0], [1.0])
 
 
 def numbers(values: dict[str, dict[int, float]], baselines: dict[str, str]) -> ContrastNumbers[PairComparison]:
