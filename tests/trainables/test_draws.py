@@ -46,15 +46,13 @@ def test_locked_dropout_has_its_rate_its_scale_and_one_mask_for_all_time_steps(r
 
 def test_dropout_of_bf16_keeps_the_mean() -> None:
     dropped = locked_dropout(torch.ones(1, 400, 500, dtype=torch.bfloat16), 0.29, generator())
-    kept = dropped[dropped != 0].double()
-    assert kept.mean().item() == pytest.approx(1 / 0.71, rel=1e-6)
+    assert dropped[dropped != 0].double().mean().item() == pytest.approx(1 / 0.71, rel=1e-6)
 
 
 def test_word_dropout_takes_whole_rows() -> None:
     dropped = word_dropout(torch.ones(5000, 3), 0.1, generator())
     assert_rate(dropped[:, 0] == 0, 0.1)
     assert (dropped == dropped[:, :1]).all()
-    assert dropped.max().item() == pytest.approx(1 / 0.9)
 
 
 def test_drop_connect_drops_single_weights_and_stops_their_gradient() -> None:
@@ -81,24 +79,16 @@ def test_without_a_generator_nothing_is_dropped_nor_added() -> None:
     assert gaussian_noise(ones, 0.5, None) is ones
 
 
-def recurrent_gradient(model: AwdLstm, tokens: torch.Tensor, seed: int) -> list[torch.Tensor]:
-    model.zero_grad()
-    contexts = model.contexts(tokens, model.zero_state(tokens.shape[1]), generator(seed))
-    contexts.h3_TBC.square().sum().backward()
-    return [p.grad.clone() for name, p in model.named_parameters() if name.endswith("weight_hh") and p.grad is not None]
-
-
-def test_drop_connect_changes_the_recurrence_and_its_gradient_in_every_layer_of_the_model() -> None:
+def test_drop_connect_stops_recurrent_gradients_in_every_layer_of_the_model() -> None:
     tokens = torch.randint(30, (12, 4), generator=generator())
-    plain, dropping = model_with(), model_with(dropconnect=0.5)
-    with torch.no_grad():
-        without = plain.contexts(tokens, plain.zero_state(4), generator()).h3_TBC
-        with_drops = dropping.contexts(tokens, dropping.zero_state(4), generator()).h3_TBC
-    assert not torch.allclose(without, with_drops)
-    for gradient in recurrent_gradient(plain, tokens, 7):
-        assert (gradient != 0).all()
-    for gradient in recurrent_gradient(dropping, tokens, 7):
-        assert 0.3 < (gradient == 0).float().mean().item() < 0.7
+    for rate in (0.0, 0.5):
+        model = model_with(dropconnect=rate)
+        model.contexts(tokens, model.zero_state(4), generator(7)).h3_TBC.square().sum().backward()
+        recurrent = [p.grad for name, p in model.named_parameters() if name.endswith("weight_hh")]
+        assert len(recurrent) == 3
+        for gradient in recurrent:
+            assert gradient is not None
+            assert abs((gradient == 0).float().mean().item() - rate) <= 0.4 * rate
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,7 @@ from pathlib import Path
 
 from trainables.config import TextFile, is_built_in, markov_rank
 from trainables.corpora.folders import FILES, folder_in, locate
-from trainables.corpora.published import (
-    PUBLISHED,
-    PUBLISHED_CORPORA,
-    WORD_SIMILARITY,
-    CorpusIdentity,
-    corpus_sha256,
-)
+from trainables.corpora.published import PUBLISHED, PUBLISHED_CORPORA, WORD_SIMILARITY, CorpusIdentity, corpus_sha256
 from trainables.corpora.pydocs import split_texts
 from trainables.corpora.text import SPLITS, number, tokenise
 from trainables.errors import UserError
@@ -130,7 +124,7 @@ def read_files(name: str, files: Iterable[str], *, data_dir: Path | None) -> lis
             content = path.read_bytes()
         except FileNotFoundError as error:
             needs = f"the corpus {name!r} needs the files {', '.join(FILES)}"
-            if name == WORD_SIMILARITY:
+            if path.name not in FILES:
                 needs = f"word similarity needs the {len(published)} published benchmarks"
             cure = f"get it with: {command}" if path.name in published else "add it, or choose another corpus"
             raise UserError(f"{needs}; {path} is missing: {cure}") from error
