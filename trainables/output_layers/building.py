@@ -31,10 +31,9 @@ def build_output_layer(config: OutputLayerConfig, shape: LayerShape) -> OutputLa
     match config:
         case CustomConfig():
             return build_custom(config, shape)
-        case MocConfig(mixtures=mixtures, latent_dropout=dropout):
-            return MixtureOfContexts(shape, mixtures=mixtures, latent_dropout=dropout)
         case MixtureConfig(mixtures=mixtures, latent_dropout=dropout):
-            return MixtureOfSoftmaxes(shape, mixtures=mixtures, latent_dropout=dropout, function=_function(config))
+            mixture = MixtureOfContexts if isinstance(config, MocConfig) else MixtureOfSoftmaxes
+            return mixture(shape, mixtures=mixtures, latent_dropout=dropout, function=_function(config))
         case _:
             return PointwiseSoftmax(shape, _function(config))
 

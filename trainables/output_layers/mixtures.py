@@ -17,9 +17,12 @@ from trainables.output_layers.pointwise import Identity, Pointwise
 
 
 class Mixture(OutputLayer):
-    """The parts that both mixtures have: prior pi = softmax(W_pi h), contexts h_k = tanh(U_k h + b_k) in R^d."""
+    """What both mixtures have: prior pi = softmax(W_pi h), contexts h_k = tanh(U_k h + b_k) in R^d, and a function f of
+    one logit, by default the identity."""
 
-    def __init__(self, shape: LayerShape, *, mixtures: int, latent_dropout: float) -> None:
+    def __init__(
+        self, shape: LayerShape, *, mixtures: int, latent_dropout: float, function: Pointwise | None = None
+    ) -> None:
         super().__init__()
         self.mixtures = mixtures
         self.latent_dropout = latent_dropout
@@ -27,12 +30,14 @@ class Mixture(OutputLayer):
         self.prior_KC = nn.Parameter(torch.empty(mixtures, shape.context_width))
         self.latent_KDC = nn.Parameter(torch.empty(mixtures, shape.embedding_width, shape.context_width))
         self.latent_bias_KD = nn.Parameter(torch.empty(mixtures, shape.embedding_width))
+        self.function = function or Identity()
 
     def initialise(self, generator: torch.Generator) -> None:
         """Uniform within 1 / sqrt(C), as the framework starts linear layers."""
         bound = self.prior_KC.shape[1] ** -0.5
         for parameter in (self.prior_KC, self.latent_KDC, self.latent_bias_KD):
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
+        self.function.initialise(generator)
 
     def log_prior(self, hidden_NC: Tensor) -> Tensor:
         """log pi, N x K, in the weights' precision also inside autocast."""
@@ -45,17 +50,7 @@ class Mixture(OutputLayer):
 
 
 class MixtureOfSoftmaxes(Mixture):
-    """P = sum_k pi_k softmax(f(W h_k + b)), all in log space; f is the identity for MoS."""
-
-    def __init__(
-        self, shape: LayerShape, *, mixtures: int, latent_dropout: float, function: Pointwise | None = None
-    ) -> None:
-        super().__init__(shape, mixtures=mixtures, latent_dropout=latent_dropout)
-        self.function = function or Identity()
-
-    def initialise(self, generator: torch.Generator) -> None:
-        super().initialise(generator)
-        self.function.initialise(generator)
+    """P = sum_k pi_k softmax(f(W h_k + b)), all in log space."""
 
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
         log_prior_NK, latent_NKD = self.log_prior(hidden_NC), self.latent(hidden_NC.unsqueeze(1))
@@ -79,16 +74,16 @@ class MixtureOfSoftmaxes(Mixture):
 
 
 class MixtureOfContexts(Mixture):
-    """softmax(W sum_k pi_k h_k + b): as many parameters as MoS, and the rank of one softmax."""
+    """softmax(f(W sum_k pi_k h_k + b)): as many parameters as MoS, and the rank of one softmax."""
 
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
         mixed_ND = self._mixed(hidden_NC.unsqueeze(1), None)
-        return torch.log_softmax(torch.addmm(self.bias_V, mixed_ND, weight_VD.t()), dim=1)
+        return BentLogSoftmax(self.function)(torch.addmm(self.bias_V, mixed_ND, weight_VD.t()))
 
     def loss(
         self, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor, masks: torch.Generator | None = None
     ) -> Tensor:
-        return linear_cross_entropy(self._mixed(hidden_TBC, masks), weight_VD, self.bias_V, targets_N, Identity())
+        return linear_cross_entropy(self._mixed(hidden_TBC, masks), weight_VD, self.bias_V, targets_N, self.function)
 
     def _mixed(self, hidden_TBC: Tensor, masks: torch.Generator | None) -> Tensor:
         prior_NK = self.log_prior(hidden_TBC.flatten(0, -2)).exp()

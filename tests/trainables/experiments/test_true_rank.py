@@ -72,9 +72,9 @@ def test_what_float32_loses_counts_by_the_eps_of_float64_alone(tmp_path: Path, v
 
 
 def test_rows_with_too_few_contexts_have_the_rank_that_they_can_have(tmp_path: Path) -> None:
-    about = run(tmp_path, "float64", name="markov-500", rows=300).measurements["true_rank@1"]
-    states, _ = written_out(500, 300)
-    assert about["language_rank"] == 500
+    about = run(tmp_path, "float64", name="markov-250", rows=150).measurements["true_rank@1"]
+    states, _ = written_out(250, 150)
+    assert about["language_rank"] == 250
     assert about["true_rank"] == about["different_contexts"] == about["press_rank_float64"] == len(set(states))
 
 
