@@ -32,6 +32,16 @@ def no_ray() -> None:
     end_ray()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Files of long tests first, so that no process is left alone with one: real commands and kills, then Ray's."""
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> tuple[bool, bool]:
+    fixtures = getattr(item, "fixturenames", ())
+    return not {"end_to_end", "kills"} & set(item.path.parts), not {"one_ray", "no_ray"} & set(fixtures)
+
+
 def pytest_sessionfinish() -> None:
     """End the Ray that tests of this process shared."""
     if "tests.support.one_ray" in sys.modules:

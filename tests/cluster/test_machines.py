@@ -8,20 +8,29 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import TrialRow
-from tests.support.cluster_program import KEY
+from tests.support.drivers import KEY
 from tests.support.namespaces import Cluster, Machine
 from tests.support.scripted_trials import LONG, SLOW, STEPS, log_lines, planned
+
+DRIVER = """
+import json, sys
+from pathlib import Path
+from tests.support.drivers import train
+storage, store_url, address, first, end = sys.argv[1:]
+seeds, options = range(int(first), int(end)), {"address": address}
+say = lambda said: print(json.dumps(said))
+train(say, Path(storage), seeds, store_url=store_url, seconds_per_trial=60, options=options)
+"""
 
 
 def drive(cluster: Cluster, seeds: range) -> subprocess.Popen[str]:
     """Start the driver on the head."""
-    words: tuple[str | Path, ...] = (cluster.storage, cluster.store_url, cluster.address, *map(str, seeds))
-    return cluster.head.popen(sys.executable, "-m", "tests.support.cluster_program", *words)
+    words = (cluster.storage, cluster.store_url, cluster.address, str(seeds.start), str(seeds.stop))
+    return cluster.head.popen(sys.executable, "-c", DRIVER, *words)
 
 
 def end(driver: subprocess.Popen[str], timeout_s: float = 200) -> dict[str, Any]:

@@ -6,28 +6,29 @@ import json
 import os
 import pty
 import random
-import re
 import select
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
+from io import TextIOWrapper
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from orchestrator.plan.study_plan import make_plan, scale_named
+from orchestrator.command.app import main
+from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import RunRecord
 from search_spaces.catalog import load_study
 from tests.support.command import ROOT, environment, results_table, start, sweep, sweep_process
-from tests.support.one_ray import without_ray
+from tests.support.one_ray import start_ray, without_ray
 from trainables.trial_folder.folder import trial_directory
 
-SMOKE = ("gss_grid", "--scale", "smoke", "--storage")
+SMOKE = ("gss_grid", "--scale", "smoke", "--max-concurrent", "1", "--storage")
 TROUBLE = """from search_spaces.study import Study
 from trainables.config import GssConfig, TrialConfig
 from search_spaces.awd_lstm import awd_lstm
@@ -49,31 +50,23 @@ STUDY = Study(name="trouble", trials=trials, label=lambda config: f"seed {config
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The storage of one smoke sweep that nobody disturbed."""
+    start_ray()
     storage = tmp_path_factory.mktemp("undisturbed")
-    answer = sweep_process(*SMOKE, storage)
+    answer = sweep(*SMOKE, storage)
     assert answer.returncode == 0, answer.stdout + answer.stderr
-    (storage / "first.txt").write_text(answer.stdout)
     return storage
 
 
-def test_the_first_run_says_what_it_does_and_what_came_out(undisturbed: Path) -> None:
-    out = (undisturbed / "first.txt").read_text()
-    for sentence in ("4 trials: 4 to run, 0 already done", "--scale paper", "http://127.0.0.1:", "get-auth-token"):
-        assert sentence in out, sentence
-    for number in ("[4/4]", "+0.48", "+0.53", "+0.24", "+0.21"):
-        assert number in out, number
-    report = Path(re.search(r"Report: (.*)", out)[1])  # type: ignore[index]
-    assert report.is_file()
-    rows = results_table(undisturbed)
-    assert [row["state"] for row in rows] == ["done"] * 4
-    assert all(float(row["test_perplexity"]) > 1 and int(row["press_rank"]) >= 1 for row in rows)
-    token = (Path.home() / ".ray" / "auth_token").read_text().strip()
-    assert len(token) > 10
-    assert token not in out
+@pytest.fixture
+def copy(undisturbed: Path, tmp_path: Path) -> Path:
+    """Of that storage, to be changed."""
+    return Path(shutil.copytree(undisturbed, tmp_path / "copy"))
 
 
 def test_typed_again_it_runs_nothing_and_reports_again(undisturbed: Path) -> None:
     before = results_table(undisturbed)
+    assert [row["state"] for row in before] == ["done"] * 4
+    assert all(float(row["test_perplexity"]) > 1 and int(row["press_rank"]) >= 1 for row in before)
     report = next(undisturbed.glob("reports/*/report.html"))
     report.unlink()
     with without_ray():
@@ -85,20 +78,18 @@ def test_typed_again_it_runs_nothing_and_reports_again(undisturbed: Path) -> Non
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_killed_at_random_moments_it_ends_with_the_same_table(tmp_path: Path) -> None:
-    """Trials of a few seconds with a checkpoint to go on from; each kill hits a driver whose workers are training."""
+def test_killed_at_a_random_moment_it_ends_with_the_same_table(tmp_path: Path) -> None:
+    """Trials of a second or two with a checkpoint to go on from; the kill hits a driver whose workers are training."""
     longer = ("--set", "training.epochs=20", "--set", "training.epoch_tokens=8000")
     undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
     assert sweep(*SMOKE, undisturbed, *longer).returncode == 0
-    chance = random.Random()
-    for _ in range(2):
-        process = start(*SMOKE, disturbed, *longer)
-        while process.poll() is None and not _training(disturbed):
-            time.sleep(0.05)
-        time.sleep(chance.uniform(0, 3))
-        assert process.poll() is None, "the sweep ended before it could be killed"
-        os.kill(process.pid, signal.SIGKILL)
-        process.communicate()
+    process = start(*SMOKE, disturbed, *longer)
+    while process.poll() is None and not _training(disturbed):
+        time.sleep(0.05)
+    time.sleep(random.uniform(0, 3))
+    assert process.poll() is None, "the sweep ended before it could be killed"
+    os.kill(process.pid, signal.SIGKILL)
+    process.communicate()
     before = {path: path.stat().st_mtime_ns for path in disturbed.glob("trials/*/*/result.json")}
     answer = sweep(*SMOKE, disturbed, *longer)
     assert answer.returncode == 0, answer.stdout + answer.stderr
@@ -226,41 +217,33 @@ def test_results_come_in_four_formats(undisturbed: Path, tmp_path: Path) -> None
     assert len(shown["csv"].stdout.splitlines()) == 5
     assert all(record["name"] in shown["table"].stdout for record in records)
     file = tmp_path / "results.parquet"
-    with file.open("wb") as stream:
-        subprocess.run(
-            [sys.executable, "sweep.py", "results", "gss_grid", "--storage", str(undisturbed), "--format", "parquet"],
-            cwd=ROOT, stdout=stream, check=True,
-        )  # fmt: skip
+    with file.open("wb") as stream, redirect_stdout(TextIOWrapper(stream)):
+        assert main(list(map(str, (*command, "parquet")))) == 0
     assert pyarrow.parquet.read_table(file).column("press_rank").to_pylist() == [r["press_rank"] for r in records]
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_a_variant_with_set_does_not_hide_the_plain_one(undisturbed: Path, tmp_path: Path) -> None:
-    storage = tmp_path / "copy"
-    shutil.copytree(undisturbed, storage)
-    assert sweep(*SMOKE, storage, "--set", "training.epochs=1").returncode == 0
-    plain = sweep("results", "gss_grid", "--storage", storage, "--format", "json")
-    other = sweep("results", "gss_grid", "--storage", storage, "--format", "json", "--set", "training.epochs=1")
-    assert {row["epochs"] for row in json.loads(plain.stdout)} == {2}
-    assert {row["epochs"] for row in json.loads(other.stdout)} == {1}
-    assert "--set" in plain.stderr
-
-
-@pytest.mark.usefixtures("one_ray")
-def test_retry_runs_just_the_failed_ones(tmp_path: Path) -> None:
+def test_retry_runs_just_the_failed_ones_and_a_variant_with_set_does_not_hide_the_plain_study(copy: Path) -> None:
     """A planned trial stays planned: retry is no second way to run everything."""
-    ids = list(_trial_ids((*SMOKE, tmp_path)).values())
-    with open_store(str(tmp_path / "results.db")) as store:
-        plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs")
+    shorter = ("--set", "training.epochs=1")
+    ids = list(_trial_ids((*SMOKE, copy, *shorter)).values())
+    request = PlanRequest(overrides={"training.epochs": 1})
+    with open_store(str(copy / "results.db")) as store:
+        plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request)
         store.register(plan.key, [trial.planned() for trial in plan.trials])
         run = RunRecord(code_version="-", packages={}, host="-", device="-", corpus_sha256="0" * 64)
         store.fail(ids[1], cause="a cause", run_id=store.begin_run(run))
-    elsewhere = sweep("retry", "gss_grid", "--scale", "quick", "--storage", tmp_path)
-    assert "failed or diverged at scale smoke, corpus pydocs: name that one" in elsewhere.stdout
-    answer = sweep("retry", *SMOKE, tmp_path)
+    elsewhere = sweep("retry", "gss_grid", "--scale", "quick", "--storage", copy)
+    assert "failed or diverged at scale smoke, corpus pydocs" in elsewhere.stdout
+    answer = sweep("retry", *SMOKE, copy, *shorter)
     assert answer.returncode == 1
     assert "1 to run" in answer.stdout
-    assert [row["state"] for row in results_table(tmp_path)] == ["planned", "done", "planned", "planned"]
+    plain = sweep("results", "gss_grid", "--storage", copy, "--format", "json")
+    other = sweep("results", "gss_grid", "--storage", copy, "--format", "json", *shorter)
+    assert [(row["state"], row["epochs"]) for row in json.loads(plain.stdout)] == [("done", 2)] * 4
+    assert [row["state"] for row in json.loads(other.stdout)] == ["planned", "done", "planned", "planned"]
+    assert json.loads(other.stdout)[1]["epochs"] == 1
+    assert "--set" in plain.stderr
 
 
 def test_retry_where_nothing_failed_changes_nothing(undisturbed: Path, tmp_path: Path) -> None:
@@ -272,27 +255,23 @@ def test_retry_where_nothing_failed_changes_nothing(undisturbed: Path, tmp_path:
     assert (empty.returncode, empty.stderr.startswith("error: ")) == (2, True)
 
 
-def test_a_plan_without_results_does_not_hide_those_there_are(undisturbed: Path, tmp_path: Path) -> None:
-    storage = tmp_path / "copy"
-    shutil.copytree(undisturbed, storage)
-    with open_store(str(storage / "results.db")) as store:
+def test_a_plan_without_results_does_not_hide_those_there_are(copy: Path) -> None:
+    with open_store(str(copy / "results.db")) as store:
         plan = make_plan(load_study("gss_grid"), scale_named("paper"), "ptb")
         store.register(plan.key, [trial.planned() for trial in plan.trials])
-    assert [row["state"] for row in results_table(storage)] == ["done"] * 4
+    assert [row["state"] for row in results_table(copy)] == ["done"] * 4
 
 
-def test_reports_are_written_again_one_elsewhere_and_all_in_their_places(undisturbed: Path, tmp_path: Path) -> None:
-    storage = tmp_path / "results"
-    shutil.copytree(undisturbed, storage)
-    assert sweep("report", "gss_grid", "--storage", storage, "--out", tmp_path / "there").returncode == 0
+def test_reports_are_written_again_one_elsewhere_and_all_in_their_places(copy: Path, tmp_path: Path) -> None:
+    assert sweep("report", "gss_grid", "--storage", copy, "--out", tmp_path / "there").returncode == 0
     assert (tmp_path / "there" / "report.html").is_file()
-    written = sorted((storage / "reports").glob("*/report.html"))
+    written = sorted((copy / "reports").glob("*/report.html"))
     for page in written:
         page.unlink()
-    answer = sweep("report", "all", "--storage", storage)
+    answer = sweep("report", "all", "--storage", copy)
     assert answer.returncode == 0, answer.stderr
-    assert sorted((storage / "reports").glob("*/report.html")) == written
-    assert f"All reports: {storage}/reports/index.html" in answer.stdout
+    assert sorted((copy / "reports").glob("*/report.html")) == written
+    assert f"All reports: {copy}/reports/index.html" in answer.stdout
 
 
 def test_a_cluster_that_is_not_there_is_one_sentence_of_the_real_process_and_its_status(tmp_path: Path) -> None:

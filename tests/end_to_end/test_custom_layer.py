@@ -17,6 +17,8 @@ from trainables.__main__ import main
 from trainables.config import output_layer
 from trainables.output_layers import custom
 
+SMOKE = ("--scale", "smoke", "--max-concurrent", "1")
+
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
@@ -43,13 +45,13 @@ def test_the_layer_of_the_readme_runs_in_a_sweep_and_alone(folder: Path) -> None
     layer = folder / "my_layer.py"
     assert len(layer.read_text().splitlines()) < 30
     study, storage = folder / "my_layer_study.py", folder / "results"
-    answer = sweep(study, "--scale", "smoke", "--storage", storage)
+    answer = sweep(study, *SMOKE, "--storage", storage)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     rows = results_table(storage, str(study))
     assert [row["name"] for row in rows] == [f"WaveSoftmax a={a} seed=141" for a in (0.1, 0.3, 0.5)]
     assert {row["state"] for row in rows} == {"done"}
     assert len({row["test_perplexity"] for row in rows}) == 3
-    assert "3 trials: 0 to run, 3 already done" in sweep(study, "--scale", "smoke", "--storage", storage).stdout
+    assert "3 trials: 0 to run, 3 already done" in sweep(study, *SMOKE, "--storage", storage).stdout
 
     plan = json.loads(sweep(study, "--scale", "smoke", "--dry-run", "--format", "json").stdout)
     config = folder / "config.json"
@@ -102,7 +104,7 @@ def test_a_layer_that_fails_in_training_is_named_with_its_line(folder: Path) -> 
     text = layer.read_text().replace("return logits + self.a * torch.tanh(logits)", "return logits[:, :3].view(7, -1)")
     layer.write_text(text)
     line = 1 + text[: text.index("view(7")].count("\n")
-    study = (folder / "my_layer_study.py", "--scale", "smoke", "--storage", folder / "results")
+    study = (folder / "my_layer_study.py", *SMOKE, "--storage", folder / "results")
     ran = sweep(*study)
     assert ran.returncode == 1, ran.stderr
     assert f"(my_layer.py, line {line})" in ran.stdout

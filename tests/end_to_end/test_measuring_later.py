@@ -25,6 +25,7 @@ def label(config):
 STUDY = Study(name="tops", trials=trials, measurements=(MEASUREMENTS), label=label)
 """
 pytestmark = pytest.mark.usefixtures("one_ray")
+SMOKE = ("--scale", "smoke", "--max-concurrent", "1", "--storage")
 TRAINED = '"perplexity@1",'
 LATER = '"perplexity@1", "top_k@1", "spectrum@1"'
 
@@ -40,7 +41,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the storage of a study that measured perplexity alone."""
     start_ray()
     folder = tmp_path_factory.mktemp("trained")
-    answer = sweep(write_study(folder, TRAINED), "--scale", "smoke", "--storage", folder / "results")
+    answer = sweep(write_study(folder, TRAINED), *SMOKE, folder / "results")
     assert answer.returncode == 0, answer.stdout + answer.stderr
     return folder
 
@@ -52,53 +53,53 @@ def folder(trained: Path, tmp_path: Path) -> Path:
 
 
 def test_the_same_command_takes_what_is_lacking_once_and_it_equals_that_of_the_trials_end(folder: Path) -> None:
+    """A trial whose weights are lost or damaged is named, the others go on; once they are back it is measured."""
     study, storage = write_study(folder, LATER), folder / "results"
-    before = folder / "before.db"
+    before, lost_weights = folder / "before.db", folder / "lost"
     shutil.copy(storage / "results.db", before)
     kept = {path: path.stat().st_mtime_ns for path in storage.glob("trials/*/*/kept.safetensors")}
-    answer = sweep(study, "--scale", "smoke", "--storage", storage)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
+    lost, damaged = (next(storage.glob(f"trials/*/{row['trial_id']}")) for row in results_table(storage, "tops")[:2])
+    shutil.copytree(damaged, folder / "sound")
+    lost.rename(lost_weights)
+    (damaged / "kept.safetensors").write_bytes(b"nothing")
+    answer = sweep(study, *SMOKE, storage)
+    assert answer.returncode == 1, answer.stdout + answer.stderr
     assert "3 trials: 0 to run, 3 already done, 3 of them to be measured again for: top_k@1, spec" in answer.stdout
-    assert "[3/3]" in answer.stdout
+    cause = f"a later measurement needs the weights that the trial kept, and {lost}/kept.safetensors is missing"
+    assert f"not measured: k=1.5: {cause}" in answer.stdout
+    assert "not measured: k=2.0: " in answer.stdout
+    assert "not measured: k=2.5" not in answer.stdout
+    rows = results_table(storage, "tops")
+    assert [row["state"] for row in rows] == ["done"] * 3
+    assert [bool(row["top_k even 1"]) for row in rows] == [False, False, True]
+
+    for path, sound in ((lost, lost_weights), (damaged, folder / "sound")):
+        shutil.rmtree(path, ignore_errors=True)
+        shutil.copytree(sound, path)
+    answer = sweep(study, *SMOKE, storage)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert "2 of them to be measured again" in answer.stdout
+    assert "[2/2]" in answer.stdout
     assert len(kept) == 3
     assert {path: path.stat().st_mtime_ns for path in kept} == kept, "a trial was trained again"
     table = results_table(storage, "tops")
     assert json.loads(table[0]["top_k even 18"])["top"]
     at_once = folder / "at once"
-    assert sweep(study, "--scale", "smoke", "--storage", at_once).returncode == 0
+    assert sweep(study, *SMOKE, at_once).returncode == 0
     assert table == results_table(at_once, "tops")
     with without_ray():
-        assert "3 trials: 0 to run, 3 already done." in sweep(study, "--scale", "smoke", "--storage", storage).stdout
+        assert "3 trials: 0 to run, 3 already done." in sweep(study, *SMOKE, storage).stdout
 
     # As after a driver that died between the worker's file and the store: the files of a run, the store before it.
     for name in ("results.db-wal", "results.db-shm"):
         (storage / name).unlink(missing_ok=True)
     shutil.copy(before, storage / "results.db")
     with without_ray():
-        answer = sweep(study, "--scale", "smoke", "--storage", storage)
+        answer = sweep(study, *SMOKE, storage)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "Recorded 6 measurements that an earlier run had left as files." in answer.stdout
     assert results_table(storage, "tops") == table
     assert sweep("store", "check", "--storage", storage).stdout.strip() == "The store is sound."
-
-
-def test_a_trial_without_its_weights_is_named_and_the_others_go_on(folder: Path) -> None:
-    study, storage = write_study(folder, LATER), folder / "results"
-    table = results_table(storage, "tops")
-    lost, damaged = (next(storage.glob(f"trials/*/{row['trial_id']}")) for row in table[:2])
-    shutil.rmtree(lost)
-    (damaged / "kept.safetensors").write_bytes(b"nothing")
-    for expected in (3, 2):
-        answer = sweep(study, "--scale", "smoke", "--storage", storage)
-        assert answer.returncode == 1, answer.stdout + answer.stderr
-        cause = f"a later measurement needs the weights that the trial kept, and {lost}/kept.safetensors is missing"
-        assert f"not measured: k=1.5: {cause}" in answer.stdout
-        assert "not measured: k=2.0: " in answer.stdout
-        assert "not measured: k=2.5" not in answer.stdout
-        assert f"{expected} of them to be measured again" in answer.stdout
-    rows = results_table(storage, "tops")
-    assert [row["state"] for row in rows] == ["done"] * 3
-    assert [bool(row["top_k even 1"]) for row in rows] == [False, False, True]
 
 
 def test_contexts_and_benchmarks_of_ones_own_make_variants(folder: Path) -> None:
@@ -108,7 +109,7 @@ def test_contexts_and_benchmarks_of_ones_own_make_variants(folder: Path) -> None
     benchmarks.mkdir()
     (benchmarks / "EN-SMALL.txt").write_text("the a 3\nis are 9\nif or 1\nin of 2\n")
     own = ("--contexts", contexts, "--benchmarks", benchmarks)
-    answer = sweep(study, "--scale", "smoke", "--storage", storage, *own)
+    answer = sweep(study, *SMOKE, storage, *own)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert "0 to run, 3 already done, 3 of them to be measured again for: top_k-" in answer.stdout
     status = json.loads(sweep("status", "tops", "--storage", storage, "--format", "json").stdout)
@@ -147,7 +148,7 @@ def test_what_does_not_fit_is_one_sentence_before_anything_is_measured(
     # The other one is given too, so that nothing has to be downloaded.
     other = () if option == "--benchmarks" else ("--benchmarks", benchmarks)
     with without_ray():
-        answer = sweep(study, "--scale", "smoke", "--storage", folder / "results", *own, *other)
+        answer = sweep(study, *SMOKE, folder / "results", *own, *other)
     assert answer.returncode == 2, answer.stdout
     assert sentence in answer.stderr
 
@@ -156,6 +157,6 @@ def test_a_study_that_does_not_ask_for_the_measurement_refuses_the_option(folder
     study, contexts = write_study(folder, TRAINED), folder / "mine.json"
     contexts.write_text('[{"last_token_index": 300}]')
     for command in ((), ("retry",)):
-        answer = sweep(*command, study, "--scale", "smoke", "--storage", folder / "results", "--contexts", contexts)
+        answer = sweep(*command, study, *SMOKE, folder / "results", "--contexts", contexts)
         assert answer.returncode == 2
         assert "--contexts is for studies that measure top_k@1, and tops measures perplexity@1" in answer.stderr

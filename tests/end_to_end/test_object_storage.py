@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.support import s3_worker_program
-from tests.support.command import ROOT, environment, results_table, start, sweep, sweep_process
+from orchestrator.cluster.run_options import RunOptions
+from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
+from orchestrator.storage.storage import storage_at
+from orchestrator.store.records import PlannedTrial
+from orchestrator.worker.messages import EVENTS, Pack
+from orchestrator.worker.pack_run import Job, TrialFunctions, run_pack
+from search_spaces.catalog import load_study
+from tests.support.command import ROOT, results_table, sweep, sweep_process, typed
 from tests.support.faulty_server import write_corpus
 from tests.support.object_store import ObjectStore, object_store
+from tests.support.one_ray import end_ray, start_ray
+from tests.support.processes import Process
+from trainables.config import AnyConfig
+from trainables.runtime import Runtime
 from trainables.trial_folder.outcome import TrialOutcome
 
 STUDY = """from search_spaces.gss_grid import STUDY as GRID
@@ -24,8 +31,10 @@ from search_spaces.study import Study
 
 STUDY = Study(name="later", trials=GRID.trials, corner=GRID.corner, measurements=(*GRID.measurements, "top_k@1"))
 """
-LONGER = ("--set", "training.epochs=15", "--set", "training.epoch_tokens=8000")
-"""Trials of some seconds."""
+LONGER = ("--scale", "smoke", "--max-concurrent", "1", "--set", "training.epochs=15",
+          "--set", "training.epoch_tokens=8000")  # fmt: skip
+"""Trials of a second or more."""
+MEASUREMENTS = ("perplexity@1", "spectrum@1")
 AWAY_S = 10
 """Longer than a trial may take, and than the client tries a single request."""
 WAIT_S = 200
@@ -37,6 +46,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ObjectStore]:
     with object_store(tmp_path_factory.mktemp("s3")) as started, pytest.MonkeyPatch.context() as patch:
         for name, value in started.environment.items():
             patch.setenv(name, value)
+        end_ray()  # one that starts now gives its workers these variables
         for split in ("train", "valid", "test"):
             started.client.put_object(Bucket=started.bucket, Key=f"data/readme/{split}.txt", Body=TEXT.encode())
         yield started
@@ -47,40 +57,33 @@ def wiped(store: ObjectStore) -> None:
     shutil.rmtree(store.environment["XDG_CACHE_HOME"], ignore_errors=True)
 
 
-@pytest.mark.usefixtures("one_ray")
 def test_killed_and_cut_off_a_sweep_ends_with_the_table_of_one_in_a_folder(store: ObjectStore, tmp_path: Path) -> None:
+    ray = start_ray()
     undisturbed = tmp_path / "undisturbed"
     here = write_corpus(tmp_path / "data" / "readme", train=TEXT, valid=TEXT, test=TEXT)
     study = tmp_path / "later.py"
     study.write_text(STUDY)
-    answer = sweep(study, "--scale", "smoke", "--storage", undisturbed, "--corpus", "readme",
-                   "--data-dir", here.parent, *LONGER)  # fmt: skip
+    answer = sweep(study, *LONGER, "--storage", undisturbed, "--corpus", "readme", "--data-dir", here.parent)
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
     data = ("--corpus", "readme", "--data-dir", f"s3://{store.bucket}/data")
     place = ("--storage", f"s3://{store.bucket}/runs", "--store", tmp_path / "results.db")
-    options = ("--scale", "smoke", *place, *data, *LONGER)
-    killed = start("gss_grid", *options)
-    _wait_for(store, "runs/trials", "result.json", killed)
-    os.kill(killed.pid, signal.SIGKILL)
-    killed.communicate()
+    options = (*LONGER, *place, *data)
+    killed = Process(tmp_path, typed, "gss_grid", *options, ray=ray)
+    killed.wait_until(lambda: _objects(store, "result.json"), WAIT_S)
+    killed.kill()
     ended, begun = _objects(store, "result.json"), _objects(store, "")
     assert 1 <= len(ended) < 4
     wiped(store)
 
     # What had ended is measured again, from the weights in the bucket.
-    cut_off = start(study, *options)
-    deadline_s = time.monotonic() + WAIT_S
-    while _objects(store, "") == begun:
-        assert cut_off.poll() is None, cut_off.communicate()
-        assert time.monotonic() < deadline_s
-        time.sleep(0.1)
+    cut_off = Process(tmp_path, typed, study, *options, ray=ray)
+    cut_off.wait_until(lambda: _objects(store, "") != begun, WAIT_S)
     store.off()
     time.sleep(AWAY_S)
-    assert cut_off.poll() is None, cut_off.communicate()
     store.on()
-    out, err = cut_off.communicate(timeout=WAIT_S)
-    assert cut_off.returncode == 0, out + err
+    ((status, out),) = cut_off.end(timeout_s=WAIT_S)
+    assert status == 0, out
     assert ended.items() <= _objects(store, "result.json").items(), "a finished trial was trained again"
     assert f"{len(ended)} of them to be measured again for: top_k@1" in out
     table = results_table(tmp_path, "later")
@@ -90,7 +93,7 @@ def test_killed_and_cut_off_a_sweep_ends_with_the_table_of_one_in_a_folder(store
     assert f"The same report: s3://{store.bucket}/runs/reports/later-smoke-readme" in out
     reports = {key.rpartition("/")[2] for key in store.keys("runs/reports")}
     assert {"report.html", "index.html", "trials.csv"} <= reports
-    assert store.secret not in out + err
+    assert store.secret not in out
     assert store.secret.encode() not in (tmp_path / "results.db").read_bytes()
 
 
@@ -99,48 +102,42 @@ def _objects(store: ObjectStore, name: str) -> dict[str, str]:
     return {key: tag for key, tag in store.keys("runs/trials").items() if f"/{name}" in key}
 
 
-def _wait_for(store: ObjectStore, prefix: str, name: str, process: subprocess.Popen[str]) -> None:
-    deadline_s = time.monotonic() + WAIT_S
-    while not any(f"/{name}" in key for key in store.keys(prefix)):
-        assert process.poll() is None, process.communicate()
-        assert time.monotonic() < deadline_s
-        time.sleep(0.1)
-
-
 def test_a_killed_trial_goes_on_from_the_bucket_on_another_machine(store: ObjectStore, tmp_path: Path) -> None:
     url = f"s3://{store.bucket}/killed"
-    undisturbed, worker = _worker(str(tmp_path)), _worker(url)
-    _wait_for(store, "killed/trials", "checkpoint-", worker)
+    request = PlanRequest(overrides={"training.epochs": 40})
+    config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request).trials[0].config
+    undisturbed, worker = Process(tmp_path, work, config, str(tmp_path)), Process(tmp_path, work, config, url)
+    worker.wait_until(lambda: any("checkpoint-" in key for key in store.keys("killed/trials")), WAIT_S)
     worker.kill()
-    worker.communicate()
     assert not any(key.endswith("/result.json") for key in store.keys("killed"))
     wiped(store)
 
-    out, err = _worker(url).communicate(timeout=WAIT_S)
-    *epochs, outcome = out.splitlines()
-    assert int(epochs[0]) > 1, f"trained from the start: {err}"
-    expected = undisturbed.communicate(timeout=WAIT_S)[0].splitlines()[-1]
-    assert _lasting(outcome) == _lasting(expected)
+    *epochs, outcome = Process(tmp_path, work, config, url).end(WAIT_S)
+    assert epochs[0] > 1, "trained from the start"
+    assert _lasting(outcome) == _lasting(undisturbed.end(WAIT_S)[-1])
     names = {key.rpartition("/")[2] for key in store.keys("killed/trials")}
     assert names == {"result.json", "spectrum.npy", "kept.safetensors"}
 
 
-def _worker(storage: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", s3_worker_program.__name__, storage],
-        cwd=ROOT,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def work(say: Callable[[Any], None], config: AnyConfig, storage: str) -> None:
+    """A worker with one trial, whose files are at the URL: says the number of every epoch, and the outcome."""
+
+    def tell(text: str) -> None:
+        for event in EVENTS.validate_json(text):
+            if event.epoch is not None:
+                say(event.epoch.epoch)
+            if event.halt is not None or event.outcome is not None:
+                say(event.halt or event.outcome)
+
+    options = RunOptions(storage=storage_at(storage), runtime=Runtime(checkpoint_every_s=0.5))
+    job = Job(options=options, measurements=MEASUREMENTS, functions=TrialFunctions())
+    run_pack(Pack((PlannedTrial.of(config, "the trial"),)), job, tell)
 
 
-def _lasting(text: str) -> list[object]:
+def _lasting(outcome: TrialOutcome) -> list[object]:
     """What a repetition in a process of the same kind does not change."""
-    outcome = TrialOutcome.model_validate_json(text)
     losses: list[object] = [(epoch.epoch, epoch.train_loss, epoch.valid_loss) for epoch in outcome.epochs]
-    return [*losses, *(outcome.measurements[name] for name in s3_worker_program.MEASUREMENTS)]
+    return [*losses, *(outcome.measurements[name] for name in MEASUREMENTS)]
 
 
 @pytest.mark.parametrize(
@@ -180,11 +177,15 @@ def test_bad_places_are_one_sentence(
     known = {"here": tmp_path, "db": tmp_path / "r.db", "url": f"s3://{store.bucket}/x"}
     for name, value in variables.items():
         monkeypatch.setenv(name, value.format(**known))
+    words = ("gss_grid", "--scale", "smoke", *(word.format(**known) for word in place))
     # A process keeps the client of a bucket that it met first.
-    command = sweep_process if variables else sweep
-    answer = command("gss_grid", "--scale", "smoke", *(word.format(**known) for word in place))
-    assert answer.returncode == 2, answer.stdout + answer.stderr
-    (line,) = answer.stderr.strip().splitlines()
+    if "PYTHONPATH" in variables:
+        answer = sweep_process(*words)
+        status, shown = answer.returncode, answer.stderr
+    else:
+        ((status, shown),) = Process(tmp_path, typed, *words).end()
+    assert status == 2, shown
+    (line,) = shown.strip().splitlines()
     assert line.startswith("error: ")
     assert sentence in line
     assert store.secret not in line

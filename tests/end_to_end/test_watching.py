@@ -9,7 +9,11 @@ import socket
 import subprocess
 import time
 import urllib.error
+import urllib.request
 from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
@@ -137,10 +141,23 @@ def test_no_process_looks_for_a_log_that_nobody_asked_for(storage: Path) -> None
     assert sorted(path.name for path in storage.glob("looked for *")) == []
 
 
-def test_service_discovery_asks_for_the_token(dashboard: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.support.watched_sweep.token", lambda: "wrong")
-    with pytest.raises(urllib.error.HTTPError, match="403"):
-        get_json(f"{dashboard}/api/prometheus/sd")
+@pytest.mark.parametrize(("headers", "status"), [({}, 401), ({"Authorization": "Bearer wrong"}, 403)])
+@pytest.mark.parametrize("path", ["cluster_status", "prometheus/sd"])
+def test_the_dashboard_asks_for_the_token(dashboard: str, path: str, headers: dict[str, str], status: int) -> None:
+    request = urllib.request.Request(f"{dashboard}/api/{path}", headers=headers)
+    with pytest.raises(urllib.error.HTTPError, match=str(status)):
+        urllib.request.urlopen(request, timeout=20)
+
+
+@pytest.mark.usefixtures("dashboard")
+def test_everything_that_ray_listens_on_is_loopback() -> None:
+    psutil = import_module("psutil")  # Ray brings it
+    listening = set()
+    for process in psutil.Process().children(recursive=True):
+        with suppress(psutil.NoSuchProcess):
+            listening |= {socket.laddr.ip for socket in process.net_connections("tcp") if socket.status == "LISTEN"}
+    assert listening
+    assert {address for address in listening if not ip_address(address.removeprefix("::ffff:")).is_loopback} == set()
 
 
 LOGIN = "document.querySelector('[role=dialog]')"

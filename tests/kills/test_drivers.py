@@ -1,27 +1,43 @@
 """Drivers that are stopped or killed: what was done stays, nothing is done twice, a search goes on as it would have.
 
-Each driver is a process with a Ray of its own; the run that goes on is one in this process.
+Those that are stopped start a Ray of their own and end it. Those that are killed join the Ray of this process, as on a
+cluster, which stays up; the run that goes on is one in this process.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import signal
+import threading
 import time
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+import ray
+from ray._private.node import Node
 
 from orchestrator.store.opening import open_store
-from tests.support import driver_program, measuring_program, scripted_measurements, scripted_tuning, tuning_program
-from tests.support.driver_process import TRIALS, Driver, count, wait_for_starts
-from tests.support.scripted_trials import SLOW, log_lines
+from orchestrator.store.store import Store
+from tests.support import scripted_measurements, scripted_tuning
+from tests.support.drivers import KEY, measure, train, tune
+from tests.support.one_ray import start_ray
+from tests.support.processes import Process
+from tests.support.scripted_trials import SLOW, SOUND, log_lines
+
+SEEDS = range(SLOW, SLOW + 6)
+LONG_NAME = "scratch-of-a-cluster-job-with-a-long-name"
+PATCH = pytest.MonkeyPatch()
+"""For the driver's process alone, so never undone."""
 
 
 def states(folder: Path) -> list[str]:
     with open_store(f"sqlite:///{folder}/results.db") as store:
-        return [row.state for row in store.trials(driver_program.KEY)]
+        return [row.state for row in store.trials(KEY)]
 
 
 def ends(folder: Path) -> Counter[str]:
@@ -29,94 +45,107 @@ def ends(folder: Path) -> Counter[str]:
     return Counter(line for line in log_lines(folder) if not line.startswith("start"))
 
 
+def starts(folder: Path) -> int:
+    return len(log_lines(folder)) - ends(folder).total()
+
+
+def with_own_ray(folder: Path, *arguments: Any, **options: Any) -> Process:
+    """A driver whose folder for temporary files has a long path: Ray's sockets would not fit below it."""
+    (folder / LONG_NAME).mkdir()
+    return Process(folder, partial(train, **options), folder, *arguments, TMPDIR=str(folder / LONG_NAME))
+
+
 def test_sigterm_ends_the_sweep_within_ten_seconds_and_gives_trials_back(tmp_path: Path) -> None:
-    driver = Driver(tmp_path)
-    wait_for_starts(tmp_path, driver, 3)
-    start_s = time.monotonic()
-    driver.process.send_signal(signal.SIGTERM)
-    summary, errors = driver.end(timeout_s=20)
-    assert time.monotonic() - start_s < 10
+    driver = with_own_ray(tmp_path, SEEDS)
+    driver.wait_until(lambda: starts(tmp_path) >= 3)
+    driver.signal(signal.SIGTERM)
+    (summary,) = driver.end(timeout_s=10)
     assert summary["interrupted"]
-    assert "Traceback" not in errors
+    assert "Traceback" not in driver.errors
     counted = Counter(states(tmp_path))
-    assert counted == {"done": count(tmp_path, "end"), "planned": TRIALS - counted["done"]}
+    assert counted == {"done": ends(tmp_path).total(), "planned": len(SEEDS) - counted["done"]}
     assert counted["planned"] > 0
 
 
-AT_A_MOMENT = """
-import os, signal, sys, threading
-from pathlib import Path
-import ray
-from ray._private.node import Node
-from orchestrator.store.store import Store
-from tests.support import driver_program
+def terminated() -> None:
+    os.kill(os.getpid(), signal.SIGTERM)
 
-def terminated(function, after_s):
-    def call(*arguments, **options):
-        threading.Timer(after_s, os.kill, (os.getpid(), signal.SIGTERM)).start()
-        return function(*arguments, **options)
-    return call
 
-def killed_before(function):
-    return lambda *arguments, **options: os.kill(os.getpid(), signal.SIGKILL)
+def killed() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
 
-def killed_after(function):
-    return lambda *arguments, **options: (function(*arguments, **options), os.kill(os.getpid(), signal.SIGKILL))
 
-MOMENT
-driver_program.main(Path(sys.argv[1]), int(sys.argv[2]))
-"""
+def terminated_while_ray_starts() -> None:
+    start = ray.init
+
+    def init(**options: Any) -> Any:
+        threading.Timer(0.5, terminated).start()
+        return start(**options)
+
+    PATCH.setattr(ray, "init", init)
+
+
+def terminated_while_ray_ends() -> None:
+    end = Node.kill_all_processes
+
+    def end_after_the_signal(*arguments: Any, **options: Any) -> None:
+        terminated()
+        end(*arguments, **options)
+
+    PATCH.setattr(Node, "kill_all_processes", end_after_the_signal)
+
+
+def killed_before_a_commit() -> None:
+    PATCH.setattr(Store, "record", lambda *_, **__: killed())
+
+
+def killed_after_a_commit() -> None:
+    record = Store.record
+
+    def record_and_die(*arguments: Any, **options: Any) -> None:
+        record(*arguments, **options)
+        killed()
+
+    PATCH.setattr(Store, "record", record_and_die)
 
 
 @pytest.mark.parametrize(
-    ("moment", "state"),
-    [
-        ("ray.init = terminated(ray.init, 0.5)", "planned"),
-        ("Node.kill_all_processes = terminated(Node.kill_all_processes, 0.2)", "done"),
-    ],
-    ids=["starts", "ends"],
+    ("moment", "state"), [(terminated_while_ray_starts, "planned"), (terminated_while_ray_ends, "done")]
 )
-def test_a_signal_while_ray_starts_or_ends_is_not_lost(tmp_path: Path, moment: str, state: str) -> None:
-    """Both last a second or more, so the signal comes within them."""
-    driver = Driver(tmp_path, "-c", AT_A_MOMENT.replace("MOMENT", moment), trials=2)
-    summary, errors = driver.end(timeout_s=60)
+def test_a_signal_while_ray_starts_or_ends_is_not_lost(tmp_path: Path, moment: Callable[[], None], state: str) -> None:
+    driver = with_own_ray(tmp_path, [SOUND], moment=moment)
+    (summary,) = driver.end(timeout_s=60)
     assert summary["interrupted"]
-    assert "Traceback" not in errors
-    assert states(tmp_path) == [state] * 2
+    assert "Traceback" not in driver.errors
+    assert states(tmp_path) == [state]
 
 
-@pytest.mark.usefixtures("one_ray")
-@pytest.mark.parametrize(
-    "moment",
-    ["Store.record = killed_before(Store.record)", "Store.record = killed_after(Store.record)", None],
-    ids=["before a commit", "after a commit", "in the middle of trials"],
-)
-def test_after_sigkill_the_next_run_finishes_and_repeats_nothing(tmp_path: Path, moment: str | None) -> None:
-    if moment is None:
-        driver = Driver(tmp_path)
-        wait_for_starts(tmp_path, driver, 2)
-        time.sleep(random.uniform(0.0, 1.5))
-        driver.process.kill()
-    else:
-        driver = Driver(tmp_path, "-c", AT_A_MOMENT.replace("MOMENT", moment))
-    assert driver.process.wait(timeout=60) == -signal.SIGKILL
+def test_after_sigkill_at_each_boundary_the_next_run_finishes_and_repeats_nothing(tmp_path: Path) -> None:
+    """Killed in the middle of trials, then before what it would commit first, then after that."""
+    driver = Process(tmp_path, train, tmp_path, SEEDS, ray=start_ray())
+    driver.wait_until(lambda: starts(tmp_path) >= 2)
+    time.sleep(random.uniform(0.0, 1.5))
+    driver.kill()
+    for moment in (killed_before_a_commit, killed_after_a_commit):
+        driver = Process(tmp_path, partial(train, moment=moment), tmp_path, SEEDS, ray=start_ray())
+        driver.end(status=-signal.SIGKILL)
+        assert "done" in states(tmp_path) or moment is killed_before_a_commit
+        assert "planned" in states(tmp_path) or "running" in states(tmp_path)
     start_s = time.monotonic()
-    driver_program.main(tmp_path, TRIALS)
+    train(print, tmp_path, SEEDS)
     assert time.monotonic() - start_s < 50, "waited for the lease of a driver that is known to be dead"
-    assert states(tmp_path) == ["done"] * TRIALS
-    assert ends(tmp_path) == {f"end {seed}": 1 for seed in range(SLOW, SLOW + TRIALS)}
+    assert states(tmp_path) == ["done"] * len(SEEDS)
+    assert ends(tmp_path) == {f"end {seed}": 1 for seed in SEEDS}
 
 
-@pytest.mark.usefixtures("one_ray")
 def test_after_sigkill_while_it_measures_the_next_run_completes_and_repeats_nothing(tmp_path: Path) -> None:
-    driver = Driver(tmp_path, "-m", "tests.support.measuring_program")
-    wait_for_starts(tmp_path, driver, 3)
+    driver = Process(tmp_path, measure, tmp_path, SEEDS, ray=start_ray())
+    driver.wait_until(lambda: starts(tmp_path) >= 3)
     time.sleep(random.uniform(0.0, 1.0))
-    driver.process.kill()
-    driver.process.wait()
-    measurements = TRIALS * len(scripted_measurements.NAMES)
-    assert 0 < count(tmp_path, "end") < measurements
-    measuring_program.main(tmp_path, TRIALS)
+    driver.kill()
+    measurements = len(SEEDS) * len(scripted_measurements.NAMES)
+    assert 0 < ends(tmp_path).total() < measurements
+    measure(print, tmp_path, SEEDS)
     with open_store(f"sqlite:///{tmp_path}/results.db") as store:
         assert sum(len(row["metrics"]) for row in store.results(scripted_measurements.KEY)) == measurements
     assert len(ends(tmp_path)) >= measurements - 2, "but for files whose worker died before it wrote the line"
@@ -131,19 +160,19 @@ def tuned(folder: Path) -> list[tuple[str, str, str, list[float]]]:
         ]
 
 
-@pytest.mark.usefixtures("one_ray")
-def test_a_search_that_is_killed_three_times_ends_with_the_trials_of_an_undisturbed_one(tmp_path: Path) -> None:
+def test_a_search_that_is_killed_twice_ends_with_the_trials_of_an_undisturbed_one(tmp_path: Path) -> None:
     undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
     for folder in (undisturbed, disturbed):
         folder.mkdir()
-    tuning_program.main(undisturbed, 1)
-    for _ in range(3):
-        driver = Driver(disturbed, "-m", "tests.support.tuning_program", trials=1)
-        wait_for_starts(disturbed, driver, 1)
+    start_ray()
+    tune(print, undisturbed)
+    for _ in range(2):
+        before = starts(disturbed)
+        driver = Process(tmp_path, tune, disturbed, ray=start_ray())
+        driver.wait_until(lambda before=before: starts(disturbed) > before)  # type: ignore[misc]
         time.sleep(random.uniform(0.0, 0.6))
-        driver.process.kill()
-        driver.process.wait()
-    tuning_program.main(disturbed, 1)
+        driver.kill()
+    tune(print, disturbed)
     assert tuned(disturbed) == tuned(undisturbed)
     assert "pruned" in {state for _, _, state, _ in tuned(disturbed)}
     assert set(Counter(line.split()[1] for line in ends(disturbed).elements()).values()) == {1}, "trained twice"

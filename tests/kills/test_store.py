@@ -3,57 +3,43 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 
-import orchestrator
 from orchestrator.store.integrity import check
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import STATES
+from tests.support.processes import Process
 from tests.support.store_rows import KEY, RUN, epoch, ids, outcome, plan
 
-REPOSITORY = Path(orchestrator.__file__).parents[1]
+
+def claim(say: Callable[[str], None], url: str, owner: str, count: int) -> None:
+    """Claim trials in small lots until none is left, and say their ids."""
+    trial_ids = ids(plan(count))
+    random.Random(owner).shuffle(trial_ids)  # in the same order, one process would run behind the other and get nothing
+    with open_store(url) as store:
+        for start in range(0, count, 5):
+            for trial_id in store.claim(trial_ids[start : start + 10], owner=owner, lease_s=600):
+                say(trial_id)
+            time.sleep(0.02)  # who waits for SQLite's write lock asks now and then: let the other find it free
 
 
-def start(program: str, *arguments: str) -> subprocess.Popen[str]:
-    """Start a program of tests/support, with pipes to and from it."""
-    name = f"tests.support.{program}"
-    return subprocess.Popen(
-        [sys.executable, "-m", name, *arguments],
-        cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def claiming(folder: Path, url: str, owners: str, count: int) -> list[Process]:
+    """A process for each owner, all of them at the same time."""
+    return [Process(folder, claim, url, owner, count) for owner in owners]
 
 
-def say_go(process: subprocess.Popen[str]) -> None:
-    """Let a claiming program that waits for its signal begin."""
-    assert process.stdin is not None
-    process.stdin.write("go\n")
-    process.stdin.flush()
-
-
-def test_processes_that_claim_at_the_same_time_never_get_the_same_trial(store_url: str) -> None:
+def test_processes_that_claim_at_the_same_time_never_get_the_same_trial(store_url: str, tmp_path: Path) -> None:
     trials = plan(200)
     with open_store(store_url) as store:
         store.register(KEY, trials)
-        processes = [start("claiming_program", store_url, owner, "200") for owner in ("a", "b")]
-        for process in processes:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        for process in processes:
-            say_go(process)
-        got = [process.communicate(timeout=60)[0].split() for process in processes]
+        first, second = (set(process.end()) for process in claiming(tmp_path, store_url, "ab", 200))
         owners = {row.trial_id: row.owner for row in store.trials(KEY)}
         attempts = {row.trial_id: row.attempt for row in store.trials(KEY)}
-    assert [process.returncode for process in processes] == [0, 0]
-    first, second = (set(each) for each in got)
     assert not first & second
     assert first | second == set(ids(trials))
     assert first, "the first process got nothing: they did not run at the same time"
@@ -62,13 +48,9 @@ def test_processes_that_claim_at_the_same_time_never_get_the_same_trial(store_ur
     assert set(attempts.values()) <= {1, 2}, "lots overlap, a process claims its own trials once more"
 
 
-def test_processes_may_create_the_same_store_at_the_same_time(url: str) -> None:
-    processes = [start("claiming_program", url, owner, "5") for owner in ("a", "b", "c")]
-    for process in processes:
-        say_go(process)
-    for process in processes:
-        process.communicate(timeout=60)
-    assert [process.returncode for process in processes] == [0, 0, 0]
+def test_processes_may_create_the_same_store_at_the_same_time(url: str, tmp_path: Path) -> None:
+    for process in claiming(tmp_path, url, "abc", 5):
+        process.end()
     assert check(url) == []
 
 
@@ -88,24 +70,30 @@ def test_threads_share_one_store(store_url: str) -> None:
         assert {row.state for row in store.trials(KEY)} == {"done"}
 
 
-def test_a_process_killed_while_it_records_leaves_each_trial_absent_or_complete(store_url: str) -> None:
+def record_all(say: Callable[[str], None], url: str, count: int) -> None:
+    """Record one outcome after another, and say each trial's id once that is done."""
+    with open_store(url) as store:
+        run_id = store.begin_run(RUN)
+        for trial_id in ids(plan(count)):
+            store.record(outcome(trial_id, epochs=50), run_id=run_id, spectrum=np.arange(2_000.0))
+            say(trial_id)
+
+
+def test_a_process_killed_while_it_records_leaves_each_trial_absent_or_complete(store_url: str, tmp_path: Path) -> None:
     trials = plan(500)
     with open_store(store_url) as store:
         store.register(KEY, trials)
-    process = start("recording_program", store_url, "500")
-    assert process.stdout is not None
-    printed = [process.stdout.readline().strip()]
-    time.sleep(random.Random().uniform(0.0, 0.3))
-    process.kill()
-    printed += process.stdout.read().split()
-    process.wait()
+    process = Process(tmp_path, record_all, store_url, len(trials))
+    said = [process.hear()]
+    time.sleep(random.uniform(0.0, 0.3))
+    said += process.kill()
     time.sleep(0.2)  # a server may still be finishing the dead client's last transaction
     with open_store(store_url) as store:
         states = store.states(ids(trials))
         done = [trial_id for trial_id in ids(trials) if states[trial_id] == "done"]
         assert 0 < len(done) < len(trials), "the kill came too early or too late to mean anything"
-        assert set(printed) <= set(done), "what record() returned from is kept"
-        assert len(done) <= len(printed) + 1
+        assert set(said) <= set(done), "what record() returned from is kept"
+        assert len(done) <= len(said) + 1
         expected = outcome("", epochs=50)
         metrics = expected.measurements["perplexity@1"] | expected.measurements["spectrum@1"]
         spectra = store.spectra(KEY)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
-import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 import torch
 
 from tests.support import tiny_trial as tiny
+from tests.support.processes import Process
 from trainables.config import (
     EtAsgdConfig,
     GssConfig,
@@ -26,13 +25,6 @@ from trainables.training.loop import Trainer
 from trainables.trial_folder.checkpoint import Checkpoints, load_tensors
 from trainables.trial_folder.folder import TrialFolder
 
-ROOT = Path(__file__).parents[2]
-SCRIPT = """
-import sys
-from pathlib import Path
-from tests.kills.test_training import NT_ASGD, train_to_the_end
-train_to_the_end(Path(sys.argv[1]), NT_ASGD)
-"""
 ET_ASGD, NT_ASGD = (
     tiny.trial(averaging=rule, epochs=4, learning_rate=20.0)
     for rule in (EtAsgdConfig(switch_epoch=2), NtAsgdConfig(nonmonotone_interval=1))
@@ -50,6 +42,10 @@ def train_to_the_end(directory: Path, config: TrialConfig) -> None:
     checkpoints.save(10**9, *trainer.snapshot())
 
 
+def train(_say: object, directory: Path, config: TrialConfig) -> None:
+    train_to_the_end(directory, config)
+
+
 def end_of(directory: Path) -> tuple[dict[str, torch.Tensor], list[dict[str, object]]]:
     tensors, state = load_tensors(directory / "checkpoint-001000000000.safetensors")
     epochs = state["progress"]["epochs"]
@@ -65,13 +61,10 @@ def test_killed_again_and_again_it_ends_with_the_same_bits(tmp_path: Path) -> No
     train_to_the_end(undisturbed, NT_ASGD)
     chance = random.Random()
     for _ in range(2):
-        process = subprocess.Popen([sys.executable, "-c", SCRIPT, str(disturbed)], cwd=ROOT)
+        process = Process(tmp_path, train, disturbed, NT_ASGD)
         target = _newest_step(disturbed) + chance.randint(3, 60)
-        while process.poll() is None and _newest_step(disturbed) < target:
-            time.sleep(0.002)
-        assert process.poll() is None, "it ended before it could be killed"
+        process.wait_until(partial(_is_reached, disturbed, target))
         process.kill()
-        process.wait()
     train_to_the_end(disturbed, NT_ASGD)
     (expected, epochs), (tensors, disturbed_epochs) = end_of(undisturbed), end_of(disturbed)
     assert disturbed_epochs == epochs
@@ -79,6 +72,10 @@ def test_killed_again_and_again_it_ends_with_the_same_bits(tmp_path: Path) -> No
     assert any(name.startswith("average.") for name in tensors)
     for name, tensor in expected.items():
         assert torch.equal(tensor, tensors[name]), name
+
+
+def _is_reached(directory: Path, step: int) -> bool:
+    return _newest_step(directory) >= step
 
 
 def _newest_step(directory: Path) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import shutil
@@ -81,9 +80,9 @@ class Browser:
                 return result
             self.events.append(answer)
 
-    def open(self, url: str, *, width: int, height: int = 900, dark: bool = False) -> None:
+    def open(self, url: str, *, width: int, dark: bool = False) -> None:
         """Load a page at that size and wait until it is loaded."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
         self.events.clear()
@@ -100,11 +99,6 @@ class Browser:
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
-
-    def screenshot(self, path: Path) -> None:
-        """The whole page as a PNG file."""
-        shot = self.call("Page.captureScreenshot", captureBeyondViewport=True)
-        path.write_bytes(base64.b64decode(shot["data"]))
 
     def complaints(self) -> list[str]:
         """Console messages, uncaught exceptions and log entries (blocked content is one) since the page was opened."""

@@ -8,9 +8,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
+from typing import Any
 
 from orchestrator.command.app import main
 
@@ -50,10 +51,16 @@ def sweep_process(*arguments: str | Path, cwd: Path = ROOT, timeout_s: float = 2
 
 def sweep(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """The command, run to its end in this process; a Ray that it has (fixture `one_ray`) is used and left."""
-    typed = list(map(str, arguments))
+    words = list(map(str, arguments))
     with _as_before(), redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()) as err:
-        status = main(typed)
-    return subprocess.CompletedProcess(typed, status, out.getvalue(), err.getvalue())
+        status = main(words)
+    return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
+
+
+def typed(say: Callable[[Any], None], *arguments: str | Path) -> None:
+    """The same for a `Process`, which joins a Ray or starts none; says the status and all that was shown."""
+    answer = sweep(*arguments)
+    say((answer.returncode, answer.stdout + answer.stderr))
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -81,23 +81,30 @@ class Machine:
         enter = ["nsenter", "--target", str(self.pid), "--all", "--wd=" + str(ROOT)]
         return [*enter, "setpriv", "--pdeathsig", "KILL", *map(str, command)]
 
-    def popen(self, *command: str | Path, **options: Any) -> subprocess.Popen[str]:
+    def popen(self, *command: str | Path) -> subprocess.Popen[str]:
         """Start a command on this machine."""
-        environment = {**os.environ, **self.environment, **options.pop("env", {})}
-        pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-        return subprocess.Popen(self.inside(*command), env=environment, text=True, **pipes)
+        return subprocess.Popen(
+            self.inside(*command),
+            env={**os.environ, **self.environment},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     def run(
         self, *command: str | Path, timeout_s: float = 300, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run a command on this machine to its end."""
-        process = self.popen(*command, env=dict(env or {}))
-        try:
-            out, err = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            raise
-        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
+        return subprocess.run(
+            self.inside(*command),
+            env={**os.environ, **self.environment, **(env or {})},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+        )
 
     def python(self, *arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run Python on this machine, with the project at hand."""
@@ -139,10 +146,6 @@ class Network:
         """Pull the machine's cable."""
         self._ip("link", "set", f"port{machine.number}", "down")
 
-    def mend(self, machine: Machine) -> None:
-        """Put the cable back."""
-        self._ip("link", "set", f"port{machine.number}", "up")
-
     def close(self) -> None:
         """End every machine."""
         for machine in (*self.machines, self._switch):
@@ -157,7 +160,7 @@ class Cluster:
 
     def __init__(self, folder: Path, postgres: Path, network: Network) -> None:
         """`postgres`: the server's folder, not below one that its user may not enter."""
-        self.folder, self.postgres, self.network = folder, postgres, network
+        self.postgres, self.network = postgres, network
         self.storage = folder / "shared"
         self.storage.mkdir()
 
@@ -186,15 +189,15 @@ class Cluster:
         """The store as a process outside the network reaches it."""
         return f"postgresql+psycopg://sweep:{PASSWORD}@/sweeps?host={self.postgres}"
 
-    def start_head(self, cpus: int = 1) -> None:
+    def start_head(self, cpus: int) -> None:
         """Start Ray's head."""
         ports = [f"--port={GCS_PORT}", f"--dashboard-host={self.head.address}", f"--dashboard-port={DASHBOARD_PORT}"]
         self._ray_start(self.head, cpus, "--head", *ports)
 
-    def join(self, name: str, cpus: int = 1, resources: Sequence[str] = (), **environment: str) -> Machine:
+    def join(self, name: str, cpus: int = 1, **environment: str) -> Machine:
         """A new machine that joins the cluster."""
         machine = self.network.add(name, **environment)
-        self._ray_start(machine, cpus, f"--address={self.address}", *resources)
+        self._ray_start(machine, cpus, f"--address={self.address}")
         return machine
 
     def _ray_start(self, machine: Machine, cpus: int, *options: str) -> None:
@@ -211,8 +214,8 @@ class Cluster:
 
 
 @contextmanager
-def cluster(folder: Path, cpus: int = 1, workers: Sequence[str] = ("second", "third")) -> Iterator[Cluster]:
-    """A cluster of a head and some workers, with an empty store, for as long as the context lasts."""
+def cluster(folder: Path, cpus: int = 1) -> Iterator[Cluster]:
+    """A cluster of a head and two workers, with an empty store, for as long as the context lasts."""
     with ExitStack() as stack:
         token, pgpass = folder / "token", folder / "pgpass"
         for path, text in ((token, TOKEN), (pgpass, f"*:*:*:*:{PASSWORD}\n")):
@@ -244,6 +247,6 @@ def cluster(folder: Path, cpus: int = 1, workers: Sequence[str] = ("second", "th
         )
         server.execute("CREATE DATABASE sweeps")
         made.start_head(cpus)
-        for name in workers:
+        for name in ("second", "third"):
             made.join(name, cpus)
         yield made

@@ -1,19 +1,26 @@
-"""A listener for tests of what a sweep says."""
+"""Listeners for tests of what a sweep says."""
 
 from __future__ import annotations
+
+import sys
 
 from orchestrator.watch.listener import Listener
 from trainables.trial_folder.outcome import TrialOutcome
 
 
 class Notes(Listener):
-    """A listener that remembers what is said."""
+    """A listener that remembers what is said, and says it on standard error."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
+        self.added_counts: list[int] = []
+
+    def added(self, count: int) -> None:
+        self.added_counts.append(count)
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+        print(text, file=sys.stderr, flush=True)
 
 
 class Heard(Notes):
@@ -24,7 +31,6 @@ class Heard(Notes):
         self.starts: list[str] = []
         self.outcomes: dict[str, TrialOutcome] = {}
         self.stopped_names: list[str] = []
-        self.added_counts: list[int] = []
 
     def started(self, trial_id: str, name: str) -> None:
         assert trial_id not in self.outcomes
@@ -37,6 +43,3 @@ class Heard(Notes):
     def stopped(self, trial_id: str, name: str) -> None:
         del trial_id
         self.stopped_names.append(name)
-
-    def added(self, count: int) -> None:
-        self.added_counts.append(count)

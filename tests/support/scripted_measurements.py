@@ -5,22 +5,21 @@ The hundreds of a trial's seed say what happens, as in `scripted_trials`, and th
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
+from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
-from tests.support.scripted_trials import BAD_INPUT, EXITS, RAISES, SLOW, log, log_lines
+from tests.support.scripted_trials import SLOW, log, log_lines, misbehave
+from tests.support.store_rows import RUN
 from trainables.config import TrialConfig
-from trainables.errors import UserError
-from trainables.runtime import Runtime
 from trainables.trial_folder.folder import TrialFolder, trial_directory
 from trainables.trial_folder.outcome import TrialOutcome
 
 KEY = StudyKey(study="measured later", scale="smoke", corpus="none")
-IN_COMPANY = 800
+IN_COMPANY = 900
 SLOW_S = 0.5
 COMPANY_S = 60.0
 """How long a measurement waits for another one; starting a worker takes seconds on a busy machine."""
@@ -30,16 +29,15 @@ NAMES = ("first@1", "second@1")
 def store_done(store: Store, plan: Sequence[PlannedTrial], storage: Path) -> int:
     """Register the trials as done without measurements, with their folders; returns the id of a new run."""
     store.register(KEY, plan)
-    run_id = store.begin_run(RunRecord(code_version="-", packages={}, host="-", device="cpu", corpus_sha256="0" * 64))
+    run_id = store.begin_run(RUN)
     for trial in plan:
         trial_directory(storage, trial.trial_id).mkdir(parents=True, exist_ok=True)
         store.record(TrialOutcome(trial_id=trial.trial_id, state="done"), run_id=run_id, spectrum=None)
     return run_id
 
 
-def measure_scripted(config: TrialConfig, *, directory: Path, runtime: Runtime, names: Sequence[str]) -> None:
+def measure_scripted(config: TrialConfig, *, directory: Path, names: Sequence[str], **_: Any) -> None:
     """Write a file for each measurement that is not there, and do what the seed asks after the first one."""
-    del runtime
     behaviour = config.seed - config.seed % 100
     folder = TrialFolder(directory, config.trial_id)
     with folder.locked():
@@ -52,7 +50,7 @@ def measure_scripted(config: TrialConfig, *, directory: Path, runtime: Runtime, 
             if behaviour == IN_COMPANY:
                 _wait_for_another(directory)
             if name == NAMES[1]:
-                _misbehave(behaviour)
+                misbehave(behaviour, again=True)
             metric = name.partition("@")[0]
             folder.write_measurement(name, ({metric: config.seed}, None))
             log(directory, f"end {config.seed} {name}")
@@ -65,12 +63,3 @@ def _wait_for_another(directory: Path) -> None:
         if time.monotonic() > deadline:
             raise RuntimeError(f"no other trial was measured within {COMPANY_S:.0f} s")
         time.sleep(0.05)
-
-
-def _misbehave(behaviour: int) -> None:
-    if behaviour == RAISES:
-        raise RuntimeError("the weights are on strike\nand this line is for the log")
-    if behaviour == BAD_INPUT:
-        raise UserError("The weights are missing: put them back.")
-    if behaviour == EXITS:
-        os._exit(9)

@@ -10,15 +10,15 @@ import fcntl
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import ray
 
 from orchestrator.store.records import PlannedTrial
 from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
 from trainables.errors import UserError
-from trainables.runtime import Runtime
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 SOUND, RAISES, DIVERGES, EXITS, KILLED_ONCE, BAD_INPUT, SLOW, LONG, HELD = range(0, 900, 100)
@@ -43,16 +43,9 @@ def log_lines(storage: Path) -> list[str]:
 
 
 def run_scripted(
-    config: TrialConfig,
-    *,
-    directory: Path,
-    runtime: Runtime,
-    measurements: Sequence[str],
-    on_epoch: Callable[[EpochMetrics], None],
-    stop_above: Mapping[int, float] | None = None,
+    config: TrialConfig, *, directory: Path, on_epoch: Callable[[EpochMetrics], None], **_: Any
 ) -> TrialOutcome:
     """Count to STEPS, with the count on disk as a checkpoint, and do what the seed asks on the way."""
-    del runtime, measurements, stop_above
     behaviour = config.seed - config.seed % 100
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -64,28 +57,19 @@ def run_scripted(
         log(directory, f"start {config.seed} {first}")
         for step in range(first, STEPS):
             if step == 2:
-                _misbehave(behaviour, attempt_goes_on=first > 0)
+                misbehave(behaviour, again=first > 0)
             if behaviour in PAUSES:
                 time.sleep(PAUSES[behaviour])
-            _write(checkpoint, str(step + 1))
+            write(checkpoint, str(step + 1))
             on_epoch(_epoch(step + 1))
         outcome = _outcome(config, behaviour)
-        _write(result, outcome.model_dump_json())
+        write(result, outcome.model_dump_json())
         log(directory, f"end {config.seed}")
         return outcome
 
 
-def run_where(
-    config: TrialConfig,
-    *,
-    directory: Path,
-    runtime: Runtime,
-    measurements: Sequence[str],
-    on_epoch: Callable[[EpochMetrics], None],
-    stop_above: Mapping[int, float] | None = None,
-) -> TrialOutcome:
+def run_where(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome:
     """Log the output layer's kind and Ray's id of the machine, and take a while; HELD: until `go-on` is there."""
-    del runtime, measurements, on_epoch, stop_above
     log(directory, f"{type(config.output_layer).__name__} {ray.get_runtime_context().get_node_id()}")
     behaviour = config.seed - config.seed % 100
     time.sleep(PAUSES.get(behaviour, SLOW_STEP_S))
@@ -97,14 +81,15 @@ def run_where(
     return _outcome(config, SOUND)
 
 
-def _misbehave(behaviour: int, *, attempt_goes_on: bool) -> None:
+def misbehave(behaviour: int, *, again: bool) -> None:
+    """What a trial of such a seed does in its midst; `again`: an attempt before this one came as far."""
     if behaviour == RAISES:
         raise RuntimeError("the weights are on strike\nand this line is for the log")
     if behaviour == BAD_INPUT:
         raise UserError("The folder has no train.txt: put one there.")
     if behaviour == EXITS:
         os._exit(9)
-    if behaviour == KILLED_ONCE and not attempt_goes_on:
+    if behaviour == KILLED_ONCE and not again:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -123,7 +108,8 @@ def _epoch(number: int) -> EpochMetrics:
     )
 
 
-def _write(path: Path, text: str) -> None:
+def write(path: Path, text: str) -> None:
+    """Whole or not at all."""
     part = path.with_suffix(".part")
     part.write_text(text)
     os.replace(part, path)

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import fcntl
 import math
-import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from orchestrator.plan.tuning.tuning_plan import TuningPlan, plan_tuning
 from orchestrator.store.records import PlannedTrial, StudyKey
 from search_spaces.tuning import Dimension, Tuning
+from tests.support.scripted_trials import log, write
 from trainables.config import CorpusConfig, SoftmaxConfig, TrainingConfig, TrialConfig
-from trainables.runtime import Runtime
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 EPOCHS = 4
@@ -72,13 +72,11 @@ def run_scripted_tuning(
     config: TrialConfig,
     *,
     directory: Path,
-    runtime: Runtime,
-    measurements: Sequence[str],
     on_epoch: Callable[[EpochMetrics], None],
     stop_above: Mapping[int, float] | None,
+    **_: Any,
 ) -> TrialOutcome:
     """Count the epochs, with the count on disk as a checkpoint, and obey the search's thresholds."""
-    del runtime, measurements
     with (directory / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         result = directory / "result.json"
@@ -88,19 +86,19 @@ def run_scripted_tuning(
                 return outcome
         checkpoint = directory / "epoch.txt"
         first = int(checkpoint.read_text()) if checkpoint.exists() else 0
-        _log(directory, f"start {config.trial_id} {first}")
+        log(directory, f"start {config.trial_id} {first}")
         rows = epochs_of(config)
         for row in rows[first:]:
             time.sleep(STEP_S)
-            _write(checkpoint, str(row.epoch))
+            write(checkpoint, str(row.epoch))
             on_epoch(row)
             if _stops(row, stop_above):
                 break
         reached = int(checkpoint.read_text())
         outcome = ending(config, reached if _stops(rows[reached - 1], stop_above) else EPOCHS)
-        _write(result, outcome.model_dump_json())
+        write(result, outcome.model_dump_json())
         if reached > first:  # not where a driver died and its worker had pruned the trial all the same
-            _log(directory, f"{outcome.state} {config.trial_id}")
+            log(directory, f"{outcome.state} {config.trial_id}")
         return outcome
 
 
@@ -115,15 +113,3 @@ def ending(config: TrialConfig, epochs: int) -> TrialOutcome:
 
 def _stops(row: EpochMetrics, stop_above: Mapping[int, float] | None) -> bool:
     return row.valid_loss > (stop_above or {}).get(row.epoch, math.inf)
-
-
-def _write(path: Path, text: str) -> None:
-    part = path.with_suffix(".part")
-    part.write_text(text)
-    os.replace(part, path)
-
-
-def _log(directory: Path, line: str) -> None:
-    descriptor = os.open(directory.parents[2] / "log.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    os.write(descriptor, f"{line}\n".encode())
-    os.close(descriptor)

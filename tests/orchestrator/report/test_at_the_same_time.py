@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
 from contextlib import ExitStack
 from io import BufferedReader
 from pathlib import Path
 
-import pytest
-
+from tests.support.processes import Process
 from tests.support.synthetic_results import make_results, report_on
 
-REPOSITORY = Path(__file__).parents[3]
 ENDS = {
     ".html": b"</html>",
     ".svg": b"</svg>\n",
@@ -28,16 +24,10 @@ FILES = 2 + 5 * 3 + 4
 """The page and its entry for the index, five figures in three formats, four tables."""
 
 
-def start(folder: Path, number: int) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "tests.support.reporting_program", str(folder), str(number), "2"]
-    return subprocess.Popen(
-        command,
-        cwd=REPOSITORY,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+def write(_say: Callable[[str], None], folder: Path, seed: int) -> None:
+    """A report whose numbers depend on the seed."""
+    rows, spectra = make_results(columns=50, rng_seed=seed)
+    report_on(rows, folder, spectra=spectra)
 
 
 def broken(folder: Path) -> list[str]:
@@ -51,33 +41,15 @@ def broken(folder: Path) -> list[str]:
     return found
 
 
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[list[subprocess.Popen[str]]]:
-    """Two that write reports into the test's folder, ready to begin."""
-    started = [start(tmp_path, number) for number in range(2)]
-    try:
-        for process in started:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "ready\n"
-        yield started
-    finally:
-        for process in started:
-            process.kill()
-            process.communicate()
-
-
-def test_neither_fails_and_no_file_is_ever_seen_half_written(
-    tmp_path: Path, processes: list[subprocess.Popen[str]]
-) -> None:
-    for process in processes:
-        assert process.stdin is not None
-        process.stdin.write("go\n")
-        process.stdin.flush()
+def test_two_at_once_write_whole_files_and_the_next_report_puts_right_what_they_have_mixed(tmp_path: Path) -> None:
+    shared, alone = tmp_path / "shared", tmp_path / "alone"
+    shared.mkdir()
+    processes = [Process(tmp_path, write, shared, seed) for seed in range(2)]
     with ExitStack() as reader:
         opened: dict[str, tuple[BufferedReader, bytes]] = {}
-        while any(process.poll() is None for process in processes):
-            assert broken(tmp_path) == []
-            for path in tmp_path.glob("[!.]*"):
+        while any(process.is_alive() for process in processes):
+            assert broken(shared) == []
+            for path in shared.glob("[!.]*"):
                 if path.name not in opened:
                     file = reader.enter_context(path.open("rb"))
                     opened[path.name] = file, file.read()
@@ -87,20 +59,14 @@ def test_neither_fails_and_no_file_is_ever_seen_half_written(
             assert file.read() == content, f"who had opened {name} still has what it was"
         assert len(opened) == FILES
     for process in processes:
-        assert process.stderr is not None
-        assert (process.returncode, process.stderr.read()) == (0, "")
-    assert len(list(tmp_path.iterdir())) == FILES, "nothing unfinished is left"
-    assert broken(tmp_path) == []
+        process.end()
+        assert process.errors == ""
+    assert len(list(shared.iterdir())) == FILES, "nothing unfinished is left"
+    assert broken(shared) == []
 
-
-def test_the_next_report_puts_right_what_two_have_mixed(tmp_path: Path) -> None:
-    mixed, alone = tmp_path / "mixed", tmp_path / "alone"
-    for seed, out in ((1, mixed), (2, alone)):
-        rows, spectra = make_results(columns=50, rng_seed=seed)
-        report_on(rows, out, spectra=spectra)
+    write(print, alone, 2)
     for path in alone.glob("*.svg"):  # of the other's figures, as where its write came last
-        (mixed / path.name).write_bytes(path.read_bytes())
-    rows, spectra = make_results(columns=50, rng_seed=2)
-    report_on(rows, mixed, spectra=spectra)
+        (shared / path.name).write_bytes(path.read_bytes())
+    write(print, shared, 2)
     for path in alone.iterdir():
-        assert (mixed / path.name).read_bytes() == path.read_bytes(), path.name
+        assert (shared / path.name).read_bytes() == path.read_bytes(), path.name

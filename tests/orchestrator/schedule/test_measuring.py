@@ -47,7 +47,7 @@ def test_one_trials_trouble_is_its_own_and_what_it_measured_before_is_kept(store
     ids = {row.config["seed"]: row.trial_id for row in store.trials(KEY)}
     assert set(summary.not_measured) == {ids[seed] for seed in half}
     assert summary.not_measured[ids[RAISES]] == "RuntimeError: the weights are on strike"
-    assert summary.not_measured[ids[BAD_INPUT]] == "The weights are missing: put them back."
+    assert summary.not_measured[ids[BAD_INPUT]] == "The folder has no train.txt: put one there."
     assert "its process died" in summary.not_measured[ids[EXITS]]
     assert {row.state for row in store.trials(KEY)} == {"done"}, "a done trial stays done"
     assert sorted(heard.starts) == sorted(f"seed={seed}" for seed in [*seeds, EXITS])

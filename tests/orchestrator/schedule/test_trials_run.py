@@ -3,13 +3,8 @@
 from __future__ import annotations
 
 import re
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import suppress
-from importlib import import_module
-from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
@@ -18,8 +13,8 @@ from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import StudyKey, TrialRow
 from orchestrator.store.store import Store
-from tests.support import one_ray
 from tests.support.notes import Heard
+from tests.support.one_ray import start_ray
 from tests.support.scripted_trials import (
     BAD_INPUT,
     DIVERGES,
@@ -53,7 +48,7 @@ class Swept:
 
 @pytest.fixture(scope="module")
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Swept]:
-    one_ray.start_ray()
+    start_ray()
     folder = tmp_path_factory.mktemp("swept")
     with open_store(f"sqlite:///{folder}/results.db") as store:
         yield Swept(folder, store)
@@ -90,24 +85,6 @@ def test_the_listener_hears_of_every_trial_and_the_store_holds_its_epochs(swept:
         row.trial_id: row.state for row in swept.rows.values()
     }
     assert [epoch.epoch for epoch in swept.store.epochs(swept.rows[SOUND].trial_id)] == [1, 2, 3, 4]
-
-
-def test_everything_that_ray_listens_on_is_loopback() -> None:
-    psutil = import_module("psutil")  # Ray brings it
-    listening = set()
-    for process in psutil.Process().children(recursive=True):
-        with suppress(psutil.NoSuchProcess):
-            listening |= {socket.laddr.ip for socket in process.net_connections("tcp") if socket.status == "LISTEN"}
-    assert listening
-    assert {address for address in listening if not ip_address(address.removeprefix("::ffff:")).is_loopback} == set()
-
-
-def test_the_dashboard_asks_for_the_token_that_the_note_speaks_of() -> None:
-    note = next(text for text in one_ray.notes if "dashboard" in text)
-    assert "ray get-auth-token" in note
-    address = next(word for word in note.split() if word.startswith("http://127.0.0.1:"))
-    with pytest.raises(urllib.error.HTTPError, match="401"):
-        urllib.request.urlopen(f"{address}/api/cluster_status", timeout=20)
 
 
 def test_a_store_that_cannot_be_written_ends_the_sweep_with_its_own_error(

@@ -1,0 +1,73 @@
+"""Drivers to be stopped and killed by tests: each does what one run of the command does, with scripted trials."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from orchestrator.plan.tuning.tuner import Tuner
+from orchestrator.schedule.recording import Recorder
+from orchestrator.schedule.trials_run import run_trials
+from orchestrator.store.opening import open_store
+from orchestrator.store.records import OPEN, StudyKey
+from orchestrator.worker.pack_run import TrialFunctions
+from tests.support import scripted_measurements, scripted_tuning
+from tests.support.notes import Notes
+from tests.support.scripted_trials import planned
+from tests.support.scripted_work import work_in
+
+KEY = StudyKey(study="scripted", scale="smoke", corpus="none")
+Say = Callable[[Any], None]
+
+
+def train(
+    say: Say,
+    folder: Path,
+    seeds: Sequence[int],
+    *,
+    store_url: str | None = None,
+    moment: Callable[[], None] = lambda: None,
+    options: dict[str, Any] | None = None,
+    **changes: Any,
+) -> None:
+    """Trials of these seeds; says how it ended and what the listener heard. `moment()` comes before the first."""
+    plan, listener = planned(seeds), Notes()
+    ids = [trial.trial_id for trial in plan]
+    with open_store(store_url or f"sqlite:///{folder}/results.db") as store:
+        store.register(KEY, plan)
+        fields = {"study": KEY, "seconds_per_trial": 1.2, "known_ids": set(ids), "listener": listener} | changes
+        work = work_in(folder, store, options, **fields)
+        Recorder(store, work.options, work.run_id).recover(plan, note=listener.note)
+        states = store.states(ids)
+        moment()
+        summary = run_trials([trial for trial in plan if states[trial.trial_id] in OPEN], work)
+    say({"interrupted": summary.interrupted, "notes": listener.notes, "added": sum(listener.added_counts)})
+
+
+def measure(_say: Say, folder: Path, seeds: Sequence[int]) -> None:
+    """What is lacking of the later measurements of these seeds' trials, which are done."""
+    key, names = scripted_measurements.KEY, scripted_measurements.NAMES
+    plan = planned(seeds)
+    with open_store(f"sqlite:///{folder}/results.db") as store:
+        run_id = scripted_measurements.store_done(store, plan, folder)
+        functions = TrialFunctions(measure_kept=scripted_measurements.measure_scripted)
+        work = work_in(folder, store, run_id=run_id, measurements=names, seconds_per_trial=1.0, functions=functions)
+        Recorder(store, work.options, run_id).measurements(store.lacking(key, names))
+        lacking = store.lacking(key, names)
+        run_trials([trial for trial in plan if trial.trial_id in lacking], replace(work, lacking=lacking))
+
+
+def tune(_say: Say, folder: Path) -> None:
+    """A scripted search, one trial at a time."""
+    plan = scripted_tuning.plan(budget=4)
+    with open_store(f"sqlite:///{folder}/results.db") as store:
+        tuner = Tuner(plan, scripted_tuning.KEY, scripted_tuning.certain(plan), store)
+        trials = tuner.start()
+        functions = TrialFunctions(run_trial=scripted_tuning.run_scripted_tuning)
+        options = {"max_concurrent": 1}
+        work = work_in(folder, store, options, seconds_per_trial=0.2, source=tuner, functions=functions)
+        Recorder(store, work.options, work.run_id).recover(trials, note=print, may_be_pruned=tuner.is_searched)
+        states = store.states([trial.trial_id for trial in trials])
+        run_trials([trial for trial in trials if states[trial.trial_id] in OPEN], work)

@@ -1,0 +1,101 @@
+"""Functions of the tests in processes of their own, to be stopped and killed.
+
+They are forked from a process that has imported already what takes seconds to import.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from tests.support.one_ray import join_ray, leave_out_the_dashboard
+
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["pytest", "torch", "orchestrator.worker.pack_run", "tests.support.drivers"])
+Say = Callable[[Any], None]
+"""How such a function tells the test something."""
+
+
+class Process:
+    """`function(say, *arguments)` in a process group of its own, as a shell starts a command."""
+
+    def __init__(
+        self, folder: Path, function: Callable[..., None], *arguments: Any, ray: str | None = None, **environment: str
+    ) -> None:
+        """What it writes to standard error goes into a file in the folder. `ray`: the address of one that it joins."""
+        self._heard, telling = FORKS.Pipe(duplex=False)
+        _, self._errors = tempfile.mkstemp(dir=folder, prefix="errors-")
+        call = (function, telling, arguments, ray, {**os.environ, **environment}, self._errors)
+        self._process = FORKS.Process(target=_call, args=call, daemon=True)
+        self._process.start()
+        telling.close()
+
+    @property
+    def errors(self) -> str:
+        return Path(self._errors).read_text()
+
+    def hear(self, timeout_s: float = 60) -> Any:
+        """The next thing that the function says."""
+        assert self._heard.poll(timeout_s), f"nothing was said in time: {self.errors}"
+        return self._heard.recv()
+
+    def end(self, timeout_s: float = 60, status: int = 0) -> list[Any]:
+        """What else it says until its end, which has this status: of a signal, less than 0."""
+        said = []
+        deadline_s = time.monotonic() + timeout_s
+        try:
+            while True:
+                said.append(self.hear(deadline_s - time.monotonic()))
+        except EOFError:
+            self._process.join(timeout_s)
+        assert self._process.exitcode == status, self.errors
+        return said
+
+    def is_alive(self) -> bool:
+        return self._process.is_alive()
+
+    def signal(self, number: int) -> None:
+        assert self.is_alive(), self.errors
+        os.kill(self._process.ident or 0, number)
+
+    def kill(self) -> list[Any]:
+        """SIGKILL, in the midst of its work; what it said before."""
+        self.signal(signal.SIGKILL)
+        return self.end(status=-signal.SIGKILL)
+
+    def wait_until(self, condition: Callable[[], object], timeout_s: float = 60) -> None:
+        """Return once the condition holds, which is while the process works."""
+        deadline_s = time.monotonic() + timeout_s
+        while not condition():
+            assert self.is_alive(), self.errors
+            assert time.monotonic() < deadline_s, f"waited in vain: {self.errors}"
+            time.sleep(0.02)
+
+
+def _call(
+    function: Callable[..., None],
+    telling: Connection,
+    arguments: Any,
+    ray: str | None,
+    environment: dict[str, str],
+    errors: str,
+) -> None:
+    os.setsid()
+    os.environ.clear()
+    os.environ.update(environment)
+    tempfile.tempdir = None
+    sys.stderr.flush()
+    with open(errors, "w") as file:  # noqa: PTH123  (a descriptor is wanted)
+        os.dup2(file.fileno(), 2)
+    leave_out_the_dashboard()
+    if ray is not None:
+        join_ray(ray)
+    function(telling.send, *arguments)
