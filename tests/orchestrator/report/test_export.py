@@ -8,6 +8,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet
 import pytest
@@ -16,7 +17,7 @@ from orchestrator.analysis.frames import FlatResults, flatten
 from orchestrator.report.export import write_parquet, write_results
 from orchestrator.report.tables import group_metrics, trials_table
 from search_spaces.catalog import load_study
-from tests.support.synthetic_results import fail, make_results
+from tests.support.synthetic_results import fail, make_results, trial_row
 from trainables.errors import UserError
 
 
@@ -58,14 +59,10 @@ def test_the_table_names_every_trial(results: FlatResults) -> None:
     assert "[bold]c" in lines
 
 
-def test_parquet_is_no_text(results: FlatResults) -> None:
-    with pytest.raises(UserError, match="binary"):
-        write_results(results, "parquet", io.StringIO())
-
-
-def test_an_unknown_format_is_answered_with_the_known_ones(results: FlatResults) -> None:
-    with pytest.raises(UserError, match="table, csv, json, parquet, got 'xml'"):
-        write_results(results, "xml", io.StringIO())  # type: ignore[arg-type]
+@pytest.mark.parametrize(("form", "answer"), [("parquet", "binary"), ("xml", "table, csv, json, parquet, got 'xml'")])
+def test_what_is_no_text_or_unknown_is_refused(results: FlatResults, form: Any, answer: str) -> None:
+    with pytest.raises(UserError, match=answer):
+        write_results(results, form, io.StringIO())
 
 
 @pytest.mark.parametrize("form", ["csv", "table"])
@@ -78,15 +75,8 @@ def test_a_listing_imports_nothing_that_draws_or_tests(form: str) -> None:
 
 
 def test_a_studys_own_metrics_come_first_in_its_table() -> None:
-    row = {
-        "trial_id": "1",
-        "name": "dense seed=1",
-        "state": "done",
-        "attempt": 1,
-        "cause": None,
-        "config": {"seed": 1},
-        "metrics": {"zero_share": 0.5, "vanishing_1e-3": 0.5, "entropy_rank": 61.0, "sigma_max": 2.0, "sigma_min": 0.0},
-    }
+    metrics = {"zero_share": 0.5, "vanishing_1e-3": 0.5, "entropy_rank": 61.0, "sigma_max": 2.0, "sigma_min": 0.0}
+    row = trial_row("dense seed=1", config={"seed": 1}, **metrics)
     own = group_metrics(load_study("layer_jacobian"))
     assert own[0] == "zero_share" and "log10_condition_excess" in own
     table = trials_table(flatten([row]), own)

@@ -14,8 +14,8 @@ from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.grid import Grid
 from orchestrator.report import formats
 from orchestrator.report.build import ReportResult
-from orchestrator.report.tables import Cell, TextTable, trials_table
-from orchestrator.report.terminal import Fitting, column_widths, split, summary_group
+from orchestrator.report.tables import TextTable, trials_table
+from orchestrator.report.terminal import Fitting, split, summary_group
 from tests.support.synthetic_results import fail, make_results, report_on
 
 WIDTHS = (80, 100, 200)
@@ -118,15 +118,3 @@ def test_a_console_as_narrow_as_a_word_still_loses_nothing(report: ReportResult)
     for grid in report.answers[1].numbers:
         for value in grid.values:
             assert formats.cell(grid.metric, value) in squeezed
-
-
-def test_columns_get_what_their_cells_need_and_texts_the_rest() -> None:
-    table = TextTable(
-        caption="",
-        head=("trial", "a long heading", "cause"),
-        body=((Cell(text="x" * 10), Cell(text="123.45", number=123.45), Cell(text="word " * 20)),),
-    )
-    assert column_widths(table, 200) == [10, 14, 100]
-    assert column_widths(table, 60) == [10, 14, 60 - 10 - 14 - 10]
-    assert column_widths(table, 48) == [10, 14, 14]
-    assert column_widths(table, 47) is None

@@ -14,7 +14,7 @@ from orchestrator.report.sections.true_rank import true_rank_section
 from orchestrator.store.records import StudyKey
 from search_spaces.rank_metrics import METRICS, STUDY, trials
 from search_spaces.study import TrueRank
-from tests.support.synthetic_results import report_on
+from tests.support.synthetic_results import report_on, trial_row
 from trainables.config import CorpusConfig
 
 KEY = StudyKey(study="rank_metrics", scale="quick", corpus="markov-20")
@@ -46,15 +46,8 @@ METRICS_BY_NAME: dict[str, dict[str, Any]] = {
 def rows(metrics: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     configs = {STUDY.label(config): config for config in trials(CorpusConfig(name="markov-20", sha256="0" * 64))}
     return [
-        {
-            "trial_id": config.trial_id,
-            "name": name,
-            "state": "done" if name in metrics else "planned",
-            "attempt": 1,
-            "cause": None,
-            "config": config.model_dump(mode="json"),
-            "metrics": metrics.get(name, {}),
-        }
+        trial_row(name, "done" if name in metrics else "planned", config=config.model_dump(mode="json"))
+        | {"metrics": metrics.get(name, {})}
         for name, config in configs.items()
     ]
 
