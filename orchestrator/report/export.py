@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TextIO, get_args
 
 from orchestrator.analysis import FlatResults
@@ -27,16 +26,19 @@ def write_results(results: FlatResults, form: ResultsFormat, stream: TextIO, fir
     with an object a trial, null where there is no value. table: the main columns only,
     `first_metrics` before the others. Raises UserError for parquet, which is no text, and for an unknown format.
     """
-    writers: dict[str, Callable[[FlatResults, TextIO], None]] = {
-        "table": partial(_write_table, first_metrics),
-        "csv": _write_csv,
-        "json": _write_json,
-    }
-    if form == "parquet":
+    if form == "csv":
+        writer = csv.writer(stream, lineterminator="\n")
+        writer.writerow(results.columns)
+        writer.writerows([_plain(record[name]) for name in results.columns] for record in results.records)
+    elif form == "json":
+        json.dump(list(results.records), stream, indent=1, allow_nan=False)
+        stream.write("\n")
+    elif form == "table":
+        _write_table(results, stream, first_metrics)
+    elif form == "parquet":
         raise UserError("parquet is a binary format, which needs a file: redirect the output into one")
-    if form not in writers:
+    else:
         raise UserError(f"a results format must be one of {', '.join(FORMATS)}, got {form!r}")
-    writers[form](results, stream)
 
 
 def write_parquet(results: FlatResults, stream: BinaryIO | Path) -> None:
@@ -48,7 +50,7 @@ def write_parquet(results: FlatResults, stream: BinaryIO | Path) -> None:
     pa.parquet.write_table(pa.table(columns), stream)
 
 
-def _write_table(first_metrics: Sequence[str], results: FlatResults, stream: TextIO) -> None:
+def _write_table(results: FlatResults, stream: TextIO, first_metrics: Sequence[str]) -> None:
     from rich.console import Console
 
     from orchestrator.report.tables import trials_table
@@ -56,17 +58,6 @@ def _write_table(first_metrics: Sequence[str], results: FlatResults, stream: Tex
 
     width = None if stream.isatty() else WIDEST_TABLE
     Console(file=stream, width=width).print(Fitting(table=trials_table(results, first_metrics)))
-
-
-def _write_csv(results: FlatResults, stream: TextIO) -> None:
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(results.columns)
-    writer.writerows([_plain(record[name]) for name in results.columns] for record in results.records)
-
-
-def _write_json(results: FlatResults, stream: TextIO) -> None:
-    json.dump(list(results.records), stream, indent=1, allow_nan=False)
-    stream.write("\n")
 
 
 def _plain(value: Any) -> Any:

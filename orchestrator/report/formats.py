@@ -11,36 +11,20 @@ from orchestrator.words import some_of
 from search_spaces.published import PublishedNumber
 
 TITLES = {
-    "train_perplexity": "train perplexity",
     "valid_perplexity": "validation perplexity",
-    "test_perplexity": "test perplexity",
     "press_rank": "Press rank",
     "press_tolerance": "Press tolerance",
     "press_eps": "Press eps",
-    "effective_rank_1e-3": "effective rank (1e-3)",
-    "effective_rank_1e-4": "effective rank (1e-4)",
-    "effective_rank_1e-5": "effective rank (1e-5)",
-    "noisy_press_rank": "Press rank",
-    "noisy_effective_rank_1e-3": "effective rank (1e-3)",
-    "noisy_effective_rank_1e-4": "effective rank (1e-4)",
-    "noisy_effective_rank_1e-5": "effective rank (1e-5)",
     "peak_memory_mib": "peak memory (MiB)",
-    "generalisation_gap": "generalisation gap",
-    "seconds_per_epoch": "seconds per epoch",
-    "kept_epoch": "kept epoch",
     "sigma_max": "largest singular value",
     "rank_rows": "rows of log P",
     "rank_columns": "columns of log P",
     "zero_share": "rows of zeros",
     "singular_share": "singular Jacobians",
-    "vanishing_1e-1": "at most 1e-1 of the largest",
-    "vanishing_1e-2": "at most 1e-2 of the largest",
-    "vanishing_1e-3": "at most 1e-3 of the largest",
-    "vanishing_1e-6": "at most 1e-6 of the largest",
     "mean_vanishing_1e-3": "at most 1e-3, of the mean spectrum",
     "log10_condition": "log10 of the condition number",
     "log10_condition_nonzero": "log10 of the condition number, zeros left out",
-    "log10_condition_excess": "the same over a Gaussian matrix",
+    "log10_condition_excess": "the same over that of a Gaussian matrix",
     "sigma_middle": "singular value in the middle",
     "sigma_min": "least singular value",
     "first_half_r2": "straightness of the first half (R\N{SUPERSCRIPT TWO})",
@@ -63,6 +47,8 @@ TITLES = {
     "press_rank_float64": "Press rank (float64)",
     "press_rank_float32": "Press rank (float32)",
 }
+WITH_BOUND = {"effective_rank_": "effective rank ({})", "vanishing_": "at most {} of the largest"}
+"""Titles of metrics whose names end in a number."""
 VALUES_SHOWN = 12
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
@@ -71,6 +57,10 @@ MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 
 def title(name: str) -> str:
     """What a column of the results is called in a text: "output_layer.c" -> "c"."""
+    name = name.removeprefix("noisy_")
+    for prefix, text in WITH_BOUND.items():
+        if name.startswith(prefix):
+            return text.format(name.removeprefix(prefix))
     return TITLES.get(name) or name.rpartition(".")[2].replace("_", " ")
 
 
@@ -170,14 +160,14 @@ def bounded(statistic: Statistic) -> str:
     return " ".join(value + ([interval(statistic.interval)] if statistic.interval else [])) or DASH
 
 
-def ranked(values: Mapping[str, float]) -> str:
+def ranked(values: Mapping[str, float], *, decimals: int = 1) -> str:
     """Names by their values, the least first, equal ones together: "softmax 26, lms_plif = mos 53.5"."""
     names: dict[float, list[str]] = {}
     for name in sorted(values, key=values.__getitem__):
         names.setdefault(values[name], []).append(name)
     texts: list[str] = []
-    for decimals in (1, 2, 9):
-        texts = [f"{value:,.{decimals}f}".rstrip("0").rstrip(".") for value in names]
+    for places in (decimals, 2, 9):
+        texts = [f"{value:,.{places}f}".rstrip("0").rstrip(".") for value in names]
         if len(set(texts)) == len(names):
             break
     return ", ".join(f"{' = '.join(same)} {text}" for text, same in zip(texts, names.values(), strict=True))

@@ -63,26 +63,17 @@ def _not_alike(environment: Environment) -> list[str]:
         for name, words in DECISIVE.items()
         if len(environment.get(name, {})) > 1
     ]
-    if not differing:
-        return []
-    return [
-        f"The trials were not all computed alike: {'; '.join(differing)}. What differs between two trials can come "
-        "from that too."
-    ]
+    text = "What differs between two trials can come from that too."
+    return [f"The trials were not all computed alike: {'; '.join(differing)}. {text}"] if differing else []
 
 
 def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: bool) -> list[str]:
     key, sentences = summary.key, []
     if not is_paper_scale(study, key.scale):
-        smaller = (
-            "trains other, smaller models on less text than the paper"
-            if study.reads_text
-            else ("computes less than scale paper: fewer inputs, examples or steps, or smaller arrays")
-        )
-        sentences.append(
-            f"Scale {key.scale} {smaller}"
-            + (": its numbers neither confirm nor contradict the published ones." if published else ".")
-        )
+        models = "trains other, smaller models on less text than the paper"
+        arrays = "computes less than scale paper: fewer inputs, examples or steps, or smaller arrays"
+        end = ": its numbers neither confirm nor contradict the published ones." if published else "."
+        sentences.append(f"Scale {key.scale} {models if study.reads_text else arrays}{end}")
     if study.corpora and key.corpus not in study.corpora:
         used = " and ".join(formats.corpus_title(corpus) for corpus in study.corpora)
         sentences.append(f"The corpus is {formats.corpus_title(key.corpus)}; the paper used {used}.")

@@ -51,8 +51,6 @@ class TextTable:
     caption: str
     head: Sequence[str]
     body: Sequence[Sequence[Cell]]
-    narrower: tuple[TextTable, ...] = ()
-    """What a console shows in its place that is too narrow for it; without them, its columns go into several tables."""
 
 
 def text_table(caption: str, rows: Iterable[Mapping[str, object]]) -> TextTable:

@@ -30,11 +30,8 @@ class Fitting:
     table: TextTable
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        width = options.max_width
-        fits = column_widths(self.table, width) is not None
-        for table in (self.table,) if fits or not self.table.narrower else self.table.narrower:
-            for part in split(table, width):
-                yield _rich_table(part, column_widths(part, width))
+        for part in split(self.table, options.max_width):
+            yield _rich_table(part, column_widths(part, options.max_width))
 
 
 def summary_group(report: ReportResult) -> Group:

@@ -26,8 +26,7 @@ MOST_TICKS = 10
 
 def correlation_section(numbers: CorrelationNumbers) -> Section:
     """The scatter plot, the table and the sentences of a Correlation request."""
-    corpora = list(numbers.lines[0].published)
-    table, remarks = _table(numbers.lines, corpora), tuple(_comparisons(numbers))
+    table, remarks = _table(numbers.lines), tuple(_comparisons(numbers))
     return Section(
         kind="correlation",
         heading="Correlation, beside the published values" if remarks else "Correlation",
@@ -37,7 +36,7 @@ def correlation_section(numbers: CorrelationNumbers) -> Section:
         remarks=remarks,
         terminal=(table, "\n".join(remarks)),
         method=prose("method_correlation.txt"),
-        files={"correlations.csv": csv_lines([_record(line, corpora) for line in numbers.lines])},
+        files={"correlations.csv": csv_lines(list(map(_record, numbers.lines)))},
         drawings=tuple(_drawings(numbers)),
         wide=False,
     )
@@ -87,21 +86,15 @@ def comparison_sentence(line: ComparedCorrelation, corpus: str) -> str:
 
 
 def _cautions(lines: Sequence[ComparedCorrelation]) -> Iterator[str]:
-    windows = [line.window for line in lines if line.window is not None]
-    if windows:
+    origins = {line.window.origin for line in lines if line.window}
+    if origins:
         yield "A window on one of two quantities narrows its range, which by itself weakens a correlation."
-    if any(window.origin == "better half" for window in windows) and any(line.published for line in lines):
-        yield (
-            "The published window holds for the paper's models; here it is the better half of the trials, up to the "
-            "median."
-        )
+    if "better half" in origins and lines[0].published:
+        yield "The published window holds for the paper's models; here it is the better half of the trials."
 
 
 def _where(line: ComparedCorrelation) -> str:
-    if line.window is None:
-        return f"Over all {line.n} trials with a result" if line.n != 1 else "Over the one trial"
-    inside = formats.window(line.window, line.y)
-    return f"Inside {inside} ({counted(line.n, 'trial')})"
+    return f"In {formats.window(line.window, line.y)} ({counted(line.n, 'trial')})"
 
 
 def _spelled(missing: str, line: ComparedCorrelation) -> str:
@@ -110,38 +103,33 @@ def _spelled(missing: str, line: ComparedCorrelation) -> str:
     return missing
 
 
-def _table(lines: Sequence[ComparedCorrelation], corpora: Sequence[str]) -> TextTable:
+def _table(lines: Sequence[ComparedCorrelation]) -> TextTable:
     """Ours with intervals, and a column for each corpus that a paper published values for."""
     missing = ", ".join(dict.fromkeys(line.missing for line in lines if line.missing))
     caption = f"{formats.capital(formats.title(lines[0].x))} and {formats.title(lines[0].y)}"
-    return text_table(
-        caption + (f"; left out: {missing}" if missing else ""), (_cells(line, corpora) for line in lines)
-    )
+    return text_table(f"{caption}; left out: {missing}" if missing else caption, map(_cells, lines))
 
 
-def _cells(line: ComparedCorrelation, corpora: Sequence[str]) -> dict[str, object]:
+def _cells(line: ComparedCorrelation) -> dict[str, object]:
+    published = {
+        f"published {formats.corpus_title(corpus)}: Pearson r": formats.bounded(value)
+        for corpus, value in line.published.items()
+    }
     return {
         "cells": Cell(formats.window(line.window, line.y)),
         "n": line.n,
         "Pearson r [95%]": formats.bounded(line.pearson),
         "p": formats.p_value(line.pearson.p_value),
         "Spearman \N{GREEK SMALL LETTER RHO} [95%]": formats.bounded(line.spearman),
-        **{
-            f"published {formats.corpus_title(name)}: Pearson r": formats.bounded(line.published[name])
-            for name in corpora
-        },
+        **published,
     }
 
 
-def _record(line: ComparedCorrelation, corpora: Sequence[str]) -> dict[str, Any]:
-    return {
-        **{"x": line.x, "y": line.y, **ends("window", line.window), "n": line.n},
-        **{"pearson": line.pearson.value, **ends("pearson", line.pearson.interval), "pearson_p": line.pearson.p_value},
-        "spearman": line.spearman.value,
-        **ends("spearman", line.spearman.interval),
-        "spearman_p": line.spearman.p_value,
-        **{f"published_{name}": line.published[name].value for name in corpora},
-    }
+def _record(line: ComparedCorrelation) -> dict[str, Any]:
+    record = {"x": line.x, "y": line.y, **ends("window", line.window), "n": line.n}
+    for name, ours in (("pearson", line.pearson), ("spearman", line.spearman)):
+        record |= {name: ours.value, **ends(name, ours.interval), f"{name}_p": ours.p_value}
+    return record | {f"published_{corpus}": value.value for corpus, value in line.published.items()}
 
 
 def _drawings(numbers: CorrelationNumbers) -> Iterator[Drawing]:

@@ -94,18 +94,9 @@ def _same(figure: Figure) -> Figure:
 
 def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
     """With the index as columns, unless it only counts the rows; columns of several levels become one."""
-    columns = [_text(name) for name in frame.columns]
-    named = frame.set_axis(columns, axis="columns")
-    if isinstance(frame.index, pd.RangeIndex) and frame.index.name is None:
-        return named
-    names: list[str] = []
-    for level, name in enumerate(frame.index.names):
-        unnamed = "index" if frame.index.nlevels == 1 else f"level_{level}"
-        text = unnamed if name is None else _text(name)
-        while text in (*columns, *names):
-            text += " (index)"
-        names.append(text)
-    return named.reset_index(names=names)
+    if not isinstance(frame.index, pd.RangeIndex) or frame.index.name is not None:
+        frame = frame.reset_index(allow_duplicates=True)
+    return frame.set_axis([_text(name) for name in frame.columns], axis="columns")
 
 
 def _text(name: Any) -> str:

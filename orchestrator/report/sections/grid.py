@@ -1,4 +1,4 @@
-"""Metrics over two config values: a heat map each on the page, one table on the terminal."""
+"""Metrics over two config values: heat maps on the page, tables on the terminal."""
 
 from __future__ import annotations
 
@@ -13,25 +13,19 @@ from orchestrator.analysis import Grid, GridCell
 from orchestrator.report import formats
 from orchestrator.report.figures import Drawing, draw_cells, new_figure
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, TextTable, sortable
+from orchestrator.report.tables import Cell, TextTable, sortable, text_table
 from orchestrator.store import LOST
 from orchestrator.words import listed
-
-SHORT = {"press_rank": "rank", "test_perplexity": "ppl"}
-"""Metrics in the caption of a table that has several in a cell."""
 
 
 def grid_section(grids: Sequence[Grid]) -> Section:
     """The heat maps and the table of a GridMap request; `grids` are of the same two config values."""
     row, column = formats.title(grids[0].row), formats.title(grids[0].column)
     names = listed([formats.title(grid.metric) for grid in grids])
-    table = grid_table(grids)
-    if len(grids) > 1:
-        table = replace(table, narrower=tuple(grid_table((grid,)) for grid in grids))
     return Section(
         kind=f"grid-{row}-{column}".replace(" ", "-"),
         heading=f"{formats.capital(names)} over {row} and {column}",
-        terminal=(table,),
+        terminal=tuple(map(grid_table, grids)),
         files={f"{grid.name}.csv": _csv(grid) for grid in grids},
         drawings=tuple(
             Drawing(name=grid.name, caption=_caption(grid), draw=partial(heat_map, grid))
@@ -54,31 +48,21 @@ def _csv(grid: Grid) -> list[list[object]]:
     return [[f"{grid.row} \\ {grid.column}", *grid.columns], *rows]
 
 
-def grid_table(grids: Sequence[Grid]) -> TextTable:
-    """Metrics over the same two config values, each cell as in "92 / 189.2", or the state of what has no value."""
-    first = grids[0]
-    names = [formats.title(grid.metric) for grid in grids]
-    if len(grids) > 1:
-        names = [SHORT.get(grid.metric, name) for grid, name in zip(grids, names, strict=True)]
-    row, column = formats.title(first.row), formats.title(first.column)
-    body = []
-    for i, value in enumerate(first.rows):
+def grid_table(grid: Grid) -> TextTable:
+    """A metric over two config values, or the state of what has no value."""
+    row, column = formats.title(grid.row), formats.title(grid.column)
+    rows = []
+    for value, cells in zip(grid.rows, grid.cells, strict=True):
         label = replace(sortable(value, formats.setting(value)), kind="label")
-        across = zip(*(grid.cells[i] for grid in grids), strict=True)
-        body.append((label, *(_table_cell(grids, cells) for cells in across)))
-    return TextTable(
-        caption=f"{' / '.join(names)} over {row} (down) and {column} (across)",
-        head=(f"{row} \\ {column}", *(formats.setting(value) for value in first.columns)),
-        body=body,
-    )
+        across = zip(map(formats.setting, grid.columns), cells, strict=True)
+        rows.append({f"{row} \\ {column}": label, **{name: _table_cell(grid.metric, cell) for name, cell in across}})
+    return text_table(f"{formats.capital(formats.title(grid.metric))} over {row} (down) and {column} (across)", rows)
 
 
-def _table_cell(grids: Sequence[Grid], cells: Sequence[GridCell]) -> Cell:
-    if all(cell.value is None for cell in cells):
-        state = cells[0].state
-        return Cell("" if state == "none" else state, kind="bad" if state in LOST else "waiting")
-    text = " / ".join(formats.cell(grid.metric, cell.value) for grid, cell in zip(grids, cells, strict=True))
-    return Cell(text, cells[0].value)
+def _table_cell(metric: str, cell: GridCell) -> Cell:
+    if cell.value is None:
+        return Cell("" if cell.state == "none" else cell.state, kind="bad" if cell.state in LOST else "waiting")
+    return Cell(formats.cell(metric, cell.value), cell.value)
 
 
 def heat_map(grid: Grid) -> Figure:

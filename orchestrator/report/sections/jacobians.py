@@ -14,8 +14,6 @@ from orchestrator.analysis import (
     FEWEST_SEEDS,
     HALF,
     STRAIGHT_R2,
-    STRAIGHTNESS,
-    VANISHING,
     Interval,
     JacobianNumbers,
     LayerClaim,
@@ -34,13 +32,6 @@ from orchestrator.words import counted
 PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 4.2, 3.4
 FLOOR = 1e-6
 """Of the logarithmic axis: smaller means come from inputs where the singular value is 0."""
-WORDS = {
-    VANISHING: "the share of singular values of at most 1e-3 of the largest",
-    "vanishing_1e-1": "the share of at most 1e-1 of the largest",
-    "log10_condition_excess": "the condition number without the singular values that are zero, over that of a Gaussian "
-    "matrix with as many rows",
-    STRAIGHTNESS: "R\N{SUPERSCRIPT TWO} of a straight line through the first half of the mean spectrum",
-}
 
 
 def jacobian_section(numbers: JacobianNumbers) -> Section:
@@ -86,7 +77,7 @@ def jacobian_section(numbers: JacobianNumbers) -> Section:
 
 def _findings(numbers: JacobianNumbers) -> Iterator[str]:
     for claim in numbers.claims:
-        yield f"{claim.text}, by {_words(claim.metric)}: {_outcome(claim)}.{_details(claim)}"
+        yield f"{claim.text} ({formats.title(claim.metric)}): {_outcome(claim)}.{_details(claim)}"
     yield _zeros_sentence(numbers.drawn)
     if numbers.request.benchmark:
         yield (
@@ -109,13 +100,9 @@ def _details(claim: LayerClaim) -> str:
         return ""
     if claim.interval and claim.sample:
         interval = f"{claim.interval.low:.4g} to {claim.interval.high:.4g}"
-        return f" It is {claim.sample.mean:.4g} (95% interval over {claim.seeds} seeds {interval})."
+        return f" The mean is {claim.sample.mean:.4g} (95% interval over {claim.seeds} seeds {interval})."
     held = sum(step.outcome == "held" for step in claim.steps)
     return f" {held} of {len(claim.steps)} comparisons are so and significant."
-
-
-def _words(metric: str) -> str:
-    return WORDS.get(metric) or f"the {formats.title(metric)}"
 
 
 def _step_record(claim: LayerClaim, step: Step) -> dict[str, Any]:

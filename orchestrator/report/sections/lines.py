@@ -80,9 +80,9 @@ def _reach_sentence(reached: Reached, numbers: LineNumbers) -> str:
     never = [formats.setting(by) for by, x in reached.x.items() if x is None]
     if never:
         parts.append(f"nowhere up to {far:g} by {listed(never)}")
-    metric = formats.capital(formats.title(reach.metric))
-    bound = "at most" if reach.at_most else "at least"
-    where = _where(reached.panel, numbers)
+    metric, bound = formats.capital(formats.title(reach.metric)), "at most" if reach.at_most else "at least"
+    panel = numbers.request.panel
+    where = f" at {formats.title(panel)} = {formats.setting(reached.panel)}" if panel else ""
     return f"{metric} of {bound} {reach.value:g}{where}, in the mean, is reached {'; '.join(parts)}."
 
 
@@ -108,11 +108,6 @@ def _claim_sentence(checked: Sequence[ClaimChecked]) -> str:
         f"{formats.title(claim.metric)}, {claim.better} is better than {claim.than} in the mean at {holds} of "
         f"{counted(places, 'place')}; every one of its trials is better at {apart}, and worse at {against}."
     )
-
-
-def _where(panel: Any, numbers: LineNumbers) -> str:
-    request = numbers.request
-    return f" at {formats.title(request.panel)} = {formats.setting(panel)}" if request.panel else ""
 
 
 def _places(numbers: LineNumbers) -> list[float]:
@@ -147,14 +142,13 @@ def _cell(metric: str, point: LinePoint | None) -> Cell:
 
 
 def _claim_record(checked: ClaimChecked, numbers: LineNumbers) -> dict[str, Any]:
-    claim, names = (
-        checked.claim,
-        {"asked": "places", "holds": "holds", "apart": "apart", "apart_against": "apart_against"},
-    )
+    claim = checked.claim
+    places = {"asked": checked.places, "holds": checked.holds}
+    places |= {"apart": checked.apart, "apart_against": checked.apart_against}
     return {
         **{"claim": claim.text, numbers.request.panel or "panel": checked.panel, "metric": claim.metric},
         **{"better": claim.better, "than": claim.than},
-        **{name: " ".join(f"{x:g}" for x in getattr(checked, places)) for name, places in names.items()},
+        **{name: " ".join(f"{x:g}" for x in xs) for name, xs in places.items()},
     }
 
 

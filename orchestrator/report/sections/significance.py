@@ -58,35 +58,34 @@ def _paired_finding(line: Contrast[PairComparison], metric: str) -> str:
 def _cells(line: Contrast[GroupComparison], corpora: list[str]) -> dict[str, object]:
     comparison, n_a, n_b = line.comparison, line.comparison.a.n, line.comparison.b.n
     return {
-        "model": line.group,
-        "against": Cell(line.baseline, kind="name"),
+        **{"model": line.group, "against": Cell(line.baseline, kind="name")},
         "n": Cell(f"{n_a} + {n_b}", n_a + n_b),
         "difference [95%]": formats.bounded(comparison.test),
         "bootstrap [95%]": formats.bounded(comparison.bootstrap),
         "Student p": formats.p_value(comparison.test.p_value),
         "Welch p": formats.p_value(comparison.welch.p_value),
-        "Holm p": formats.p_value(line.p_adjusted),
-        "Hedges' g [95%]": formats.bounded(comparison.effect),
-        "detectable": _distance(comparison.detectable),
-        "equal within": _distance(comparison.smallest_margin),
-        **{
-            f"published {formats.corpus_title(corpus)}: p": formats.p_value(line.published.get(corpus))
-            for corpus in corpora
-        },
+        **_last_cells(line, "Hedges' g [95%]"),
+        **{f"published {formats.corpus_title(name)}: p": formats.p_value(line.published.get(name)) for name in corpora},
     }
 
 
 def _paired_cells(line: Contrast[PairComparison]) -> dict[str, object]:
     comparison = line.comparison
     return {
-        "model": line.group,
-        "against": Cell(line.baseline, kind="name"),
+        **{"model": line.group, "against": Cell(line.baseline, kind="name")},
         "pairs": comparison.pairs,
         "difference [95%]": formats.bounded(comparison.test),
         "lower at": f"{comparison.lower} of {comparison.pairs}",
         "paired p": formats.p_value(comparison.test.p_value),
+        **_last_cells(line, "effect of the differences [95%]"),
+    }
+
+
+def _last_cells(line: Contrast[Any], effect: str) -> dict[str, object]:
+    comparison = line.comparison
+    return {
         "Holm p": formats.p_value(line.p_adjusted),
-        "effect of the differences [95%]": formats.bounded(comparison.effect),
+        effect: formats.bounded(comparison.effect),
         "detectable": _distance(comparison.detectable),
         "equal within": _distance(comparison.smallest_margin),
     }

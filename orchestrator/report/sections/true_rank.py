@@ -101,8 +101,7 @@ def _floor_sentences(numbers: TrueRankNumbers) -> Iterator[str]:
         )
     above = {line.name: line.excess for line in numbers.learned if line.excess is not None}
     if above:
-        excesses = ", ".join(f"{name} {_percent(above[name])}" for name in sorted(above, key=above.__getitem__))
-        yield f"Test perplexity above that floor: {excesses}."
+        yield f"Test perplexity in multiples of that floor: {formats.ranked(above, decimals=3)}."
 
 
 def _ranks(line: MatrixRanks, numbers: TrueRankNumbers) -> Iterator[tuple[str, float | None]]:
@@ -127,10 +126,6 @@ def _record(line: MatrixRanks, numbers: TrueRankNumbers) -> dict[str, Any]:
         "over_floor": line.excess,
         "nats_over_floor": None if line.excess is None else math.log(line.excess),
     }
-
-
-def _percent(ratio: float) -> str:
-    return f"{100 * (ratio - 1):+.1f}%".replace("-", formats.MINUS)
 
 
 def _draw(numbers: TrueRankNumbers) -> Figure:

@@ -123,7 +123,7 @@ def test_without_any_result_the_section_says_that_alone() -> None:
 def test_the_section_names_each_outcome_and_what_did_not_go_as_claimed() -> None:
     section = jacobian_section(numbers())
     text = "\n".join(section.findings)
-    assert "about half of the singular values vanish, by the share of singular values of at most 1e-3 of the" in text
+    assert "about half of the singular values vanish (at most 1e-3 of the largest): held." in text
     rows = [[cell.text for cell in line] for line in section.tables[0].body]
     assert any(row[2:5] == ["softmax gates K=4", "softmax gates K=2", "0.05000"] for row in rows)
     assert "python sweep.py other" in text

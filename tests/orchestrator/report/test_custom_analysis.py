@@ -127,16 +127,16 @@ def test_each_function_plots_on_axes_of_its_own(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("index", "head"),
     [
-        (pd.Index([1, 2], name="c"), ["c (index)", "c", "index"]),
-        (pd.Index(["a", "b"]), ["index (index)", "c", "index"]),
+        (pd.Index([1, 2], name="c"), ["c", "c", "index"]),
+        (pd.Index(["a", "b"]), ["level_0", "c", "index"]),
         (
             pd.MultiIndex.from_tuples([(1, 2), (3, 4)], names=["c", "c"]),
-            ["c (index)", "c (index) (index)", "c", "index"],
+            ["c", "c", "c", "index"],
         ),
         (pd.Index([1, 2], name="seed"), ["seed", "c", "index"]),
     ],
 )
-def test_an_index_that_has_the_name_of_a_column_gets_another(index: pd.Index[Any], head: list[str]) -> None:
+def test_an_index_becomes_columns_whatever_its_names(index: pd.Index[Any], head: list[str]) -> None:
     table = pd.DataFrame({"c": [5, 6], "index": [7, 8]}).set_index(index)
     section = custom_section(lambda _: table, pd.DataFrame({"state": ["done"]}))
     assert [part.head for part in section.tables] == [head], section.findings

@@ -80,7 +80,7 @@ def test_it_says_plainly_which_metric_finds_the_rank_and_which_not() -> None:
     assert press == "Press rank of what was learned: gss 20, softmax 26; the true rank, 20, in gss."
     entropy = next(text for text in findings if text.startswith("Entropy rank of what"))
     assert entropy.endswith("the true rank, 20, in none.")
-    assert findings[-1] == "Test perplexity above that floor: gss +25.0%, softmax +50.0%."
+    assert findings[-1] == "Test perplexity in multiples of that floor: gss 1.25, softmax 1.5."
 
 
 def test_a_text_of_too_few_contexts_is_said_to_be_one() -> None:
