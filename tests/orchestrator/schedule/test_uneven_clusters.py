@@ -57,23 +57,25 @@ def cluster() -> Iterator[Any]:
         made.shutdown()
 
 
-class GoesOnAtTheRefusal(Notes):
-    """Lets held trials go on once a machine's torch was refused."""
+class GoesOnAfter(Notes):
+    """Lets held trials go on once something was said."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, words: str, folder: Path) -> None:
         super().__init__()
-        self._go_on = folder / "go-on"
+        self._words, self._go_on = words, folder / "go-on"
 
     def note(self, text: str) -> None:
         super().note(text)
-        if "torch" in text:
+        if self._words in text:
             self._go_on.touch()
 
 
-def run(plan: Sequence[TrialConfig], store: Store, folder: Path, **options: Any) -> tuple[list[list[str]], list[str]]:
+def run(
+    plan: Sequence[TrialConfig], store: Store, folder: Path, *, held_until: str, **options: Any
+) -> tuple[list[list[str]], list[str]]:
     """Run the trials to their ends; the output layer and machine of each start, and what was said."""
     trials = [PlannedTrial.of(config, "-") for config in plan]
-    heard = GoesOnAtTheRefusal(folder)
+    heard = GoesOnAfter(held_until, folder)
     store.register(KEY, trials)
     functions = TrialFunctions(run_trial=run_where)
     run_trials(trials, work_in(folder, store, options, corpus=CORPUS, listener=heard, functions=functions))
@@ -106,16 +108,12 @@ def test_trials_that_wait_for_a_machine_that_leaves_run_on_a_smaller_one(
     assert estimate(plan[0], CORPUS).memory_gb > 1
     small, large = cluster.head_node.node_id, cluster.add_node(num_cpus=1, memory=10**10)
     large_id = large.node_id
-
-    def leave() -> None:
-        cluster.remove_node(large, allow_graceful=False)
-        (tmp_path / "go-on").touch()
-
-    with once_it_runs(tmp_path, leave):
-        places, notes = run(plan, store, tmp_path)
+    went = "Machines came or went: at a time, 1 trials fit now, 2 before."
+    with once_it_runs(tmp_path, lambda: cluster.remove_node(large, allow_graceful=False)):
+        places, notes = run(plan, store, tmp_path, held_until=went)
     assert places[0] == ["MosConfig", large_id]
     assert [place for _, place in places[1:]] == [small] * 3
-    assert "Machines came or went: at a time, 1 trials fit now, 2 before." in notes
+    assert went in notes
 
 
 def test_a_machine_that_joins_with_another_torch_gets_nothing_and_stops_nothing(
@@ -133,7 +131,7 @@ def test_a_machine_that_joins_with_another_torch_gets_nothing_and_stops_nothing(
 
     try:
         with once_it_runs(tmp_path, join):
-            places, notes = run(configs(SoftmaxConfig(), 6), store, tmp_path, address="auto")
+            places, notes = run(configs(SoftmaxConfig(), 6), store, tmp_path, held_until="torch", address="auto")
     finally:
         late[0].terminate()
         late[0].wait()
