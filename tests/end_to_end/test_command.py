@@ -80,7 +80,7 @@ def test_typed_again_it_runs_nothing_and_reports_again(undisturbed: Path) -> Non
 @pytest.mark.usefixtures("one_ray")
 def test_killed_at_a_random_moment_it_ends_with_the_same_table(tmp_path: Path) -> None:
     """Trials of a second or two with a checkpoint to go on from; the kill hits a driver whose workers are training."""
-    longer = ("--set", "training.epochs=20", "--set", "training.epoch_tokens=8000")
+    longer = ("--set", "training.epochs=10", "--set", "training.epoch_tokens=8000")
     undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
     assert sweep(*SMOKE, undisturbed, *longer).returncode == 0
     process = start(*SMOKE, disturbed, *longer)
@@ -141,8 +141,8 @@ def test_trials_that_diverge_raise_or_die_are_named_and_the_others_finish(tmp_pa
     study = tmp_path / "trouble.py"
     study.write_text(TROUBLE)
     storage = tmp_path / "results"
-    arguments = (study, "--scale", "quick", "--storage", storage, "--set", "training.epochs=2",
-                 "--set", "training.epoch_tokens=20000")  # fmt: skip
+    arguments = (study, "--scale", "smoke", "--storage", storage, "--max-concurrent", "1",
+                 "--set", "training.epochs=8", "--set", "training.epoch_tokens=8000")  # fmt: skip
     ids = _trial_ids(arguments)
     in_the_way, victim = trial_directory(storage, ids["seed 2"]), ids["seed 3"]
     in_the_way.parent.mkdir(parents=True)
@@ -161,7 +161,7 @@ def test_trials_that_diverge_raise_or_die_are_named_and_the_others_finish(tmp_pa
     for name, cause in causes.items():
         assert cause in rows[name]["cause"]
         assert rows[name]["cause"] in answer.stdout
-    assert f"python sweep.py retry {study} --scale quick --storage {storage} --set" in answer.stdout
+    assert f"python sweep.py retry {study} --scale smoke --storage {storage} --max-concurrent 1 --set" in answer.stdout
 
     again = sweep(*arguments)
     assert (again.returncode, "0 to run" in again.stdout) == (1, True)
