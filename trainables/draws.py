@@ -21,36 +21,32 @@ def stream(seed: int, part: int) -> torch.Generator:
     return torch.Generator().manual_seed(int(mixed))
 
 
-def keep_mask(shape: tuple[int, ...], rate: float, like: Tensor, generator: torch.Generator) -> Tensor:
-    """0 with probability `rate`, else 1 / (1 - rate), on the device and in the dtype of `like`, for bf16 in float32.
+def _dropped(values: Tensor, shape: tuple[int, ...], rate: float, generator: torch.Generator | None) -> Tensor:
+    """The values times a mask of this shape: 0 with probability `rate`, else 1 / (1 - rate), for bf16 in float32.
 
     In bf16, 1 / (1 - rate) is off by up to 0.4%, and so would be the mean of everything behind it.
     """
-    dtype = torch.float32 if like.dtype == torch.bfloat16 else like.dtype
-    mask = torch.empty(shape, dtype=dtype, device=like.device)
-    return mask.bernoulli_(1 - rate, generator=generator) / (1 - rate)
+    if generator is None or rate == 0:
+        return values
+    dtype = torch.float32 if values.dtype == torch.bfloat16 else values.dtype
+    mask = torch.empty(shape, dtype=dtype, device=values.device)
+    return values * (mask.bernoulli_(1 - rate, generator=generator) / (1 - rate))
 
 
 def locked_dropout(states_TBD: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
     """Dropout with one mask for all time steps (Gal and Ghahramani 2016)."""
-    if generator is None or rate == 0:
-        return states_TBD
     _, batch, width = states_TBD.shape
-    return states_TBD * keep_mask((1, batch, width), rate, states_TBD, generator)
+    return _dropped(states_TBD, (1, batch, width), rate, generator)
 
 
 def word_dropout(embedding_VD: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
     """Dropout of whole rows of the embedding matrix: a word is missing everywhere in the batch."""
-    if generator is None or rate == 0:
-        return embedding_VD
-    return embedding_VD * keep_mask((len(embedding_VD), 1), rate, embedding_VD, generator)
+    return _dropped(embedding_VD, (len(embedding_VD), 1), rate, generator)
 
 
 def drop_connect(weight: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
     """Dropout of single weights (Wan et al. 2013); a dropped weight gets no gradient."""
-    if generator is None or rate == 0:
-        return weight
-    return weight * keep_mask(tuple(weight.shape), rate, weight, generator)
+    return _dropped(weight, tuple(weight.shape), rate, generator)
 
 
 def gaussian_noise(states_TBD: Tensor, deviation: float, generator: torch.Generator | None) -> Tensor:

@@ -54,7 +54,7 @@ class Dispatcher:
         self._recorder = Recorder(work.store, work.options, work.run_id)
         self.attempts = Attempts(work.options.max_attempts)
         self.resize(slots)
-        self._next_poll_s = self._source_asked_again_s = 0.0
+        self._next_poll_s = self._next_ask_s = 0.0
         self._table = TrialTable(work.store, owner, unclaimed=work.lacking)
         self._queue: deque[Pack] = deque()
         self._flights: dict[str, _Flight] = {}
@@ -163,7 +163,7 @@ class Dispatcher:
         to stop is given back to the store. Raises UserError where workers do not even start.
         """
         flight = self._flights.pop(key)
-        self._source_asked_again_s = 0.0
+        self._next_ask_s = 0.0
         patiently(lambda: self._recover(flight))
         ending = ending or Ending(EndingKind.ERROR)
         unfit = ending.kind is EndingKind.MACHINE_UNFIT
@@ -210,7 +210,7 @@ class Dispatcher:
         """Queue what the source has for a free worker; forget the source at its end."""
         if self._source is None or len(self._flights) >= self._workers:
             return
-        if time.monotonic() < self._source_asked_again_s:
+        if time.monotonic() < self._next_ask_s:
             return
         busy = set(self._table.trials(State.HANDED_OUT, State.RUNNING, State.ELSEWHERE))
         more = self._source.more(busy | self._stop_requests)
@@ -218,7 +218,7 @@ class Dispatcher:
             self._source = None
             return
         # Without anything new, what it says changes when a trial ends, here or in another driver.
-        self._source_asked_again_s = 0.0 if more else time.monotonic() + POLL_S
+        self._next_ask_s = 0.0 if more else time.monotonic() + POLL_S
         self._wait(more)
 
     def _is_searched(self, trial: PlannedTrial) -> bool:

@@ -126,16 +126,16 @@ class Driver:
 
     def _look_at_requests(self, study: StudyKey) -> None:
         """Do what was asked of the study since this run of it began."""
-        store, known_ids = self._work.store, self._work.known_ids
+        store, planned_ids = self._work.store, self._work.planned_ids
         requests = store.requests(study, self._work.run_id)
         if requests.stop_study:
             self._work.listener.note("Stopping, as `sweep.py stop` asked.")
             self._interrupt.requested = True
             return
         self._dispatcher.stop(requests.stop_trials)
-        if known_ids is not None and requests.planned_at != self._planned_at:
+        if planned_ids is not None and requests.planned_at != self._planned_at:
             self._planned_at = requests.planned_at
-            rows = [row for row in store.trials(study) if row.state == "planned" and row.trial_id not in known_ids]
+            rows = [row for row in store.trials(study) if row.state == "planned" and row.trial_id not in planned_ids]
             self._dispatcher.add([trial for trial in (row.planned() for row in rows) if self._can_run(trial)])
 
     def _can_run(self, trial: PlannedTrial) -> bool:

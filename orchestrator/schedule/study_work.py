@@ -32,7 +32,7 @@ class StudyWork:
     listener: Listener = field(default_factory=Listener)
     study: StudyKey | None = None
     """Whose trials they are, for those who watch and whose requests to stop are followed; None: nobody's."""
-    known_ids: Collection[str] | None = None
+    planned_ids: Collection[str] | None = None
     """The study's trials when this run was planned. Those that another command adds later are run, too; None: they are
     not."""
     corpus: CorpusIdentity | None = None

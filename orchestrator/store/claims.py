@@ -65,9 +65,8 @@ class Claims(Transactions):
         Their cause and measurements go; their epochs stay until the next attempt replaces them. Raises ValueError for
         the states done (it never changes) and running (see `release`).
         """
-        for state, remedy in (("done", "a done trial never changes"), ("running", "release it")):
-            if state in states:
-                raise ValueError(f"reset cannot make a {state} trial planned: {remedy}")
+        if {"done", "running"}.intersection(states):
+            raise ValueError(f"a done trial never changes, and a running one is released: none of {states} is reset")
         cleared = {**_IDLE, "cause": None, "environment": None, "run_id": None, "ended_at": None}
         with self._database.write() as connection:
             changed = _update(connection, trial.c.state.in_(list(states)), cleared, among=trial_ids)

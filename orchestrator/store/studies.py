@@ -56,15 +56,11 @@ class Studies(Transactions):
 
     def studies(self) -> list[StudySummary]:
         """Every study variant with the count of each state, zeros included; the one planned last comes last."""
-        counts = (
-            select(study_trial.c.study_id, trial.c.state, func.count().label("trials"))
-            .join_from(study_trial, trial)
-            .group_by(study_trial.c.study_id, trial.c.state)
-            .subquery()
-        )
         query = (
-            select(study, counts.c.state, counts.c.trials)
-            .join_from(study, counts, study.c.id == counts.c.study_id, isouter=True)
+            select(study, trial.c.state, func.count().label("trials"))
+            .join_from(study, study_trial, isouter=True)
+            .join(trial, isouter=True)
+            .group_by(study.c.id, trial.c.state)
             .order_by(study.c.planned_at, study.c.id)
         )
         summaries: dict[int, StudySummary] = {}

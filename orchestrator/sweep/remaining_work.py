@@ -128,12 +128,14 @@ class RemainingWork:
         # Ray takes seconds to import; without trials to run nothing needs it.
         from orchestrator.schedule import run_trials
 
-        known_ids = None
+        planned_ids = None
         if self.retried is None and self.tuner is None:
-            known_ids = frozenset(row.trial_id for row in self.store.trials(self.plan.key))
+            planned_ids = frozenset(row.trial_id for row in self.store.trials(self.plan.key))
         with watching(self.console, work.count) as listener:
             heard = Several(listener, self.logs)
-            return run_trials(work.trials, replace(study_work, listener=heard, known_ids=known_ids, source=self.tuner))
+            return run_trials(
+                work.trials, replace(study_work, listener=heard, planned_ids=planned_ids, source=self.tuner)
+            )
 
     def _measure_later(self, study_work: StudyWork) -> RunSummary:
         """Take the measurements that done trials of the plan lack by now, from the weights that they kept."""

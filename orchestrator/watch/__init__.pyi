@@ -4,5 +4,4 @@ from .log_targets import check_places as check_places
 from .log_targets import open_sinks as open_sinks
 from .ray_metrics import SweepMetrics as SweepMetrics
 from .terminal import watching as watching
-from .trial_logs import Sink as Sink
 from .trial_logs import TrialLogs as TrialLogs

@@ -11,9 +11,9 @@ from trainables.config.frozen import Frozen, NonNegative
 from trainables.config.output_layer import (
     LmsPlifConfig,
     LmsPlifFrozenConfig,
-    MixtureConfig,
     MocConfig,
     MonotoneNnConfig,
+    MosConfig,
     MosPlifConfig,
     OutputLayerConfig,
     SoftmaxConfig,
@@ -76,7 +76,7 @@ class DirichletConfig(ExperimentConfig):
     def operations(self) -> float:
         """Of so many passes forward and backward as a fit takes, in operations of a language model's training: the
         matrix products here are larger and faster."""
-        experts = self.output_layer.mixtures if _mixes_probabilities(self.output_layer) else 1  # type: ignore[union-attr]
+        experts = self.output_layer.mixtures if isinstance(self.output_layer, MosConfig | MosPlifConfig) else 1
         logits = float(self.targets * self.outcomes * experts)
         return PASSES * logits * (1.5 * self.width + _operations_per_logit(self.output_layer))
 
@@ -97,7 +97,3 @@ def _operations_per_logit(layer: OutputLayerConfig) -> float:
             return 75.0
         case _:
             return 130.0
-
-
-def _mixes_probabilities(layer: OutputLayerConfig) -> bool:
-    return isinstance(layer, MixtureConfig) and not isinstance(layer, MocConfig)

@@ -35,16 +35,11 @@ Examples = Annotated[int, Field(ge=2)]
 HiddenLayerConfig = Annotated[DenseLayerConfig | ExpertsLayerConfig, Field(discriminator="name")]
 
 
-class LayerExperimentConfig(ExperimentConfig):
-    """What both kinds have: version 2, in which every stream of random numbers is independent of the others, and a
-    Jacobian is measured beside a Gaussian matrix."""
-
-    schema_version: Literal[2] = 2  # type: ignore[assignment]  # a kind's version is its own
-
-
-class LayerJacobianConfig(LayerExperimentConfig):
+class LayerJacobianConfig(ExperimentConfig):
     """Singular values of the Jacobian of an untrained layer without biases, over random inputs (Orhan 2018)."""
 
+    schema_version: Literal[2] = 2
+    """In which a Jacobian is measured beside a Gaussian matrix, and random streams are independent of each other."""
     kind: Literal["layer_jacobian"] = "layer_jacobian"
     layer: HiddenLayerConfig
     width: Annotated[int, Field(ge=4)] = 128
@@ -65,9 +60,11 @@ class LayerJacobianConfig(LayerExperimentConfig):
         return 8.0 * self.width**2 * (2 * self.layer.experts + 100 * 8) + 8.0 * self.inputs * self.width
 
 
-class LayerTaskConfig(LayerExperimentConfig):
+class LayerTaskConfig(ExperimentConfig):
     """Learn an invented function with one hidden layer: input, hidden layer of `width` units, linear output."""
 
+    schema_version: Literal[2] = 2
+    """In which every stream of random numbers is independent of the others."""
     kind: Literal["layer_task"] = "layer_task"
     task: Literal["regions", "wide", "deep"]
     """The function: see `trainables.experiments.layer_task`."""

@@ -15,7 +15,6 @@ from pydantic import Field, PositiveFloat, PositiveInt, model_validator
 from trainables.config.frozen import Frozen, Identified, NonNegative, Rate
 from trainables.config.output_layer import CustomConfig, MixtureConfig, OutputLayerConfig
 
-SCHEMA_VERSION: Literal[2] = 2
 MIN_STREAM = 3
 """Tokens that each of a batch's parallel streams needs: two to read, and one more to predict."""
 
@@ -115,7 +114,7 @@ class EvaluationConfig(Frozen):
 class TrialConfig(Identified):
     """Everything that decides the outcome of one language-model trial."""
 
-    schema_version: Literal[2] = SCHEMA_VERSION
+    schema_version: Literal[2] = 2
     kind: Literal["language_model"] = "language_model"
     corpus: CorpusConfig
     model: LanguageModelConfig = LanguageModelConfig()

@@ -34,9 +34,7 @@ class Corpus:
 def load(config: CorpusConfig, *, data_dir: Path | None) -> Corpus:
     """Load, verify and encode a corpus. A process encodes each one once: later calls return the same object.
 
-    Raises:
-        UserError: The files are not those of `config.sha256`, or cannot be used (missing, empty, not UTF-8); the
-            vocabulary limit is below 3.
+    Raises UserError where the files are not those of `config.sha256`, or cannot be used (missing, empty, not UTF-8).
     """
     return _load(config, folder_in(data_dir))
 

@@ -19,10 +19,7 @@ PASSING = (408, 429)
 
 def ensure(name: str, *, data_dir: Path | None) -> None:
     """Verify the hashes of the corpus `name`, or of the benchmarks, downloading before that published files that are
-    absent. Built-in corpora need nothing.
-
-    Raises:
-        UserError: As `download` and `read_texts` do.
+    absent. Built-in corpora need nothing. Raises UserError as `download` and `read_texts` do.
     """
     if is_built_in(name):
         return
@@ -39,8 +36,7 @@ def ensure(name: str, *, data_dir: Path | None) -> None:
 def fetch(name: str, *, data_dir: Path | None) -> None:
     """Download the published files of `name` that are absent or wrong to `data_dir`/`name`, and check a corpus.
 
-    Raises:
-        UserError: Nothing published; the server or the network fails; the disk is full or cannot be written.
+    Raises UserError for a name that is not published, and as `download` and `check` do.
     """
     if is_built_in(name):
         raise UserError(f"{one_name(name)} is built in, with nothing to download: check it with corpus check instead")

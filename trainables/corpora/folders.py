@@ -20,9 +20,7 @@ def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | No
     slash is the path of a folder: its last part is the name and its parent the data folder, whatever `data_dir` says.
     The data folder of a built-in corpus is returned as None, as it has no files.
 
-    Raises:
-        UserError: No such corpus (with the nearest names), or no folder at that path; a generated language of a rank
-            that there is none of.
+    Raises UserError where there is no such corpus (with the nearest names), language of that rank, or folder.
     """
     if is_built_in(corpus):
         return one_name(corpus), None
@@ -40,8 +38,7 @@ def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | No
 def locate(name: str, data_dir: Path | None) -> Path:
     """Return the absolute folder of the corpus `name`: `data_dir`/`name`. That of a published one need not exist yet.
 
-    Raises:
-        UserError: `name` is neither a published corpus nor a folder of `data_dir`; or it is built in and has no folder.
+    Raises UserError where it is neither that nor a folder of `data_dir`, or is built in and has no folder.
     """
     if is_built_in(name):
         raise UserError(f"the corpus {name} is built in and has no folder: leave --data-dir away")

@@ -50,8 +50,7 @@ _SHORTEST_PROSE = 4
 def split_texts() -> dict[str, str]:
     """Return the texts of the splits `train`, `valid` and `test`, tokens separated by spaces, one sentence a line.
 
-    Raises:
-        UserError: This Python was installed without `pydoc_data`.
+    Raises UserError where this Python was installed without `pydoc_data`.
     """
     try:
         from pydoc_data.topics import topics

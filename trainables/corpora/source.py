@@ -19,11 +19,7 @@ from trainables.errors import UserError
 def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
     """Return the identity of the corpus `name`, without torch, and but for generated languages without numpy.
 
-    Published corpora are constants and need no data; built-in ones are made, folders of `data_dir` (default `data`)
-    read.
-
-    Raises:
-        UserError: Unknown corpus, or a file that is missing, empty or not UTF-8.
+    Published corpora are constants and need no data; any other is read or made: see `read_texts`.
     """
     if is_built_in(name):
         return _built_in_identity(name)
@@ -38,9 +34,7 @@ def _built_in_identity(name: str) -> CorpusIdentity:
 def check(name: str, *, data_dir: Path | None) -> tuple[CorpusIdentity, tuple[TextFile, ...]]:
     """Verify every file of the corpus `name`, and count its tokens and types.
 
-    Raises:
-        UserError: Unknown corpus; a file missing, empty, not UTF-8, or of a wrong SHA-256; published counts that are
-            not those of the texts.
+    Raises UserError as `read_texts` does, and where published counts are not those of the texts.
     """
     texts = read_texts(name, data_dir=data_dir)
     counted = measured_identity(name, texts)
@@ -78,11 +72,11 @@ def texts_sha256(texts: Mapping[str, TextFile]) -> str:
 
 
 def read_texts(name: str, *, data_dir: Path | None) -> dict[str, TextFile]:
-    """Read (or make, for a built-in corpus) and verify the texts of the corpus `name`, by split.
+    """Read and verify the texts of the corpus `name` in `data_dir` (default `data`), by split; make those of a built-in
+    one.
 
-    Raises:
-        UserError: Unknown corpus; a file missing, unreadable, empty, not UTF-8, or (of a published corpus) not the
-            published one.
+    Raises UserError for an unknown corpus, and where a file is missing, unreadable, empty, not UTF-8, or (of a
+    published corpus) not the published one.
     """
     if is_built_in(name):
         made = _built_in_texts(name)
@@ -111,13 +105,8 @@ def _built_in_texts(name: str) -> Mapping[str, str]:
 def test_words(name: str, *, data_dir: Path | None) -> tuple[str, ...]:
     """The tokens of the test text of the corpus `name` as they are written, whatever a trial's vocabulary keeps.
 
-    Raises UserError as `read_texts` does. A process reads each text once.
+    Raises UserError as `read_texts` does.
     """
-    return _test_words(name, data_dir and data_dir.resolve())
-
-
-@functools.lru_cache(maxsize=2)
-def _test_words(name: str, data_dir: Path | None) -> tuple[str, ...]:
     return tuple(tokenise(read_texts(name, data_dir=data_dir)["test"].text))
 
 

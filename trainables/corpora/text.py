@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from trainables.errors import UserError
@@ -43,19 +43,14 @@ def number(splits: Sequence[Sequence[str]], *, limit: int | None) -> Vocabulary:
     others of the first split, ties and types absent from it by order of first appearance. Every other type becomes
     `<unk>`, and the ids follow the order of first appearance in the text so rewritten.
 
-    Raises:
-        UserError: The limit leaves no room beside `<eos>` and `<unk>`.
+    Raises UserError where the limit leaves no room beside `<eos>` and `<unk>`.
     """
     appearance = dict.fromkeys(token for split in splits for token in split)
-    if limit is None or limit >= len(appearance):
-        ids = {token: index for index, token in enumerate(appearance)}
-        return Vocabulary(types=tuple(ids), ids=ids)
-    kept = _most_frequent(appearance, splits[0], limit)
+    kept: Collection[str] = appearance
+    if limit is not None and limit < len(appearance):
+        kept = _most_frequent(appearance, splits[0], limit)
     numbered: dict[str, int] = {}
-    ids = {}
-    for token in appearance:
-        kept_type = token if token in kept else UNKNOWN
-        ids[token] = numbered.setdefault(kept_type, len(numbered))
+    ids = {token: numbered.setdefault(token if token in kept else UNKNOWN, len(numbered)) for token in appearance}
     return Vocabulary(types=tuple(numbered), ids=ids)
 
 
@@ -65,7 +60,7 @@ def _most_frequent(appearance: dict[str, None], train: Sequence[str], limit: int
             f"a vocabulary limit is at least 3, because {END_OF_SENTENCE} and {UNKNOWN} always belong to it; got "
             f"{limit}: give a larger one, or none to keep all {len(appearance)} types"
         )
-    counts = Counter(train)
-    types = [token for token in appearance if token not in (END_OF_SENTENCE, UNKNOWN)]
-    types.sort(key=lambda token: -counts[token])  # stable: ties stay in order of first appearance
-    return {END_OF_SENTENCE, UNKNOWN, *types[: limit - 2]}
+    counts = Counter(dict.fromkeys(appearance, 0))  # equal counts stay in order of first appearance
+    counts.update(train)
+    del counts[END_OF_SENTENCE], counts[UNKNOWN]
+    return {END_OF_SENTENCE, UNKNOWN, *(token for token, _ in counts.most_common(limit - 2))}

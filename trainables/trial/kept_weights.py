@@ -5,30 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from trainables.config import AnyConfig, TrialConfig
 from trainables.corpora import load
 from trainables.errors import UserError
-from trainables.language_model import AwdLstm
 from trainables.measurements import measure
 from trainables.runtime import Runtime
+from trainables.training import Trainer
 from trainables.trial.trial_run import prepare
-from trainables.trial_folder import Measured, Metric, TrialFolder, load_tensors, spectrum_of
+from trainables.trial_folder import TrialFolder, load_tensors
 
 
-def measure_kept(
-    config: AnyConfig, *, directory: Path, runtime: Runtime, names: Sequence[str]
-) -> tuple[dict[str, dict[str, Metric]], NDArray[np.float64] | None]:
+def measure_kept(config: AnyConfig, *, directory: Path, runtime: Runtime, names: Sequence[str]) -> None:
     """Take the named measurements ("top_k@1") of a done trial; on a CPU, bit for bit those of its end.
 
-    Returns their metrics by name, and the singular values if one of them gives some. Each measurement is a file in the
-    trial's folder before the next one starts, and one that is there already is not taken again. Only one process at a
-    time works in a folder: a second one waits. Raises UserError where the kept weights are missing or damaged, and as
-    `measure` does.
+    Each is a file in the trial's folder before the next one starts, and one that is there already is not taken again.
+    Only one process at a time works in a folder: a second one waits. Raises UserError where the kept weights are
+    missing or damaged, and as `measure` does.
     """
     if not isinstance(config, TrialConfig):
         raise UserError(
@@ -42,36 +36,16 @@ def measure_kept(
             "trial's folder back, or train the study anew with another --storage (and --store)"
         )
     with folder.locked():
-        stored = {name: folder.measurement(name) for name in names}
-        absent = [name for name, measurement in stored.items() if measurement is None]
-        measured = _measure(config, absent, folder, runtime) if absent else {}
-        measurements = {name: measurement or measured[name] for name, measurement in stored.items()}
-    return {name: metrics for name, (metrics, _) in measurements.items()}, spectrum_of(measurements.values())
-
-
-def _measure(config: TrialConfig, names: Sequence[str], folder: TrialFolder, runtime: Runtime) -> dict[str, Measured]:
-    prepare(runtime)
-    corpus = load(config.corpus, data_dir=runtime.data_dir)
-    model = _kept_model(config, len(corpus.vocabulary), folder.kept_weights, runtime.device)
-    measurements: dict[str, Measured] = {}
-    for name in names:
-        measurements |= measure([name], model, corpus, config, runtime)
-        folder.write_measurement(name, measurements[name])
-    return measurements
-
-
-def _kept_model(config: TrialConfig, vocabulary_size: int, path: Path, device: str) -> AwdLstm:
-    weights = _read_weights(path, config.trial_id, device)
-    # As in training, should a user's own layer draw more than parameters.
-    torch.manual_seed(config.seed)
-    model = AwdLstm(config.model, config.output_layer, vocabulary_size)
-    model.initialise(torch.Generator().manual_seed(config.seed))
-    model.to(device)
-    torch.backends.cudnn.allow_tf32 = False
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(weights[name])
-    return model.eval()
+        absent = [name for name in names if folder.measurement(name) is None]
+        if absent:
+            prepare(runtime)
+            corpus = load(config.corpus, data_dir=runtime.data_dir)
+            trainer = Trainer(config, corpus, runtime)
+            trainer.kept = _read_weights(folder.kept_weights, config.trial_id, runtime.device)
+            trainer.take_kept_weights()
+            for name in absent:
+                measured = measure([name], trainer.model.eval(), corpus, config, runtime)
+                folder.write_measurement(name, measured[name])
 
 
 def _read_weights(path: Path, trial_id: str, device: str) -> dict[str, Tensor]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from trainables.config import AnyConfig, TrialConfig
+from trainables.config import PERPLEXITY, SPECTRUM, AnyConfig, TrialConfig
 from trainables.corpora import load
 from trainables.experiments import run_experiment
 from trainables.measurements import PeakMemory, measure
@@ -31,15 +31,13 @@ from trainables.trial_folder import (
     spectrum_of,
 )
 
-DEFAULT_MEASUREMENTS = ("perplexity@1", "spectrum@1")
-
 
 def run_trial(
     config: AnyConfig,
     *,
     directory: Path,
     runtime: Runtime,
-    measurements: Sequence[str] = DEFAULT_MEASUREMENTS,
+    measurements: Sequence[str] = (PERPLEXITY, SPECTRUM),
     on_epoch: Callable[[EpochMetrics], None] | None = None,
     stop_above: Mapping[int, float] | None = None,
 ) -> TrialOutcome:

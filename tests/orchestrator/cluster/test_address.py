@@ -9,13 +9,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
+import ray  # noqa: F401  (brings psutil)
 
 from orchestrator.cluster import address
 from orchestrator.cluster.address import JOIN_S, check_address, make_token_private
 from trainables.errors import UserError
+
+psutil: Any = import_module("psutil")
 
 
 @pytest.fixture
@@ -64,7 +69,10 @@ def test_ctrl_c_while_a_cluster_is_asked_for_is_no_answer_of_the_cluster(silent_
     )
     command = [sys.executable, "-c", program, silent_server]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True) as asking:
-        probe = child_of(asking)
+        deadline_s = time.monotonic() + 30
+        while not (probes := psutil.Process(asking.pid).children()):
+            assert time.monotonic() < deadline_s
+            time.sleep(0.05)
         time.sleep(1)
         start_s = time.monotonic()
         os.killpg(asking.pid, signal.SIGINT)
@@ -73,28 +81,8 @@ def test_ctrl_c_while_a_cluster_is_asked_for_is_no_answer_of_the_cluster(silent_
     assert asking.returncode == -signal.SIGINT
     assert errors.rstrip().endswith("KeyboardInterrupt")
     assert "UserError" not in errors
-    deadline_s = time.monotonic() + 10
-    while is_running(probe):
-        assert time.monotonic() < deadline_s, "the process that asks was left behind"
-        time.sleep(0.05)
-
-
-def child_of(process: subprocess.Popen[str]) -> str:
-    """The process id of its first child, as soon as there is one."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    deadline_s = time.monotonic() + 30
-    while not (found := children.read_text().split()):
-        assert time.monotonic() < deadline_s
-        time.sleep(0.05)
-    return found[0]
-
-
-def is_running(pid: str) -> bool:
-    """False too for a process that ended and that nobody has asked about yet."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return False
+    _, left_behind = psutil.wait_procs(probes, timeout=10)
+    assert left_behind == []
 
 
 def test_the_token_is_readable_by_its_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

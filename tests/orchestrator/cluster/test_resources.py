@@ -24,7 +24,7 @@ def options(threads: int = 1, **changes: Any) -> RunOptions:
 
 
 @pytest.mark.parametrize(
-    ("nodes", "asked", "slots"),
+    ("nodes", "demand", "slots"),
     [
         ([SMALL], options(), 2),
         ([SMALL, GPU_HOST], options(), 18),
@@ -36,12 +36,12 @@ def options(threads: int = 1, **changes: Any) -> RunOptions:
         ([GPU_HOST], options(threads=10, gpus_per_trial=1), 1),
     ],
 )
-def test_slots(nodes: list[dict[str, float]], asked: RunOptions, slots: int) -> None:
-    assert slots_of(nodes, asked) == slots
+def test_slots(nodes: list[dict[str, float]], demand: RunOptions, slots: int) -> None:
+    assert slots_of(nodes, demand) == slots
 
 
 @pytest.mark.parametrize(
-    ("nodes", "asked", "message"),
+    ("nodes", "demand", "message"),
     [
         ([SMALL], options(gpus_per_trial=1), "asks for 1 GPU and there are 0"),
         ([GPU_HOST], options(threads=17, gpus_per_trial=0.5), "asks for 17 cores and 0.5 GPU of one machine"),
@@ -50,10 +50,10 @@ def test_slots(nodes: list[dict[str, float]], asked: RunOptions, slots: int) -> 
     ],
 )
 def test_what_does_not_fit_is_told_with_both_numbers(
-    nodes: list[dict[str, float]], asked: RunOptions, message: str
+    nodes: list[dict[str, float]], demand: RunOptions, message: str
 ) -> None:
     with pytest.raises(UserError, match=message):
-        slots_of(nodes, asked)
+        slots_of(nodes, demand)
 
 
 @pytest.mark.parametrize(

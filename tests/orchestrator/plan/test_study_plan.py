@@ -1,4 +1,4 @@
-"""The plan: the published grids, scales, overrides, identities."""
+"""The plan: the published grids, scales, overrides, identities; a scale is the paper's where it changes no trial."""
 
 from __future__ import annotations
 
@@ -6,17 +6,28 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orchestrator.plan.overrides import apply_overrides, parse_overrides
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
+from orchestrator.plan.study_trials import is_paper_scale, scale_summary
+from orchestrator.store.records import StudyKey
+from orchestrator.sweep.announcement import paper_command
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.catalog import load_study
-from search_spaces.study import Study
 from tests.support.command import ROOT, sweep
-from trainables.config import CorpusConfig, EtAsgdConfig, GssConfig, NtAsgdConfig, SoftmaxConfig, TrialConfig
+from trainables.config import (
+    CorpusConfig,
+    EtAsgdConfig,
+    GssConfig,
+    NtAsgdConfig,
+    SoftmaxConfig,
+    TrialConfig,
+    WordPairsConfig,
+)
 from trainables.config.kinds import output_layer_of
 from trainables.errors import UserError
 from trainables.parameters import in_millions
@@ -128,7 +139,6 @@ def test_overrides_are_json_or_text() -> None:
         ("STUDY = Study(name='mine', trials=lambda corpus: [], corpora='ptb')", "corpora of a study is"),
         ("STUDY = Study(name='mine', trials=lambda corpus: [], measurements=None)", "measurements of a study is"),
         ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)], label=lambda config: 1 / 0)", "label"),
-        ("STUDY = Study(name='mine')", "at least one trial"),
         (
             "STUDY = Study(name='gss_grid', trials=lambda corpus: [trial(corpus)])",
             "is a built-in name: rename it",
@@ -166,14 +176,6 @@ def over(request):
     assert "Traceback" not in answer.stderr
 
 
-def test_a_users_own_study_is_planned() -> None:
-    def trials(corpus: CorpusConfig) -> list[TrialConfig]:
-        return [TrialConfig(seed=s, corpus=corpus, output_layer=GssConfig(c=0, k=2)) for s in (1, 2, 3)]
-
-    plan = make_plan(Study(name="mine", trials=trials), scale_named("quick"), "pydocs")
-    assert [trial.name for trial in plan.trials] == ["gss c=0 k=2 seed=1", "gss c=0 k=2 seed=2", "gss c=0 k=2 seed=3"]
-
-
 def test_dry_run_prints_an_object_a_trial_and_imports_neither_torch_nor_ray() -> None:
     script = """
 import sys
@@ -202,3 +204,52 @@ def test_what_the_papers_full_set_costs_is_what_the_documentation_says() -> None
     assert f"{trials} different trials and estimates {hours} GPU-hours" in said
     for gpus, days in re.findall(r"^\| (\d+) \| [^|]+ \| ([\d.]+) \|$", said, re.MULTILINE):
         assert float(days) == pytest.approx(int(hours.replace(",", "")) / int(gpus) / 24, abs=0.06)
+
+
+@pytest.mark.parametrize("name", ["dirichlet", "layer_jacobian", "layer_gates"])
+def test_what_small_leaves_as_it_is_is_the_papers(name: str) -> None:
+    study = load_study(name)
+    ids = [
+        [trial.trial_id for trial in make_plan(study, scale_named(scale), "none").trials]
+        for scale in ("small", "paper")
+    ]
+    assert ids[0] == ids[1]
+    assert is_paper_scale(study, "small") and not is_paper_scale(study, "quick") and not is_paper_scale(study, "smoke")
+    key = StudyKey(study=name, scale="small", corpus="none", overrides="{}")
+    assert paper_command(name, study, key, ()) is None
+    assert paper_command(name, study, replace(key, scale="quick"), ()) == f"python sweep.py {name} --scale paper"
+
+
+def test_published_is_the_same_at_every_scale_and_others_are_not() -> None:
+    published, press = load_study("published"), load_study("press_robustness")
+    scales = ("smoke", "quick", "small", "paper")
+    assert all(is_paper_scale(published, scale) for scale in scales)
+    assert [is_paper_scale(press, scale) for scale in scales] == [False, False, False, True]
+    assert not is_paper_scale(load_study("gss_grid"), "small")
+    assert "2,000 words" in scale_summary(load_study("gss_grid"), "quick")
+    assert scale_summary(press, "quick").startswith("the whole study with smaller arrays")
+    assert scale_summary(press, "smoke").startswith("a few trials of the study, smaller arrays")
+    assert scale_summary(published, "quick") == "exactly what the study computes at scale paper"
+
+
+def test_a_corpus_for_a_study_that_reads_its_own_is_refused_with_their_names() -> None:
+    with pytest.raises(UserError, match=r"published always reads ptb and wikitext-2: .*--data-dir"):
+        make_plan(load_study("published"), scale_named("quick"), "ptb")
+    with pytest.raises(UserError, match="press_robustness reads none"):
+        make_plan(load_study("press_robustness"), scale_named("quick"), "ptb")
+
+
+def test_a_rank_that_leaves_noise_no_room_is_one_sentence() -> None:
+    with pytest.raises(UserError, match="--set makes a config that cannot be: rank must be less than size"):
+        request = PlanRequest(overrides={"size": 20, "rank": 20})
+        make_plan(load_study("press_robustness"), scale_named("quick"), "none", request)
+
+
+def test_a_dry_run_leaves_out_what_a_count_of_words_has_not() -> None:
+    answer = sweep("published", "--dry-run", "--format", "json")
+    for trial in json.loads(answer.stdout):
+        assert trial["config"] == WordPairsConfig(seed=0, text=trial["config"]["text"]).model_dump()
+        assert trial["parameters"] is trial["estimated_gpu_hours"] is trial["estimated_gpu_memory_gb"] is None
+        assert trial["estimated_core_hours"] > 0
+    table = sweep("published", "--dry-run").stdout
+    assert "None" not in table and "0.00M" not in table

@@ -40,9 +40,9 @@ def test_only_trials_that_came_later_and_that_it_can_run_are_taken_up(
     monkeypatch.setattr(driver, "nodes", lambda: machines)
     mine, left_to_wait, added = planned(range(3))
     store.register(KEY, [mine, left_to_wait])
-    known_ids = {mine.trial_id, left_to_wait.trial_id}
+    planned_ids = {mine.trial_id, left_to_wait.trial_id}
     heard = Notes()
-    work = work_in(tmp_path, store, listener=heard, study=KEY, corpus=CORPUS, known_ids=known_ids)
+    work = work_in(tmp_path, store, listener=heard, study=KEY, corpus=CORPUS, planned_ids=planned_ids)
     dispatcher = Dispatcher([mine], work, "me", slots=1)
     placement = Placement(work.options, CORPUS, {})
     steered = Driver(work, dispatcher, placement, Interrupt(), LeaseKeeper(store, "me"))

@@ -1,4 +1,4 @@
-"""A trial is its content: what changes its identity, and what does not."""
+"""A trial is its content: what changes its identity, and what does not. (`test_golden_ids` pins identities.)"""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pydantic import ValidationError
 
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
 
-KNOWN_ID = "723fe2810b91050aa0b5f73c13146585b8b8e8629625f3ba4143cbb507029cc7"
 CORPUS = CorpusConfig(name="ptb", sha256="ab" * 32)
 
 Content = tuple[int, float, float]
@@ -20,19 +19,6 @@ CONTENT = st.tuples(st.integers(0, 9), st.floats(-2, 2), st.floats(1, 3))
 
 def trial(seed: int = 141, c: float = -1.5, k: float = 2.5) -> TrialConfig:
     return TrialConfig(seed=seed, corpus=CORPUS, output_layer=GssConfig(c=c, k=k))
-
-
-def test_the_identity_of_a_known_config_never_changes() -> None:
-    """Results are filed under it: where this fails, SCHEMA_VERSION must go up, and old results stay what they were."""
-    assert trial().trial_id == KNOWN_ID
-
-
-def test_every_default_is_written_out() -> None:
-    content = json.loads(trial().canonical_json())
-    assert content["model"]["dropconnect"] == 0.5
-    assert content["training"]["averaging"] == {"name": "et_asgd", "switch_epoch": 200}
-    assert content["evaluation"]["valid_tokens"] is None
-    assert content["schema_version"] == 2
 
 
 def test_writing_a_default_out_or_spelling_a_number_otherwise_is_the_same_trial() -> None:

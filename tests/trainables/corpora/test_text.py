@@ -45,30 +45,12 @@ def test_tokens_are_the_words_of_each_line_and_an_end_of_sentence(text: str) -> 
     assert tokenise(text) == protocol_tokens(text)
 
 
-def test_a_blank_line_is_an_end_of_sentence_alone() -> None:
-    assert tokenise("a b\n\n c \n") == ["a", "b", "<eos>", "<eos>", "c", "<eos>"]
-
-
 @given(st.lists(SPLIT, min_size=3, max_size=3), st.none() | st.integers(3, 12))
 def test_numbering_agrees_with_brute_force(splits: list[list[str]], limit: int | None) -> None:
     vocabulary, ids = brute_force(splits, limit)
     numbered = number(splits, limit=limit)
     assert list(numbered.types) == vocabulary
     assert [[numbered.ids[token] for token in split] for split in splits] == ids
-
-
-@given(st.lists(SPLIT, min_size=3, max_size=3), st.integers(3, 12))
-def test_the_limit_is_met_exactly_or_nothing_is_cut(splits: list[list[str]], limit: int) -> None:
-    everything = number(splits, limit=None).types
-    limited = number(splits, limit=limit).types
-    assert len(limited) == min(limit, len(everything))
-    if limit < len(everything):
-        assert {"<eos>", "<unk>"} <= set(limited)
-
-
-def test_frequency_counts_in_the_train_split_only() -> None:
-    train, valid = ["rare", "often", "often", "<eos>"], ["rare"] * 9 + ["new"]
-    assert number([train, valid, valid], limit=3).types == ("<unk>", "often", "<eos>")
 
 
 def test_a_limit_without_room_is_refused() -> None:

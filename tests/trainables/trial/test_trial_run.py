@@ -25,8 +25,9 @@ ROOT = Path(__file__).parents[3]
 CLOCKS = ("seconds", "seconds_per_epoch", "tokens_per_second", "wall_seconds", "peak_memory_mib")
 
 
-def smoke_trial() -> TrialConfig:
-    config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs").trials[0].config
+def smoke_trial(scale: str = "smoke", **overrides: int) -> TrialConfig:
+    request = PlanRequest(overrides={key.replace("__", "."): value for key, value in overrides.items()})
+    config = make_plan(load_study("gss_grid"), scale_named(scale), "pydocs", request).trials[0].config
     assert isinstance(config, TrialConfig)
     return config
 
@@ -52,13 +53,6 @@ def test_a_trial_leaves_its_result_spectrum_and_weights_and_no_checkpoints(tmp_p
     assert (values > metrics["press_tolerance"]).sum() == metrics["press_rank"]
     weights, _ = load_tensors(tmp_path / "kept.safetensors")
     assert sum(tensor.numel() for tensor in weights.values()) == metrics["parameters"]
-
-
-def test_a_finished_trial_is_not_trained_again(tmp_path: Path) -> None:
-    first = run_trial(smoke_trial(), directory=tmp_path, runtime=Runtime())
-    epochs: list[object] = []
-    second = run_trial(smoke_trial(), directory=tmp_path, runtime=Runtime(), on_epoch=epochs.append)
-    assert (second, epochs) == (first, [])
 
 
 def test_two_processes_never_train_in_one_folder_at_the_same_time(tmp_path: Path) -> None:
@@ -87,12 +81,7 @@ def has_open(process: subprocess.Popen[str], file: Path) -> bool:
 
 def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(tmp_path: Path) -> None:
     """Stopped after the second of five epochs, with the averaging switch still to come."""
-    overrides = {"training.epochs": 5, "training.averaging.switch_epoch": 3}
-    config = (
-        make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", PlanRequest(overrides=overrides))
-        .trials[0]
-        .config
-    )
+    config = smoke_trial(training__epochs=5, training__averaging__switch_epoch=3)
     straight = run_trial(config, directory=tmp_path / "straight", runtime=Runtime())
     folder = tmp_path / "stopped"
     second_loss = straight.epochs[1].valid_loss
@@ -147,18 +136,17 @@ def test_a_softmax_model_reaches_its_rank_bound_and_a_cell_of_the_grid_goes_beyo
     layer: OutputLayerConfig, ranks: Collection[int], tmp_path: Path
 ) -> None:
     """d + 2 = 6, of 300 words, after enough training: the rank of 2000 contexts is far from both at first."""
-    overrides = {
-        "corpus.vocabulary_limit": 300,
-        "model.embedding_width": 4,
-        "model.context_width": 4,
-        "model.hidden_width": 24,
-        "training.epochs": 4,
-        "training.epoch_tokens": 40_000,
-        "evaluation.valid_tokens": 2000,
-        "evaluation.test_tokens": 2000,
-    }
-    plan = make_plan(load_study("gss_grid"), scale_named("quick"), "pydocs", PlanRequest(overrides=overrides))
-    config = plan.trials[0].config.model_copy(update={"output_layer": layer})
+    config = smoke_trial(
+        "quick",
+        corpus__vocabulary_limit=300,
+        model__embedding_width=4,
+        model__context_width=4,
+        model__hidden_width=24,
+        training__epochs=4,
+        training__epoch_tokens=30_000,
+        evaluation__valid_tokens=2000,
+        evaluation__test_tokens=2000,
+    ).model_copy(update={"output_layer": layer})
     outcome = run_trial(config, directory=tmp_path, runtime=Runtime())
     assert outcome.measurements["spectrum@1"]["press_rank"] in ranks
     assert float(outcome.measurements["perplexity@1"]["test_perplexity"]) < 50

@@ -143,21 +143,6 @@ def test_stages_follow_each_other_with_the_same_budget_for_each_side(
         assert finals == [{**best.config, "seed": seed} for seed in (11, 12)]
 
 
-def test_killed_at_any_moments_one_worker_ends_with_the_same_trials(store: Store, tmp_path: Path) -> None:
-    assert played(store, tmp_path).run()
-    undisturbed = table(store)
-    for seed in range(2):
-        folder = tmp_path / str(seed)
-        folder.mkdir()
-        with open_store(f"sqlite:///{folder}/results.db") as other:
-            game = played(other, folder, seed=seed)
-            for _ in range(10):
-                game.run(dies_after=game.dice.randint(1, 25))
-            assert game.run()
-            assert table(other) == undisturbed
-            assert set(game.ended.values()) == {1}
-
-
 def test_killed_at_any_moments_several_workers_lose_and_repeat_nothing(store: Store, tmp_path: Path) -> None:
     game = played(store, tmp_path, workers=3)
     for _ in range(10):
@@ -194,23 +179,6 @@ def test_a_grid_is_planned_at_once_and_whole_and_a_search_of_every_cell_ends(sto
     with open_store(f"sqlite:///{tmp_path}/search.db") as other:
         assert played(other, tmp_path, search="random", budget=20).run()
         assert by_stage(other.trials(KEY)) == by_stage(rows)
-
-
-def test_what_another_study_has_run_costs_no_training_and_a_pruned_trial_is_finished_where_it_is_wanted_whole(
-    store: Store, tmp_path: Path
-) -> None:
-    """The grid over a searched store: of the trials that the search pruned, only the rest of the epochs is run."""
-    search = played(store, tmp_path)
-    assert search.run()
-    pruned = {row.trial_id for row in store.trials(KEY) if row.state == "pruned"}
-    done = {row.trial_id for row in store.trials(KEY) if row.state == "done" and " final " not in row.name}
-    assert pruned
-    assert done
-    grid = Played(store, tmp_path, plan("grid", budget=None), 1, random.Random(0), checkpoints=search.checkpoints)
-    assert grid.run()
-    assert not done & set(grid.ended)
-    assert pruned <= set(grid.ended)
-    assert {row.state for row in store.trials(KEY)} == {"done"}
 
 
 def test_a_pruned_result_that_a_driver_left_counts_only_for_a_search(store: Store, tmp_path: Path) -> None:
