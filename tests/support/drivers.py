@@ -37,7 +37,7 @@ def train(
     ids = [trial.trial_id for trial in plan]
     with open_store(store_url or f"sqlite:///{folder}/results.db") as store:
         store.register(KEY, plan)
-        fields = {"study": KEY, "seconds_per_trial": 1.2, "known_ids": set(ids), "listener": listener} | changes
+        fields = {"study": KEY, "seconds_per_trial": 1.2, "planned_ids": set(ids), "listener": listener} | changes
         work = work_in(folder, store, options, **fields)
         Recorder(store, work.options, work.run_id).recover(plan, note=listener.note)
         states = store.states(ids)
