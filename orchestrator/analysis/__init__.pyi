@@ -3,7 +3,6 @@ from .audit import audit_numbers as audit_numbers
 from .audit.account import FATES as FATES
 from .audit.check import Check as Check
 from .audit.check import Verdict as Verdict
-from .contrasts import Contrast as Contrast
 from .contrasts import ContrastNumbers as ContrastNumbers
 from .contrasts import contrast_numbers as contrast_numbers
 from .contrasts import paired_numbers as paired_numbers
@@ -46,6 +45,7 @@ from .lines import line_numbers as line_numbers
 from .predictions import Prediction as Prediction
 from .predictions import PredictionNumbers as PredictionNumbers
 from .predictions import prediction_numbers as prediction_numbers
+from .press_noise import COUNT_SPREAD as COUNT_SPREAD
 from .press_noise import EPSILONS as EPSILONS
 from .press_noise import PRINTED_SIZE as PRINTED_SIZE
 from .press_noise import RANKS as RANKS
@@ -65,7 +65,6 @@ from .statistics.estimates import SIGNIFICANCE as SIGNIFICANCE
 from .statistics.estimates import Interval as Interval
 from .statistics.estimates import Statistic as Statistic
 from .statistics.samples import FEWEST as FEWEST
-from .statistics.samples import Names as Names
 from .summary import Environment as Environment
 from .summary import Extremes as Extremes
 from .summary import StudySummaryNumbers as StudySummaryNumbers

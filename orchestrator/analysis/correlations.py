@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from orchestrator.analysis.statistics.correlation import fisher_interval, pearson, spearman
+from orchestrator.analysis.statistics.correlation import correlate, fisher_interval
 from orchestrator.analysis.statistics.estimates import Interval, Statistic
 from search_spaces.study import Correlation, PublishedCorrelation
 
@@ -95,14 +95,18 @@ def describe_missing(states: Sequence[str], *, usable: int) -> str:
 
 
 def _compare(cells: pd.DataFrame, request: Correlation, *, window: Window | None, missing: str) -> ComparedCorrelation:
-    x_n, y_n = cells[request.x].to_numpy(dtype=float), cells[request.y].to_numpy(dtype=float)
+    names = (request.x, request.y)
+    pearson, spearman = (
+        correlate(*(cells[name].to_numpy(dtype=float) for name in names), ranks=ranks, names=names)
+        for ranks in (False, True)
+    )
     return ComparedCorrelation(
         x=request.x,
         y=request.y,
         window=window,
         n=len(cells),
-        pearson=pearson(x_n, y_n, names=(request.x, request.y)),
-        spearman=spearman(x_n, y_n, names=(request.x, request.y)),
+        pearson=pearson,
+        spearman=spearman,
         published={corpus: _published(value, window) for corpus, value in request.published.items()},
         missing=missing,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from orchestrator.analysis.statistics.samples import SampleSummary, difference_of_means, summarise_sample
 from search_spaces.analyses import Curves, Differences, GroupTable
@@ -14,16 +14,18 @@ from search_spaces.published import PublishedNumber
 if TYPE_CHECKING:
     import pandas as pd
 
+Printed = TypeVar("Printed")
+
 
 @dataclass(frozen=True, kw_only=True)
 class GroupLine:
-    """One group: its trials, the metrics over those that are done, and the printed values by corpus and metric."""
+    """One group: its trials, the metrics over those that are done, and the printed values by metric."""
 
     group: str
     trials: int
     done: int
     values: Mapping[str, SampleSummary]
-    published: Mapping[str, Mapping[str, PublishedNumber]]
+    published: Mapping[str, PublishedNumber]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,8 +33,8 @@ class GroupNumbers:
     """A table of groups, in the order of the plan."""
 
     request: GroupTable
-    corpora: tuple[str, ...]
-    """Whose printed values stand beside."""
+    corpus: str
+    """Whose printed values stand beside; empty for none."""
     lines: tuple[GroupLine, ...]
 
 
@@ -43,8 +45,8 @@ class DifferenceLine:
     group: str
     baseline: str
     difference: float | None
-    published: Mapping[str, Mapping[str, float]]
-    """Corpus -> who says so -> the difference."""
+    published: Mapping[str, float]
+    """Who says so -> the difference."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,16 +54,19 @@ class DifferenceNumbers:
     """A table of differences."""
 
     request: Differences
+    corpus: str
+    """Whose printed values stand beside; empty for none."""
     lines: tuple[DifferenceLine, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
 class CurveNumbers:
-    """Points of ours, one a trial, and the printed ones by corpus: columns x and the metrics, NaN for no value."""
+    """Points of ours, one a trial, and those printed for a corpus: columns x and the metrics, NaN for no value."""
 
     request: Curves
+    corpus: str
     points: pd.DataFrame
-    published: Mapping[str, pd.DataFrame]
+    printed: pd.DataFrame
 
 
 def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
@@ -80,9 +85,13 @@ def values_of_done(frame: pd.DataFrame, metric: str, *columns: str) -> Iterator[
             yield (*cells, float(value))
 
 
-def corpora_beside(published: Mapping[str, object], corpus: str) -> tuple[str, ...]:
-    """Whose printed values to show: the corpus' own, or those of the first one that the paper used."""
-    return (corpus,) if corpus in published else tuple(published)[:1]
+def printed_beside(published: Mapping[str, Mapping[str, Printed]], corpus: str) -> tuple[str, Mapping[str, Printed]]:
+    """Whose printed values to show, the corpus' own or those of the first one that the paper used, and what they are.
+
+    An empty name where nothing is printed.
+    """
+    name = corpus if corpus in published else next(iter(published), "")
+    return name, published.get(name, {})
 
 
 def group_numbers(frame: pd.DataFrame, request: GroupTable, *, corpus: str) -> GroupNumbers:
@@ -90,17 +99,17 @@ def group_numbers(frame: pd.DataFrame, request: GroupTable, *, corpus: str) -> G
     by_metric = {metric: values_by_group(frame, metric) for metric in request.metrics}
     groups = [name for name in dict.fromkeys(frame["group"]) if not request.groups or name in request.groups]
     trials = {group: frame[frame["group"] == group] for group in groups}
-    corpora = corpora_beside(request.published, corpus)
+    corpus, printed = printed_beside(request.published, corpus)
     return GroupNumbers(
         request=request,
-        corpora=corpora,
+        corpus=corpus,
         lines=tuple(
             GroupLine(
                 group=group,
                 trials=len(trials[group]),
                 done=int((trials[group]["state"] == "done").sum()),
                 values={metric: summarise_sample(by_metric[metric][group]) for metric in request.metrics},
-                published={name: request.published[name].get(group, {}) for name in corpora},
+                published=printed.get(group, {}),
             )
             for group in groups
         ),
@@ -110,15 +119,16 @@ def group_numbers(frame: pd.DataFrame, request: GroupTable, *, corpus: str) -> G
 def difference_numbers(frame: pd.DataFrame, request: Differences, *, corpus: str) -> DifferenceNumbers:
     """The differences from the baselines that a study asks for; groups that the plan does not have are left out."""
     values = values_by_group(frame, request.metric)
-    corpora = corpora_beside(request.published, corpus)
+    corpus, printed = printed_beside(request.published, corpus)
     return DifferenceNumbers(
         request=request,
+        corpus=corpus,
         lines=tuple(
             DifferenceLine(
                 group=group,
                 baseline=baseline,
                 difference=difference_of_means(summarise_sample(values[baseline]), summarise_sample(values[group])),
-                published={name: request.published[name].get(group, {}) for name in corpora},
+                published=printed.get(group, {}),
             )
             for group, baseline in request.baselines.items()
             if group in values and baseline in values
@@ -134,14 +144,9 @@ def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> Curve
     points = done.reindex(columns=[request.x, *request.metrics]).set_axis(["x", *request.metrics], axis="columns")
     numbers = points.apply(pd.to_numeric, errors="coerce").astype(float)
     points = numbers.replace([math.inf, -math.inf], math.nan).dropna(subset=["x"])
-    places = points["x"].to_dict()
+    corpus, printed = printed_beside(request.published, corpus)
     return CurveNumbers(
-        request=request,
-        points=points,
-        published={
-            name: _printed(request.published[name], request, places)
-            for name in corpora_beside(request.published, corpus)
-        },
+        request=request, corpus=corpus, points=points, printed=_printed(printed, request, points["x"].to_dict())
     )
 
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from orchestrator.analysis.groups import values_by_group
 from orchestrator.analysis.statistics.estimates import SIGNIFICANCE, Estimate, Interval, Statistic
-from orchestrator.analysis.statistics.samples import SampleSummary, holm, summarise_sample, welch_t
+from orchestrator.analysis.statistics.samples import SampleSummary, holm, summarise_sample, t_test
 from search_spaces.analyses import JacobianSpectra
 
 if TYPE_CHECKING:
@@ -183,7 +183,7 @@ def _level_claim(text: str, metric: str, bounds: Interval, sample: SampleSummary
 def _step_claim(
     text: str, metric: str, pairs: Sequence[tuple[str, str]], samples: Mapping[str, SampleSummary]
 ) -> LayerClaim:
-    tests = [welch_t(samples[group], samples[baseline], names=(group, baseline)) for group, baseline in pairs]
+    tests = [t_test(samples[group], samples[baseline], names=(group, baseline)) for group, baseline in pairs]
     adjusted = holm([test.p_value for test in tests])
     seeds = min(samples[name].n for pair in pairs for name in pair)
     steps = []

@@ -3,12 +3,12 @@ ones (AAAI 2021, SM Tables 14 to 16)."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from search_spaces.published import rows
-from trainables.measurements import rank_with_noise
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -17,6 +17,30 @@ EPSILONS = ("1e-3", "1e-4", "1e-5")
 PRINTED_SIZE = 10_000
 """Rows and columns of the supplement's matrix: the rank that it prints for the most noise."""
 RANKS = ("press_rank", *(f"effective_rank_{epsilon}" for epsilon in EPSILONS))
+COUNT_SPREAD = 3.0
+"""By how much a drawn matrix' count may differ from the law's expectation; draws of 40 to 1,000 rows stay below."""
+
+
+def share_below(x: float) -> float:
+    """The share of the singular values of Gaussian noise of variance c, n x n, that are at most x sqrt(c n).
+
+    Divided by sqrt(c n), they are spread for large n with the density sqrt(4 - x^2) / pi on [0, 2], a quarter of a
+    circle (Marchenko and Pastur 1967).
+    """
+    x = min(max(x, 0.0), 2.0)
+    return (x * math.sqrt(4 - x * x) / 2 + 2 * math.asin(x / 2)) / math.pi
+
+
+def rank_with_noise(tolerance: float, *, variance: float, size: int, rank: int) -> float:
+    """The expected number of singular values above `tolerance` of a `size` x `size` matrix of rank `rank` with noise.
+
+    The matrix' own singular values count as above it. Beside so strong directions the others are those of the noise in
+    the `size` - `rank` dimensions that are left.
+    """
+    noise_size = size - rank
+    if variance == 0 or noise_size == 0:
+        return float(rank)
+    return rank + noise_size * (1 - share_below(tolerance / math.sqrt(variance * noise_size)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,8 +56,8 @@ class NoisyMatrix:
     keeps_all: bool
     """Of the directions on a round trip; else as many as the Press rank counts."""
     sigma_max: float
-    predicted: float
-    """The Press rank by the quarter-circle law and the matrix' own tolerance."""
+    tolerance: float
+    """Of the Press rank."""
     printed: Mapping[str, int]
     """`RANKS` -> printed, where the supplement has this variance and the precision is float64."""
     counted: Sequence[Mapping[str, int]]
@@ -46,6 +70,10 @@ class NoisyMatrix:
         """The noise's expected share of the sum of squares, at most: n^2 c over that and sigma_max^2."""
         energy = self.size**2 * self.variance
         return energy / (energy + self.sigma_max**2)
+
+    def predicted(self, variance: float) -> float:
+        """The Press rank with noise of that variance, by the quarter-circle law and the matrix' own tolerance."""
+        return rank_with_noise(self.tolerance, variance=variance, size=self.size, rank=self.rank)
 
     def first_moved(self, name: str) -> int | None:
         """After how many round trips the rank of that name first is not the matrix' own."""
@@ -77,17 +105,17 @@ def press_noise_numbers(frame: pd.DataFrame) -> PressNoiseNumbers:
 
 
 def _matrix(row: Mapping[Any, Any], printed: Mapping[float, Mapping[str, str]]) -> NoisyMatrix:
-    variance, size, rank = float(row["noise_variance"]), int(row["size"]), int(row["rank"])
+    variance = float(row["noise_variance"])
     beside = printed.get(variance, {}) if row["precision"] == "float64" else {}
     prefixes = ["noisy_", *(f"round_trip {trip} " for trip in range(1, int(row["round_trips"]) + 1))]
     return NoisyMatrix(
         variance=variance,
         precision=row["precision"],
-        size=size,
-        rank=rank,
+        size=int(row["size"]),
+        rank=int(row["rank"]),
         keeps_all=row["kept"] == "all",
         sigma_max=float(row["noisy_sigma_max"]),
-        predicted=rank_with_noise(float(row["noisy_press_tolerance"]), variance=variance, size=size, rank=rank),
+        tolerance=float(row["noisy_press_tolerance"]),
         printed={name: int(beside[name]) for name in RANKS if beside.get(name)},
         counted=[{name: int(row[prefix + name]) for name in RANKS} for prefix in prefixes],
         largest_below=[float(row[f"{prefix}below_tolerance"]) for prefix in prefixes],

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orchestrator.analysis.groups import corpora_beside, values_by_group
+from orchestrator.analysis.groups import printed_beside, values_by_group
 from orchestrator.analysis.statistics.samples import summarise_sample
 from search_spaces.analyses import Similarity
 
@@ -19,14 +19,15 @@ PREFIX, PAIRS = "similarity", "pairs "
 
 @dataclass(frozen=True, kw_only=True)
 class SimilarityNumbers:
-    """Ours, how many pairs each benchmark could use, and the printed ones by corpus.
+    """Ours, how many pairs each benchmark could use, and those printed for a corpus.
 
     Of both, Spearman's rho of each benchmark (row) and group (column); NaN where too few pairs are known.
     """
 
     rho: pd.DataFrame
     pairs: Mapping[str, int]
-    published: Mapping[str, pd.DataFrame]
+    corpus: str
+    printed: pd.DataFrame
 
 
 def similarity_numbers(frame: pd.DataFrame, request: Similarity, *, corpus: str, tag: str = "") -> SimilarityNumbers:
@@ -42,15 +43,13 @@ def similarity_numbers(frame: pd.DataFrame, request: Similarity, *, corpus: str,
     groups = list(dict.fromkeys(frame["group"][frame[columns].notna().any(axis=1)]))
     values = {name: values_by_group(frame, prefix + name) for name in pairs}
     rho = {name: [summarise_sample(values[name][group]).mean for group in groups] for name in pairs}
+    # The printed values are of other benchmarks than the user's own.
+    corpus, printed = printed_beside({} if tag else request.published, corpus)
     return SimilarityNumbers(
         rho=pd.DataFrame.from_dict(rho, orient="index", columns=groups, dtype=float),
         pairs={name: int(used.iloc[0]) for name, used in pairs.items() if len(used)},
-        published={}
-        if tag  # the printed values are of other benchmarks
-        else {
-            name: pd.DataFrame(request.published[name]).T.reindex(columns=groups)
-            for name in corpora_beside(request.published, corpus)
-        },
+        corpus=corpus,
+        printed=pd.DataFrame(printed).T.reindex(columns=groups),
     )
 
 

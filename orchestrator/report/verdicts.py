@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from orchestrator.analysis import POWER, SIGNIFICANCE, Contrast, GroupComparison, PairComparison
+from orchestrator.analysis import POWER, SIGNIFICANCE, GroupComparison, PairComparison
 from orchestrator.report import formats
 
 
-def verdict(contrast: Contrast[Any], metric: str) -> str:
+def verdict(comparison: GroupComparison | PairComparison, metric: str) -> str:
     """Which group is lower and by how much, or what stays open, by Student's test (the paper's) or that of pairs.
 
     The p-value adjusted by Holm over its family alone decides, where there is one; the intervals and the detectable
     difference are those of this one comparison, not adjusted.
     """
-    comparison, group, baseline = contrast.comparison, contrast.group, contrast.baseline
-    test, title = comparison.test, formats.title(metric)
-    if test.p_value is None or test.interval is None:
+    (group, baseline), test, title = comparison.names, comparison.test, formats.title(metric)
+    if test.value is None or test.p_value is None or test.interval is None:
         return f"Nothing can be concluded about the {title} of {group} and {baseline}: {test.missing}."
-    paired = isinstance(comparison, PairComparison)
-    at = " at the same seed" if paired else ""
+    at = " at the same seed" if isinstance(comparison, PairComparison) else ""
     p_words, kind = formats.p_equals(test.p_value), "95% interval"
     decisive = test.p_value
-    if contrast.p_adjusted is not None:
-        decisive, kind = contrast.p_adjusted, "95% interval of this comparison alone"
+    if comparison.p_adjusted is not None:
+        decisive, kind = comparison.p_adjusted, "95% interval of this comparison alone"
         p_words = f"Holm-adjusted {formats.p_equals(decisive)}, {p_words} unadjusted"
     if decisive < SIGNIFICANCE:
         lower, higher = (group, baseline) if test.value < 0 else (baseline, group)
@@ -38,7 +34,9 @@ def verdict(contrast: Contrast[Any], metric: str) -> str:
             f"The difference in {title} between {group} and {baseline}{at} is not significant ({p_words}): {group} "
             f"minus {baseline} may lie anywhere from {low} to {high} ({kind}), and {_detectable(comparison)}"
         )
-    return f"{text}; {group} is lower at {comparison.lower} of {comparison.pairs} seeds." if paired else f"{text}."
+    if isinstance(comparison, PairComparison):
+        text = f"{text}; {group} is lower at {comparison.lower} of {comparison.pairs} seeds"
+    return f"{text}."
 
 
 def _detectable(comparison: GroupComparison | PairComparison) -> str:

@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING
 
 from trainables import on_first_use
 from trainables.measurements.memory import PeakMemory, status_mib
-from trainables.measurements.quarter_circle import COUNT_SPREAD, rank_with_noise
 
 if TYPE_CHECKING:
     from trainables.measurements.decomposition import singular_values

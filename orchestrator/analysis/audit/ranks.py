@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from orchestrator.analysis.audit.check import CORPORA, FEW, MODELS, Check, PrintedNumber, column_of, decided, look, same
-from orchestrator.analysis.statistics.correlation import pearson, spearman
+from orchestrator.analysis.statistics.correlation import correlate
 from search_spaces.models import FIVE
 
 QUANTITIES = {"train_ppl": "train perplexity", "test_ppl": "test perplexity", "press_rank": "Press rank"}
@@ -81,7 +81,7 @@ def correlations() -> Iterator[Check]:
 def _correlation(ranks: list[PrintedNumber], sign: str) -> Check:
     perplexities = [rank.beside("test_ppl") for rank in ranks]
     pairs = [number.value for number in ranks], [number.value for number in perplexities]
-    linear, ordered = pearson(*pairs), spearman(*pairs)
+    linear, ordered = (correlate(*pairs, ranks=ranked) for ranked in (False, True))
     assert linear.value is not None and ordered.value is not None
     few = len(ranks) <= FEW
     if sign == "no sign":

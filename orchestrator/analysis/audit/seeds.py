@@ -20,7 +20,7 @@ from orchestrator.analysis.audit.check import (
     same,
     with_deviations,
 )
-from orchestrator.analysis.statistics.samples import SampleSummary, students_t, students_t_range
+from orchestrator.analysis.statistics.samples import SampleSummary, students_t_range, t_test
 from search_spaces.models import FIVE
 
 TESTED, SEEDS = 10, 11
@@ -115,7 +115,7 @@ def _table5() -> Check:
 
 
 def _p_value(means: Sequence[PrintedNumber]) -> float:
-    p_value = students_t(*_samples(means)).p_value
+    p_value = t_test(*_samples(means), equal_variances=True).p_value
     assert p_value is not None
     return p_value
 

@@ -6,14 +6,14 @@ import math
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orchestrator.analysis.statistics.estimates import CONFIDENCE, Estimate, Interval, Statistic
+from orchestrator.analysis.statistics.estimates import CONFIDENCE, Estimate, Interval, Names, Statistic
 from orchestrator.analysis.statistics.samples import (
     FEWEST,
-    Names,
     SampleSummary,
     difference_of_means,
     obstacle,
@@ -31,6 +31,7 @@ SEED = 0
 class Comparison:
     """Group a against group b; differences are a's mean minus b's."""
 
+    names: Names
     a: SampleSummary
     b: SampleSummary
     test: Statistic
@@ -44,6 +45,8 @@ class Comparison:
     smallest_margin: Statistic
     """The larger absolute end of the same test's 90% interval: above it, two one-sided tests at 0.05 call the two
     equivalent."""
+    p_adjusted: float | None = None
+    """Of `test`, after Holm's correction over a family."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +56,8 @@ class GroupComparison(Comparison):
     welch: Statistic
     bootstrap: Statistic
     """An interval alone, from FEWEST values of each group."""
+    published: float | None = None
+    """The printed p-value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +69,8 @@ class PairComparison(Comparison):
     """Pairs in which a's value is the lower one."""
     higher: int
     """Pairs in which it is the higher one; the others are ties."""
+    unpaired: int = 0
+    """Values of either that have no partner: at their seed the baseline or the group has none, or several."""
 
     @property
     def pairs(self) -> int:
@@ -76,10 +83,12 @@ def compare(a_values: ArrayLike, b_values: ArrayLike, *, names: Names = ("a", "b
     a, b = summarise_sample(a_values), summarise_sample(b_values)
     if missing := obstacle(a, b, names=names):
         parts = _nothing(difference_of_means(a, b), missing)
-        return GroupComparison(a=a, b=b, **parts, welch=parts["test"], bootstrap=Statistic(missing=missing))
+        parts |= {"welch": parts["test"], "bootstrap": Statistic(missing=missing)}
+        return GroupComparison(names=names, a=a, b=b, **parts)
     few = obstacle(a, b, names=names, fewest=FEWEST)
     student, welch = student_difference(a, b), welch_difference(a, b)
     return GroupComparison(
+        names=names,
         a=a,
         b=b,
         test=student.test(),
@@ -113,6 +122,7 @@ def compare_pairs(a_values: Sequence[float], b_values: Sequence[float], *, names
             "smallest_margin": Statistic(value=mean.smallest_margin()),
         }
     return PairComparison(
+        names=names,
         a=summarise_sample(a_values),
         b=summarise_sample(b_values),
         differences=differences,
@@ -122,7 +132,7 @@ def compare_pairs(a_values: Sequence[float], b_values: Sequence[float], *, names
     )
 
 
-def _nothing(difference: float | None, missing: str) -> dict[str, Statistic]:
+def _nothing(difference: float | None, missing: str) -> dict[str, Any]:
     """The parts of a comparison that cannot be made."""
     parts = dict.fromkeys(("effect", "detectable", "smallest_margin"), Statistic(missing=missing))
     return {"test": Statistic(value=difference, missing=missing), **parts}

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtri
 
-from orchestrator.analysis.statistics.estimates import CONFIDENCE, Interval, Statistic
+from orchestrator.analysis.statistics.estimates import CONFIDENCE, Interval, Names, Statistic
 
 NORMAL_QUANTILE = float(ndtri(0.5 + CONFIDENCE / 2))
 
@@ -26,24 +26,13 @@ def fisher_interval(value: float, n: int, *, variance: float | None = None) -> I
     return Interval(low=math.tanh(centre - half), high=math.tanh(centre + half))
 
 
-def pearson(x: ArrayLike, y: ArrayLike, *, names: tuple[str, str] = ("x", "y")) -> Statistic:
+def correlate(x: ArrayLike, y: ArrayLike, *, ranks: bool = False, names: Names = ("x", "y")) -> Statistic:
     """Pearson's r of two equally long sequences of finite numbers, with Fisher's interval.
 
-    `names` are what `missing` calls the two. Raises ValueError where the lengths differ or a number is not finite.
-    """
-    return _coefficient(x, y, names=names, ranks=False)
-
-
-def spearman(x: ArrayLike, y: ArrayLike, *, names: tuple[str, str] = ("x", "y")) -> Statistic:
-    """Spearman's rho: Pearson's r of the ranks, ties sharing their mean rank.
-
-    The interval is Fisher's with the variance (1 + rho^2 / 2) / (n - 3) of Bonett and Wright (2000). Raises ValueError
+    Of their `ranks`, Spearman's rho, ties sharing their mean rank; the interval then has the variance
+    (1 + rho^2 / 2) / (n - 3) of Bonett and Wright (2000). `names` are what `missing` calls the two. Raises ValueError
     where the lengths differ or a number is not finite.
     """
-    return _coefficient(x, y, names=names, ranks=True)
-
-
-def _coefficient(x: ArrayLike, y: ArrayLike, *, names: tuple[str, str], ranks: bool) -> Statistic:
     x_n, y_n = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     if x_n.ndim != 1 or x_n.shape != y_n.shape:
         raise ValueError(f"a correlation needs two sequences of one length, got shapes {x_n.shape} and {y_n.shape}")

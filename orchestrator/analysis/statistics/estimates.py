@@ -15,6 +15,8 @@ from scipy.special import gammaln, nctdtr, nctdtrinc, stdtr, stdtrit
 CONFIDENCE = 0.95
 SIGNIFICANCE = 0.05
 POWER = 0.8
+Names = tuple[str, str]
+"""What `missing` calls the two sides of a comparison or a correlation."""
 LARGEST_T = 1e4
 """The noncentral t distribution has been checked up to here."""
 

@@ -7,20 +7,18 @@ from __future__ import annotations
 import math
 import statistics
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from orchestrator.analysis.statistics.estimates import Estimate, Interval, Statistic
+from orchestrator.analysis.statistics.estimates import Estimate, Interval, Names, Statistic
 
 FEWEST = 5
 """Values of each group that a bootstrap and a statement about power need: with fewer, both promise too much."""
 ROUNDING = 0.005
 """Half a unit of the last digit that the papers print of a mean and of a standard deviation."""
-Names = tuple[str, str]
-"""What `missing` calls the two groups."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,19 +85,12 @@ def obstacle(a: SampleSummary, b: SampleSummary, *, names: Names, fewest: int = 
     return ""
 
 
-def students_t(a: SampleSummary, b: SampleSummary, *, names: Names = ("a", "b")) -> Statistic:
-    """Student's unpaired t-test of a minus b, the two variances taken as equal (Student 1908; the paper's test)."""
-    return _unpaired(student_difference, a, b, names)
-
-
-def welch_t(a: SampleSummary, b: SampleSummary, *, names: Names = ("a", "b")) -> Statistic:
-    """Welch's unpaired t-test of a minus b, which leaves each group its own variance (Welch 1947)."""
-    return _unpaired(welch_difference, a, b, names)
-
-
-def _unpaired(
-    difference: Callable[[SampleSummary, SampleSummary], Estimate], a: SampleSummary, b: SampleSummary, names: Names
+def t_test(
+    a: SampleSummary, b: SampleSummary, *, equal_variances: bool = False, names: Names = ("a", "b")
 ) -> Statistic:
+    """The unpaired t-test of a minus b: Welch's (1947), which leaves each group its own variance, or Student's (1908;
+    the paper's test)."""
+    difference = student_difference if equal_variances else welch_difference
     missing = obstacle(a, b, names=names)
     return Statistic(value=difference_of_means(a, b), missing=missing) if missing else difference(a, b).test()
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from orchestrator.analysis import CountNumbers, DifferenceNumbers, GroupLine, GroupNumbers, TunedSide
@@ -18,32 +18,29 @@ ORDERED = ("test_perplexity", "valid_perplexity", "press_rank", "effective_rank_
 def group_section(numbers: GroupNumbers) -> Section:
     """The table of a GroupTable request."""
     request, lines = numbers.request, numbers.lines
-    corpora = {
-        metric: [name for name in numbers.corpora if any(metric in line.published.get(name, {}) for line in lines)]
-        for metric in request.metrics
-    }
-    beside = f", beside {request.source}" if any(corpora.values()) and request.source else ""
+    printed = {metric for line in lines for metric in line.published if metric in request.metrics}
+    beside = f", beside {request.source}" if printed and request.source else ""
     caption = f"Means \N{PLUS-MINUS SIGN} standard deviations over the done trials{beside}"
     return Section(
         kind="groups",
         heading=request.title,
         findings=tuple(_orders(numbers)),
-        tables=(text_table(caption, (_cells(line, corpora) for line in lines)),),
+        tables=(text_table(caption, (_cells(line, numbers, printed) for line in lines)),),
         files={"groups.csv": csv_lines([_record(line, numbers) for line in lines])},
     )
 
 
-def _cells(line: GroupLine, corpora: Mapping[str, Sequence[str]]) -> dict[str, object]:
-    """`corpora` are by metric those whose printed values stand beside it."""
+def _cells(line: GroupLine, numbers: GroupNumbers, printed: Collection[str]) -> dict[str, object]:
+    """`printed` are the metrics that have printed values beside them."""
     count = str(line.done) if line.done == line.trials else f"{line.done} of {line.trials}"
     cells: dict[str, object] = {"model": line.group, "trials": Cell(count, line.done)}
-    for metric, names in corpora.items():
+    for metric in numbers.request.metrics:
         title, sample = formats.title(metric), line.values[metric]
         cells[title] = Cell(formats.spread(metric, sample.mean, sample.sd), sample.mean)
-        for name in names:
-            printed = line.published[name].get(metric)
-            cells[f"{title}, published {formats.corpus_title(name)}"] = (
-                Cell(formats.printed(printed, metric), printed.value) if printed else Cell(DASH)
+        if metric in printed:
+            value = line.published.get(metric)
+            cells[f"{title}, published {formats.corpus_title(numbers.corpus)}"] = (
+                Cell(formats.printed(value, metric), value.value) if value else Cell(DASH)
             )
     return cells
 
@@ -60,17 +57,16 @@ def _orders(numbers: GroupNumbers) -> Iterator[str]:
 
 
 def _printed_order(numbers: GroupNumbers, metric: str, measured: Collection[str]) -> str:
-    sentences = []
-    for corpus in numbers.corpora:
-        printed = {
-            line.group: line.published[corpus][metric].value
-            for line in numbers.lines
-            if line.group in measured and metric in line.published[corpus]
-        }
-        if len(printed) == len(measured):
-            order = ", ".join(sorted(printed, key=printed.__getitem__))
-            sentences.append(f" The published order for {formats.corpus_title(corpus)} is {order}.")
-    return "".join(sentences)
+    """Empty where a paper lacks one of them."""
+    printed = {
+        line.group: line.published[metric].value
+        for line in numbers.lines
+        if line.group in measured and metric in line.published
+    }
+    if len(printed) < len(measured):
+        return ""
+    order = ", ".join(sorted(printed, key=printed.__getitem__))
+    return f" The published order for {formats.corpus_title(numbers.corpus)} is {order}."
 
 
 def _record(line: GroupLine, numbers: GroupNumbers) -> dict[str, Any]:
@@ -78,44 +74,35 @@ def _record(line: GroupLine, numbers: GroupNumbers) -> dict[str, Any]:
     for metric in numbers.request.metrics:
         sample = line.values[metric]
         record |= {f"{metric}_n": sample.n, f"{metric}_mean": sample.mean, f"{metric}_sd": sample.sd}
-    for corpus in numbers.corpora:
-        for metric in numbers.request.metrics:
-            printed = line.published[corpus].get(metric)
-            record[f"published_{corpus}_{metric}"] = printed.value if printed else None
-            record[f"published_{corpus}_{metric}_sd"] = printed.deviation if printed else None
+    for metric in numbers.request.metrics if numbers.corpus else ():
+        printed = line.published.get(metric)
+        record[f"published_{numbers.corpus}_{metric}"] = printed.value if printed else None
+        record[f"published_{numbers.corpus}_{metric}_sd"] = printed.deviation if printed else None
     return record
 
 
 def difference_section(numbers: DifferenceNumbers) -> Section:
     """The table of a Differences request."""
     request, lines = numbers.request, numbers.lines
-    published = [(corpus, source) for line in lines for corpus, by in line.published.items() for source in by]
-    columns = {(corpus, source): f"{source}, {formats.corpus_title(corpus)}" for corpus, source in published}
-    values = [
-        [line.difference, *(line.published.get(corpus, {}).get(source) for corpus, source in columns)] for line in lines
-    ]
-    rows = (
-        {"model": line.group, "against": Cell(line.baseline, kind="name")}
-        | {
-            name: Cell(formats.coefficient(value), value)
-            for name, value in zip(("ours", *columns.values()), differences, strict=True)
-        }
-        for line, differences in zip(lines, values, strict=True)
-    )
+    sources = list(dict.fromkeys(source for line in lines for source in line.published))
+    corpus = formats.corpus_title(numbers.corpus)
+    rows, records = [], []
+    for line in lines:
+        printed = {source: line.published.get(source) for source in sources}
+        shown = {"ours": line.difference, **{f"{source}, {corpus}": value for source, value in printed.items()}}
+        cells = {name: Cell(formats.coefficient(value), value) for name, value in shown.items()}
+        rows.append({"model": line.group, "against": Cell(line.baseline, kind="name"), **cells})
+        record = {"group": line.group, "baseline": line.baseline, "ours": line.difference}
+        records.append(record | {f"{source} {numbers.corpus}": value for source, value in printed.items()})
     metric = formats.title(request.metric)
-    beside = f", beside {request.source}" if columns and request.source else ""
+    beside = f", beside {request.source}" if sources and request.source else ""
     caption = f"{formats.capital(metric)} of the baseline less the model's: positive is better{beside}"
     return Section(
         kind="differences",
         heading=f"Gain in {metric} over the baseline",
         tables=(text_table(caption, rows),),
         method="Differences of means; with one seed a model they hold for that seed alone.",
-        files={
-            "differences.csv": [
-                ["group", "baseline", "ours", *(f"{source} {corpus}" for corpus, source in columns)],
-                *([line.group, line.baseline, *row] for line, row in zip(lines, values, strict=True)),
-            ]
-        },
+        files={"differences.csv": csv_lines(records, ("group", "baseline", "ours"))},
     )
 
 

@@ -203,16 +203,15 @@ def _draw_panel(axes: Axes, numbers: LineNumbers, panel: Any, metric: str) -> No
 
 
 def curve_section(numbers: CurveNumbers) -> Section:
-    """The figure of a Curves request: a panel a metric, in a row for ours and one for each corpus' printed values."""
+    """The figure of a Curves request: a panel a metric, in a row for ours and one for the printed values."""
     request = numbers.request
     if numbers.points.empty:
         return Section(kind="curves", heading="Curves", findings=("No trial has a result to draw yet.",))
     over = formats.title(request.x)
     rows = {"ours": numbers.points}
-    printed = {name: points for name, points in numbers.published.items() if not points.empty}
-    rows |= {f"published, {formats.corpus_title(name)}": points for name, points in printed.items()}
     caption = f"{request.caption}; a point a trial."
-    if len(rows) > 1:
+    if not numbers.printed.empty:
+        rows[f"published, {formats.corpus_title(numbers.corpus)}"] = numbers.printed
         caption += " Triangles: the published values, of the paper's models."
     name = f"curves_over_{over.replace(' ', '_')}"
     drawing = Drawing(name=name, caption=caption, draw=lambda: _draw_curves(rows, request.metrics, over))

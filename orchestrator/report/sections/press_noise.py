@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -11,14 +10,13 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from orchestrator.analysis import EPSILONS, PRINTED_SIZE, RANKS, NoisyMatrix, PressNoiseNumbers
+from orchestrator.analysis import COUNT_SPREAD, EPSILONS, PRINTED_SIZE, RANKS, NoisyMatrix, PressNoiseNumbers
 from orchestrator.report import formats
 from orchestrator.report.figures import ABOVE, Drawing, group_colour, make_logarithmic, new_figure
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import csv_lines, record_table
 from orchestrator.words import counted
-from trainables.measurements import COUNT_SPREAD, rank_with_noise
 
 PRECISIONS = ("float64", "float32")
 
@@ -68,7 +66,7 @@ def _findings(numbers: PressNoiseNumbers) -> Iterator[str]:
 
 def _of_precision(precision: str, lines: Sequence[NoisyMatrix]) -> Iterator[str]:
     size, rank = lines[0].size, lines[0].rank
-    misses = [abs(line.counted[0]["press_rank"] - line.predicted) for line in lines]
+    misses = [abs(line.counted[0]["press_rank"] - line.predicted(line.variance)) for line in lines]
     agreed = sum(miss <= COUNT_SPREAD for miss in misses)
     yield (
         f"In {precision}, the Press rank of a {size:,} x {size:,} matrix of rank {rank} with noise is what the "
@@ -123,7 +121,7 @@ def _noise_record(line: NoisyMatrix) -> dict[str, Any]:
         "noise_variance": line.variance,
         **{name: getattr(line, name) for name in ("precision", "size", "rank", "sigma_max")},
         **line.counted[0],
-        "press_rank_predicted": line.predicted,
+        "press_rank_predicted": line.predicted(line.variance),
         **{f"printed_{name}": line.printed.get(name) for name in RANKS},
     }
 
@@ -156,10 +154,9 @@ def _drawings(numbers: PressNoiseNumbers) -> Iterator[Drawing]:
 def _draw(lines: Sequence[NoisyMatrix]) -> Figure:
     figure, axes = new_figure(top_in=0.6)
     first, least = lines[0], min(lines, key=lambda line: line.variance)
-    # The matrix' own: all lines are of one, and noise hardly moves its largest singular value.
-    tolerance = 0.5 * math.sqrt(2 * least.size + 1) * least.sigma_max * float(np.finfo(least.precision).eps)
     grid = np.geomspace(lines[-1].variance / 10, lines[0].variance * 10, 400)
-    law = [rank_with_noise(tolerance, variance=c, size=first.size, rank=first.rank) / first.size for c in grid]
+    # By the tolerance of the least noise: all lines are of one matrix, whose largest value noise hardly moves.
+    law = [least.predicted(c) / first.size for c in grid]
     ours, beside = group_colour(0), group_colour(1)
     axes.plot(grid, law, color=ours, linewidth=1.2, label=f"the law, n = {first.size:,}")
     for whose, n, colour, marker, ranks in (

@@ -24,7 +24,8 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
         return Section(kind="similarity", heading="Word similarity", findings=("No trial was measured on it yet.",))
     files = {"word_similarity.csv": csv_lines(list(_records(numbers)))}
     tables, drawings = [_rho_table(numbers)], []
-    for corpus, rho in {"": numbers.rho, **numbers.published}.items():
+    published = {numbers.corpus: numbers.printed} if numbers.corpus else {}
+    for corpus, rho in {"": numbers.rho, **published}.items():
         whose = f"as published for {formats.corpus_title(corpus)}" if corpus else "ours"
         name = f"similarity_wins_published_{corpus}" if corpus else "similarity_wins"
         caption = f"On how many benchmarks the row beats the column, {whose}"
@@ -58,11 +59,11 @@ def _findings(numbers: SimilarityNumbers) -> Iterator[str]:
 
 
 def _rho_table(numbers: SimilarityNumbers) -> TextTable:
-    beside = "".join(f"; in brackets the published ones for {formats.corpus_title(name)}" for name in numbers.published)
+    corpus = formats.corpus_title(numbers.corpus)
+    beside = f"; in brackets the published ones for {corpus}" if corpus else ""
     rows = []
     for name in numbers.rho.index:
-        ours = _row(numbers.rho, name)
-        printed = next((_row(rho, name) for rho in numbers.published.values()), dict.fromkeys(ours))
+        ours, printed = _row(numbers.rho, name), _row(numbers.printed, name)
         cells = {group: Cell(_rho(value, printed[group]), value) for group, value in ours.items()}
         rows.append({"benchmark": name, "pairs": numbers.pairs.get(name, 0), **cells})
     return text_table(f"Spearman's \N{GREEK SMALL LETTER RHO} of each benchmark{beside}", rows)
@@ -83,8 +84,9 @@ def _records(numbers: SimilarityNumbers) -> Iterator[dict[str, object]]:
     for name in numbers.rho.index:
         record: dict[str, object] = {"benchmark": name, "pairs": numbers.pairs.get(name, 0)}
         record |= _row(numbers.rho, name)
-        for corpus, rho in numbers.published.items():
-            record |= {f"published_{corpus}_{group}": value for group, value in _row(rho, name).items()}
+        if numbers.corpus:
+            printed = _row(numbers.printed, name)
+            record |= {f"published_{numbers.corpus}_{group}": value for group, value in printed.items()}
         yield record
 
 

@@ -1,11 +1,15 @@
-"""What the results of press_noise trials become: lines in order, the law and the printed ranks beside."""
+"""The quarter-circle law against an integral and drawn matrices; what the results of press_noise trials become: lines
+in order, the law and the printed ranks beside."""
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pandas as pd
 import pytest
 
-from orchestrator.analysis.press_noise import RANKS, press_noise_numbers
+from orchestrator.analysis.press_noise import COUNT_SPREAD, RANKS, press_noise_numbers, rank_with_noise, share_below
 from orchestrator.report.sections.press_noise import press_noise_section
 from trainables.config import PressNoiseConfig
 from trainables.config.measurement_names import PRESS_NOISE
@@ -40,7 +44,7 @@ def test_lines_are_ordered_by_precision_and_noise_and_predicted_by_the_law(frame
     order = [(line.precision, line.variance) for line in numbers.noise]
     assert order == [("float64", 1e-2), ("float64", 1e-25), ("float64", 1e-28), ("float32", 1e-7)]
     for line in numbers.noise:
-        assert line.counted[0]["press_rank"] == pytest.approx(line.predicted, abs=3)
+        assert line.counted[0]["press_rank"] == pytest.approx(line.predicted(line.variance), abs=COUNT_SPREAD)
         assert 0 < line.noise_share < 1
 
 
@@ -91,3 +95,35 @@ def test_without_a_result_nothing_is_said_of_one_and_without_noise_nothing_is_dr
     assert press_noise_section(numbers).findings == ("No matrix was measured yet.",)
     section = press_noise_section(press_noise_numbers(frame_of(PressNoiseConfig(seed=1, size=40))))
     assert section.drawings == () and len(section.tables[0].body) == 1
+
+
+def test_the_distribution_function_is_the_integral_of_the_quarter_circle() -> None:
+    angles = np.linspace(0, math.pi / 2, 20_001)
+    for x in (0.01, 0.3, 1.0, 1.7, 1.999, 2.0):
+        # In t = 2 sin(a) the density sqrt(4 - t^2) / pi becomes smooth up to its edge.
+        a = np.linspace(0, math.asin(x / 2), 20_001)
+        integral = np.trapezoid(4 * np.cos(a) ** 2 / math.pi, a)
+        assert share_below(x) == pytest.approx(integral, abs=1e-9)
+    assert np.trapezoid(4 * np.cos(angles) ** 2 / math.pi, angles) == pytest.approx(1)
+    assert (share_below(-1), share_below(0), share_below(3)) == (0, 0, 1)
+
+
+@pytest.mark.parametrize("size", [40, 100])
+def test_drawn_matrices_have_the_predicted_rank_within_the_stated_spread(size: int) -> None:
+    rank, variance = 6, 1e-6
+    differences = []
+    for seed in range(6):
+        random = np.random.default_rng(seed)
+        strong = random.standard_normal((size, rank)) @ random.standard_normal((rank, size))
+        sigma = np.linalg.svd(strong + math.sqrt(variance) * random.standard_normal((size, size)), compute_uv=False)
+        for share in (0.02, 0.1, 0.5, 1.0, 1.5, 1.9):
+            tolerance = share * math.sqrt(variance * size)
+            expected = rank_with_noise(tolerance, variance=variance, size=size, rank=rank)
+            differences.append(np.count_nonzero(sigma > tolerance) - expected)
+    assert np.abs(differences).max() <= COUNT_SPREAD
+    assert abs(np.mean(differences)) < 0.5
+
+
+def test_without_noise_or_room_for_it_the_rank_is_the_matrix_own() -> None:
+    assert rank_with_noise(1e-9, variance=0.0, size=100, rank=7) == 7
+    assert rank_with_noise(1e-9, variance=1e-6, size=20, rank=20) == 20

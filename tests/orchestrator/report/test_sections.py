@@ -72,7 +72,7 @@ def test_own_benchmarks_have_no_printed_values_beside_them() -> None:
     request = Similarity(published={"ptb": {"MEN": {rows[0]["name"]: 0.4}}})
     numbers = similarity_numbers(flatten(rows).frame(), request, corpus="ptb", tag="0a1b2c")
     assert list(numbers.rho.index) == ["MINE"]
-    assert not numbers.published
+    assert not numbers.corpus
     assert "published" not in str(similarity_section(numbers).tables)
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from orchestrator.analysis.contrasts import Contrast
 from orchestrator.analysis.statistics.comparisons import compare, compare_pairs
 from orchestrator.report import formats
 from orchestrator.report.verdicts import verdict
@@ -28,8 +28,7 @@ def make_values(mean: float, sd: float, *, n: int = 10) -> list[float]:
 
 
 def say(comparison: Any, p_adjusted: float | None = None, *, names: tuple[str, str] = NAMES) -> str:
-    contrast = Contrast(group=names[0], baseline=names[1], comparison=comparison, p_adjusted=p_adjusted)
-    return verdict(contrast, "test_perplexity")
+    return verdict(replace(comparison, names=names, p_adjusted=p_adjusted), "test_perplexity")
 
 
 def test_a_significant_difference_says_which_is_lower_and_by_how_much_whichever_way_round_they_come() -> None:

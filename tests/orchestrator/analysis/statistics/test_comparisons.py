@@ -158,12 +158,12 @@ def test_pairs_are_those_of_the_same_seed_in_whatever_order_and_holms_family_is_
     a = dict(zip(range(10), A, strict=True))
     b = dict(reversed(list(zip(range(10), B, strict=True))))
     c = {seed: value + 0.3 * (-1) ** seed + 0.05 * seed for seed, value in b.items()}
-    first, second = numbers({"a": a, "b": b, "c": c}, {"a": "b", "c": "b", "no such": "b"}).contrasts
+    first, second = numbers({"a": a, "b": b, "c": c}, {"a": "b", "c": "b", "no such": "b"}).comparisons
     p_values = [stats.ttest_rel(A, B).pvalue, stats.ttest_rel([c[s] for s in range(10)], B).pvalue]
-    assert [first.comparison.test.p_value, second.comparison.test.p_value] == pytest.approx(p_values)
+    assert [first.test.p_value, second.test.p_value] == pytest.approx(p_values)
     assert [first.p_adjusted, second.p_adjusted] == pytest.approx(holm(p_values))
 
 
 def test_a_value_without_a_partner_counts_nothing_and_is_counted() -> None:
-    [line] = numbers({"a": {1: 1.0, 2: 3.0, 3: 9.0}, "b": {1: 0.0, 2: 1.0, 7: 5.0}}, {"a": "b"}).contrasts
-    assert (line.comparison.pairs, line.unpaired, line.comparison.test.value) == (2, 2, 1.5)
+    [line] = numbers({"a": {1: 1.0, 2: 3.0, 3: 9.0}, "b": {1: 0.0, 2: 1.0, 7: 5.0}}, {"a": "b"}).comparisons
+    assert (line.pairs, line.unpaired, line.test.value) == (2, 2, 1.5)
