@@ -10,6 +10,21 @@ import pytest
 
 from tests.support.command import sweep
 
+LOGGED = ("gss_grid", "--scale", "smoke", "--storage", "{tmp}/r", "--log-to")
+SUBMIT = ("submit", "gss_grid", "--storage", "/shared")
+NOWHERE = ("--address", "http://127.0.0.1:9")
+HEAD = """from search_spaces.study import Correlation, Curves, GridMap, Study
+from trainables.config import SoftmaxConfig, TrialConfig
+from search_spaces.tuning import Dimension, Tuning
+def trial(corpus):
+    return TrialConfig(seed=1, corpus=corpus, output_layer=SoftmaxConfig())
+def tuned(key="seed", side="a", base=trial):
+    space = (Dimension(key=key, short="x", values=(1, 2)),)
+    return Study(name="mine", tuning=Tuning(sides={side: base}, stage1=space, stage2=space, seeds=(3,)))
+def over(request):
+    return Study(name="mine", trials=lambda corpus: [trial(corpus)], analyses=(request,))
+"""
+
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
@@ -17,7 +32,6 @@ from tests.support.command import sweep
         (("gss_gird",), "did you mean gss_grid"),
         (("gss_grid", "--scale", "quikc"), "did you mean quick"),
         (("gss_grid", "--corpus", "ptp", "--dry-run"), "did you mean ptb"),
-        (("gss_grid", "--set", "training.epoch=3"), "did you mean training.epochs"),
         (("gss_grid", "--corpus", "{tmp}/partial", "--storage", "{tmp}/r"), "valid.txt is missing"),
         (("gss_grid", "--corpus", "ptb", "--data-dir", "{tmp}/wrong", "--storage", "{tmp}/r"), "train.txt"),
         (("gss_grid", "--scale", "smoke", "--corpus", "{tmp}/short", "--storage", "{tmp}/r"), "needs at least"),
@@ -37,22 +51,109 @@ from tests.support.command import sweep
         (("statsu",), "did you mean status"),
         (("corpus", "check", "ptb", "--data-dir", "{tmp}/wrong"), "train.txt"),
         (("gss_grid", "--search", "tpe"), "gss_grid tunes nothing"),
-        (("gss_grid", "--budget", "3"), "gss_grid tunes nothing"),
         (("fair_capacity", "--search", "gird"), "did you mean grid"),
         (("fair_capacity", "--budget", "0"), "from 1 to its 2,940 cells; got 0"),
         (("fair_capacity", "--budget", "3", "--search", "grid"), "no --budget"),
         (("fair_capacity", "--set", "model.dropout_hidden=0.1"), "which this study tunes"),
         (("fair_capacity", "--set", "output_layer.mixtures=3"), "2 of 3 trials, such as one of output layer softmax"),
+        (("published", "--corpus", "ptb", "--dry-run"), "published always reads ptb and wikitext-2: "),
+        (("press_robustness", "--corpus", "ptb", "--dry-run"), "press_robustness reads none"),
+        (("press_robustness", "--set", "size=20", "--set", "rank=20", "--dry-run"), "rank must be less than size"),
+        (("gss_grid", "--contexts", "{tmp}/contexts.json", "--dry-run"), "--contexts is for studies that measure "),
+        (("gss_grid", "--benchmarks", "{tmp}/wrong", "--dry-run"), "--benchmarks is for studies that measure "),
+        ((*LOGGED, "wandb"), "takes mlflow, mlflow=URI or tensorboard, not wandb"),
+        ((*LOGGED, "tensorboard=here"), "TensorBoard's files go to"),
+        ((*LOGGED, "mlflow=http://me:secret@host:5000"), "no address with a password"),
+        ((*LOGGED, "mlflow=postgresql://me@host/db?password=secret"), "no address with a password"),
+        (("retry", "gss_grid", "--dry-run"), "--dry-run and --format are for run"),
+        (("submit", "gss_grid"), "give --storage as an absolute path"),
+        ((*SUBMIT, "--store", "postgresql://u:secret@h/d"), "takes no password in --store"),
+        ((*SUBMIT, "--store", "postgresql://u@h/d?password=secret"), "takes no password"),
+        ((*SUBMIT, "--log-to", "mlflow=http://u:secret@h:5000"), "no address with a password"),
+        (("submit", "gss_grid", "--storage", "s3://bucket/runs"), "a results store cannot lie in an object store"),
+        ((*SUBMIT, "--storage", "s3://bucket/runs", "--store", "postgresql://u@h/d", *NOWHERE), "No Ray job interface"),
+        (("submit", "gss_gird", "--storage", "/shared"), "gss_gird"),
+        ((*SUBMIT, "--scale", "qiuck"), "qiuck"),
+        ((*SUBMIT, "--store", "sqlite:///rel.db"), "give --store as an absolute path"),
+        (("submit", "my_study.py", "--storage", "/shared"), "give the study as an absolute path"),
+        ((*SUBMIT, "--address", "10.0.0.1:6379"), "http://HOST:8265"),
+        ((*SUBMIT, *NOWHERE), "No Ray job interface"),
+        ((*SUBMIT, "--epochs", "3"), "--epochs"),
     ],
 )  # fmt: skip
 def test_bad_input_gets_one_clear_sentence(tmp_path: Path, arguments: tuple[str, ...], sentence: str) -> None:
     _bad_inputs(tmp_path)
-    answer = sweep(*(argument.format(tmp=tmp_path) for argument in arguments))
+    _assert_refused(sentence, *(argument.format(tmp=tmp_path) for argument in arguments))
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("training.epoch=3", "did you mean training.epochs"),
+        ("training.epochs=-3", "training.epochs the value -3"),
+        ("training.epochs=many", "'many'"),
+        ("training.epochs", "key=value"),
+        ("model.dropout_hidden=1.5", "model.dropout_hidden"),
+        ("model.embedding_width=30", "must equal model.embedding_width"),
+        ("corpus.vocabulary_limit=2", "corpus.vocabulary_limit the value 2"),
+        ("corpus.name=wikitext-2", "cannot change 'corpus.name'"),
+        ("output_layer.name=softmax", "replace the whole"),
+        ("output_layer.mixtures=3", "knows no key"),
+        ("training.averaging.switch_epoch=0", "training.averaging.switch_epoch the value 0"),
+    ],
+)
+def test_an_override_that_makes_no_sense_is_named(setting: str, sentence: str) -> None:
+    _assert_refused(sentence, "gss_grid", "--scale", "paper", "--corpus", "ptb", "--dry-run", "--set", setting)
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        ("raise RuntimeError('boom')", "RuntimeError: boom"),
+        ("STUDY = 3", "must define STUDY"),
+        ("def broken(:", "SyntaxError"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [])", "at least one trial"),
+        (
+            "STUDY = Study(name='mine', trials=lambda corpus: [1])",
+            "LayerTaskConfig, PressNoiseConfig, TrueRankConfig or WordPairsConfig; mine yields a int",
+        ),
+        ("STUDY = Study(name='mine', trials=lambda corpus: 1 / 0)", "ZeroDivisionError"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)] * 2)", "'softmax seed=1' twice"),
+        ("STUDY = Study(name='mine', trials=[1])", "trials of a study is a function"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [], analyses=Correlation())", "analyses of a study is"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [], corpora='ptb')", "corpora of a study is"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [], measurements=None)", "measurements of a study is"),
+        ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)], label=lambda config: 1 / 0)", "label"),
+        (
+            "STUDY = Study(name='gss_grid', trials=lambda corpus: [trial(corpus)])",
+            "is a built-in name: rename it",
+        ),
+        ("STUDY = Study(name='../mine', trials=lambda corpus: [trial(corpus)])", "letters, digits"),
+        ("raise SystemExit(0)", "SystemExit"),
+        ("STUDY = over(GridMap(row='seed', column='output_layer.nme'))", "did you mean output_layer.name"),
+        ("STUDY = over(GridMap(row='training.averaging', column='seed'))", "no trial has that key"),
+        ("STUDY = over(Curves(x='training.epoch', metrics=('test_perplexity',), caption=''))", "training.epochs"),
+        ("STUDY = tuned(key='sede')", "sede"),
+        ("STUDY = tuned(key='model.dropout_hidden')", "less than 1"),
+        ("STUDY = tuned(side='two words')", "single words"),
+        ("STUDY = tuned(base=lambda corpus: [].pop())", "mend its tuning"),
+        ("STUDY = tuned(base=lambda corpus: next(iter([])))", "StopIteration"),
+    ],
+)
+def test_a_broken_study_file_gets_one_clear_sentence(tmp_path: Path, body: str, sentence: str) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(HEAD + body)
+    _assert_refused(sentence, file, "--dry-run")
+
+
+def _assert_refused(sentence: str, *arguments: str | Path) -> None:
+    answer = sweep(*arguments)
     assert answer.returncode == 2, answer.stdout + answer.stderr
     last = answer.stderr.strip().splitlines()[-1]
-    assert last.startswith("error: ")
+    assert last.lower().startswith("error: ")
     assert sentence in last
     assert "Traceback" not in answer.stdout + answer.stderr
+    assert "secret" not in answer.stdout + answer.stderr
 
 
 def _bad_inputs(folder: Path) -> None:
@@ -60,6 +161,8 @@ def _bad_inputs(folder: Path) -> None:
     (folder / "partial" / "train.txt").write_text("a b c\n" * 100)
     (folder / "wrong" / "ptb").mkdir(parents=True)
     (folder / "short").mkdir()
+    (folder / "contexts.json").write_text('[{"last_token_index": 3}]')
+    (folder / "wrong" / "EN-A.txt").write_text("cat dog 1\n")
     for split in ("train", "valid", "test"):
         (folder / "wrong" / "ptb" / f"{split}.txt").write_text("not the penn treebank\n" * 50)
         (folder / "short" / f"{split}.txt").write_text("a b c\n")

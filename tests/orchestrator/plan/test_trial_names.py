@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
-from search_spaces.catalog import NAMES, load_study
-from search_spaces.scales import SCALES
-from search_spaces.study import group_of
+from search_spaces.catalog import load_study
 from trainables.errors import UserError
 
 STUDY = """
@@ -73,14 +71,3 @@ def test_a_label_that_trials_cannot_share_is_refused(
     for scale in ("smoke", "quick") if "seed" in label else ("quick",):
         with pytest.raises(UserError, match=re.escape(sentence)):
             names(f", label=lambda c: {label}", scale)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_groups_of_the_built_in_studies_differ_in_their_seed_alone(name: str) -> None:
-    study = load_study(name)
-    for scale in SCALES.values():
-        plan = make_plan(study, scale, "ptb" if study.reads_text else "none")
-        groups: dict[str, set[str]] = {}
-        for trial in plan.trials:
-            groups.setdefault(group_of(trial.name), set()).add(trial.config.model_copy(update={"seed": 0}).trial_id)
-        assert all(len(ids) == 1 for ids in groups.values())

@@ -15,7 +15,6 @@ from orchestrator.watch.trial_logs import Sink, TrialLogs
 from tests.support.command import sweep
 from tests.support.scripted_trials import SOUND, planned
 from tests.support.store_rows import RUN
-from trainables.errors import UserError
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 KEY = StudyKey(study="logged", scale="smoke", corpus="none")
@@ -108,36 +107,12 @@ class Broken:
         raise ConnectionError("the server is gone")
 
 
-def test_a_trial_that_another_command_took_out_of_the_study_is_not_logged(store: Store, tmp_path: Path) -> None:
-    notes: list[str] = []
-    with contextlib.closing(TrialLogs(open_sinks(["tensorboard"], KEY, tmp_path), store, KEY, notes.append)) as logs:
-        logs.started("f" * 64, "seed=9")
-        logs.epoch("f" * 64, epoch(1))
-        logs.finished("f" * 64, TrialOutcome(trial_id="f" * 64, state="done"))
-    assert notes == []
-
-
 def test_a_log_that_fails_is_one_note_and_the_others_go_on(store: Store, tmp_path: Path) -> None:
     pytest.importorskip("tensorboardX")
     sinks: list[list[Sink]] = [[Broken(), *open_sinks(["tensorboard"], KEY, tmp_path)] for _ in range(2)]  # type: ignore[list-item]
     notes = interrupted_and_resumed(sinks, store)
     assert [note.partition(" (")[0] for note in notes] == ["Broken at somewhere takes nothing more"] * 2
     assert len(list((tmp_path / "tensorboard").rglob("*.done-2"))) == 1
-
-
-@pytest.mark.parametrize(
-    ("wanted", "sentence"),
-    [
-        ("wandb", "takes mlflow, mlflow=URI or tensorboard, not wandb"),
-        ("tensorboard=here", "TensorBoard's files go to"),
-        ("mlflow=http://me:secret@host:5000", "no address with a password"),
-        ("mlflow=postgresql://me@host/db?password=secret", "no address with a password"),
-    ],
-)
-def test_bad_input_is_one_sentence_and_shows_no_password(tmp_path: Path, wanted: str, sentence: str) -> None:
-    with pytest.raises(UserError, match=sentence) as refused:
-        open_sinks([wanted], KEY, tmp_path)
-    assert "secret" not in str(refused.value)
 
 
 def test_an_mlflow_server_that_is_not_there_ends_the_command_before_any_trial(tmp_path: Path) -> None:

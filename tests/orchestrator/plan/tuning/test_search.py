@@ -66,16 +66,6 @@ def test_tpe_finds_lower_losses_than_chance_on_a_bowl() -> None:
     assert best["tpe"] < best["random"]
 
 
-def test_running_trials_keep_several_askers_apart() -> None:
-    """The constant liar: with the same finished trials, what runs already is not asked for again."""
-    history = asked(LARGE, "tpe", 20)
-    for _ in range(5):
-        cell = suggest(LARGE, method="tpe", seed=0, history=history)
-        assert cell is not None
-        assert cell not in {tried.cell for tried in history}
-        history.append(Tried(cell=cell, state="running", losses={}))
-
-
 @pytest.mark.parametrize(("epochs", "rungs"), [(1, ()), (2, (1,)), (5, (3,)), (20, (3, 9)), (1000, (111, 333))])
 def test_rungs_are_a_ninth_and_a_third_of_the_epochs_and_not_before_the_third_if_there_are_more(
     epochs: int, rungs: tuple[int, ...]

@@ -1,57 +1,56 @@
-"""`submit` and `stop`: what they refuse, before anything is sent, and what they write into the store."""
+"""What commands do before anything is run or sent, and what they write into the store."""
 
 from __future__ import annotations
 
 import shlex
-import threading
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_command
 
-from orchestrator.command.app import main
+from orchestrator.command.app import app, main
+from orchestrator.command.options import COMMANDS
 from orchestrator.store.records import StudyKey
 from orchestrator.store.store import Store
+from tests.support.command import sweep
+from tests.support.faulty_server import serving
 from tests.support.scripted_trials import planned
 from tests.support.store_rows import RUN
 
-NOWHERE = ("--address", "http://127.0.0.1:9")
 KEY = StudyKey(study="gss_grid", scale="smoke", corpus="pydocs")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        (["gss_grid"], "give --storage as an absolute path"),
-        (["gss_grid", "--storage", "/shared", "--store", "postgresql://u:secret@h/d"], "takes no password in --store"),
-        (["gss_grid", "--storage", "/shared", "--store", "postgresql://u@h/d?password=secret"], "takes no password"),
-        (
-            ["gss_grid", "--storage", "/shared", "--log-to", "mlflow=http://u:secret@h:5000"],
-            "no address with a password",
-        ),
-        (["gss_grid", "--storage", "s3://bucket/runs"], "a results store cannot lie in an object store"),
-        (
-            ["gss_grid", "--storage", "s3://bucket/runs", "--store", "postgresql://u@h/d", *NOWHERE],
-            "No Ray job interface",
-        ),
-        (["gss_gird", "--storage", "/shared"], "gss_gird"),
-        (["gss_grid", "--storage", "/shared", "--scale", "qiuck"], "qiuck"),
-        (["gss_grid", "--storage", "/shared", "--store", "sqlite:///rel.db"], "give --store as an absolute path"),
-        (["my_study.py", "--storage", "/shared"], "give the study as an absolute path"),
-        (["gss_grid", "--storage", "/shared", "--address", "10.0.0.1:6379"], "http://HOST:8265"),
-        (["gss_grid", "--storage", "/shared", *NOWHERE], "No Ray job interface"),
-        (["gss_grid", "--storage", "/shared", "--epochs", "3"], "--epochs"),
-    ],
-)
-def test_what_the_cluster_could_not_run_or_should_not_show_is_refused(
-    arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert main(["submit", *arguments]) == 2
-    error = capsys.readouterr().err
-    assert sentence in error
-    assert "secret" not in error
-    assert "Traceback" not in error
+def test_every_command_is_told_from_the_name_of_a_study() -> None:
+    group: Any = get_command(app)
+    assert {*COMMANDS} == {*group.commands}
+
+
+def test_a_dry_run_plans_by_names_and_asks_no_object_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    command = ["gss_grid", "--scale", "smoke", "--data-dir", "s3://bucket/data", "--dry-run", "--format", "csv"]
+    shown = sweep(*command, "--corpus", "ptb", "--corpus", "pydocs")
+    assert (shown.returncode, shown.stdout.count("\n")) == (0, 1 + 2 * 4)
+    assert shown.stderr.startswith("A dry run copies nothing from s3://bucket/data")
+    assert "corpus check mine --data-dir s3://bucket/data" in sweep(*command, "--corpus", "mine").stderr
+
+
+@pytest.mark.parametrize(("command", "listed"), [("run", True), ("retry", False)])
+def test_retry_takes_the_options_of_run_but_lists_no_plan(command: str, listed: bool) -> None:
+    shown = sweep(command, "--help").stdout
+    assert [option in shown for option in ("--dry-run", "--format", "--set")] == [listed, listed, True]
+
+
+def test_the_text_that_a_study_ends_the_program_with_is_shown(tmp_path: Path) -> None:
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "import sys\nfrom search_spaces.study import Study\n"
+        "STUDY = Study(name='mine', trials=lambda corpus: sys.exit('no text here'))"
+    )
+    answer = sweep(file, "--dry-run")
+    assert (answer.returncode, answer.stderr) == (1, "error: no text here\n")
 
 
 def test_a_running_study_and_a_trial_can_be_asked_to_stop(
@@ -88,24 +87,13 @@ def test_a_named_study_can_be_asked_to_stop_while_none_of_its_trials_runs(
 
 
 @pytest.mark.parametrize("status", [401, 403, 500])
-def test_a_dashboard_that_takes_no_job_from_here_is_told(status: int, capsys: pytest.CaptureFixture[str]) -> None:
-    class Refuses(BaseHTTPRequestHandler):
-        def do_GET(self) -> None:
-            self.send_response(status)
-            self.end_headers()
-            self.wfile.write(b"no")
-
-        do_POST = do_GET
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Refuses)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    try:
-        address = f"http://127.0.0.1:{server.server_port}"
-        assert main(["submit", "gss_grid", "--storage", "/shared", "--address", address]) == 2
-    finally:
-        server.shutdown()
-        server.server_close()
-    assert f"answers at --address {address}" in capsys.readouterr().err
+def test_a_dashboard_that_takes_no_job_from_here_is_told(status: int) -> None:
+    with serving() as web:
+        web.first_statuses += [status] * 9
+        address = web.url.rstrip("/")
+        answer = sweep("submit", "gss_grid", "--storage", "/shared", "--address", address)
+    assert answer.returncode == 2
+    assert f"answers at --address {address}" in answer.stderr
 
 
 def test_the_command_that_stops_what_was_submitted_is_one_that_works(
