@@ -21,8 +21,8 @@ def trial(corpus):
 def tuned(key="seed", side="a", base=trial):
     space = (Dimension(key=key, short="x", values=(1, 2)),)
     return Study(name="mine", tuning=Tuning(sides={side: base}, stage1=space, stage2=space, seeds=(3,)))
-def over(request):
-    return Study(name="mine", trials=lambda corpus: [trial(corpus)], analyses=(request,))
+def over(**fields):
+    return Study(**{"name": "mine", "trials": lambda corpus: [trial(corpus)], **fields})
 """
 
 
@@ -112,27 +112,28 @@ def test_an_override_that_makes_no_sense_is_named(setting: str, sentence: str) -
         ("raise RuntimeError('boom')", "RuntimeError: boom"),
         ("STUDY = 3", "must define STUDY"),
         ("def broken(:", "SyntaxError"),
-        ("STUDY = Study(name='mine', trials=lambda corpus: [])", "at least one trial"),
+        ("STUDY = over(trials=lambda corpus: [])", "at least one trial"),
         (
-            "STUDY = Study(name='mine', trials=lambda corpus: [1])",
+            "STUDY = over(trials=lambda corpus: [1])",
             "LayerTaskConfig, PressNoiseConfig, TrueRankConfig or WordPairsConfig; mine yields a int",
         ),
-        ("STUDY = Study(name='mine', trials=lambda corpus: 1 / 0)", "ZeroDivisionError"),
-        ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)] * 2)", "'softmax seed=1' twice"),
-        ("STUDY = Study(name='mine', trials=[1])", "trials of a study is a function"),
-        ("STUDY = Study(name='mine', trials=lambda corpus: [], analyses=Correlation())", "analyses of a study is"),
-        ("STUDY = Study(name='mine', trials=lambda corpus: [], corpora='ptb')", "corpora of a study is"),
-        ("STUDY = Study(name='mine', trials=lambda corpus: [], measurements=None)", "measurements of a study is"),
-        ("STUDY = Study(name='mine', trials=lambda corpus: [trial(corpus)], label=lambda config: 1 / 0)", "label"),
-        (
-            "STUDY = Study(name='gss_grid', trials=lambda corpus: [trial(corpus)])",
-            "is a built-in name: rename it",
-        ),
-        ("STUDY = Study(name='../mine', trials=lambda corpus: [trial(corpus)])", "letters, digits"),
+        ("STUDY = over(trials=lambda corpus: 1 / 0)", "ZeroDivisionError"),
+        ("STUDY = over(trials=lambda corpus: [trial(corpus)] * 2)", "'softmax seed=1' twice"),
+        ("STUDY = over(trials=[1])", "trials of a study is a function"),
+        ("STUDY = over(analyses=Correlation())", "analyses of a study is"),
+        ("STUDY = over(corpora='ptb')", "corpora of a study is"),
+        ("STUDY = over(measurements=None)", "measurements of a study is"),
+        ("STUDY = over(measurements=('perplexity@1', 'top_k'))", "mine asks for 'top_k': mend it"),
+        ("STUDY = over(label=lambda config: 1 / 0)", "label"),
+        ("STUDY = over(name='gss_grid')", "is a built-in name: rename it"),
+        ("STUDY = over(name='../mine')", "letters, digits"),
         ("raise SystemExit(0)", "SystemExit"),
-        ("STUDY = over(GridMap(row='seed', column='output_layer.nme'))", "did you mean output_layer.name"),
-        ("STUDY = over(GridMap(row='training.averaging', column='seed'))", "no trial has that key"),
-        ("STUDY = over(Curves(x='training.epoch', metrics=('test_perplexity',), caption=''))", "training.epochs"),
+        ("STUDY = over(analyses=(GridMap(row='seed', column='output_layer.nme'),))", "did you mean output_layer.name"),
+        ("STUDY = over(analyses=(GridMap(row='training.averaging', column='seed'),))", "no trial has that key"),
+        (
+            "STUDY = over(analyses=(Curves(x='training.epoch', metrics=('loss',), caption=''),))",
+            "training.epochs",
+        ),
         ("STUDY = tuned(key='sede')", "sede"),
         ("STUDY = tuned(key='model.dropout_hidden')", "less than 1"),
         ("STUDY = tuned(side='two words')", "single words"),

@@ -7,16 +7,18 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from orchestrator.plan.overrides import apply_overrides, parse_overrides
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from orchestrator.plan.study_trials import is_paper_scale
-from orchestrator.store.records import StudyKey
+from orchestrator.plan.user_inputs import read_inputs
 from orchestrator.sweep.announcement import paper_command
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.catalog import load_study
+from search_spaces.scales import SCALES
 from tests.support.command import ROOT, sweep
 from trainables.config import (
     CorpusConfig,
@@ -129,26 +131,28 @@ def test_what_the_papers_full_set_costs_is_what_the_documentation_says() -> None
         assert float(days) == pytest.approx(int(hours.replace(",", "")) / int(gpus) / 24, abs=0.06)
 
 
-@pytest.mark.parametrize("name", ["dirichlet", "layer_jacobian", "layer_gates"])
-def test_what_small_leaves_as_it_is_is_the_papers(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "scales"),
+    [
+        ("dirichlet", ["small", "paper"]),
+        ("layer_jacobian", ["small", "paper"]),
+        ("layer_gates", ["small", "paper"]),
+        ("published", ["smoke", "quick", "small", "paper"]),
+        ("press_robustness", ["paper"]),
+        ("gss_grid", ["paper"]),
+    ],
+)
+def test_a_scale_that_changes_no_trial_is_the_papers_whatever_its_name(name: str, scales: list[str]) -> None:
     study = load_study(name)
-    ids = [
-        [trial.trial_id for trial in make_plan(study, scale_named(scale), "none").trials]
-        for scale in ("small", "paper")
-    ]
-    assert ids[0] == ids[1]
-    assert is_paper_scale(study, "small") and not is_paper_scale(study, "quick") and not is_paper_scale(study, "smoke")
-    key = StudyKey(study=name, scale="small", corpus="none", overrides="{}")
-    assert paper_command(name, study, key, ()) is None
-    assert paper_command(name, study, replace(key, scale="quick"), ()) == f"python sweep.py {name} --scale paper"
-
-
-def test_published_is_the_same_at_every_scale_and_others_are_not() -> None:
-    published, press = load_study("published"), load_study("press_robustness")
-    scales = ("smoke", "quick", "small", "paper")
-    assert all(is_paper_scale(published, scale) for scale in scales)
-    assert [is_paper_scale(press, scale) for scale in scales] == [False, False, False, True]
-    assert not is_paper_scale(load_study("gss_grid"), "small")
+    corpus = "ptb" if study.reads_text else "none"
+    plans = {scale: make_plan(study, scale_named(scale), corpus) for scale in SCALES}
+    ids = {scale: [trial.trial_id for trial in plan.trials] for scale, plan in plans.items()}
+    assert [scale for scale in SCALES if ids[scale] == ids["paper"]] == scales
+    assert [scale for scale in SCALES if is_paper_scale(study, scale)] == scales
+    for scale, plan in plans.items():
+        printed = paper_command(name, study, plan.key, ())
+        assert (printed is None) == (scale in scales)
+        assert printed is None or printed.startswith(f"python sweep.py {name} --scale paper")
 
 
 def test_a_dry_run_leaves_out_what_a_count_of_words_has_not() -> None:
@@ -159,3 +163,24 @@ def test_a_dry_run_leaves_out_what_a_count_of_words_has_not() -> None:
         assert trial["estimated_core_hours"] > 0
     table = sweep("published", "--dry-run").stdout
     assert "None" not in table and "0.00M" not in table
+
+
+def test_inputs_of_ones_own_replace_the_published_ones_and_are_part_of_the_variant(tmp_path: Path) -> None:
+    (tmp_path / "mine.json").write_text('[{"last_token_index": 3}]')
+    (tmp_path / "EN-A.txt").write_text("cat dog 1\n")
+    inputs = read_inputs(tmp_path / "mine.json", tmp_path)
+    assert inputs.contexts is not None and inputs.benchmarks is not None
+    study = replace(load_study("gss_grid"), measurements=("perplexity@1", "word_similarity@1", "top_k@1"))
+    request = PlanRequest(overrides={"training.epochs": 1}, data_dir=tmp_path)
+    plain, mine = (
+        make_plan(study, scale_named("smoke"), "pydocs", request)
+        for request in (request, replace(request, inputs=inputs))
+    )
+    assert mine.measurements == ("perplexity@1", inputs.benchmarks.measurement, inputs.contexts.measurement)
+    assert json.loads(mine.key.overrides) == {
+        "training.epochs": 1,
+        "--contexts": f"mine.json {inputs.contexts.tag}",
+        "--benchmarks": f"{tmp_path.name} {inputs.benchmarks.tag}",
+    }
+    assert (plain.measurements, plain.benchmarks_dir) == (study.measurements, tmp_path)
+    assert [trial.trial_id for trial in plain.trials] == [trial.trial_id for trial in mine.trials]

@@ -40,6 +40,7 @@ def interrupted_and_resumed(sinks: list[list[Sink]], store: Store) -> list[str]:
     first.close()
     second = TrialLogs(sinks[1], store, KEY, notes.append)
     second.started(TRIAL.trial_id, TRIAL.name)
+    second.started("f" * 64, "of a study that another command has planned without it meanwhile")
     for number in (2, 3, 4):
         second.epoch(TRIAL.trial_id, epoch(number))
     epochs = tuple(map(epoch, (1, 2, 3, 4)))
