@@ -11,9 +11,9 @@ from sqlalchemy.exc import ArgumentError
 from trainables.errors import UserError
 
 FORMS = "a path such as results/results.db, sqlite:///PATH, or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
-PASSWORD = re.compile(r"(://[^:/@?]*:).+(?=@)|([?&](?:ssl)?password=)[^&]+")
-SECRETS = {"password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key"}
+SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 """What PostgreSQL's client library takes in the query of a URL and nobody else should read."""
+SECRET = re.compile(rf"(://[^:/@?]*:).+(?=@)|([?&](?:{'|'.join(SECRETS)})=)[^&]+", re.IGNORECASE)
 
 
 def parse(address: str) -> URL:
@@ -51,8 +51,8 @@ def has_secret(address: str) -> bool:
 
 
 def hide_password(word: str) -> str:
-    """A word of the command line with the password of a store's address in it hidden."""
-    return PASSWORD.sub(lambda match: f"{match[1] or match[2]}***", word)
+    """A word of the command line with the password, or other secrets, of a store's address in it hidden."""
+    return SECRET.sub(lambda match: f"{match[1] or match[2]}***", word)
 
 
 def _sqlite(database: str) -> URL:

@@ -97,8 +97,8 @@ def _user_errors(store: str) -> Iterator[None]:
 
 def _problem(error: DBAPIError) -> str | None:
     code = getattr(error.orig, "sqlite_errorname", getattr(error.orig, "sqlstate", ""))
-    if code is None and isinstance(error, OperationalError):
-        # PostgreSQL's client library itself speaks: no server, a refused connection, a lost one.
+    if code is None and (isinstance(error, OperationalError) or error.statement is None):
+        # PostgreSQL's client library itself speaks: no server, a lost connection, an option that it does not know.
         problem = first_line(str(error.orig)) or "no answer"
         return f"{problem}: check that the server runs and that host, port, user, password and database are right"
     return next((cure for prefix, cure in CURES.items() if code and code.startswith(prefix)), None)

@@ -81,9 +81,9 @@ def _reach(url: str, *, create: bool) -> Database:
     parsed = parse(url)
     if parsed.drivername == "sqlite":
         path = Path(parsed.database or "")
-        if not create and not path.exists():
-            raise _missing(str(path))
         try:
+            if not create and not path.exists():
+                raise _missing(str(path))
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UserError(

@@ -26,7 +26,7 @@ class CorpusConfig(Frozen):
     """`pydocs`, `markov`, `markov-20`, `ptb`, `wikitext-2`, or the name of a folder with train.txt, valid.txt and
     test.txt."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-    """SHA-256 of the corpus' content (see `trainables.corpora.corpus_identity`)."""
+    """SHA-256 of the corpus' content (see `trainables.corpora.published`)."""
     vocabulary_limit: Annotated[int, Field(ge=3)] | None = None
     """Keep this many types, the most frequent ones of the train split; the rest become `<unk>`. None keeps all."""
 

@@ -15,6 +15,7 @@ import traceback
 from collections.abc import Collection, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from tokenize import TokenError
 from typing import NamedTuple
 
 import numpy as np
@@ -265,7 +266,7 @@ def read_vector(path: Path) -> NDArray[float64]:
     """Raises OSError where it cannot be read, UnusableResultError for anything but finite float64 values in one row."""
     try:
         values = np.lib.format.read_array(io.BytesIO(path.read_bytes()), allow_pickle=False)
-    except ValueError as error:
+    except (ValueError, TypeError, TokenError) as error:  # whatever numpy makes of a damaged header
         raise UnusableResultError(f"{path} is no complete array") from error
     if values.ndim != 1 or values.dtype != float64:
         raise UnusableResultError(f"{path} is no vector of float64 values")

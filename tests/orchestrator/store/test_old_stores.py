@@ -142,11 +142,3 @@ def test_a_tuning_of_version_2_asks_for_the_trials_that_the_old_program_asked_fo
         search.start()
         assert search.more(()) is None, "all that it asks for is done"
         assert store.trials(plan.key) == before
-
-
-def test_a_tuning_of_version_2_goes_on_with_a_larger_budget(upgraded: str) -> None:
-    plan = smoke_plan("fair_capacity", budget=4)
-    with open_store(upgraded) as store:
-        search = tuner(plan, store)
-        search.start()
-        assert [trial.name.split()[:3] for trial in search.more(()) or []] == [["mos_dagger", "stage2", "#4"]]

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import Engine, event
 
 import orchestrator
-from orchestrator.store.address import parse, printable
+from orchestrator.store.address import hide_password, parse, printable
 from orchestrator.store.integrity import check
 from orchestrator.store.opening import open_database, open_store, upgrade
 from tests.support.postgres import PASSWORD, PostgresServer
@@ -75,6 +75,7 @@ def test_what_is_no_address_of_a_store_is_refused_with_the_choices(address: str,
         "postgresql+psycopg://host/results?user=me&password=hunter2",
         "postgresql://host/results?sslcert=c.pem&sslpassword=hunter2&user=me&password=hunter2again",
         "postgresql://me:hunter2@host/results?PassWord=hunter2",
+        "postgresql://me@host/results?oauth_client_secret=hunter2",
     ],
 )
 def test_no_form_of_a_password_is_shown_and_none_is_lost(address: str) -> None:
@@ -82,6 +83,7 @@ def test_no_form_of_a_password_is_shown_and_none_is_lost(address: str) -> None:
     text = printable(url)
     assert "hunter2" not in text
     assert all(part in text for part in ("me", "host/results"))
+    assert "hunter2" not in hide_password(f"--store={address}")
     assert "hunter2" in url.render_as_string(hide_password=False)
 
 
@@ -90,21 +92,13 @@ def test_what_is_no_secret_is_shown_as_it_was_typed() -> None:
     assert printable(parse(address)) == address
 
 
-def test_a_store_of_a_newer_version_is_refused(url: str) -> None:
+def test_a_store_of_a_newer_version_and_a_database_of_something_else_are_refused(url: str) -> None:
     open_store(url).close()
     execute(url, "UPDATE alembic_version SET version_num = '9999'")
     for call in (lambda: open_store(url), lambda: upgrade(url)):
-        sentence = refusal(call)
-        assert "made by a newer version" in sentence
-        assert "9999" in sentence
-
-
-def test_a_database_of_something_else_is_refused_and_left_alone(url: str) -> None:
-    if url.startswith("sqlite"):
-        Path(url.removeprefix("sqlite:///")).parent.mkdir()
-    execute(url, "CREATE TABLE groceries (id INTEGER)")
-    assert "groceries" in refusal(lambda: open_store(url))
-    execute(url, "INSERT INTO groceries VALUES (1)")
+        assert "made by a newer version of this program (schema version 9999" in refusal(call)
+    execute(url, "DROP TABLE alembic_version")
+    assert "holds something else than a results store (the table epoch)" in refusal(lambda: open_store(url))
 
 
 def test_what_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
@@ -115,6 +109,7 @@ def test_what_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
     assert path.read_text() == content
     assert "cannot be opened or created" in refusal(lambda: open_store(str(tmp_path)))
     assert "folder" in refusal(lambda: open_store(str(path / "results.db")))
+    assert "name too long" in refusal(lambda: open_store(str(tmp_path / ("a" * 300) / "results.db"), create=False))
 
 
 @contextmanager
@@ -167,17 +162,10 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
 
 
 def test_sqlite_keeps_its_promises(tmp_path: Path) -> None:
-    path = tmp_path / "results.db"
-    open_store(str(path)).close()
-    with closing(sqlite3.connect(path)) as connection:
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-    database = open_database(str(path), create=False)
-    with database.read() as connection:
-        names = ("foreign_keys", "synchronous", "busy_timeout")
-        settings = {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in names}
-    database.close()
     # 2 is FULL: SQLite syncs its log at every commit.
-    assert settings == {"foreign_keys": 1, "synchronous": 2, "busy_timeout": 30_000}
+    promises = {"journal_mode": "wal", "foreign_keys": 1, "synchronous": 2, "busy_timeout": 30_000}
+    with closing(open_database(str(tmp_path / "results.db"), create=True)) as database, database.read() as connection:
+        assert {name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one() for name in promises} == promises
 
 
 def test_what_a_server_refuses_is_told_without_the_password(postgres_server: PostgresServer) -> None:
@@ -186,6 +174,8 @@ def test_what_a_server_refuses_is_told_without_the_password(postgres_server: Pos
     wrong = refusal(lambda: open_store(postgres_server.url("postgres", password="secret")))
     assert "password authentication failed" in wrong and PASSWORD not in wrong
     assert "secret" not in nobody_answers + wrong
+    mistyped = refusal(lambda: open_store(postgres_server.url("postgres") + "&ssl=on"))
+    assert 'invalid connection option "ssl"' in mistyped
     assert '"nowhere" does not exist' in refusal(lambda: open_store(postgres_server.url("nowhere")))
     name = postgres_server.create_database()
     postgres_server.execute("CREATE ROLE guest LOGIN PASSWORD 'guest'")
