@@ -10,8 +10,6 @@ from .correlations import ComparedCorrelation as ComparedCorrelation
 from .correlations import CorrelationNumbers as CorrelationNumbers
 from .correlations import Window as Window
 from .correlations import correlation_numbers as correlation_numbers
-from .counts import CountNumbers as CountNumbers
-from .counts import count_numbers as count_numbers
 from .frames import METRICS as METRICS
 from .frames import FlatResults as FlatResults
 from .frames import Row as Row
@@ -19,13 +17,17 @@ from .frames import flatten as flatten
 from .grid import Grid as Grid
 from .grid import GridCell as GridCell
 from .grid import lay_out as lay_out
+from .groups import CountNumbers as CountNumbers
 from .groups import CurveNumbers as CurveNumbers
 from .groups import DifferenceNumbers as DifferenceNumbers
 from .groups import GroupLine as GroupLine
 from .groups import GroupNumbers as GroupNumbers
+from .groups import TunedSide as TunedSide
+from .groups import count_numbers as count_numbers
 from .groups import curve_numbers as curve_numbers
 from .groups import difference_numbers as difference_numbers
 from .groups import group_numbers as group_numbers
+from .groups import tuned_numbers as tuned_numbers
 from .jacobians import FEWEST_SEEDS as FEWEST_SEEDS
 from .jacobians import HALF as HALF
 from .jacobians import STRAIGHT_R2 as STRAIGHT_R2
@@ -75,5 +77,3 @@ from .true_rank import PRESS_BY_EPS as PRESS_BY_EPS
 from .true_rank import MatrixRanks as MatrixRanks
 from .true_rank import TrueRankNumbers as TrueRankNumbers
 from .true_rank import true_rank_numbers as true_rank_numbers
-from .tuned import TunedSide as TunedSide
-from .tuned import tuned_numbers as tuned_numbers

@@ -1,4 +1,4 @@
-"""Metrics by group of trials, with what the papers printed for the same groups."""
+"""Metrics by group of trials, with what the papers printed for the same groups; what a tuning came to, by its sides."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from orchestrator.analysis.statistics.samples import SampleSummary, difference_of_means, summarise_sample
-from search_spaces.analyses import Curves, Differences, GroupTable
+from orchestrator.store import ENDED
+from search_spaces.analyses import Counts, Curves, Differences, GroupTable
 from search_spaces.published import PublishedNumber
 
 if TYPE_CHECKING:
@@ -67,6 +68,31 @@ class CurveNumbers:
     corpus: str
     points: pd.DataFrame
     printed: pd.DataFrame
+
+
+@dataclass(frozen=True, kw_only=True)
+class CountNumbers:
+    """A table of counts."""
+
+    request: Counts
+    values: tuple[float, ...]
+    """From the least to the greatest: those that came up, and those that could have."""
+    counts: Mapping[str, tuple[int, ...]]
+    """Group -> its done trials with each of `values`, in the order of the plan."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TunedSide:
+    """One side of a tuning; `best` and its perplexity are None before a trial of stage 1 or 2 is done."""
+
+    side: str
+    stage1: int
+    stage2: int
+    """Trials of stage 2 that have ended, stopped early or not."""
+    pruned: int
+    best: str | None
+    """Name of the trial of stages 1 and 2 with the least validation perplexity."""
+    valid_perplexity: float | None
 
 
 def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
@@ -163,3 +189,32 @@ def _printed(
         rows[group] = {"x": numbers[request.x].value if request.x in numbers else places.get(group), **row}
     points = pd.DataFrame.from_dict(rows, orient="index", columns=["x", *request.metrics], dtype=float)
     return points.dropna(subset=["x"])
+
+
+def count_numbers(frame: pd.DataFrame, request: Counts) -> CountNumbers:
+    """The table that a study asks for."""
+    groups = values_by_group(frame, request.metric)
+    values = tuple(sorted({*request.values, *(value for came_up in groups.values() for value in came_up)}))
+    counts = {group: tuple(came_up.count(value) for value in values) for group, came_up in groups.items()}
+    return CountNumbers(request=request, values=values, counts=counts)
+
+
+def tuned_numbers(frame: pd.DataFrame) -> tuple[TunedSide, ...]:
+    """The sides in the order of the plan; none where no trial is one of a tuning."""
+    if "side" not in frame.columns:
+        return ()
+    return tuple(_side(str(name), trials) for name, trials in frame.groupby("side", sort=False))
+
+
+def _side(name: str, trials: pd.DataFrame) -> TunedSide:
+    ended = trials["stage"][trials["state"].isin(ENDED)]
+    tried = trials[(trials["state"] == "done") & (trials["stage"] != "final")]
+    by_name = tried.set_index("name").reindex(columns=["valid_perplexity"])["valid_perplexity"].dropna()
+    return TunedSide(
+        side=name,
+        stage1=int((ended == "stage1").sum()),
+        stage2=int((ended == "stage2").sum()),
+        pruned=int((trials["state"] == "pruned").sum()),
+        best=None if by_name.empty else str(by_name.idxmin()),
+        valid_perplexity=None if by_name.empty else float(by_name.min()),
+    )

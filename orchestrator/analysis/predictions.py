@@ -31,6 +31,11 @@ class Prediction:
     """What follows in the text, where the contexts say so; another word than `next` where the vocabulary was cut."""
 
     @property
+    def next_shown(self) -> str:
+        """The word that follows: "banknote (as <unk>)" where the vocabulary lacks it."""
+        return f"{self.next_in_text} (as {self.next})" if self.next_in_text not in (None, "", self.next) else self.next
+
+    @property
     def askable(self) -> bool:
         """Whether the word that follows is in the vocabulary: to expect some unknown word is no prediction of it."""
         return self.next != UNKNOWN
@@ -50,14 +55,9 @@ class PredictionNumbers:
     cells: tuple[tuple[Prediction | None, ...], ...]
 
     @property
-    def words(self) -> tuple[str, ...]:
-        """The word that follows each context, as the vocabulary has it; empty where no model has a prediction."""
-        return tuple(next((cell.next for cell in row if cell), "") for row in self.cells)
-
-    @property
-    def words_in_text(self) -> tuple[str, ...]:
-        """The word that follows each context in the text, "" where that is not known."""
-        return tuple(next((cell.next_in_text or "" for cell in row if cell), "") for row in self.cells)
+    def first(self) -> tuple[Prediction | None, ...]:
+        """At each context that of the first model that has one: all of them have the same word following."""
+        return tuple(next(filter(None, row), None) for row in self.cells)
 
     def hits(self, j: int) -> tuple[int, int]:
         """At how many contexts the j-th model has the true word among its likeliest, and at how many it could have."""
@@ -67,7 +67,7 @@ class PredictionNumbers:
     @property
     def not_askable(self) -> int:
         """At how many contexts the vocabulary lacks the true word."""
-        return self.words.count(UNKNOWN)
+        return sum(cell is not None and not cell.askable for cell in self.first)
 
 
 def prediction_numbers(frame: pd.DataFrame, *, tag: str = "") -> PredictionNumbers:

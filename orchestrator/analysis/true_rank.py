@@ -38,22 +38,18 @@ class MatrixRanks:
 class TrueRankNumbers:
     """The truth's matrices, then the groups, in the order of the plan."""
 
-    language_rank: int
-    """Of the whole V x V log-P matrix, by construction."""
-    true_rank: int
-    """Of the rows that were measured: less where they have fewer different contexts."""
-    different_contexts: int
-    floor: float
-    """Test perplexity of the true model, on the tokens that the models predict."""
-    entropy_perplexity: float
-    """What it tends to on ever more text."""
-    shares_perplexity: float
-    """Test perplexity of a model that knows how often each type comes, and no more."""
-    tokens: int
-    """Of the test text: so many contexts were measured."""
+    exact: Mapping[str, float]
+    """Metrics of the truth's exact matrix: the rank of the language, by construction, and of the rows measured; test
+    perplexity of the true model, the floor; what it tends to on ever more text (entropy), and that of a model that
+    knows how often each type comes, and no more (shares)."""
     metrics: tuple[str, ...]
     truth: tuple[MatrixRanks, ...]
     learned: tuple[MatrixRanks, ...]
+
+    @property
+    def true_rank(self) -> int:
+        """Of the rows that were measured: less than the language's where they have fewer different contexts."""
+        return int(self.exact["true_rank"])
 
     def is_true(self, rank: float | None) -> bool:
         """Whether a metric gives the true rank: it, or a number that rounds to it."""
@@ -73,20 +69,13 @@ def true_rank_numbers(frame: pd.DataFrame, request: TrueRank) -> TrueRankNumbers
         return None
     truths: dict[str, Mapping[Any, Any]] = {str(row["variant"]): row for row in done.to_dict("records")}
     exact = truths.get(EXACT) or next(iter(truths.values()))
-    floor = float(exact["test_perplexity"])
     same_rows = (frame["rank_rows"] == exact["rank_rows"]) | frame["rank_rows"].isna()
     models = frame[frame["variant"].isna() & same_rows]
     return TrueRankNumbers(
-        language_rank=int(exact["language_rank"]),
-        true_rank=int(exact["true_rank"]),
-        different_contexts=int(exact["different_contexts"]),
-        floor=floor,
-        entropy_perplexity=float(exact["entropy_perplexity"]),
-        shares_perplexity=float(exact["shares_perplexity"]),
-        tokens=int(exact["rank_rows"]),
+        exact=exact,
         metrics=request.metrics,
         truth=tuple(_truth(row, request.metrics) for row in truths.values()),
-        learned=tuple(_learned(models, request.metrics, floor)),
+        learned=tuple(_learned(models, request.metrics, exact["test_perplexity"])),
     )
 
 

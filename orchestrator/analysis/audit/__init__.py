@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orchestrator.analysis.audit import arithmetic, capacity, ranks, seeds, word_pairs
+from orchestrator.analysis.audit import arithmetic, capacity, ranks, seeds
 from orchestrator.analysis.audit.account import AccountLine, account
 from orchestrator.analysis.audit.check import Check, Verdict
 
@@ -36,6 +36,6 @@ def audit_numbers(frame: pd.DataFrame) -> AuditNumbers:
         *capacity.checks(),
         *ranks.correlations(),
         *capacity.tuned_settings(),
-        *word_pairs.checks(frame),
+        *arithmetic.word_pairs(frame),
     )
     return AuditNumbers(checks=checks, account=account(checks))

@@ -1,10 +1,11 @@
-"""Table 1 from SM Table 10 and the talk, and what the text says of SM Tables 4, 5, 3 and 10."""
+"""Table 1 from SM Table 10 and the talk, what the text says of SM Tables 4, 5, 3 and 10, and SM Table 13 counted."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 from orchestrator.analysis.audit.check import (
     AVERAGING,
@@ -21,6 +22,10 @@ from orchestrator.analysis.audit.check import (
 )
 from trainables.corpora import PUBLISHED_CORPORA
 
+if TYPE_CHECKING:
+    import pandas as pd
+
+Trial = Mapping[Any, Any]
 COLUMNS = {"SS": "sigsoftmax", "LMS-PLIF": "lms_plif", "MoS": "mos"}
 EXACT = 1e-9
 VOCABULARY = {"ptb": 10_000, "wikitext-2": 33_278}
@@ -150,3 +155,42 @@ def _benchmarks_won(corpus: str) -> Check:
         verdict=decided(won == BENCHMARKS_WON[corpus]),
         uses=(*moc, *mos),
     )
+
+
+def word_pairs(frame: pd.DataFrame) -> Iterator[Check]:
+    """SM Table 13 from the benchmarks and corpora themselves, as trials of kind word_pairs counted: three numbers a
+    benchmark; open, with what is missing, where a trial has no result."""
+    trials: dict[str, Trial] = {}
+    if "text" in frame.columns:
+        trials = {row["text"]: row for row in frame.to_dict("records")}
+    any_trial = next((row for row in trials.values() if row["state"] == "done"), next(iter(trials.values()), None))
+    for total in column_of("sm_table13_word_pairs", "pairs"):
+        name = total.row["benchmark"]
+        yield _pairs(total, "pairs", any_trial, f"word_pairs {name}", "ptb")
+        for text, title in CORPORA.items():
+            unknown, quantity = total.beside(f"pairs_not_in_{text}"), f"pairs with a word that {title} lacks"
+            yield _pairs(unknown, quantity, trials.get(text), f"word_pairs unknown {name}", text)
+
+
+def _pairs(printed: PrintedNumber, quantity: str, trial: Trial | None, metric: str, text: str) -> Check:
+    counted = str(int(trial[metric])) if trial is not None and trial["state"] == "done" else None
+    return Check(
+        source=f"SM Table 13, {printed.row['benchmark']}",
+        quantity=quantity,
+        printed=printed.text,
+        recomputed=counted or "\N{EN DASH}",
+        rule="count of the published files (SHA-256), lower-cased words, vocabulary of all three splits: digit by digit"
+        if counted
+        else _missing(trial, text),
+        verdict=decided(counted == printed.text) if counted else "open",
+        covers=(printed,),
+    )
+
+
+def _missing(trial: Trial | None, text: str) -> str:
+    """Why there is no count."""
+    if trial is None:
+        return f"no trial of this run counts {text}"
+    if trial["state"] in ("failed", "diverged"):
+        return str(trial["cause"])
+    return f"the trial that counts {text} has not run: it needs that corpus and the 13 benchmarks (--data-dir)"

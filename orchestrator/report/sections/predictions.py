@@ -64,16 +64,11 @@ def _hits_table(numbers: PredictionNumbers) -> TextTable:
 
 def _words_table(numbers: PredictionNumbers) -> TextTable:
     rows = []
-    for context, word, row in zip(numbers.contexts, _words(numbers), numbers.cells, strict=True):
+    for context, first, row in zip(numbers.contexts, numbers.first, numbers.cells, strict=True):
+        word = first.next_shown if first else ""
         expected = (Cell(_expected(cell), kind="name") for cell in row)
         rows.append({"context": context, "next word": word, **dict(zip(numbers.models, expected, strict=True))})
     return text_table("The five likeliest words, and the place of the true one", rows)
-
-
-def _words(numbers: PredictionNumbers) -> list[str]:
-    """What follows each context: "banknote (as <unk>)" where the vocabulary lacks it."""
-    pairs = zip(numbers.words, numbers.words_in_text, strict=True)
-    return [f"{text} (as {word})" if text and text != word else word for word, text in pairs]
 
 
 def _expected(cell: Prediction | None) -> str:

@@ -45,9 +45,10 @@ def true_rank_section(numbers: TrueRankNumbers) -> Section:
 
 
 def _findings(numbers: TrueRankNumbers) -> Iterator[str]:
+    tokens, contexts = numbers.exact["rank_rows"], numbers.exact["different_contexts"]
     yield (
-        f"The true log-P matrix of this language has rank {numbers.language_rank}; the rows measured "
-        f"({numbers.tokens:,} test tokens, {numbers.different_contexts:,} different ones) have rank "
+        f"The true log-P matrix of this language has rank {numbers.exact['language_rank']:.0f}; the rows measured "
+        f"({tokens:,.0f} test tokens, {contexts:,.0f} different ones) have rank "
         f"{numbers.true_rank}, by exact elimination, and that is what metrics can find."
     )
     for line in numbers.truth:
@@ -84,8 +85,7 @@ def _learned_sentences(numbers: TrueRankNumbers) -> Iterator[str]:
 
 def _floor_sentences(numbers: TrueRankNumbers) -> Iterator[str]:
     here, endless, shares = (
-        formats.cell("test_perplexity", value)
-        for value in (numbers.floor, numbers.entropy_perplexity, numbers.shares_perplexity)
+        formats.cell("test_perplexity", numbers.exact[f"{whose}_perplexity"]) for whose in ("test", "entropy", "shares")
     )
     yield (
         f"The true distribution itself has test perplexity {here} on the test text that was read (on endless text "
@@ -93,7 +93,7 @@ def _floor_sentences(numbers: TrueRankNumbers) -> Iterator[str]:
         f"{shares}."
     )
     learned = [line.perplexity for line in numbers.learned if line.perplexity is not None]
-    nothing = sum(perplexity >= numbers.shares_perplexity for perplexity in learned)
+    nothing = sum(perplexity >= numbers.exact["shares_perplexity"] for perplexity in learned)
     if nothing:
         yield (
             f"{nothing} of {len(learned)} models are no better than that: their ranks are those of models that have "
@@ -120,7 +120,7 @@ def _record(line: MatrixRanks, numbers: TrueRankNumbers) -> dict[str, Any]:
         "variant": line.variant or "learned",
         "trials": line.trials,
         "true_rank": numbers.true_rank,
-        "language_rank": numbers.language_rank,
+        "language_rank": int(numbers.exact["language_rank"]),
         **dict(_ranks(line, numbers)),
         "test_perplexity": line.perplexity,
         "over_floor": line.excess,

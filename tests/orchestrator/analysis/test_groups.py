@@ -10,10 +10,9 @@ import pytest
 
 from orchestrator.analysis.contrasts import contrast_numbers
 from orchestrator.analysis.frames import flatten
-from orchestrator.analysis.groups import curve_numbers, difference_numbers, group_numbers
+from orchestrator.analysis.groups import curve_numbers, difference_numbers, group_numbers, tuned_numbers
 from orchestrator.analysis.predictions import prediction_numbers
 from orchestrator.analysis.similarity import comparisons, similarity_numbers, wins
-from orchestrator.analysis.tuned import tuned_numbers
 from orchestrator.store.records import Place
 from search_spaces.analyses import Comparison, Curves, Differences, GroupTable, Similarity
 from search_spaces.published import PublishedNumber
@@ -104,7 +103,7 @@ def test_predictions_are_read_and_counted() -> None:
         row("c seed=1", "planned"),
     ]
     numbers = prediction_numbers(flatten(rows).frame())
-    assert (numbers.contexts, numbers.models, numbers.words) == (("yang 1", "yang 2"), ("a", "b"), ("tons", "tons"))
+    assert (numbers.contexts, numbers.models) == (("yang 1", "yang 2"), ("a", "b"))
     assert [numbers.hits(j) for j in (0, 1)] == [(1, 2), (1, 1)]
     assert numbers.cells[1][1] is None
 

@@ -12,8 +12,8 @@ import pytest
 
 from orchestrator.analysis.audit import audit_numbers
 from orchestrator.analysis.contrasts import paired_numbers
-from orchestrator.analysis.counts import count_numbers
 from orchestrator.analysis.frames import flatten
+from orchestrator.analysis.groups import count_numbers
 from orchestrator.analysis.predictions import prediction_numbers
 from orchestrator.analysis.similarity import similarity_numbers
 from orchestrator.report.sections.audit import audit_section

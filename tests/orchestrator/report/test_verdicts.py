@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.analysis.statistics.comparisons import compare, compare_pairs
 from orchestrator.report import formats
-from orchestrator.report.verdicts import verdict
+from orchestrator.report.sections.significance import verdict
 
 MINUS = formats.MINUS
 NAMES = ("GSS", "Softmax")
