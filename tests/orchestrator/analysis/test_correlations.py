@@ -43,15 +43,6 @@ def test_elsewhere_the_window_is_the_better_half_with_its_bounds(corpus: str, sc
     assert inside.n == 3
 
 
-def test_the_published_interval_comes_from_the_number_of_cells_and_the_window_has_none() -> None:
-    everything, inside = correlate(make_frame([1.0, 2.0, 3.0, 4.0]))
-    interval = everything.published["ptb"].interval
-    assert interval is not None
-    half = 1.959963984540054 / math.sqrt(72 - 3)
-    assert interval.low == pytest.approx(math.tanh(math.atanh(0.48) - half))
-    assert (inside.published["ptb"].value, inside.published["ptb"].interval) == (0.24, None)
-
-
 def test_trials_without_a_result_are_left_out_and_counted() -> None:
     states = ["done", "done", "done", "done", "failed", "diverged", "diverged", "planned", "running"]
     everything, _ = correlate(make_frame([1.0] * 4 + [math.nan] * 5, states=states))

@@ -122,10 +122,11 @@ def test_own_benchmarks_stay_apart_and_models_without_any_are_left_out() -> None
     own = {"similarity-1a2b3c4d X": -0.9, "similarity-1a2b3c4d pairs X": 5}
     rows = [row("a", **PAIRS, **RHO, **own), row("b", "planned")]
     frame = flatten(rows).frame()
-    plain = similarity_numbers(frame, Similarity(), corpus="x")
-    assert (plain.rho.to_dict(), comparisons(plain.rho)) == ({"a": {"X": 0.5, "Y": 0.1}}, 0)
-    mine = similarity_numbers(frame, Similarity(), corpus="x", tag="1a2b3c4d")
-    assert (mine.rho.to_dict(), mine.pairs) == ({"a": {"X": -0.9}}, {"X": 5})
+    request = Similarity(published={"ptb": {"X": {"a": 0.4}}})
+    plain = similarity_numbers(frame, request, corpus="x")
+    assert (plain.rho.to_dict(), comparisons(plain.rho), plain.corpus) == ({"a": {"X": 0.5, "Y": 0.1}}, 0, "ptb")
+    mine = similarity_numbers(frame, request, corpus="x", tag="1a2b3c4d")
+    assert (mine.rho.to_dict(), mine.pairs, mine.corpus) == ({"a": {"X": -0.9}}, {"X": 5}, "")
 
 
 def test_wins_count_the_benchmarks_with_the_greater_rho() -> None:

@@ -28,41 +28,33 @@ def results() -> FlatResults:
     return flatten(rows)
 
 
-def test_json_is_one_array_of_all_trials(results: FlatResults) -> None:
+def written(results: FlatResults, form: Any) -> str:
     stream = io.StringIO()
-    write_results(results, "json", stream)
-    assert json.loads(stream.getvalue()) == [dict(record) for record in results.records]
+    write_results(results, form, stream)
+    return stream.getvalue()
+
+
+def test_json_and_parquet_hold_every_value_and_the_table_every_name(results: FlatResults, tmp_path: Path) -> None:
+    records = [dict(record) for record in results.records]
+    assert json.loads(written(results, "json")) == records
+    write_parquet(results, tmp_path / "results.parquet")
+    assert pyarrow.parquet.read_table(tmp_path / "results.parquet").to_pylist() == records
+    table = written(results, "table")
+    assert all(record["name"] in table for record in records) and "[bold]c" in table
 
 
 def test_csv_reads_back_with_its_columns_in_order(results: FlatResults) -> None:
-    stream = io.StringIO()
-    write_results(results, "csv", stream)
-    head, *lines = csv.reader(io.StringIO(stream.getvalue()))
+    head, *lines = csv.reader(io.StringIO(written(results, "csv")))
     assert tuple(head) == results.columns and len(lines) == 72
     assert lines[5][head.index("cause")] == results.records[5]["cause"]
     assert lines[5][head.index("test_perplexity")] == ""
     assert float(lines[7][head.index("test_perplexity")]) == results.records[7]["test_perplexity"]
 
 
-def test_parquet_keeps_types_and_missing_values(results: FlatResults, tmp_path: Path) -> None:
-    write_parquet(results, tmp_path / "results.parquet")
-    assert pyarrow.parquet.read_table(tmp_path / "results.parquet").to_pylist() == [
-        dict(record) for record in results.records
-    ]
-
-
-def test_the_table_names_every_trial(results: FlatResults) -> None:
-    stream = io.StringIO()
-    write_results(results, "table", stream)
-    lines = stream.getvalue()
-    assert all(str(record["name"]) in lines for record in results.records)
-    assert "[bold]c" in lines
-
-
 @pytest.mark.parametrize(("form", "answer"), [("parquet", "binary"), ("xml", "table, csv, json, parquet, got 'xml'")])
 def test_what_is_no_text_or_unknown_is_refused(results: FlatResults, form: Any, answer: str) -> None:
     with pytest.raises(UserError, match=answer):
-        write_results(results, form, io.StringIO())
+        written(results, form)
 
 
 @pytest.mark.parametrize("form", ["csv", "table"])

@@ -10,11 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from orchestrator.report.build import ReportResult
-from orchestrator.report.figures import Drawing, inline_svg
 from orchestrator.report.sections.grid import heat_map
 from orchestrator.report.sections.spectra import shown_indices
 from tests.support.synthetic_results import fail, make_results, report_on
@@ -156,15 +154,6 @@ def test_thinned_indices_keep_both_ends_and_every_step_short(length: int) -> Non
     assert indices[0] == 0 and indices[-1] == length - 1 and len(indices) <= 320
     assert (np.diff(indices) >= 1).all()
     assert np.diff(indices).max(initial=0) <= max(1, -(-length // 159))
-
-
-def test_inlined_figures_do_not_share_ids() -> None:
-    document = '<?xml?><svg xmlns="x"><clipPath id="a"/>'
-    document += '<path d="M 1.23456 2.5" clip-path="url(#a)"/><text>1.23456</text></svg>'
-    svg = inline_svg(document, Drawing(name="one", caption='rank "and" <ppl>', draw=Figure))
-    assert 'id="one-a"' in svg and "url(#one-a)" in svg
-    assert 'd="M 1.23 2.5"' in svg and "<text>1.23456</text>" in svg
-    assert 'aria-label="rank &quot;and&quot; &lt;ppl&gt;"' in svg
 
 
 def rows_in_state(state: str) -> list[dict[str, Any]]:

@@ -15,13 +15,11 @@ from orchestrator.analysis.contrasts import paired_numbers
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.groups import count_numbers
 from orchestrator.analysis.predictions import prediction_numbers
-from orchestrator.analysis.similarity import similarity_numbers
 from orchestrator.report.sections.audit import audit_section
 from orchestrator.report.sections.groups import count_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.significance import paired_section
-from orchestrator.report.sections.similarity import similarity_section
-from search_spaces.study import Comparison, Counts, GroupTable, PairedComparison, Similarity
+from search_spaces.study import Comparison, Counts, GroupTable, PairedComparison
 from tests.support.synthetic_results import STUDY, done_trial, make_results, report_on
 
 
@@ -64,16 +62,6 @@ def test_the_page_explains_the_words_that_it_uses_and_no_others(tmp_path: Path) 
     terms = page[page.index('<h2 id="terms">') :]
     assert "<dt>Press rank</dt>" in terms and "<dt>gss</dt>" in terms
     assert "<dt>moc</dt>" not in terms and "softmax_dagger" not in terms
-
-
-def test_own_benchmarks_have_no_printed_values_beside_them() -> None:
-    metrics = {"similarity-0a1b2c MINE": 0.5, "similarity-0a1b2c pairs MINE": 20}
-    rows = [{**row, "metrics": metrics} for row in make_results()[0][:2]]
-    request = Similarity(published={"ptb": {"MEN": {rows[0]["name"]: 0.4}}})
-    numbers = similarity_numbers(flatten(rows).frame(), request, corpus="ptb", tag="0a1b2c")
-    assert list(numbers.rho.index) == ["MINE"]
-    assert not numbers.corpus
-    assert "published" not in str(similarity_section(numbers).tables)
 
 
 def test_the_word_of_the_text_stands_beside_an_unknown_one() -> None:

@@ -27,14 +27,6 @@ def test_spearman_interval_has_the_variance_of_bonett_and_wright() -> None:
     assert result.interval.high == pytest.approx(math.tanh(math.atanh(result.value) + half), rel=1e-12)
 
 
-def test_spearman_by_hand() -> None:
-    x, y = [1.0, 2.0, 3.0, 4.0, 5.0], [2.0, 1.0, 4.0, 3.0, 7.0]
-    squared_differences = 1 + 1 + 1 + 1 + 0
-    assert correlate(x, y, ranks=True).value == pytest.approx(1 - 6 * squared_differences / (5 * (25 - 1)))
-    # With ties: ranks 1, 2.5, 2.5, 4 against 1, 2, 3, 4 have the products 4.5 and the squares 4.5 and 5.
-    assert correlate([1, 2, 2, 3], [1, 2, 3, 4], ranks=True).value == pytest.approx(4.5 / math.sqrt(4.5 * 5))
-
-
 def test_the_interval_covers_the_true_correlation_19_times_out_of_20() -> None:
     rng, covered, rho = np.random.default_rng(7), 0, 0.4
     for _ in range(2000):
