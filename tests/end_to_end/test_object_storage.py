@@ -31,10 +31,11 @@ from search_spaces.study import Study
 
 STUDY = Study(name="later", trials=GRID.trials, corner=GRID.corner, measurements=(*GRID.measurements, "top_k@1"))
 """
-LONGER = ("--scale", "smoke", "--max-concurrent", "1", "--set", "training.epochs=15",
+LONGER = ("--scale", "smoke", "--max-concurrent", "1", "--set", "training.epochs=6",
           "--set", "training.epoch_tokens=8000")  # fmt: skip
 """Trials of a second or more."""
 MEASUREMENTS = ("perplexity@1", "spectrum@1")
+pytestmark = pytest.mark.timeout(600)
 AWAY_S = 10
 """Longer than a trial may take, and than the client tries a single request."""
 WAIT_S = 200
@@ -107,7 +108,10 @@ def test_a_killed_trial_goes_on_from_the_bucket_on_another_machine(store: Object
     request = PlanRequest(overrides={"training.epochs": 40})
     config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request).trials[0].config
     undisturbed, worker = Process(tmp_path, work, config, str(tmp_path)), Process(tmp_path, work, config, url)
-    worker.wait_until(lambda: any("checkpoint-" in key for key in store.keys("killed/trials")), WAIT_S)
+    assert worker.hear(WAIT_S) == 1
+    cache = Path(store.environment["XDG_CACHE_HOME"])
+    before = max((path.name for path in cache.rglob("checkpoint-*")), default="")
+    worker.wait_until(lambda: any(name > before for name in _checkpoints(store)), WAIT_S)
     worker.kill()
     assert not any(key.endswith("/result.json") for key in store.keys("killed"))
     wiped(store)
@@ -117,6 +121,10 @@ def test_a_killed_trial_goes_on_from_the_bucket_on_another_machine(store: Object
     assert _lasting(outcome) == _lasting(undisturbed.end(WAIT_S)[-1])
     names = {key.rpartition("/")[2] for key in store.keys("killed/trials")}
     assert names == {"result.json", "spectrum.npy", "kept.safetensors"}
+
+
+def _checkpoints(store: ObjectStore) -> list[str]:
+    return [name for key in store.keys("killed/trials") if (name := key.rpartition("/")[2]).startswith("checkpoint-")]
 
 
 def work(say: Callable[[Any], None], config: AnyConfig, storage: str) -> None:

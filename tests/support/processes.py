@@ -16,6 +16,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from ray._raylet import Config
+
 from tests.support.one_ray import join_ray, leave_out_the_dashboard
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -92,6 +94,7 @@ def _call(
     os.environ.clear()
     os.environ.update(environment)
     tempfile.tempdir = None
+    Config.initialize("")  # Ray's mode of authentication is what it was where this was forked from, until read again
     sys.stderr.flush()
     with open(errors, "w") as file:  # noqa: PTH123  (a descriptor is wanted)
         os.dup2(file.fileno(), 2)
