@@ -287,15 +287,3 @@ def test_rank_measures_a_saved_matrix(tmp_path: Path) -> None:
     answer = sweep("rank", tmp_path / "low.npy", "--format", "csv")
     assert answer.returncode == 0, answer.stderr
     assert "press_rank,7" in answer.stdout
-
-
-SHARED = ROOT.parent / "shared" / "data"
-
-
-@pytest.mark.skipif(not (SHARED / "ptb" / "train.txt").is_file(), reason="needs ../shared/data, which is not here")
-@pytest.mark.usefixtures("one_ray")
-def test_the_penn_treebank_runs_from_a_data_folder(tmp_path: Path) -> None:
-    answer = sweep(*SMOKE, tmp_path, "--corpus", "ptb", "--data-dir", SHARED)
-    assert answer.returncode == 0, answer.stdout + answer.stderr
-    assert "corpus ptb" in answer.stdout
-    assert {row["corpus.name"] for row in results_table(tmp_path)} == {"ptb"}

@@ -49,16 +49,6 @@ def test_a_plan_imports_neither_torch_nor_ray_and_one_language_has_one_name() ->
     assert {trial["corpus"] for trial in planned} == {"markov"}
 
 
-@pytest.mark.parametrize(
-    "command", [("rank_metrics", "--dry-run", "--corpus"), ("corpus", "check"), ("corpus", "fetch")]
-)
-def test_a_wrong_rank_is_bad_input(command: tuple[str, ...]) -> None:
-    answer = sweep(*command, "markov-3")
-    assert (answer.returncode, answer.stdout) == (2, "")
-    assert answer.stderr.startswith("error: a generated language is markov or markov-R")
-    assert len(answer.stderr.strip().splitlines()) == 1
-
-
 def test_a_language_is_checked_and_not_fetched() -> None:
     checked, fetched = sweep("corpus", "check", "markov"), sweep("corpus", "fetch", "markov")
     assert checked.returncode == 0

@@ -14,9 +14,8 @@ from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, StudyKey
 from orchestrator.worker.pack_run import TrialFunctions
 from tests.support import scripted_measurements, scripted_tuning
-from tests.support.notes import Notes
-from tests.support.scripted_trials import planned
-from tests.support.scripted_work import work_in
+from tests.support.notes import Heard
+from tests.support.scripted_trials import planned, work_in
 
 KEY = StudyKey(study="scripted", scale="smoke", corpus="none")
 Say = Callable[[Any], None]
@@ -33,7 +32,7 @@ def train(
     **changes: Any,
 ) -> None:
     """Trials of these seeds; says how it ended and what the listener heard. `moment()` comes before the first."""
-    plan, listener = planned(seeds), Notes()
+    plan, listener = planned(seeds), Heard()
     ids = [trial.trial_id for trial in plan]
     with open_store(store_url or f"sqlite:///{folder}/results.db") as store:
         store.register(KEY, plan)

@@ -34,21 +34,6 @@ class WebServer:
     """Path of every request so far."""
 
 
-def _answer(server: WebServer, handler: BaseHTTPRequestHandler) -> None:
-    path = handler.path.lstrip("/")
-    server.requests.append(path)
-    if server.first_statuses or path not in server.files:
-        handler.send_error(server.first_statuses.pop(0) if server.first_statuses else 404)
-        return
-    body = server.files[path]
-    handler.send_response(200)
-    handler.send_header("Content-Length", str(len(body)))
-    handler.end_headers()
-    length = server.drop_after_bytes.pop(0) if server.drop_after_bytes else len(body)
-    handler.wfile.write(body[:length])
-    handler.close_connection = True
-
-
 @contextmanager
 def serving() -> Iterator[WebServer]:
     """Run a web server, without files at first."""
@@ -56,7 +41,17 @@ def serving() -> Iterator[WebServer]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            _answer(state, self)
+            path = self.path.lstrip("/")
+            state.requests.append(path)
+            if state.first_statuses or path not in state.files:
+                self.send_error(state.first_statuses.pop(0) if state.first_statuses else 404)
+                return
+            body = state.files[path]
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body[: state.drop_after_bytes.pop(0) if state.drop_after_bytes else None])
+            self.close_connection = True
 
         def log_message(self, *_: Any) -> None:
             """Keep the test output quiet."""

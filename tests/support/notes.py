@@ -1,4 +1,4 @@
-"""Listeners for tests of what a sweep says."""
+"""A listener for tests of what a sweep says."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from orchestrator.watch.listener import Listener
 from trainables.trial_folder.outcome import TrialOutcome
 
 
-class Notes(Listener):
-    """A listener that remembers what is said, and says it on standard error."""
+class Heard(Listener):
+    """A listener that remembers what is said and what became of trials, and says the notes on standard error."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []
         self.added_counts: list[int] = []
+        self.starts: list[str] = []
+        self.outcomes: dict[str, TrialOutcome] = {}
+        self.stopped_names: list[str] = []
 
     def added(self, count: int) -> None:
         self.added_counts.append(count)
@@ -21,16 +24,6 @@ class Notes(Listener):
     def note(self, text: str) -> None:
         self.notes.append(text)
         print(text, file=sys.stderr, flush=True)
-
-
-class Heard(Notes):
-    """A listener that remembers what became of trials, too."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.starts: list[str] = []
-        self.outcomes: dict[str, TrialOutcome] = {}
-        self.stopped_names: list[str] = []
 
     def started(self, trial_id: str, name: str) -> None:
         assert trial_id not in self.outcomes

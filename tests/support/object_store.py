@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import boto3
+from moto.server import ThreadedMotoServer
 
 ROOT = Path(__file__).parents[2]
 POLICY = '{"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}]}'
@@ -84,7 +85,7 @@ class ObjectStore:
 def object_store(folder: Path) -> Iterator[ObjectStore]:
     """A server for as long as this lasts; `folder` takes this machine's copies."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.support.s3_program"],
+        [sys.executable, "-m", "tests.support.object_store"],
         cwd=ROOT,
         env={**os.environ, "INITIAL_NO_AUTH_ACTION_COUNT": str(UNCHECKED)},
         stdin=subprocess.PIPE,
@@ -97,3 +98,27 @@ def object_store(folder: Path) -> Iterator[ObjectStore]:
     finally:
         process.kill()
         process.wait()
+
+
+def serve() -> None:
+    """In a process of its own, print the port and serve until standard input ends.
+
+    A line "off" or "on" closes or opens the port again, the buckets kept, and is answered by the same word.
+    """
+    server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    server.start()
+    _, port = server.get_host_and_port()
+    print(port, flush=True)
+    for line in sys.stdin:
+        if line.strip() == "off":
+            server.stop()
+            assert server._server is not None
+            server._server.server_close()
+        else:
+            server = ThreadedMotoServer("127.0.0.1", port, verbose=False)
+            server.start()
+        print(line.strip(), flush=True)
+
+
+if __name__ == "__main__":
+    serve()

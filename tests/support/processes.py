@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from ray._raylet import Config
+from ray._raylet import Config  # type: ignore[attr-defined]  # Ray's extension module has no types
 
 from tests.support.one_ray import join_ray, leave_out_the_dashboard
 

@@ -10,13 +10,19 @@ import fcntl
 import os
 import signal
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import ray
 
+from orchestrator.cluster.run_options import RunOptions
+from orchestrator.schedule.study_work import StudyWork
+from orchestrator.storage.storage import FolderStorage
 from orchestrator.store.records import PlannedTrial
+from orchestrator.store.store import Store
+from orchestrator.worker.pack_run import TrialFunctions
+from tests.support.store_rows import RUN
 from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
 from trainables.errors import UserError
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
@@ -120,3 +126,15 @@ def log(directory: Path, line: str) -> None:
     descriptor = os.open(directory.parents[2] / "log.txt", os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(descriptor, f"{line}\n".encode())
     os.close(descriptor)
+
+
+def work_in(folder: Path, store: Store, options: Mapping[str, Any] | None = None, **changes: Any) -> StudyWork:
+    """A new run with results below `folder`; `options` are of its `RunOptions`, `changes` replace its own fields."""
+    fields: dict[str, Any] = {
+        "store": store,
+        "run_id": store.begin_run(RUN),
+        "options": RunOptions(storage=FolderStorage(folder), **(options or {})),
+        "seconds_per_trial": 0.3,
+        "functions": TrialFunctions(run_trial=run_scripted),
+    }
+    return StudyWork(**{**fields, **changes})

@@ -1,7 +1,9 @@
-"""A tiny corpus and config that the training tests share."""
+"""A tiny corpus, config and trained model that the tests of training and measurements share."""
 
 from __future__ import annotations
 
+import copy
+import functools
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,8 @@ from trainables.config import (
     TrialConfig,
 )
 from trainables.corpora import Corpus
+from trainables.language_model.awd_lstm import AwdLstm
+from trainables.runtime import Runtime
 from trainables.training.loop import Trainer
 
 VOCABULARY = 40
@@ -61,3 +65,16 @@ def train(trainer: Trainer) -> None:
         trainer.step()
         if trainer.epoch_is_over():
             trainer.end_epoch()
+
+
+def trained(layer: OutputLayerConfig, epochs: int = 2) -> AwdLstm:
+    """A copy of the tiny model after some epochs, in evaluation mode; a process trains each once."""
+    return copy.deepcopy(_trained(layer, epochs))
+
+
+@functools.cache
+def _trained(layer: OutputLayerConfig, epochs: int) -> AwdLstm:
+    config = trial(output_layer=layer, epochs=epochs, learning_rate=20.0, activation_regularisation=0.0)
+    trainer = Trainer(config, corpus(), Runtime())
+    train(trainer)
+    return trainer.model.eval()

@@ -17,8 +17,7 @@ from orchestrator.store.store import Store
 from orchestrator.worker.messages import Ending, EndingKind, TrialEvent
 from tests.support import scripted_measurements as later
 from tests.support.notes import Heard
-from tests.support.scripted_trials import planned
-from tests.support.scripted_work import work_in
+from tests.support.scripted_trials import planned, work_in
 from trainables.errors import UserError
 from trainables.trial_folder.folder import TrialFolder, trial_directory
 from trainables.trial_folder.outcome import TrialOutcome

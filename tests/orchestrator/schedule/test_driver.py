@@ -16,9 +16,8 @@ from orchestrator.schedule.study_work import POLL_S
 from orchestrator.store.lease import LeaseKeeper
 from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
-from tests.support.notes import Notes
-from tests.support.scripted_trials import planned
-from tests.support.scripted_work import work_in
+from tests.support.notes import Heard
+from tests.support.scripted_trials import planned, work_in
 from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
 from trainables.corpora import CorpusIdentity
 
@@ -41,7 +40,7 @@ def test_only_trials_that_came_later_and_that_it_can_run_are_taken_up(
     mine, left_to_wait, added = planned(range(3))
     store.register(KEY, [mine, left_to_wait])
     planned_ids = {mine.trial_id, left_to_wait.trial_id}
-    heard = Notes()
+    heard = Heard()
     work = work_in(tmp_path, store, listener=heard, study=KEY, corpus=CORPUS, planned_ids=planned_ids)
     dispatcher = Dispatcher([mine], work, "me", slots=1)
     placement = Placement(work.options, CORPUS, {})

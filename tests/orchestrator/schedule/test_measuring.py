@@ -13,8 +13,7 @@ from orchestrator.store.store import Store
 from orchestrator.worker.pack_run import TrialFunctions
 from tests.support.notes import Heard
 from tests.support.scripted_measurements import IN_COMPANY, KEY, NAMES, measure_scripted, store_done
-from tests.support.scripted_trials import BAD_INPUT, EXITS, RAISES, SLOW, SOUND, log_lines, planned
-from tests.support.scripted_work import work_in
+from tests.support.scripted_trials import BAD_INPUT, EXITS, RAISES, SLOW, SOUND, log_lines, planned, work_in
 from trainables.trial_folder.folder import trial_directory
 from trainables.trial_folder.outcome import TrialOutcome
 

@@ -24,8 +24,8 @@ from tests.support.scripted_trials import (
     SOUND,
     log_lines,
     planned,
+    work_in,
 )
-from tests.support.scripted_work import work_in
 from tests.support.small_disk import change, small_disk
 from trainables.errors import UserError
 

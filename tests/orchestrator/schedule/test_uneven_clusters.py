@@ -22,10 +22,9 @@ from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
 from orchestrator.worker.pack_run import TrialFunctions
-from tests.support.notes import Notes
+from tests.support.notes import Heard
 from tests.support.one_ray import end_ray
-from tests.support.scripted_trials import HELD, log_lines, run_where
-from tests.support.scripted_work import work_in
+from tests.support.scripted_trials import HELD, log_lines, run_where, work_in
 from trainables.config import CorpusConfig, MosConfig, SoftmaxConfig, TrialConfig
 from trainables.config.output_layer import OutputLayerConfig
 from trainables.corpora import CorpusIdentity
@@ -57,7 +56,7 @@ def cluster() -> Iterator[Any]:
         made.shutdown()
 
 
-class GoesOnAfter(Notes):
+class GoesOnAfter(Heard):
     """Lets held trials go on once something was said."""
 
     def __init__(self, words: str, folder: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from dataclasses import replace
 
-from orchestrator.store.address import hide_password
 from orchestrator.store.records import StudyKey
 from orchestrator.sweep.announcement import command_line, paper_command
 from search_spaces.study import Study
@@ -21,15 +20,6 @@ def test_retry_repeats_what_was_typed_but_no_password() -> None:
     assert "me:***@host/db" in command
     for secret in (f"--store=postgresql+psycopg://{place}" for place in ("u:s3cret@h/d", "h/d?user=u&password=s3cret")):
         assert "s3cret" not in command_line("retry", "gss_grid", secret)
-
-
-def test_a_port_is_no_password() -> None:
-    for word in ("mlflow=http://127.0.0.1:5000", "--address=10.0.0.1:6379", "http://head:8265/?a=b", "s3://bucket/a:b"):
-        assert hide_password(word) == word
-    assert (
-        hide_password("mlflow=http://me:s3cret@host:5000/x?password=t0o")
-        == "mlflow=http://me:***@host:5000/x?password=***"
-    )
 
 
 def test_the_papers_command_names_the_study_as_it_was_typed() -> None:

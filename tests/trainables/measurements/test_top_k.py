@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tests.support import tiny_trial as tiny
 from tests.support.faulty_server import write_corpus
-from tests.support.trained_models import trained
+from tests.support.tiny_trial import trained
 from trainables.config import CorpusConfig, GssConfig, MosConfig, OutputLayerConfig, SoftmaxConfig
 from trainables.config.contexts import Context, ContextsFile, even_contexts, published_contexts
 from trainables.corpora import Corpus, identity, load

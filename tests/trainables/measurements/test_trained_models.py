@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.support import tiny_trial as tiny
-from tests.support.trained_models import trained
+from tests.support.tiny_trial import trained
 from trainables.config import (
     GssConfig,
     LmsPlifConfig,

@@ -13,7 +13,7 @@ from scipy.stats import spearmanr
 
 from tests.support import tiny_trial as tiny
 from tests.support.faulty_server import REAL_DATA
-from tests.support.trained_models import trained
+from tests.support.tiny_trial import trained
 from trainables.config import SoftmaxConfig, TextFile
 from trainables.corpora.benchmarks import Benchmark, read_folder, read_published
 from trainables.measurements.registry import measure

@@ -20,8 +20,8 @@ from orchestrator.store.opening import open_store
 from orchestrator.store.records import OPEN, PlannedTrial, StudyKey, TrialRow
 from orchestrator.store.store import Store
 from orchestrator.worker.messages import Pack, TrialEvent
+from tests.support.scripted_trials import work_in
 from tests.support.scripted_tuning import KEY, certain, ending, epochs_of, losses, plan
-from tests.support.scripted_work import work_in
 from tests.support.store_rows import RUN
 from trainables.config import TrialConfig
 from trainables.trial_folder.folder import trial_directory
