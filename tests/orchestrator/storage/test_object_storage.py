@@ -22,7 +22,6 @@ from orchestrator.worker.pack_run import BrokenProcessError, Job, TrialFunctions
 from tests.support.object_store import ObjectStore, object_store
 from tests.support.scripted_trials import SOUND, planned
 from trainables.config import TrialConfig
-from trainables.errors import UserError
 from trainables.runtime import Runtime
 from trainables.trial.trial_run import run_trial
 from trainables.trial_folder.files import write_file
@@ -301,38 +300,23 @@ def test_a_storage_travels_without_credentials(storage: ObjectStorage, store: Ob
 
 
 @pytest.mark.parametrize(
-    ("environment", "bucket", "sentence"),
+    ("environment", "sentence"),
     [
-        ({}, "nowhere", "cannot be written to: there is no bucket nowhere: create it"),
-        ({"AWS_SECRET_ACCESS_KEY": "wrong-key"}, None, "refuses these credentials .*signature"),
-        ({"AWS_ACCESS_KEY_ID": "nobody"}, None, "refuses these credentials .*does not exist"),
-        ({"AWS_ACCESS_KEY_ID": "", "HOME": "/nonexistent"}, None, "credentials"),
-        ({"AWS_PROFILE": "nobodys"}, None, "no credentials .*nobodys"),
-        ({"AWS_ENDPOINT_URL": "http://127.0.0.1:1"}, None, "Could not connect .*AWS_ENDPOINT_URL is right"),
-        ({"AWS_ENDPOINT_URL": "127.0.0.1:9000"}, None, "AWS_ENDPOINT_URL takes an address such as https"),
+        ({"AWS_ACCESS_KEY_ID": "nobody"}, "refuses these credentials .*does not exist"),
+        ({"AWS_ACCESS_KEY_ID": "", "HOME": "/nonexistent"}, "credentials"),
+        ({"AWS_PROFILE": "nobodys"}, "no credentials .*nobodys"),
+        ({"AWS_ENDPOINT_URL": "127.0.0.1:9000"}, "AWS_ENDPOINT_URL takes an address such as https"),
     ],
 )
 def test_what_is_amiss_with_a_bucket_is_one_sentence(
-    store: ObjectStore,
-    monkeypatch: pytest.MonkeyPatch,
-    environment: dict[str, str],
-    bucket: str | None,
-    sentence: str,
+    store: ObjectStore, monkeypatch: pytest.MonkeyPatch, environment: dict[str, str], sentence: str
 ) -> None:
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     monkeypatch.setattr("orchestrator.storage.bucket._files", functools.cache(_files.__wrapped__))
     with pytest.raises(BucketError, match=sentence) as error:
-        Bucket(f"s3://{bucket or store.bucket}/x").check()
+        Bucket(f"s3://{store.bucket}/x").check()
     assert store.secret not in str(error.value)
-    assert "wrong-key" not in str(error.value)
-
-
-@pytest.mark.parametrize("text", ["gs://a/b", "s3://key:secret@bucket/x", "s3://", "file:///tmp"])
-def test_only_urls_of_buckets_are_taken_and_no_secret_is_repeated(text: str) -> None:
-    with pytest.raises(UserError, match="takes a folder or s3://BUCKET/PREFIX") as error:
-        Bucket.at(text, "--storage")
-    assert "secret@" not in str(error.value)
 
 
 def test_a_corpus_is_copied_once_and_again_where_it_changed(store: ObjectStore, move: Move, tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from sqlalchemy import Table, create_engine
@@ -14,26 +12,19 @@ from orchestrator.store.opening import open_store
 from orchestrator.store.schema import study_trial, trial
 from tests.support.store_rows import KEY, RUN, SPECTRUM, execute, ids, outcome, plan
 
-
-def filled_store(url: str) -> str:
-    """The address of a store with a done, a failed and a planned trial."""
-    trials = plan(3)
-    with open_store(url) as store:
-        store.register(KEY, trials)
-        run_id = store.begin_run(RUN)
-        store.record(outcome(ids(trials)[0]), run_id=run_id, spectrum=SPECTRUM)
-        store.fail(ids(trials)[1], cause="the worker died", run_id=run_id)
-    return url
+DONE, FAILED, PLANNED = ids(plan(3))
+NAN = np.array([1.0, np.nan]).astype("<f8").tobytes()
 
 
 @pytest.fixture
 def filled(store_url: str) -> str:
-    """The same, in SQLite and in PostgreSQL."""
-    return filled_store(store_url)
-
-
-DONE, _, PLANNED = ids(plan(3))
-NAN = np.array([1.0, np.nan]).astype("<f8").tobytes()
+    """The address of a store with a done, a failed and a planned trial."""
+    with open_store(store_url) as store:
+        store.register(KEY, plan(3))
+        run_id = store.begin_run(RUN)
+        store.record(outcome(DONE), run_id=run_id, spectrum=SPECTRUM)
+        store.fail(FAILED, cause="the worker died", run_id=run_id)
+    return store_url
 
 
 @pytest.mark.parametrize(
@@ -58,11 +49,11 @@ def test_what_was_changed_behind_its_back_is_told(
     assert problem in sentence
 
 
-def test_a_cut_spectrum_and_a_dangling_reference_which_postgresql_refuses_are_told(tmp_path: Path) -> None:
-    url = filled_store(f"sqlite:///{tmp_path / 'results.db'}")
-    execute(url, "UPDATE epoch SET trial_id = :id", id="f" * 64)
-    execute(url, "PRAGMA ignore_check_constraints = ON", "UPDATE spectrum SET singular_values = x'00'")
-    cut, *dangling = check(url)
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_cut_spectrum_and_a_dangling_reference_which_postgresql_refuses_are_told(filled: str) -> None:
+    execute(filled, "UPDATE epoch SET trial_id = :id", id="f" * 64)
+    execute(filled, "PRAGMA ignore_check_constraints = ON", "UPDATE spectrum SET singular_values = x'00'")
+    cut, *dangling = check(filled)
     assert "spectrum" in cut
     assert len(dangling) == 3
     assert all("epoch" in problem and "trial" in problem for problem in dangling)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
@@ -12,7 +10,6 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, event
 
-import orchestrator
 from orchestrator.store.address import hide_password, parse, printable
 from orchestrator.store.integrity import check
 from orchestrator.store.opening import open_database, open_store, upgrade
@@ -20,8 +17,6 @@ from tests.support.postgres import PASSWORD, PostgresServer
 from tests.support.small_disk import small_files
 from tests.support.store_rows import KEY, execute, ids, plan
 from trainables.errors import UserError
-
-REPOSITORY = Path(orchestrator.__file__).parents[1]
 
 
 def refusal(call: Callable[[], object]) -> str:
@@ -193,16 +188,3 @@ def test_a_lost_connection_is_opened_again_and_a_read_only_server_told(postgres_
         # The pool finds the connection dead before it gives it out: a server that was restarted ends no sweep.
         assert len(store.trials(KEY)) == 1
         assert "read-only" in refusal(lambda: store.claim(ids(plan(1)), owner="a", lease_s=60))
-
-
-def test_opening_an_existing_store_imports_nothing_heavy(tmp_path: Path) -> None:
-    path = tmp_path / "results.db"
-    open_store(str(path)).close()
-    program = (
-        "import sys\n"
-        "from orchestrator.store.opening import open_store\n"
-        f"open_store({str(path)!r}).studies()\n"
-        "print(sorted({'torch', 'ray', 'pandas', 'alembic', 'psycopg', 'scipy'} & set(sys.modules)))\n"
-    )
-    ended = subprocess.run([sys.executable, "-c", program], cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    assert ended.stdout == "[]\n"

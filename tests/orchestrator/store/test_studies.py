@@ -123,17 +123,3 @@ def test_a_request_reaches_the_runs_that_had_begun_and_no_later_one(store: Store
     assert later.stop_trials == frozenset()
     store.register(KEY, trials)
     assert store.requests(KEY, first).planned_at > request.planned_at, "planned again"
-
-
-def test_what_the_store_does_not_know_cannot_be_stopped(store: Store) -> None:
-    for unknown in (KEY, "0" * 64):
-        with pytest.raises(KeyError):
-            store.ask_to_stop(unknown)
-
-
-def test_runs_begin_and_end(store: Store) -> None:
-    first, second = store.begin_run(RUN), store.begin_run(RUN)
-    assert first != second
-    store.end_run(first)
-    with pytest.raises(KeyError):
-        store.end_run(second + 1)
