@@ -56,7 +56,7 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
         device=options.device,
         threads=options.threads,
         deterministic=options.deterministic,
-        layer_files=tuple(_read_layers(path) for path in options.layers or ()),
+        layer_files=tuple(TextFile.read(path, "--layers takes a Python file") for path in options.layers or ()),
     )
     directory = options.directory or trial_directory(Path("results"), config.trial_id)
     folder = TrialFolder(directory, config.trial_id)
@@ -94,13 +94,6 @@ def _read_config(path: Path) -> AnyConfig:
         raise UserError(f"{path} is not a trial's config ({first_problem(error)}): mend it") from error
     except ValueError as error:
         raise UserError(f"{path} is not a trial's config, as it is no JSON ({error}): mend it") from error
-
-
-def _read_layers(path: Path) -> TextFile:
-    try:
-        return TextFile(name=path.name, text=path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"--layers takes a Python file, and {path} cannot be read: {error}; check the path") from error
 
 
 def _print_epoch(metrics: EpochMetrics) -> None:

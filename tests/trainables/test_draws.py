@@ -5,17 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from tests.support import tiny_trial as tiny
 from trainables.config import LanguageModelConfig, SoftmaxConfig
 from trainables.draws import drop_connect, gaussian_noise, locked_dropout, word_dropout
 from trainables.language_model.awd_lstm import AwdLstm
-
-NO_DROPOUT = {
-    "dropout_embedding_matrix": 0.0,
-    "dropout_embedding": 0.0,
-    "dropout_hidden": 0.0,
-    "dropout_output": 0.0,
-    "dropconnect": 0.0,
-}
 
 
 def generator(seed: int = 0) -> torch.Generator:
@@ -23,8 +16,7 @@ def generator(seed: int = 0) -> torch.Generator:
 
 
 def model_with(**rates: float) -> AwdLstm:
-    config = LanguageModelConfig(embedding_width=6, hidden_width=10, context_width=6, **(NO_DROPOUT | rates))
-    model = AwdLstm(config, SoftmaxConfig(), 30)
+    model = AwdLstm(tiny.trial(dropout=False).model.model_copy(update=rates), SoftmaxConfig(), 30)
     model.initialise(generator(1))
     return model.train()
 
@@ -55,15 +47,6 @@ def test_word_dropout_takes_whole_rows() -> None:
     assert (dropped == dropped[:, :1]).all()
 
 
-def test_drop_connect_drops_single_weights_and_stops_their_gradient() -> None:
-    weight = torch.ones(60, 50, requires_grad=True)
-    dropped = drop_connect(weight, 0.5, generator())
-    assert_rate(dropped == 0, 0.5)
-    dropped.sum().backward()
-    assert weight.grad is not None
-    assert ((weight.grad == 0) == (dropped == 0)).all()
-
-
 def test_noise_is_normal_with_its_deviation_and_new_for_every_element() -> None:
     added = gaussian_noise(torch.full((50, 20, 30), 3.0), 0.15, generator()) - 3.0
     assert abs(added.mean().item()) < 0.15 * 4 / 30_000**0.5
@@ -73,13 +56,8 @@ def test_noise_is_normal_with_its_deviation_and_new_for_every_element() -> None:
     assert abs(torch.corrcoef(added[:2].flatten(1))[0, 1].item()) < 0.2
 
 
-def test_without_a_generator_nothing_is_dropped_nor_added() -> None:
-    ones = torch.ones(3, 4, 5)
-    assert locked_dropout(ones, 0.5, None) is ones
-    assert gaussian_noise(ones, 0.5, None) is ones
-
-
-def test_drop_connect_stops_recurrent_gradients_in_every_layer_of_the_model() -> None:
+def test_drop_connect_drops_single_weights_and_stops_their_gradients_in_every_layer() -> None:
+    assert_rate(drop_connect(torch.ones(60, 50), 0.5, generator()) == 0, 0.5)
     tokens = torch.randint(30, (12, 4), generator=generator())
     for rate in (0.0, 0.5):
         model = model_with(dropconnect=rate)
@@ -92,15 +70,7 @@ def test_drop_connect_stops_recurrent_gradients_in_every_layer_of_the_model() ->
 
 
 @pytest.mark.parametrize(
-    "rate",
-    [
-        "dropout_embedding_matrix",
-        "dropout_embedding",
-        "dropout_hidden",
-        "dropout_output",
-        "dropconnect",
-        "embedding_noise",
-    ],
+    "rate", [name for name in LanguageModelConfig.model_fields if name.startswith("drop") or name == "embedding_noise"]
 )
 def test_every_rate_of_the_config_changes_training_but_not_evaluation(rate: str) -> None:
     tokens = torch.randint(30, (12, 4), generator=generator())

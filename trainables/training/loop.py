@@ -62,8 +62,7 @@ class Trainer:
     """One model on its way through one corpus."""
 
     def __init__(self, config: TrialConfig, corpus: Corpus, runtime: Runtime) -> None:
-        self.config = config
-        self.runtime = runtime
+        self.config, self.corpus, self.runtime = config, corpus, runtime
         training, evaluation = config.training, config.evaluation
         # For output layers of a user's own, which may draw from the global generators; ours have their own.
         torch.manual_seed(config.seed)

@@ -1,4 +1,3 @@
 """One trial: trained and measured, or measured again on the weights that it kept."""
 
-from trainables.trial.kept_weights import measure_kept
-from trainables.trial.trial_run import run_trial
+from trainables.trial.trial_run import measure_kept, run_trial

@@ -1,4 +1,5 @@
-"""One trial from start to end: train, measure, and leave the result as a file before anyone is told.
+"""One trial from start to end: train, measure, and leave the result as a file before anyone is told. And a trained one
+measured again, on the weights that it kept.
 
 A trial has a folder of its own: see `trainables.trial_folder.folder`.
 """
@@ -12,10 +13,12 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import torch
+from torch import Tensor
 
 from trainables.config import PERPLEXITY, SPECTRUM, AnyConfig, TrialConfig
 from trainables.corpora import load
-from trainables.experiments import run_experiment
+from trainables.errors import UserError
+from trainables.experiments import measure_experiment
 from trainables.measurements import PeakMemory, measure
 from trainables.output_layers import load_layers
 from trainables.runtime import Runtime
@@ -23,10 +26,13 @@ from trainables.training import DivergedError, PrunedError, Trainer
 from trainables.trial_folder import (
     Checkpoints,
     EpochMetrics,
+    FinalState,
+    Measured,
     Metric,
     TrialFolder,
     TrialOutcome,
     describe,
+    load_tensors,
     save_tensors,
     spectrum_of,
 )
@@ -62,65 +68,116 @@ def run_trial(
         folder.forget_result()  # of a trial that was pruned then and goes on now
         folder.take_over()
         prepare(runtime)
-        if isinstance(config, TrialConfig):
-            follow = on_epoch or (lambda _: None)
-            outcome = _run_language_model(config, folder, runtime, measurements, follow, stop_above)
-        else:
-            outcome = run_experiment(config, folder, runtime)
+        outcome = _run(config, folder, runtime, measurements, on_epoch or (lambda _: None), stop_above or {})
         folder.leave()
         return outcome
 
 
-def _run_language_model(
-    config: TrialConfig,
+def _run(
+    config: AnyConfig,
     folder: TrialFolder,
     runtime: Runtime,
-    measurements: Sequence[str],
+    names: Sequence[str],
     on_epoch: Callable[[EpochMetrics], None],
-    stop_above: Mapping[int, float] | None,
+    stop_above: Mapping[int, float],
 ) -> TrialOutcome:
-    memory = PeakMemory(runtime.device)
-    corpus = load(config.corpus, data_dir=runtime.data_dir)
-    trainer = Trainer(config, corpus, runtime)
-    checkpoints = Checkpoints(folder)
-    checkpoint = checkpoints.latest(runtime.device)
-    if checkpoint is not None:
-        trainer.restore(*checkpoint)
     environment = describe(runtime.device, runtime.threads)
+    memory, start_s = PeakMemory(runtime.device), time.monotonic()
+    state: FinalState = "done"
+    cause, trainer, measured = None, None, dict[str, Measured]()
     try:
-        trainer.train(checkpoints, on_epoch, stop_above)
-        trainer.take_kept_weights()
-        trained_at = time.monotonic()
-        measured = measure(measurements, trainer.model, corpus, config, runtime)
+        if isinstance(config, TrialConfig):
+            trainer = Trainer(config, load(config.corpus, data_dir=runtime.data_dir), runtime)
+            measured = _train(trainer, folder, memory, names, on_epoch, stop_above)
+        else:
+            measured = measure_experiment(config, runtime)
+            cost: dict[str, Metric] = {"wall_seconds": time.monotonic() - start_s, "peak_memory_mib": memory.peak_mib()}
+            measured = {"cost@1": Measured(cost), **measured}
     except (DivergedError, PrunedError) as error:
-        pruned = isinstance(error, PrunedError)
-        if pruned:
-            checkpoints.save(trainer.progress.step, *trainer.snapshot())
-        outcome = TrialOutcome(
-            trial_id=config.trial_id,
-            state="pruned" if pruned else "diverged",
-            cause=str(error),
-            epochs=tuple(trainer.progress.epochs),
-            environment=environment,
-        )
-        folder.write_result(outcome, None)
-        return outcome
+        state, cause = "pruned" if isinstance(error, PrunedError) else "diverged", str(error)
     outcome = TrialOutcome(
         trial_id=config.trial_id,
-        state="done",
-        epochs=tuple(trainer.progress.epochs),
-        measurements={
-            "training@1": _training_metrics(trainer, memory, time.monotonic() - trained_at),
-            **{name: metrics for name, (metrics, _) in measured.items()},
-        },
+        state=state,
+        cause=cause,
+        epochs=tuple(trainer.progress.epochs) if trainer else (),
+        measurements={name: metrics for name, (metrics, _) in measured.items()},
         environment=environment,
     )
+    folder.write_result(outcome, spectrum_of(measured.values()))
+    if trainer and state == "done":
+        folder.forget_checkpoints()
+    return outcome
+
+
+def _train(
+    trainer: Trainer,
+    folder: TrialFolder,
+    memory: PeakMemory,
+    names: Sequence[str],
+    on_epoch: Callable[[EpochMetrics], None],
+    stop_above: Mapping[int, float],
+) -> dict[str, Measured]:
+    """Train to the end from the last checkpoint, keep the weights, measure on them."""
+    checkpoints = Checkpoints(folder)
+    checkpoint = checkpoints.latest(trainer.runtime.device)
+    if checkpoint is not None:
+        trainer.restore(*checkpoint)
+    try:
+        trainer.train(checkpoints, on_epoch, stop_above)
+    except PrunedError:
+        checkpoints.save(trainer.progress.step, *trainer.snapshot())
+        raise
+    trainer.take_kept_weights()
+    trained_at = time.monotonic()
+    measured = measure(names, trainer.model, trainer.corpus, trainer.config, trainer.runtime)
+    cost = _training_metrics(trainer, memory, time.monotonic() - trained_at)
     folder.check_fence()
     folder.forget_measurements()
-    save_tensors(folder.kept_weights, trainer.kept, {"trial_id": config.trial_id})
-    folder.write_result(outcome, spectrum_of(measured.values()))
-    folder.forget_checkpoints()
-    return outcome
+    save_tensors(folder.kept_weights, trainer.kept, {"trial_id": folder.trial_id})
+    return {"training@1": Measured(cost), **measured}
+
+
+def measure_kept(config: AnyConfig, *, directory: Path, runtime: Runtime, names: Sequence[str]) -> None:
+    """Take the named measurements ("top_k@1") of a done trial; on a CPU, bit for bit those of its end.
+
+    Each is a file in the trial's folder before the next one starts, and one that is there already is not taken again.
+    Only one process at a time works in a folder: a second one waits. Raises UserError where the kept weights are
+    missing or damaged, and as `measure` does.
+    """
+    if not isinstance(config, TrialConfig):
+        raise UserError(
+            f"{', '.join(names)} cannot be taken later of a trial of kind {config.kind}, which keeps no weights: run "
+            "the study anew with another --storage (and --store)"
+        )
+    folder = TrialFolder(directory, config.trial_id)
+    if not folder.kept_weights.is_file():
+        raise UserError(
+            f"a later measurement needs the weights that the trial kept, and {folder.kept_weights} is missing: put the "
+            "trial's folder back, or train the study anew with another --storage (and --store)"
+        )
+    with folder.locked():
+        absent = [name for name in names if folder.measurement(name) is None]
+        if absent:
+            prepare(runtime)
+            trainer = Trainer(config, load(config.corpus, data_dir=runtime.data_dir), runtime)
+            trainer.kept = _read_weights(folder, runtime.device)
+            trainer.take_kept_weights()
+            for name in absent:
+                measured = measure([name], trainer.model.eval(), trainer.corpus, config, runtime)
+                folder.write_measurement(name, measured[name])
+
+
+def _read_weights(folder: TrialFolder, device: str) -> dict[str, Tensor]:
+    path = folder.kept_weights
+    try:
+        tensors, state = load_tensors(path, device)
+    except ValueError as error:
+        raise UserError(f"{error}: put the file back as it was, or train the study anew elsewhere") from error
+    if state.get("trial_id") != folder.trial_id:
+        raise UserError(
+            f"{path} holds the weights of another trial, {str(state.get('trial_id'))[:12]}: put this trial's own back"
+        )
+    return tensors
 
 
 def prepare(runtime: Runtime) -> None:

@@ -60,7 +60,7 @@ def test_a_wrong_file_is_named_and_replaced_by_fetch_alone(tiny: str, web: WebSe
     (tmp_path / tiny / "valid.txt").write_text("spoilt\n")
     web.requests.clear()
     for read in (check, ensure):
-        with pytest.raises(UserError, match=r"tiny/valid\.txt is not the published file.*corpus fetch tiny"):
+        with pytest.raises(UserError, match=r"tiny/valid\.txt is not .*expected SHA-256 .*, got .*corpus fetch tiny"):
             read(tiny, data_dir=tmp_path)
     assert web.requests == []
     fetch(tiny, data_dir=tmp_path)

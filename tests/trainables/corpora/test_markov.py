@@ -118,16 +118,6 @@ def _chi_square_deviations(counts_VV: NDArray[np.float64], p_VV: NDArray[np.floa
     return float((statistic - freedom) / math.sqrt(2 * freedom))
 
 
-def test_the_truth_has_the_perplexity_of_the_entropy_rate_but_for_chance(
-    language: MarkovLanguage, chain: NDArray[np.int64]
-) -> None:
-    losses = -language.log_p_VV[chain[:-1], chain[1:]]
-    blocks = losses[: len(losses) // 200 * 200].reshape(200, -1).mean(1)
-    error = blocks.std(ddof=1) / math.sqrt(len(blocks))
-    assert error < 0.02
-    assert abs(losses.mean() - language.entropy_rate()) < 4 * error
-
-
 def test_tokens_of_the_loaded_corpus_are_the_chain(language: MarkovLanguage) -> None:
     corpus = load(CorpusConfig(name="markov", sha256=DEFAULT_SHA256), data_dir=None)
     ids = np.concatenate([getattr(corpus, split) for split in SPLITS])
@@ -139,12 +129,6 @@ def test_tokens_of_the_loaded_corpus_are_the_chain(language: MarkovLanguage) -> 
         assert corpus.vocabulary[found[-1]] == "<eos>"
     assert sorted(corpus.vocabulary) == sorted(language.types)
     assert len(set(corpus.train.tolist())) == 1000
-
-
-def test_the_default_language_and_another_are_these(language: MarkovLanguage) -> None:
-    assert identity("markov", data_dir=None).sha256 == DEFAULT_SHA256
-    assert identity("markov-7", data_dir=None).sha256 == SEVEN_SHA256
-    assert identity("markov", data_dir=None).vocabulary_size == len(language.types) == 1000
 
 
 def test_a_machine_with_other_instructions_makes_the_same_text() -> None:
@@ -159,4 +143,4 @@ def test_a_machine_with_other_instructions_makes_the_same_text() -> None:
         cwd=REPOSITORY,
         env={**os.environ, **old},
     )
-    assert run.stdout.strip() == SEVEN_SHA256
+    assert run.stdout.strip() == identity("markov-7", data_dir=None).sha256 == SEVEN_SHA256

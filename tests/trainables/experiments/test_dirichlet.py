@@ -23,8 +23,6 @@ from trainables.experiments.dirichlet import Model, compare, draw_targets, measu
 from trainables.runtime import Runtime
 from trainables.trial_folder import Metric
 
-every_layer = pytest.mark.parametrize("layer", EVERY_LAYER, ids=lambda layer: layer.name)
-
 
 def small(layer: OutputLayerConfig, **changes: Any) -> DirichletConfig:
     """7 targets over 9 outcomes with width 3."""
@@ -63,25 +61,20 @@ def test_targets_survive_where_every_gamma_variate_of_a_row_underflows() -> None
     assert (np.bincount(log_p_NV.argmax(axis=1), minlength=3) > 30).all(), "and no outcome is preferred"
 
 
-@every_layer
+@pytest.mark.parametrize("layer", EVERY_LAYER, ids=lambda layer: layer.name)
 def test_the_loss_is_that_of_the_layers_own_log_probabilities(layer: OutputLayerConfig) -> None:
     model = Model(small(layer)).double()
+    assert small(layer).parameters == sum(p.numel() for p in model.parameters() if p.requires_grad)
     p_NV, _ = map(torch.from_numpy, draw_targets(alpha=0.3, targets=7, outcomes=9, seed=4))
     log_p_NV = model.layer.log_probabilities(model.contexts_ND, model.outcomes_VD)
     assert model.loss(p_NV).item() == pytest.approx(-(p_NV * log_p_NV).sum(1).mean().item(), abs=1e-13)
 
 
-@pytest.mark.parametrize("alpha", [0.1, 1.0])
-def test_softmax_as_wide_as_its_targets_are_many_reaches_their_entropy(alpha: float) -> None:
+def test_softmax_as_wide_as_its_targets_are_many_reaches_their_entropy_and_a_narrow_one_does_not() -> None:
     """At d = N = M the logits are any matrix at all, so that the gap can close."""
-    metrics = square(size=20, width=20, alpha=alpha)
-    assert 0 <= float(metrics["excess_cross_entropy"]) < 1e-3
+    metrics, narrow = (square(size=20, width=width) for width in (20, 1))
+    assert 0 <= float(metrics["excess_cross_entropy"]) < 1e-3 < float(narrow["excess_cross_entropy"])
     assert metrics["modes_matched"] == 100 and metrics["met_rule"] == 1
-
-
-def test_a_wider_softmax_comes_closer() -> None:
-    gaps = [float(square(size=40, width=width)["excess_cross_entropy"]) for width in (1, 4, 16)]
-    assert gaps[0] > 1.5 * gaps[1] > 1.5**2 * gaps[2] > 0
 
 
 def test_the_same_seed_gives_the_same_bits_and_another_one_others() -> None:
@@ -114,9 +107,3 @@ def test_the_comparison_is_the_mean_divergence_and_the_share_of_right_modes() ->
     divergences = [entropy(target, row) for target, row in zip(targets[0], p, strict=True)]
     assert found["excess_cross_entropy"] == pytest.approx(np.mean(divergences), rel=1e-9)
     assert found["modes_matched"] == pytest.approx(100 * np.mean(targets[0].argmax(axis=1) == p.argmax(axis=1)))
-
-
-@every_layer
-def test_the_config_knows_how_many_numbers_are_fitted(layer: OutputLayerConfig) -> None:
-    fitted = sum(parameter.numel() for parameter in Model(small(layer)).parameters() if parameter.requires_grad)
-    assert small(layer).parameters == fitted

@@ -26,6 +26,7 @@ from trainables.experiments.layer_task import (
 from trainables.runtime import Runtime
 from trainables.training import DivergedError
 
+NO_CORPUS = CorpusConfig(name="none", sha256="0" * 64)
 SMALL = {"train_examples": 400, "valid_examples": 200, "test_examples": 200, "steps": 60}
 
 
@@ -35,22 +36,16 @@ def config_of(layer: str, task: str, **changes: object) -> LayerTaskConfig:
     return base.model_copy(update={"task": task, **changes})
 
 
-def test_all_networks_of_the_study_have_exactly_as_many_parameters() -> None:
-    counts = set()
-    for config in STUDY.trials(CorpusConfig(name="none", sha256="0" * 64)):
+def test_all_networks_of_the_study_have_exactly_as_many_parameters_and_a_config_knows_them() -> None:
+    layer = ExpertsLayerConfig(experts=3, gate_for="unit")
+    configs = [*STUDY.trials(NO_CORPUS), LayerTaskConfig(seed=1, task="wide", layer=layer, width=7, input_width=5)]
+    counts = []
+    for config in configs:
         assert isinstance(config, LayerTaskConfig)
         if config.seed == 1:
-            network = make_network(config, torch.Generator())
-            counts.add(sum(parameter.numel() for parameter in network.parameters()))
-            assert config.parameters in counts
-    assert counts == {3172}
-
-
-@pytest.mark.parametrize("gate_for", ["expert", "unit"])
-def test_a_config_knows_its_parameters(gate_for: str) -> None:
-    layer = ExpertsLayerConfig.model_validate({"name": "experts", "experts": 3, "gate_for": gate_for})
-    config = LayerTaskConfig(seed=1, task="wide", layer=layer, width=7, input_width=5, outputs=2)
-    assert config.parameters == sum(p.numel() for p in make_network(config, torch.Generator()).parameters())
+            counts.append(sum(parameter.numel() for parameter in make_network(config, torch.Generator()).parameters()))
+            assert config.parameters == counts[-1]
+    assert set(counts[:-1]) == {3172}
 
 
 @pytest.mark.parametrize("task", TASKS)

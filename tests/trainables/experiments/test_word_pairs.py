@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Literal
 
 import pytest
@@ -12,7 +11,6 @@ from tests.support.faulty_server import REAL_DATA
 from trainables.config import TextFile, WordPairsConfig
 from trainables.config.measurement_names import WORD_PAIRS
 from trainables.corpora.benchmarks import Benchmark
-from trainables.errors import UserError
 from trainables.experiments.word_pairs import count_pairs, measure
 from trainables.runtime import Runtime
 
@@ -23,11 +21,6 @@ def test_a_pair_is_unknown_where_one_of_its_words_is() -> None:
     assert count_pairs(benchmark, {"cat", "dog"}) == (3, 2)
     assert count_pairs(benchmark, {"cat", "cow"}) == (3, 2)
     assert count_pairs(benchmark, set()) == (3, 3)
-
-
-def test_what_is_missing_is_said_with_what_to_type(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"ptb/train.txt is missing: get it with: python sweep.py corpus fetch ptb"):
-        measure(WordPairsConfig(seed=0, text="ptb"), Runtime(data_dir=tmp_path))
 
 
 @pytest.mark.skipif(not (REAL_DATA / "word-similarity").is_dir(), reason="no ../shared/data with the benchmarks")

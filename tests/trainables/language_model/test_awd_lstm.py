@@ -1,13 +1,16 @@
-"""The network's initial weights; its recurrence is held to the equations in `training/test_protocol.py`."""
+"""The network's initial weights and their number; `training/test_protocol.py` holds its recurrence to the equations."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from trainables.config import GssConfig, LanguageModelConfig
+from search_spaces.awd_lstm import awd_lstm
+from tests.support.output_layer_formulas import EVERY_LAYER
+from trainables.config import CorpusConfig, GssConfig, LanguageModelConfig, OutputLayerConfig
 from trainables.language_model.awd_lstm import AwdLstm
 from trainables.output_layers import PointwiseSoftmax
+from trainables.parameters import parameter_count
 
 
 def test_weights_start_as_the_protocol_says() -> None:
@@ -22,3 +25,12 @@ def test_weights_start_as_the_protocol_says() -> None:
             assert 0.9 / width**0.5 < parameter.abs().max() <= 1 / width**0.5
     assert isinstance(model.output, PointwiseSoftmax)
     assert not model.output.bias_V.any()
+
+
+@pytest.mark.parametrize("layer", EVERY_LAYER, ids=lambda layer: layer.name)
+@pytest.mark.parametrize("vocabulary", [2000, 10_000])
+def test_the_arithmetic_counts_what_the_built_model_trains(layer: OutputLayerConfig, vocabulary: int) -> None:
+    config = awd_lstm(CorpusConfig(name="ptb", sha256="0" * 64), layer)
+    with torch.device("meta"):
+        built = AwdLstm(config.model, config.output_layer, vocabulary)
+    assert parameter_count(config, vocabulary) == sum(p.numel() for p in built.parameters() if p.requires_grad)

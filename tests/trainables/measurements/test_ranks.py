@@ -122,19 +122,15 @@ def test_products_of_thin_factors_have_their_width_as_rank(rank: int) -> None:
     assert rank_modulo_prime(matrix) == rank_modulo_prime(matrix.T) == np.linalg.matrix_rank(matrix) == rank
 
 
-def test_it_sees_a_difference_that_rounding_hides() -> None:
-    """Two rows that differ by one in 2^52."""
-    rows = np.array([[2**52, 2**52 + 1], [2**52 + 1, 2**52 + 2]])
-    assert rank_modulo_prime(rows) == 2
-    assert np.linalg.matrix_rank(rows.astype(float)) == 1
-
-
-def test_zeros_come_where_they_will() -> None:
-    assert rank_modulo_prime(np.array([[0, 0, 0], [0, 0, 5], [0, 3, 1], [0, 6, 2]])) == 2
-    assert rank_modulo_prime(np.zeros((3, 4), dtype=np.int64)) == 0
-    assert rank_modulo_prime(np.eye(5, dtype=np.int64)[:, ::-1]) == 5
-
-
-def test_it_is_never_above_the_rank() -> None:
-    """What the prime divides vanishes in remainders, and only lowers the number."""
-    assert rank_modulo_prime(np.diag([1, PRIME, 1])) == 2
+@pytest.mark.parametrize(
+    ("matrix", "rank"),
+    [
+        ([[2**52, 2**52 + 1], [2**52 + 1, 2**52 + 2]], 2),  # in float64 the rows are one
+        ([[0, 0, 0], [0, 0, 5], [0, 3, 1], [0, 6, 2]], 2),
+        ([[0, 0, 0]] * 3, 0),
+        ([[0, 0, 1], [0, 1, 0], [1, 0, 0]], 3),
+        ([[1, 0, 0], [0, PRIME, 0], [0, 0, 1]], 2),  # what the prime divides vanishes, and only lowers the number
+    ],
+)
+def test_nothing_is_rounded_and_zeros_come_where_they_will(matrix: list[list[int]], rank: int) -> None:
+    assert rank_modulo_prime(np.array(matrix)) == rank

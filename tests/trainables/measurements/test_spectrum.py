@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from scipy.special import log_softmax
 
 from trainables.errors import UserError
 from trainables.measurements.ranks import FLOAT32_EPS, press_rank, press_tolerance
 from trainables.measurements.spectrum import (
-    FLOAT64_EPS,
     GramSpectrum,
     Method,
     QrSpectrum,
@@ -27,27 +27,16 @@ METHODS: tuple[Method, ...] = ("gram", "qr")
 every_method = pytest.mark.parametrize("method", METHODS)
 
 
-def log_softmax(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    shifted = logits - logits.max(axis=1, keepdims=True)
-    return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
-
-
-def gss_log_p(
-    rows: int, columns: int, width: int, *, c: float, k: float, spread: float = 1.0, seed: int = 0
-) -> NDArray[np.float64]:
-    """log P of a gss layer for random contexts and weights; `spread` is the standard deviation of the logits."""
-    random = np.random.default_rng(seed)
-    weight = random.standard_normal((columns, width)) * spread / width**0.5
-    logits = random.standard_normal((rows, width)) @ weight.T + random.standard_normal(columns) - c
-    return log_softmax(k * logits - (k - 1) * np.logaddexp(logits, 0.0))
+def gss_log_p(rows: int, columns: int, *, seed: int) -> NDArray[np.float64]:
+    """log P of a gss layer of width 16 for random contexts and weights, whose logits deviate by 0.6."""
+    random, c, k = np.random.default_rng(seed), -1.0, 1.25
+    weight = random.standard_normal((columns, 16)) * 0.6 / 4
+    logits = random.standard_normal((rows, 16)) @ weight.T + random.standard_normal(columns) - c
+    return np.asarray(log_softmax(k * logits - (k - 1) * np.logaddexp(logits, 0.0), axis=1))
 
 
 def numpy_svd(matrix: NDArray[Any]) -> NDArray[np.float64]:
     return np.linalg.svd(matrix.astype(np.float64), compute_uv=False)
-
-
-def cut(matrix: NDArray[Any], cuts: list[int]) -> list[NDArray[Any]]:
-    return np.split(matrix, sorted(cut % (len(matrix) + 1) for cut in cuts))
 
 
 @every_method
@@ -80,21 +69,11 @@ def test_cutting_the_rows_changes_nothing(
     whole = log_p_spectrum([matrix], columns=columns, method=method).singular_values
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("trainables.measurements.spectrum.BLOCK_BYTES", 8 * columns * block)
-        in_pieces = log_p_spectrum(cut(matrix, cuts), columns=columns, method=method).singular_values
+        pieces = np.split(matrix, sorted(cut % (rows + 1) for cut in cuts))
+        in_pieces = log_p_spectrum(pieces, columns=columns, method=method).singular_values
     # The Gram matrix has the squares of singular values to a precision relative to the largest one.
     power = 2 if method == "gram" else 1
     np.testing.assert_allclose(in_pieces**power, whole**power, rtol=0, atol=1e-13 * whole[0] ** power)
-
-
-@every_method
-@pytest.mark.parametrize("dtype", ["<f2", ">f2", "<f4", ">f4", "<f8", ">f8"])
-@pytest.mark.parametrize("order", ["C", "F"])
-def test_every_float_type_byte_order_and_layout(method: Method, dtype: str, order: Any) -> None:
-    matrix = np.array(np.random.default_rng(2).standard_normal((50, 20)), dtype=dtype, order=order)
-    before = matrix.copy()
-    found = log_p_spectrum([matrix[:13], matrix[13:14], matrix[14:]], columns=20, method=method).singular_values
-    np.testing.assert_allclose(found, numpy_svd(matrix), rtol=1e-9)
-    np.testing.assert_array_equal(matrix, before)
 
 
 @every_method
@@ -107,21 +86,10 @@ def test_zero_rows_add_nothing(method: Method) -> None:
     assert not zeros.singular_values.any() and press_rank(zeros) == 0
 
 
-@pytest.mark.parametrize("width", [1, 5, 24])
-def test_a_softmax_model_has_rank_width_plus_two(width: int) -> None:
-    """W h, the bias and the normaliser: d + 2 in float64, and never more by the tolerance of float32."""
-    log_p = gss_log_p(900, 300, width, c=0.0, k=1.0)
-    by_qr = log_p_spectrum(np.split(log_p, 9), columns=300, method="qr")
-    assert press_rank(by_qr, eps=FLOAT64_EPS) == width + 2
-    for method in METHODS:
-        single = log_p_spectrum([log_p.astype(np.float32)], columns=300, method=method)
-        assert press_rank(single) == width + 2
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_gram_agrees_with_numpy_above_the_press_tolerance(seed: int) -> None:
     """`make bench` asks the same of 16,000 contexts and 4,000 words."""
-    log_p = gss_log_p(2000, 600, 16, c=-1.0, k=1.25, spread=0.6, seed=seed)
+    log_p = gss_log_p(2000, 600, seed=seed)
     rows, columns = log_p.shape
     expected = numpy_svd(log_p)
     above = expected > press_tolerance(expected, rows=rows, columns=columns)

@@ -89,11 +89,7 @@ def test_contexts_lie_in_the_evaluated_text_except_for_those_of_penn_treebank() 
     assert default_contexts(replace(corpus, name="ptb"), cut) == published_contexts()
 
 
-def own_contexts(*contexts: dict[str, Any]) -> ContextsFile:
-    return ContextsFile(name="mine.json", text=json.dumps(contexts))
-
-
-def measured_on_a_folder(tmp_path: Path, file: ContextsFile, words: Sequence[str]) -> dict[str, object]:
+def measured_on_a_folder(tmp_path: Path, file: ContextsFile, words: Sequence[str]) -> dict[str, Any]:
     """Of a model that knows 40 words of a longer text."""
     write_corpus(tmp_path / "tiny", **dict.fromkeys(("train", "valid", "test"), " ".join(words)))
     config = tiny.trial()
@@ -107,15 +103,15 @@ def measured_on_a_folder(tmp_path: Path, file: ContextsFile, words: Sequence[str
 
 def test_a_users_own_contexts_are_checked_against_the_uncut_text(tmp_path: Path) -> None:
     words = [f"w{index % 60}" for index in range(200)]
-    file = own_contexts({"last_token_index": 49, "next_token": "w50"}, {"last_token_index": 4})
+    file = ContextsFile(name="mine", text='[{"last_token_index": 49, "next_token": "w50"}, {"last_token_index": 4}]')
     found = measured_on_a_folder(tmp_path, file, words)
     assert set(found) == {f"top_k-{file.tag} own 1", f"top_k-{file.tag} own 2"}
     cut, kept = (found[f"top_k-{file.tag} own {number}"] for number in (1, 2))
-    assert (cut["next"], cut["next_in_text"]) == ("<unk>", "w50")  # type: ignore[index]
-    assert kept["next"] == "w5" and "next_in_text" not in kept  # type: ignore[index, operator]
+    assert (cut["next"], cut["next_in_text"]) == ("<unk>", "w50")
+    assert kept["next"] == "w5" and "next_in_text" not in kept
     # Both words are cut to <unk>, and still the wrong one is noticed.
     with pytest.raises(UserError, match=r"'w51' follows token 49 .* 'w50' does"):
-        measured_on_a_folder(tmp_path, own_contexts({"last_token_index": 49, "next_token": "w51"}), words)
+        measured_on_a_folder(tmp_path, ContextsFile(name="mine", text=file.text.replace("w50", "w51")), words)
 
 
 def test_an_unknown_measurement_gets_the_list_of_known_ones() -> None:

@@ -194,23 +194,3 @@ def test_a_run_that_leaves_the_finite_numbers_says_so(tmp_path: Path) -> None:
     trainer = Trainer(tiny.trial(learning_rate=1e9, epochs=3), tiny.corpus(), Runtime())
     with pytest.raises(DivergedError, match=r"loss became .* in epoch 1"):
         trainer.train(Checkpoints(TrialFolder(tmp_path, "x")), lambda _: None)
-
-
-def test_training_learns_what_there_is_to_learn() -> None:
-    config = tiny.trial(
-        dropout=False,
-        averaging=EtAsgdConfig(switch_epoch=1000),
-        epochs=14,
-        learning_rate=10.0,
-        activation_regularisation=0.0,
-        temporal_activation_regularisation=0.0,
-        gradient_clip_norm=1.0,
-    )
-    model = config.model.model_copy(update={"embedding_width": 32, "hidden_width": 48, "context_width": 32})
-    trainer = Trainer(config.model_copy(update={"model": model}), tiny.corpus(), Runtime())
-    tiny.train(trainer)
-    best = min(epoch.valid_loss for epoch in trainer.progress.epochs)
-    # The entropy of the text: mostly the next of the cycle, else uniform.
-    follow = 0.7 + 0.3 / tiny.VOCABULARY
-    entropy = -follow * math.log(follow) - (1 - follow) * math.log(0.3 / tiny.VOCABULARY)
-    assert entropy - 0.1 < best < 0.75 * math.log(tiny.VOCABULARY)

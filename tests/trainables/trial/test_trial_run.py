@@ -1,12 +1,12 @@
-"""One trial from config to result, without Ray; and the command that runs one."""
+"""One trial from config to result, without Ray; measured later on its kept weights; and the command that runs one."""
 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -14,20 +14,33 @@ import pytest
 
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from search_spaces.catalog import load_study
+from tests.support.command import TIMES
 from trainables.__main__ import main
-from trainables.config import GssConfig, OutputLayerConfig, SoftmaxConfig, TrialConfig
+from trainables.config import LmsPlifFrozenConfig, MosConfig, OutputLayerConfig, SoftmaxConfig, TextFile, TrialConfig
+from trainables.config.contexts import ContextsFile
+from trainables.corpora.benchmarks import Benchmark, BenchmarkFolder
+from trainables.errors import UserError
 from trainables.runtime import Runtime
-from trainables.trial.trial_run import run_trial
+from trainables.training.loop import Trainer
+from trainables.trial import trial_run
+from trainables.trial.trial_run import measure_kept, run_trial
 from trainables.trial_folder import EpochMetrics, TrialOutcome
-from trainables.trial_folder.checkpoint import load_tensors
+from trainables.trial_folder.checkpoint import load_tensors, save_tensors
+from trainables.trial_folder.folder import Measured, TrialFolder
 
 ROOT = Path(__file__).parents[3]
-CLOCKS = ("seconds", "seconds_per_epoch", "tokens_per_second", "wall_seconds", "peak_memory_mib")
+
+CONTEXTS = ContextsFile(name="mine.json", text='[{"last_token_index": 300}, {"last_token_index": 2500}]')
+PAIRS = TextFile(name="B.txt", text="the a 3\nis are 9\nif or 1\nin of 2\n")
+BENCHMARKS = BenchmarkFolder(name="mine", benchmarks=(Benchmark(name="B", file=PAIRS),))
+RUNTIME = Runtime(contexts=CONTEXTS, benchmarks=BENCHMARKS)
+Measurements = dict[str, Measured | None]
+NAMES = ("perplexity@1", "spectrum@1", "top_k@1", CONTEXTS.measurement, BENCHMARKS.measurement)
 
 
-def smoke_trial(scale: str = "smoke", **overrides: int) -> TrialConfig:
-    request = PlanRequest(overrides={key.replace("__", "."): value for key, value in overrides.items()})
-    config = make_plan(load_study("gss_grid"), scale_named(scale), "pydocs", request).trials[0].config
+def smoke_trial(**overrides: object) -> TrialConfig:
+    request = PlanRequest(overrides=overrides)
+    config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request).trials[0].config
     assert isinstance(config, TrialConfig)
     return config
 
@@ -35,7 +48,7 @@ def smoke_trial(scale: str = "smoke", **overrides: int) -> TrialConfig:
 def without_clocks(outcome: dict[str, object]) -> dict[str, object]:
     measurements: dict[str, dict[str, object]] = outcome["measurements"]  # type: ignore[assignment]
     for metrics in measurements.values():
-        for name in CLOCKS:
+        for name in TIMES:
             metrics.pop(name, None)
     epochs: list[dict[str, object]] = outcome["epochs"]  # type: ignore[assignment]
     for epoch in epochs:
@@ -53,6 +66,9 @@ def test_a_trial_leaves_its_result_spectrum_and_weights_and_no_checkpoints(tmp_p
     assert (values > metrics["press_tolerance"]).sum() == metrics["press_rank"]
     weights, _ = load_tensors(tmp_path / "kept.safetensors")
     assert sum(tensor.numel() for tensor in weights.values()) == metrics["parameters"]
+    epochs: list[object] = []
+    again = run_trial(smoke_trial(), directory=tmp_path, runtime=Runtime(), on_epoch=epochs.append)
+    assert (again, epochs) == (outcome, []), "it is not trained again"
 
 
 def test_two_processes_never_train_in_one_folder_at_the_same_time(tmp_path: Path) -> None:
@@ -81,12 +97,13 @@ def has_open(process: subprocess.Popen[str], file: Path) -> bool:
 
 def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(tmp_path: Path) -> None:
     """Stopped after the second of five epochs, with the averaging switch still to come."""
-    config = smoke_trial(training__epochs=5, training__averaging__switch_epoch=3)
+    config = smoke_trial(**{"training.epochs": 5, "training.averaging.switch_epoch": 3})
     straight = run_trial(config, directory=tmp_path / "straight", runtime=Runtime())
     folder = tmp_path / "stopped"
-    second_loss = straight.epochs[1].valid_loss
+    first_loss, second_loss = (epoch.valid_loss for epoch in straight.epochs[:2])
+    above = {1: first_loss, 2: second_loss - 1e-9}  # a loss equal to the threshold passes
     for _ in range(2):  # asked again by a search, it stops again, without a step
-        pruned = run_trial(config, directory=folder, runtime=Runtime(), stop_above={1: 100.0, 2: second_loss - 1e-9})
+        pruned = run_trial(config, directory=folder, runtime=Runtime(), stop_above=above)
         assert pruned.state == "pruned"
         assert f"stopped after epoch 2: its validation loss of {second_loss:.5f}" in str(pruned.cause)
         assert [epoch.valid_loss for epoch in pruned.epochs] == [epoch.valid_loss for epoch in straight.epochs[:2]]
@@ -98,12 +115,6 @@ def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(
     for name in ("kept.safetensors", "spectrum.npy"):
         assert (folder / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
     assert {path.name for path in folder.iterdir()} == {"lock", "result.json", "spectrum.npy", "kept.safetensors"}
-
-
-def test_a_loss_equal_to_the_threshold_passes(tmp_path: Path) -> None:
-    first = run_trial(smoke_trial(), directory=tmp_path / "first", runtime=Runtime())
-    above = {1: first.epochs[0].valid_loss}
-    assert run_trial(smoke_trial(), directory=tmp_path / "again", runtime=Runtime(), stop_above=above).state == "done"
 
 
 def test_a_rule_holds_also_for_an_epoch_that_ended_before_the_process_died(tmp_path: Path) -> None:
@@ -131,22 +142,96 @@ def test_a_file_that_is_no_config_gets_one_sentence(
     assert answer.startswith("error: ") and sentence in answer
 
 
-@pytest.mark.parametrize(("layer", "ranks"), [(SoftmaxConfig(), {6}), (GssConfig(c=-2.0, k=1.25), range(7, 301))])
-def test_a_softmax_model_reaches_its_rank_bound_and_a_cell_of_the_grid_goes_beyond(
-    layer: OutputLayerConfig, ranks: Collection[int], tmp_path: Path
+def measured(folder: Path, *names: str, config: TrialConfig | None = None, runtime: Runtime = RUNTIME) -> Measurements:
+    """What is in the trial's folder after it was measured."""
+    config = config or smoke_trial()
+    measure_kept(config, directory=folder, runtime=runtime, names=names)
+    return {name: TrialFolder(folder, config.trial_id).measurement(name) for name in names}
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [None, SoftmaxConfig(), MosConfig(mixtures=3), LmsPlifFrozenConfig(knots=1000)],
+    ids=lambda layer: layer.name if layer else "gss",
+)
+def test_a_later_measurement_is_that_of_the_trials_end_bit_for_bit(
+    tmp_path: Path, layer: OutputLayerConfig | None
 ) -> None:
-    """d + 2 = 6, of 300 words, after enough training: the rank of 2000 contexts is far from both at first."""
-    config = smoke_trial(
-        "quick",
-        corpus__vocabulary_limit=300,
-        model__embedding_width=4,
-        model__context_width=4,
-        model__hidden_width=24,
-        training__epochs=4,
-        training__epoch_tokens=30_000,
-        evaluation__valid_tokens=2000,
-        evaluation__test_tokens=2000,
-    ).model_copy(update={"output_layer": layer})
-    outcome = run_trial(config, directory=tmp_path, runtime=Runtime())
-    assert outcome.measurements["spectrum@1"]["press_rank"] in ranks
-    assert float(outcome.measurements["perplexity@1"]["test_perplexity"]) < 50
+    config = smoke_trial() if layer is None else smoke_trial().model_copy(update={"output_layer": layer})
+    at_once = run_trial(config, directory=tmp_path / "at once", runtime=RUNTIME, measurements=NAMES)
+    bare = run_trial(config, directory=tmp_path / "later", runtime=RUNTIME, measurements=())
+    assert set(bare.measurements) == {"training@1"}
+    later = measured(tmp_path / "later", *NAMES, config=config)
+    for name, measurement in later.items():
+        assert measurement is not None and len(measurement[0]) >= 1
+        assert measurement[0] == at_once.measurements[name]
+    assert spectrum_of(later) == np.load(tmp_path / "at once" / "spectrum.npy").tobytes()
+
+
+def spectrum_of(measurements: Measurements) -> bytes:
+    measurement = measurements["spectrum@1"]
+    assert measurement is not None and measurement[1] is not None
+    return measurement[1].tobytes()
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a done trial without measurements."""
+    folder = tmp_path_factory.mktemp("done")
+    run_trial(smoke_trial(), directory=folder, runtime=Runtime(), measurements=())
+    return folder
+
+
+@pytest.fixture
+def folder(done: Path, tmp_path: Path) -> Path:
+    """A copy of it."""
+    return Path(shutil.copytree(done, tmp_path / "trial"))
+
+
+def test_a_measurement_is_durable_and_taken_once_and_nothing_is_trained(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Trainer, "step", None)
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+    first = measured(folder, "top_k@1")
+    spectrum_of(measured(folder, "spectrum@1"))
+    assert before.items() <= {path.name: path.read_bytes() for path in folder.iterdir()}.items()
+    for path in (folder / "measurement-spectrum@1.json", folder / "measurement-spectrum@1.npy"):
+        content = path.read_bytes()
+        path.write_text("{")
+        measured(folder, "spectrum@1")
+        assert path.read_bytes() == content, "what is damaged is measured again"
+    monkeypatch.setattr(trial_run, "load_tensors", None)  # so that another look at them fails
+    assert measured(folder, "top_k@1", "spectrum@1")["top_k@1"] == first["top_k@1"]
+
+
+def test_what_was_measured_before_a_failure_is_kept(folder: Path) -> None:
+    with pytest.raises(UserError, match="word-similarity"):
+        measured(folder, "perplexity@1", "word_similarity@1", "top_k@1", runtime=Runtime(data_dir=folder))
+    assert sorted(path.name for path in folder.glob("measurement-*")) == ["measurement-perplexity@1.json"]
+
+
+def test_without_the_trials_own_whole_weights_the_cause_names_the_file(folder: Path, tmp_path: Path) -> None:
+    path = folder / "kept.safetensors"
+
+    def refused(directory: Path, sentence: str) -> None:
+        with pytest.raises(UserError, match=sentence):
+            measured(directory, "top_k@1")
+
+    tensors, _ = load_tensors(path)
+    save_tensors(path, tensors, {"trial_id": "another"})
+    refused(folder, "weights of another trial, another")
+    path.write_bytes(path.read_bytes()[:100])
+    refused(folder, "is not a checkpoint")
+    path.unlink()
+    for directory in (folder, tmp_path / "nowhere"):
+        refused(directory, r"kept\.safetensors is missing: put the trial's folder back")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_trial_that_is_trained_anew_forgets_measurements_of_earlier_weights(folder: Path) -> None:
+    config = smoke_trial()
+    TrialFolder(folder, config.trial_id).write_measurement("top_k@1", Measured({"top_k even 1": "old"}, np.ones(3)))
+    (folder / "result.json").unlink()
+    run_trial(config, directory=folder, runtime=Runtime(), measurements=())
+    assert not list(folder.glob("measurement-*"))

@@ -1,4 +1,5 @@
-"""A worker that was cut off writes nothing any more into the trial's folder, and what is damaged there is as none."""
+"""A worker that was cut off writes nothing any more into the trial's folder, and what is damaged there is as none;
+which code a result says it comes from."""
 
 from __future__ import annotations
 
@@ -11,10 +12,9 @@ import numpy as np
 import pytest
 
 from tests.support import tiny_trial
-from trainables.config import PressNoiseConfig
-from trainables.experiments import run_experiment
 from trainables.runtime import Runtime
 from trainables.trial import trial_run as trial
+from trainables.trial_folder import environment
 from trainables.trial_folder.folder import SupersededError, TrialFolder
 from trainables.trial_folder.outcome import EpochMetrics
 
@@ -64,16 +64,6 @@ def test_of_two_workers_in_one_folder_the_later_ones_result_stays(
     assert {path.name for path in tmp_path.iterdir()} == {"result.json", "spectrum.npy", "kept.safetensors"}
 
 
-def test_an_experiment_that_was_taken_over_writes_nothing(tmp_path: Path) -> None:
-    config = PressNoiseConfig(seed=0, size=30)
-    folder = TrialFolder(tmp_path, config.trial_id)
-    folder.take_over()
-    TrialFolder(tmp_path, config.trial_id).take_over()
-    with pytest.raises(SupersededError):
-        run_experiment(config, folder, Runtime())
-    assert not (tmp_path / "result.json").exists()
-
-
 def test_a_measurement_is_read_as_it_was_written_and_only_of_its_trial(tmp_path: Path) -> None:
     TrialFolder(tmp_path, "a").write_measurement("spectrum@2", ({"press_rank": 2}, VALUES))
     measurement = TrialFolder(tmp_path, "a").measurement("spectrum@2")
@@ -115,3 +105,12 @@ def test_a_damaged_spectrum_or_another_array_is_as_good_as_none(tmp_path: Path, 
     else:
         path.write_bytes(content)
     assert folder.measurement("spectrum@2") is None
+
+
+def test_outside_a_checkout_the_code_is_what_the_image_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(environment, "__file__", str(tmp_path / "environment.py"))
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    monkeypatch.delenv("SWEEPS_CODE_VERSION", raising=False)
+    assert environment.code_version.__wrapped__() == "unknown"
+    monkeypatch.setenv("SWEEPS_CODE_VERSION", "0123456789ab")
+    assert environment.code_version.__wrapped__() == "0123456789ab"

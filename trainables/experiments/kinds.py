@@ -1,0 +1,17 @@
+"""From an experiment's config to the module that computes it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+
+from trainables.config import ExperimentConfig
+from trainables.runtime import Runtime
+from trainables.trial_folder import Measured
+
+
+def measure_experiment(config: ExperimentConfig, runtime: Runtime) -> dict[str, Measured]:
+    """The trial's measurements, by the module of its kind. Raises DivergedError."""
+    measure: Callable[[ExperimentConfig, Runtime], dict[str, Measured]]
+    measure = import_module(f"trainables.experiments.{config.kind}").measure
+    return measure(config, runtime)
