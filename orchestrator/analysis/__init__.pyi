@@ -1,6 +1,6 @@
-from .audit import AuditNumbers as AuditNumbers
-from .audit import audit_numbers as audit_numbers
 from .audit.account import FATES as FATES
+from .audit.account import AuditNumbers as AuditNumbers
+from .audit.account import audit_numbers as audit_numbers
 from .audit.check import Check as Check
 from .audit.check import Verdict as Verdict
 from .contrasts import ContrastNumbers as ContrastNumbers
@@ -48,7 +48,6 @@ from .predictions import Prediction as Prediction
 from .predictions import PredictionNumbers as PredictionNumbers
 from .predictions import prediction_numbers as prediction_numbers
 from .press_noise import COUNT_SPREAD as COUNT_SPREAD
-from .press_noise import EPSILONS as EPSILONS
 from .press_noise import PRINTED_SIZE as PRINTED_SIZE
 from .press_noise import RANKS as RANKS
 from .press_noise import NoisyMatrix as NoisyMatrix

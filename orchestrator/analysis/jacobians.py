@@ -27,8 +27,6 @@ HALF = Interval(low=0.45, high=0.55)
 STRAIGHT_R2 = 0.99
 """Share of the variance from which a decrease counts as roughly linear: sqrt(1 - x) over 0 to 1 has 0.950 and exp(-x)
 0.983."""
-POSSIBLE = Interval(low=0.0, high=1.0)
-"""What a share can be, and a share of a variance."""
 FEWEST_SEEDS = 3
 """Below it no claim gets a verdict: an interval of two values says more of the two than of the layer."""
 VANISHING, STRAIGHTNESS = "vanishing_1e-3", "first_half_r2"
@@ -37,7 +35,7 @@ LEVELS = (
     (
         "Of a dense layer, they decrease roughly linearly up to the middle one",
         STRAIGHTNESS,
-        Interval(low=STRAIGHT_R2, high=POSSIBLE.high),
+        Interval(low=STRAIGHT_R2, high=1.0),
     ),
 )
 """A claim about the dense layer, the share that it is about, and between which bounds it then lies."""
@@ -62,8 +60,8 @@ class LayerSpectrum:
     experts: int
     """K; 1 of a dense layer."""
     seeds: int
-    mean: NDArray[np.float64] | None
-    """Over the seeds, of the mean singular values, descending; None without a done trial."""
+    mean: NDArray[np.float64]
+    """Over the seeds, of the mean singular values, descending; empty without a done trial."""
     deviation: NDArray[np.float64] | None
     """Over the seeds; None for fewer than two."""
     zero_share: SampleSummary
@@ -111,14 +109,9 @@ class JacobianNumbers:
 
     request: JacobianSpectra
     spectra: tuple[LayerSpectrum, ...]
-    """In the order of the plan."""
+    """In the order of the plan, those with a done trial."""
     claims: tuple[LayerClaim, ...]
     """Those about one number first."""
-
-    @property
-    def drawn(self) -> tuple[LayerSpectrum, ...]:
-        """Those with at least one done trial."""
-        return tuple(layer for layer in self.spectra if layer.mean is not None)
 
 
 def jacobian_numbers(
@@ -143,7 +136,8 @@ def jacobian_numbers(
         against_fewer = [(larger, smaller) for smaller, larger in pairwise(names)]
         for text, metrics, pairs in ((breaks, BREAKING, against_dense), (more, CONDITION, against_fewer)):
             claims += [_step_claim(text, metric, pairs, samples[metric]) for metric in metrics if pairs]
-    return JacobianNumbers(request=request, spectra=layers, claims=tuple(claims))
+    spectra_there = tuple(layer for layer in layers if layer.seeds)
+    return JacobianNumbers(request=request, spectra=spectra_there, claims=tuple(claims))
 
 
 def _layer(group: object, trials: pd.DataFrame, spectra: Mapping[str, NDArray[np.float64]]) -> LayerSpectrum:
@@ -156,7 +150,7 @@ def _layer(group: object, trials: pd.DataFrame, spectra: Mapping[str, NDArray[np
         gates=first["layer.gates"] if mixture else "none",
         experts=int(first["layer.experts"]) if mixture else 1,
         seeds=len(measured),
-        mean=np.mean(measured, axis=0) if measured else None,
+        mean=np.mean(measured, axis=0) if measured else np.empty(0),
         deviation=np.std(measured, axis=0, ddof=1) if len(measured) > 1 else None,
         zero_share=summarise_sample([row["zero_share"] for row in done if row.get("zero_share") is not None]),
     )
@@ -167,7 +161,7 @@ def share_interval(sample: SampleSummary) -> Interval | None:
     if sample.mean is None or sample.sd is None:
         return None
     unbounded = Estimate(value=sample.mean, error=sample.sd / sample.n**0.5, df=sample.n - 1).interval()
-    return Interval(low=max(unbounded.low, POSSIBLE.low), high=min(unbounded.high, POSSIBLE.high))
+    return Interval(low=max(unbounded.low, 0.0), high=min(unbounded.high, 1.0))
 
 
 def _level_claim(text: str, metric: str, bounds: Interval, sample: SampleSummary) -> LayerClaim:

@@ -13,10 +13,9 @@ from search_spaces.published import rows
 if TYPE_CHECKING:
     import pandas as pd
 
-EPSILONS = ("1e-3", "1e-4", "1e-5")
 PRINTED_SIZE = 10_000
 """Rows and columns of the supplement's matrix: the rank that it prints for the most noise."""
-RANKS = ("press_rank", *(f"effective_rank_{epsilon}" for epsilon in EPSILONS))
+RANKS = ("press_rank", "effective_rank_1e-3", "effective_rank_1e-4", "effective_rank_1e-5")
 COUNT_SPREAD = 3.0
 """By how much a drawn matrix' count may differ from the law's expectation; draws of 40 to 1,000 rows stay below."""
 

@@ -1,14 +1,18 @@
-"""Every number that the published tables print, and what became of it: none is left out silently."""
+"""Every check, and every number that the published tables print with what became of it: none is left out silently."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import repeat
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
-from orchestrator.analysis.audit.check import Check, PrintedNumber
+from orchestrator.analysis.audit import arithmetic, capacity, ranks, seeds
+from orchestrator.analysis.audit.check import Check, PrintedNumber, Verdict
 from search_spaces.published import rows, tables
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 Fate = Literal["differs", "open", "agrees", "compatible", "explained", "used", "nothing"]
 """Of the verdicts on a number the first in this order counts. used: others were computed from it. nothing: no other
@@ -32,6 +36,32 @@ class AccountLine:
     def numbers(self) -> int:
         """All of them."""
         return sum(self.counts.values())
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditNumbers:
+    """Every check, and an account of every printed number."""
+
+    checks: tuple[Check, ...]
+    account: tuple[AccountLine, ...]
+
+    def having(self, verdict: Verdict) -> tuple[Check, ...]:
+        """The checks with that verdict."""
+        return tuple(check for check in self.checks if check.verdict == verdict)
+
+
+def audit_numbers(frame: pd.DataFrame) -> AuditNumbers:
+    """All that can be recomputed; `frame` has the trials that counted word pairs."""
+    checks = (
+        *seeds.checks(),
+        *arithmetic.checks(),
+        *ranks.checks(),
+        *capacity.checks(),
+        *ranks.correlations(),
+        *capacity.tuned_settings(),
+        *arithmetic.word_pairs(frame),
+    )
+    return AuditNumbers(checks=checks, account=account(checks))
 
 
 def account(checks: Iterable[Check]) -> tuple[AccountLine, ...]:

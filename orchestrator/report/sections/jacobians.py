@@ -36,7 +36,7 @@ FLOOR = 1e-6
 
 def jacobian_section(numbers: JacobianNumbers) -> Section:
     """The figure, the claims and the table of zero rows of a JacobianSpectra request."""
-    if not numbers.drawn:
+    if not numbers.spectra:
         return Section(kind="jacobians", heading="Spectra", findings=("No trial has a spectrum yet.",))
     steps = [_step_record(claim, step) for claim in numbers.claims for step in claim.steps]
     decided = [_step_record(claim, step) for claim in numbers.claims if _enough(claim) for step in claim.steps]
@@ -60,17 +60,13 @@ def jacobian_section(numbers: JacobianNumbers) -> Section:
             fewest=FEWEST_SEEDS,
         ),
         files={"spectra.csv": csv_lines(list(_spectra_records(numbers))), "steps.csv": csv_lines(steps)},
-        drawings=(
+        drawings=tuple(
             Drawing(
-                name="jacobian_spectra_linear",
-                caption=f"{caption}; {bands}",
-                draw=partial(_draw, numbers.drawn, logarithmic_y=False),
-            ),
-            Drawing(
-                name="jacobian_spectra_logarithmic",
-                caption=f"{caption}, logarithmic; {bands}",
-                draw=partial(_draw, numbers.drawn, logarithmic_y=True),
-            ),
+                name=f"jacobian_spectra_{scale}",
+                caption=f"{caption}{words}; {bands}",
+                draw=partial(_draw, numbers.spectra, logarithmic_y=bool(words)),
+            )
+            for scale, words in (("linear", ""), ("logarithmic", ", logarithmic"))
         ),
     )
 
@@ -78,7 +74,7 @@ def jacobian_section(numbers: JacobianNumbers) -> Section:
 def _findings(numbers: JacobianNumbers) -> Iterator[str]:
     for claim in numbers.claims:
         yield f"{claim.text} ({formats.title(claim.metric)}): {_outcome(claim)}.{_details(claim)}"
-    yield _zeros_sentence(numbers.drawn)
+    yield _zeros_sentence(numbers.spectra)
     if numbers.request.benchmark:
         yield (
             "All this is about layers that nobody has trained. Whether such layers learn better is another study: "
@@ -132,7 +128,7 @@ def _zeros_interval(layer: LayerSpectrum) -> Interval | None:
 
 def _zeros_table(numbers: JacobianNumbers) -> TextTable:
     rows = []
-    for layer in numbers.drawn:
+    for layer in numbers.spectra:
         interval, mean, expected = _zeros_interval(layer), layer.zero_share.mean, layer.expected_zero_share
         rows.append(
             {
@@ -146,8 +142,7 @@ def _zeros_table(numbers: JacobianNumbers) -> TextTable:
 
 
 def _spectra_records(numbers: JacobianNumbers) -> Iterator[dict[str, Any]]:
-    for layer in numbers.drawn:
-        assert layer.mean is not None
+    for layer in numbers.spectra:
         for index, value in enumerate(layer.mean):
             yield {
                 **{"layer": layer.group, "gates": layer.gates, "experts": layer.experts, "seeds": layer.seeds},
@@ -177,7 +172,6 @@ def _draw(spectra: Sequence[LayerSpectrum], *, logarithmic_y: bool) -> Figure:
 
 
 def _draw_line(axes: Axes, layer: LayerSpectrum, place: int, *, least: float) -> None:
-    assert layer.mean is not None
     index, colour = np.arange(1, len(layer.mean) + 1), group_colour(place)
     name = "dense" if layer.gates == "none" else f"K = {layer.experts}"
     axes.plot(index, np.maximum(layer.mean, least), group_line(place), color=colour, linewidth=1.4, label=name)

@@ -10,7 +10,7 @@ import numpy as np
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator
 
-from orchestrator.analysis import COUNT_SPREAD, EPSILONS, PRINTED_SIZE, RANKS, NoisyMatrix, PressNoiseNumbers
+from orchestrator.analysis import COUNT_SPREAD, PRINTED_SIZE, RANKS, NoisyMatrix, PressNoiseNumbers
 from orchestrator.report import formats
 from orchestrator.report.figures import ABOVE, Drawing, group_colour, make_logarithmic, new_figure
 from orchestrator.report.prose import prose
@@ -77,7 +77,7 @@ def _of_precision(precision: str, lines: Sequence[NoisyMatrix]) -> Iterator[str]
     full = [line for line in lines if line.counted[0]["press_rank"] > size / 2]
     if full:
         least = min(full, key=lambda line: line.variance)
-        words = ", ".join(f"{least.counted[0][name]} ({eps})" for eps, name in zip(EPSILONS, RANKS[1:], strict=True))
+        words = ", ".join(f"{least.counted[0][name]} ({name.removeprefix('effective_rank_')})" for name in RANKS[1:])
         yield (
             f"At c = {least.variance:g} in {precision}, where the noise holds at most {least.noise_share:.1e} of the "
             f"sum of squares, the Press rank is {least.counted[0]['press_rank']:,} and the effective ranks are {words}."

@@ -10,7 +10,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from orchestrator.analysis.audit import audit_numbers
+from orchestrator.analysis.audit.account import audit_numbers
 from orchestrator.analysis.contrasts import paired_numbers
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.groups import count_numbers

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from orchestrator.analysis.audit import audit_numbers
-from orchestrator.analysis.audit.account import account
+from orchestrator.analysis.audit.account import account, audit_numbers
 from orchestrator.analysis.audit.check import Check, PrintedNumber
 from orchestrator.analysis.audit.seeds import SAMUELSON, spread_of_eleven
 from search_spaces import published
