@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from orchestrator.store.opening import open_store
-from tests.support.namespaces import ROOT, Cluster, Machine, cluster
+from tests.support.namespaces import ROOT, Cluster, cluster
 
 SMALL = "one two three four five six seven eight nine ten\n"
 
 
-def refusal(three: Cluster, *words: str | Path, machine: Machine | None = None, **environment: str) -> str:
+def refusal(three: Cluster, *words: str | Path) -> str:
     """What the smoke sweep is refused with."""
-    place = ("--storage", three.storage, "--store", three.store_url, "--address", three.address)
-    answer = (machine or three.head).sweep("gss_grid", "--scale", "smoke", *place, *words, env=environment)
+    place = (*three.place, "--address", three.address)
+    answer = three.head.sweep("gss_grid", "--scale", "smoke", *place, *words)
     assert answer.returncode == 2, answer.stdout + answer.stderr
     assert "Traceback" not in answer.stderr
     assert list(three.storage.glob("trials/*/*/result.json")) == []

@@ -18,18 +18,16 @@ from ray.autoscaler._private.util import prepare_config, validate_config
 ROOT = Path(__file__).parents[2]
 DOCKER = ROOT / "docker"
 DOCKERFILE = (DOCKER / "Dockerfile").read_text().replace("\\\n", " ")
+COMPOSE = yaml.safe_load((DOCKER / "compose.yml").read_text())
+SERVICES = COMPOSE["services"]
+RAY_UP = yaml.safe_load((DOCKER / "ray-cluster.yaml").read_text())
 PASSWORD = re.compile(r"password|token|pgpass", re.IGNORECASE)
-
-
-def compose() -> dict[str, Any]:
-    parsed: dict[str, Any] = yaml.safe_load((DOCKER / "compose.yml").read_text())
-    return parsed
 
 
 def kubernetes(kind: str) -> dict[str, dict[str, Any]]:
     """The manifests of a kind by name."""
     everything = yaml.safe_load_all((DOCKER / "kuberay.yaml").read_text())
-    return {each["metadata"]["name"]: each["spec"] for each in everything if each["kind"] == kind}
+    return {entry["metadata"]["name"]: entry["spec"] for entry in everything if entry["kind"] == kind}
 
 
 def instructions(name: str) -> list[str]:
@@ -42,7 +40,7 @@ def test_every_install_is_pinned_and_the_base_image_has_a_version() -> None:
     assert all("--constraint constraints.txt" in line for line in installs)
     (base,) = (line.removeprefix("BASE=") for line in instructions("ARG") if line.startswith("BASE="))
     assert re.fullmatch(r"nvidia/cuda:\d+\.\d+\.\d+-base-\w+\.\w+", base)
-    assert compose()["services"]["head"]["build"]["args"]["BASE"] == f"${{BASE:-{base}}}"
+    assert SERVICES["head"]["build"]["args"]["BASE"] == f"${{BASE:-{base}}}"
 
 
 def test_the_image_is_a_users_and_knows_whether_ray_is_well() -> None:
@@ -61,42 +59,33 @@ def test_what_the_dockerfile_copies_is_not_ignored_and_all_else_is() -> None:
     assert not any(fnmatch(source, line) for source in sources for line in lines[1:] if not line.startswith("!"))
 
 
-def test_only_the_dashboard_is_published_and_on_loopback_alone() -> None:
-    ports = {name: service.get("ports", []) for name, service in compose()["services"].items()}
-    assert ports == {"head": ["127.0.0.1:8265:8265"], "worker": [], "postgres": []}
-
-
-def test_workers_cannot_reach_the_store() -> None:
-    services = compose()["services"]
-    assert services["worker"]["networks"] == ["ray"]
-    assert services["postgres"]["networks"] == ["store"]
-    assert compose()["networks"]["store"] == {"internal": True}
+def test_the_compose_file_opens_no_more_than_it_must() -> None:
+    ports = {name: service.get("ports", []) for name, service in SERVICES.items()}
+    assert ports == {"head": ["127.0.0.1:8265:8265"], "worker": [], "postgres": []}, "the dashboard, on loopback alone"
+    assert (SERVICES["worker"]["networks"], SERVICES["postgres"]["networks"]) == (["ray"], ["store"])
+    assert COMPOSE["networks"]["store"] == {"internal": True}, "workers cannot reach it"
+    for name in ("head", "worker"):
+        assert SERVICES[name]["read_only"] is True
+        assert SERVICES[name]["cap_drop"] == ["ALL"]
+        assert SERVICES[name]["volumes"] == ["results:/app/results"]
+    (device,) = SERVICES["worker"]["deploy"]["resources"]["reservations"]["devices"]
+    assert device["capabilities"] == ["gpu"]
 
 
 def test_secrets_are_files_and_no_value_stands_in_the_compose_file() -> None:
-    for service in compose()["services"].values():
+    for service in SERVICES.values():
         for name, value in service["environment"].items():
             assert not PASSWORD.search(name) or name == "RAY_AUTH_MODE" or value.startswith("/run/secrets/"), name
-    assert all(set(secret) == {"file"} for secret in compose()["secrets"].values())
+    assert all(set(secret) == {"file"} for secret in COMPOSE["secrets"].values())
 
 
 def test_postgres_is_set_up_by_its_password_also_on_a_local_socket() -> None:
     """Its image's first start connects there as another user than the system's, which `peer` would refuse."""
     (stateful,) = kubernetes("StatefulSet").values()
-    there = {each["name"]: each["value"] for each in stateful["template"]["spec"]["containers"][0]["env"]}
-    here = compose()["services"]["postgres"]["environment"]
+    there = {entry["name"]: entry["value"] for entry in stateful["template"]["spec"]["containers"][0]["env"]}
+    here = SERVICES["postgres"]["environment"]
     wanted = "--auth-host=scram-sha-256 --auth-local=scram-sha-256"
     assert here["POSTGRES_INITDB_ARGS"] == there["POSTGRES_INITDB_ARGS"] == wanted
-
-
-def test_the_nodes_of_the_compose_file_can_write_to_results_and_scratch_only() -> None:
-    services = compose()["services"]
-    for name in ("head", "worker"):
-        assert services[name]["read_only"] is True
-        assert services[name]["cap_drop"] == ["ALL"]
-        assert services[name]["volumes"] == ["results:/app/results"]
-    (device,) = services["worker"]["deploy"]["resources"]["reservations"]["devices"]
-    assert device["capabilities"] == ["gpu"]
 
 
 def test_docker_itself_finds_the_compose_file_valid(tmp_path: Path) -> None:
@@ -123,19 +112,14 @@ def test_secrets_are_made_once_and_only_their_owner_can_read_them(tmp_path: Path
     assert {file.stat().st_mode & 0o777 for file in (tmp_path / "secrets").iterdir()} == {0o600}
 
 
-def test_the_cluster_file_is_valid_by_rays_own_schema() -> None:
-    config = yaml.safe_load((DOCKER / "ray-cluster.yaml").read_text())
-    validate_config(prepare_config(config))
+def test_the_cluster_file_is_valid_asks_for_the_token_and_keeps_the_dashboard_on_loopback() -> None:
+    validate_config(prepare_config(RAY_UP))
     with pytest.raises(ValidationError, match="head_adress"):
-        validate_config({**prepare_config(config), "head_adress": "10.0.0.1"})
-
-
-def test_the_cluster_file_asks_for_the_token_and_keeps_the_dashboard_on_loopback() -> None:
-    config = yaml.safe_load((DOCKER / "ray-cluster.yaml").read_text())
-    starts = [config["head_start_ray_commands"][-1], config["worker_start_ray_commands"][-1]]
+        validate_config({**prepare_config(RAY_UP), "head_adress": "10.0.0.1"})
+    starts = [RAY_UP["head_start_ray_commands"][-1], RAY_UP["worker_start_ray_commands"][-1]]
     assert all(start.partition(" && ")[2].startswith("RAY_AUTH_MODE=token ") for start in starts)
     assert "--dashboard-host=127.0.0.1" in starts[0]
-    assert "docker/secrets" in config["rsync_exclude"]
+    assert "docker/secrets" in RAY_UP["rsync_exclude"]
 
 
 def test_kubernetes_runs_ray_as_a_user_with_the_token_from_the_secret() -> None:
@@ -144,8 +128,8 @@ def test_kubernetes_runs_ray_as_a_user_with_the_token_from_the_secret() -> None:
     for group in (cluster["headGroupSpec"], *cluster["workerGroupSpecs"]):
         pod = group["template"]["spec"]
         (container,) = pod["containers"]
-        environment = {each["name"]: each["value"] for each in container["env"]}
-        mounts = {each["name"]: each["mountPath"] for each in container["volumeMounts"]}
+        environment = {entry["name"]: entry["value"] for entry in container["env"]}
+        mounts = {entry["name"]: entry["mountPath"] for entry in container["volumeMounts"]}
         assert pod["securityContext"]["runAsNonRoot"] is True
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
         assert container["readinessProbe"]["exec"]["command"] == ["ray", "health-check"]

@@ -151,12 +151,3 @@ def test_what_does_not_fit_is_one_sentence_before_anything_is_measured(
         answer = sweep(study, *SMOKE, folder / "results", *own, *other)
     assert answer.returncode == 2, answer.stdout
     assert sentence in answer.stderr
-
-
-def test_a_study_that_does_not_ask_for_the_measurement_refuses_the_option(folder: Path) -> None:
-    study, contexts = write_study(folder, TRAINED), folder / "mine.json"
-    contexts.write_text('[{"last_token_index": 300}]')
-    for command in ((), ("retry",)):
-        answer = sweep(*command, study, *SMOKE, folder / "results", "--contexts", contexts)
-        assert answer.returncode == 2
-        assert "--contexts is for studies that measure top_k@1, and tops measures perplexity@1" in answer.stderr

@@ -154,10 +154,7 @@ def test_after_sigkill_while_it_measures_the_next_run_completes_and_repeats_noth
 
 def tuned(folder: Path) -> list[tuple[str, str, str, list[float]]]:
     with open_store(f"sqlite:///{folder}/results.db") as store:
-        return [
-            (row.name, row.trial_id, row.state, [epoch.valid_loss for epoch in store.epochs(row.trial_id)])
-            for row in store.trials(scripted_tuning.KEY)
-        ]
+        return scripted_tuning.table(store)
 
 
 def test_a_search_that_is_killed_twice_ends_with_the_trials_of_an_undisturbed_one(tmp_path: Path) -> None:

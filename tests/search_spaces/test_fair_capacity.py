@@ -13,7 +13,7 @@ from search_spaces.catalog import load_study
 from search_spaces.fair_capacity import TUNING
 from search_spaces.tuning import cell_count, cells
 from tests.support.command import sweep
-from trainables.config import CorpusConfig, TrialConfig
+from trainables.config import CorpusConfig
 from trainables.parameters import in_millions
 
 SIDES = ("mos_dagger", "softmax_dagger", "softmax_double_dagger")
@@ -56,22 +56,6 @@ def test_the_sides_have_the_published_counts_and_differ_in_nothing_that_is_tuned
     assert {base.training for base in bases} == {bases[0].training}
 
 
-@pytest.mark.parametrize(("scale", "budget"), [("smoke", 3), ("quick", 6), ("small", 30), ("paper", 60)])
-def test_each_side_has_the_same_stages(scale: str, budget: int) -> None:
-    plan = planned(scale)
-    cells_of_side, seeds = (2, 2) if scale == "smoke" else (8, 10)
-    assert plan.total == 3 * (cells_of_side + budget + seeds)
-    counts = [sum(trial.name.startswith(f"{side} stage1 ") for trial in plan.trials) for side in SIDES]
-    assert counts == [cells_of_side] * 3
-
-
-def test_the_published_best_of_stage_2_is_a_cell_of_it() -> None:
-    config = TrialConfig.model_validate(tuning_at("paper").searched(SIDES[2], 1, (2, 0, 1, 0, 2, 3)).config)
-    model = config.model
-    assert (model.dropout_embedding_matrix, model.dropout_embedding, model.dropout_hidden) == (0.125, 0.28, 0.225)
-    assert (model.dropout_output, model.embedding_noise, config.training.weight_decay) == (0.26, 0.15, 1.5e-6)
-
-
 @pytest.mark.parametrize("scale", ["smoke", "quick", "paper"])
 def test_a_cell_is_found_again_in_a_config_of_any_scale(scale: str) -> None:
     plan = tuning_at(scale)
@@ -82,16 +66,16 @@ def test_a_cell_is_found_again_in_a_config_of_any_scale(scale: str) -> None:
         assert plan.searched_cell("mos_dagger", {**config, "seed": 5}) is None
 
 
-def test_names_tell_side_and_stage() -> None:
+def test_the_published_best_are_cells_and_names_tell_side_and_stage() -> None:
     plan = tuning_at("paper")
     names = [name for name, _, _ in plan.certain()]
     assert names[0] == "mos_dagger stage1 de=0.2 dh=0.225 noise=0.1"
     assert "mos_dagger stage1 de=0.4 dh=0.225 noise=0.1" in names, "the published best of MoS"
-    searched = plan.searched("mos_dagger", 7, (1, 0, 0, 0, 0, 0))
-    assert searched.name == "mos_dagger stage2 #7 dem=0.1 de=0.28 dh=0.2 do=0.26 noise=0.1 wd=1.2e-06"
-    assert searched.place == Place(side="mos_dagger", stage="stage2", number=7)
-    final, *_ = plan.final("mos_dagger", searched.config)
-    assert (final.name, final.place) == ("mos_dagger final seed=1063", Place(side="mos_dagger", stage="final"))
+    best = plan.searched(SIDES[2], 7, (2, 0, 1, 0, 2, 3))
+    assert best.name == f"{SIDES[2]} stage2 #7 dem=0.125 de=0.28 dh=0.225 do=0.26 noise=0.15 wd=1.5e-06"
+    assert best.place == Place(side=SIDES[2], stage="stage2", number=7)
+    final, *_ = plan.final(SIDES[2], best.config)
+    assert (final.name, final.place) == (f"{SIDES[2]} final seed=1063", Place(side=SIDES[2], stage="final"))
 
 
 def test_dry_run_tells_the_stages_and_lists_what_is_certain() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
 
 from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
@@ -20,8 +17,8 @@ from search_spaces.analyses import (
 )
 from search_spaces.catalog import NAMES, load_study
 from search_spaces.published import by_group, p_values
-from search_spaces.study import Study, group_of
-from trainables.config import CorpusConfig, DirichletConfig, GssConfig, MosConfig, TrialConfig, TrueRankConfig
+from search_spaces.study import group_of
+from trainables.config import DirichletConfig, MosConfig, TrialConfig, TrueRankConfig
 from trainables.errors import UserError
 from trainables.parameters import in_millions
 
@@ -115,18 +112,3 @@ def test_set_changes_the_models_of_a_generated_language_and_leaves_its_truth_whi
     assert truths[0] == truths[1] and len(truths[0]) == 3
     with pytest.raises(UserError, match="whole vocabulary only"):
         plan_of("rank_metrics", "markov", "smoke", **{"corpus.vocabulary_limit": 300})
-
-
-def test_a_study_needs_a_name_and_trials_only() -> None:
-    corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
-    layers = [GssConfig(c=0.0, k=k) for k in (1.0, 2.0)]
-    study = Study(name="k", trials=lambda corpus: [TrialConfig(seed=1, corpus=corpus, output_layer=x) for x in layers])
-    assert [study.label(trial) for trial in study.trials(corpus)] == ["gss c=0 k=1 seed=1", "gss c=0 k=2 seed=1"]
-    assert study.measurements == ("perplexity@1", "spectrum@1")
-
-
-def test_reading_a_study_loads_no_numerical_library() -> None:
-    heavy = "('numpy', 'pandas', 'torch', 'scipy')"
-    code = f"import sys, search_spaces.study; print([m for m in {heavy} if m in sys.modules])"
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "[]"

@@ -78,9 +78,9 @@ def _as_before() -> Iterator[None]:
                 del sys.modules[name]
 
 
-def results_table(storage: Path, study: str = "gss_grid") -> list[dict[str, str]]:
+def results_table(storage: Path, study: str = "gss_grid", *options: str) -> list[dict[str, str]]:
     """The results without what a repetition changes."""
-    answer = sweep("results", study, "--storage", storage, "--format", "csv")
+    answer = sweep("results", study, "--storage", storage, *options, "--format", "csv")
     assert answer.returncode == 0, answer.stderr
     rows = list(csv.DictReader(io.StringIO(answer.stdout)))
     return [{key: value for key, value in row.items() if key not in TIMES} for row in rows]

@@ -11,7 +11,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -26,7 +25,10 @@ GCS_PORT, DASHBOARD_PORT, POSTGRES_PORT = 6379, 8265, 5432
 TOKEN, PASSWORD = "0123456789abcdef" * 4, "only-of-this-test"
 START_ATTEMPTS = 4
 TOOLS = ("ip", "unshare", "nsenter", "setpriv", "ss")
-IDLE = "hostname {name}; mkdir -p /tmp/ray; mount -t tmpfs tmpfs /tmp/ray; ip link set lo up; while :; do sleep 1; done"
+IDLE = """
+hostname {name} && mkdir -p /tmp/ray && mount -t tmpfs tmpfs /tmp/ray && ip link set lo up && echo ready
+while :; do sleep 1; done
+"""
 FAST_DETECTION = {
     "RAY_health_check_initial_delay_ms": "2000",
     "RAY_health_check_period_ms": "1000",
@@ -58,34 +60,21 @@ class Machine:
         self.environment = dict(environment)
         namespaces = ["--net", "--mount", "--uts", "--pid", "--fork", "--kill-child", "--mount-proc"]
         command = ["setpriv", "--pdeathsig", "KILL", "unshare", *namespaces, "sh", "-c", IDLE.format(name=name)]
-        self._holder = subprocess.Popen(command, stdin=subprocess.DEVNULL)
-        self.pid = self._first_process()
-
-    def _first_process(self) -> int:
-        deadline_s = time.monotonic() + 20
-        children = Path(f"/proc/{self._holder.pid}/task/{self._holder.pid}/children")
-        while True:
-            for pid in children.read_text().split():
-                if "sleep 1" in Path(f"/proc/{pid}/cmdline").read_text() and self._has_its_name(pid):
-                    return int(pid)
-            assert time.monotonic() < deadline_s, f"the machine {self.name} did not start"
-            time.sleep(0.02)
-
-    def _has_its_name(self, pid: str) -> bool:
-        asked = ["nsenter", "--target", pid, "--uts", "--net", "sh", "-c", "hostname; cat /sys/class/net/lo/flags"]
-        answer = subprocess.run(asked, capture_output=True, text=True, check=False)
-        return answer.stdout.startswith(self.name)
+        self._holder = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+        with self._holder.stdout as said:  # type: ignore[union-attr]
+            assert said.readline() == "ready\n", f"the machine {name} did not start"
+        self.pid = int(Path(f"/proc/{self._holder.pid}/task/{self._holder.pid}/children").read_text())
 
     def inside(self, *command: str | Path) -> list[str]:
         """The command line that runs a command on this machine."""
         enter = ["nsenter", "--target", str(self.pid), "--all", "--wd=" + str(ROOT)]
         return [*enter, "setpriv", "--pdeathsig", "KILL", *map(str, command)]
 
-    def popen(self, *command: str | Path) -> subprocess.Popen[str]:
+    def popen(self, *command: str | Path, env: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         """Start a command on this machine."""
         return subprocess.Popen(
             self.inside(*command),
-            env={**os.environ, **self.environment},
+            env={**os.environ, **self.environment, **(env or {})},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -96,15 +85,13 @@ class Machine:
         self, *command: str | Path, timeout_s: float = 300, env: Mapping[str, str] | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run a command on this machine to its end."""
-        return subprocess.run(
-            self.inside(*command),
-            env={**os.environ, **self.environment, **(env or {})},
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-        )
+        process = self.popen(*command, env=env)
+        with process:
+            try:
+                out, err = process.communicate(timeout=timeout_s)
+            finally:
+                process.kill()
+        return subprocess.CompletedProcess(process.args, process.returncode, out, err)
 
     def python(self, *arguments: str | Path, **options: Any) -> subprocess.CompletedProcess[str]:
         """Run Python on this machine, with the project at hand."""
@@ -185,22 +172,23 @@ class Cluster:
         return f"postgresql+psycopg://sweep@{self.head.address}:{POSTGRES_PORT}/sweeps"
 
     @property
+    def place(self) -> tuple[str | Path, ...]:
+        """The options for the storage and the store."""
+        return "--storage", self.storage, "--store", self.store_url
+
+    @property
     def store_url_from_outside(self) -> str:
         """The store as a process outside the network reaches it."""
         return f"postgresql+psycopg://sweep:{PASSWORD}@/sweeps?host={self.postgres}"
 
-    def start_head(self, cpus: int) -> None:
-        """Start Ray's head."""
-        ports = [f"--port={GCS_PORT}", f"--dashboard-host={self.head.address}", f"--dashboard-port={DASHBOARD_PORT}"]
-        self._ray_start(self.head, cpus, "--head", *ports)
-
     def join(self, name: str, cpus: int = 1, **environment: str) -> Machine:
         """A new machine that joins the cluster."""
         machine = self.network.add(name, **environment)
-        self._ray_start(machine, cpus, f"--address={self.address}")
+        self.start_ray(machine, cpus, f"--address={self.address}")
         return machine
 
-    def _ray_start(self, machine: Machine, cpus: int, *options: str) -> None:
+    def start_ray(self, machine: Machine, cpus: int, *options: str) -> None:
+        """Ray on the machine, with these options of `ray start`."""
         common = [f"--node-ip-address={machine.address}", f"--num-cpus={cpus}", "--object-store-memory=80000000"]
         ray = [sys.executable, "-m", "ray.scripts.scripts"]
         command = [*ray, "start", *common, "--disable-usage-stats", *options]
@@ -246,7 +234,8 @@ def cluster(folder: Path, cpus: int = 1) -> Iterator[Cluster]:
             inside=lambda command: made.head.inside(*command),
         )
         server.execute("CREATE DATABASE sweeps")
-        made.start_head(cpus)
+        dashboard = (f"--dashboard-host={made.head.address}", f"--dashboard-port={DASHBOARD_PORT}")
+        made.start_ray(made.head, cpus, "--head", f"--port={GCS_PORT}", *dashboard)
         for name in ("second", "third"):
             made.join(name, cpus)
         yield made

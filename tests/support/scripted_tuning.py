@@ -15,6 +15,7 @@ from typing import Any
 
 from orchestrator.plan.tuning.tuning_plan import TuningPlan, plan_tuning
 from orchestrator.store.records import PlannedTrial, StudyKey
+from orchestrator.store.store import Store
 from search_spaces.tuning import Dimension, Tuning
 from tests.support.scripted_trials import log, write
 from trainables.config import CorpusConfig, SoftmaxConfig, TrainingConfig, TrialConfig
@@ -50,6 +51,14 @@ def plan(search: str | None = None, budget: int | None = 5) -> TuningPlan:
 def certain(tuning: TuningPlan) -> list[PlannedTrial]:
     """What the study's plan would hold."""
     return [PlannedTrial.of(config, name, place) for name, place, config in tuning.certain()]
+
+
+def table(store: Store) -> list[tuple[str, str, str, list[float]]]:
+    """The trials with their validation losses: what may not depend on kills."""
+    return [
+        (row.name, row.trial_id, row.state, [epoch.valid_loss for epoch in store.epochs(row.trial_id)])
+        for row in store.trials(KEY)
+    ]
 
 
 def losses(config: TrialConfig) -> list[float]:

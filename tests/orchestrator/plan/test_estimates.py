@@ -65,14 +65,11 @@ def test_more_work_takes_more_time(dearer: OutputLayerConfig, cheaper: OutputLay
 
 
 @pytest.mark.parametrize("layer", [SoftmaxConfig(), MosConfig(), MosPlifConfig()], ids=lambda layer: layer.name)
-@pytest.mark.parametrize("corpus", ["ptb", "wikitext-2"])
-def test_memory_holds_the_model_and_never_all_logits(corpus: str, layer: OutputLayerConfig) -> None:
-    text, config = identity(corpus, data_dir=None), paper(corpus, layer)
+def test_memory_holds_the_model_and_never_all_logits(layer: OutputLayerConfig) -> None:
+    text, config = identity("wikitext-2", data_dir=None), paper("wikitext-2", layer)
     memory = estimate(config, text)
     weights_gb = 4 * 5 * 20e6 / 1e9
-    # What MoS needs on WikiText-2 where its N x K x V probabilities are held, once: 110 x 15 x 15 x 33,278 x 4 bytes.
+    # What MoS needs where its N x K x V probabilities are held, once: 110 x 15 x 15 x 33,278 x 4 bytes.
     plain_gb = 4 * 110 * config.training.batch_size * 15 * text.vocabulary_size / 1e9
-    assert memory.gpu_memory_gb > weights_gb
+    assert weights_gb < memory.gpu_memory_gb < plain_gb
     assert memory.memory_gb > 8 * text.vocabulary_size**2 / 1e9, "the Gram matrix"
-    if corpus == "wikitext-2":
-        assert memory.gpu_memory_gb < plain_gb

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.plan.estimates import core_seconds
+from orchestrator.plan.estimates import core_seconds, gpu_seconds
 from orchestrator.plan.outlook import configs_left, measured_pace, remaining
 from orchestrator.plan.study_plan import Plan, make_plan
 from orchestrator.store.records import PlannedTrial
@@ -21,7 +21,7 @@ def plan_of(study: str) -> Plan:
     return make_plan(load_study(study), SCALES["quick"], "pydocs")
 
 
-def end(store: Store, plan: Plan, seconds: dict[str, float], *, device: str = "cpu") -> None:
+def end(store: Store, plan: Plan, seconds: dict[str, float]) -> None:
     """Record the trials of these names as done in so many seconds."""
     store.register(plan.key, [trial.planned() for trial in plan.trials])
     run_id = store.begin_run(RUN)
@@ -31,7 +31,7 @@ def end(store: Store, plan: Plan, seconds: dict[str, float], *, device: str = "c
                 trial_id=trial.trial_id,
                 state="done",
                 measurements={"cost@1": {"wall_seconds": seconds[trial.name]}},
-                environment={"device": device},
+                environment={"device": "cpu"},
             )
             store.record(outcome, run_id=run_id, spectrum=None)
 
@@ -54,15 +54,9 @@ def test_a_layer_without_a_done_trial_is_off_as_the_others_are(store: Store) -> 
     softmax, mos = configs["softmax"], configs["mos"].config
     end(store, plan, {softmax.name: 3 * core_seconds(softmax.config, plan.corpus)})
     assert measured_pace(plan, store, gpu=False).seconds(mos) == pytest.approx(3 * core_seconds(mos, plan.corpus))
-
-
-def test_without_a_done_trial_on_such_a_device_the_estimates_stand_alone(store: Store) -> None:
-    plan = plan_of("mos_k")
-    end(store, plan, {"mos K=1": 1000.0}, device="cuda")
-    pace = measured_pace(plan, store, gpu=False)
-    assert (pace.trials, pace.basis) == (0, "from the number of operations")
-    assert pace.seconds(plan.trials[1].config) == core_seconds(plan.trials[1].config, plan.corpus)
-    assert remaining([plan], store, gpu=False) == []
+    on_a_gpu = measured_pace(plan, store, gpu=True)
+    assert (on_a_gpu.trials, on_a_gpu.seconds(mos)) == (0, gpu_seconds(mos, plan.corpus)), "the estimates stand alone"
+    assert remaining([plan], store, gpu=True) == []
 
 
 def test_trials_that_a_tuning_has_yet_to_name_count(store: Store) -> None:

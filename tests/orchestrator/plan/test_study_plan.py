@@ -6,19 +6,18 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import replace
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 
 from orchestrator.plan.overrides import apply_overrides, parse_overrides
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from orchestrator.plan.study_trials import is_paper_scale
-from orchestrator.plan.user_inputs import read_inputs
 from orchestrator.sweep.announcement import paper_command
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.catalog import load_study
 from search_spaces.scales import SCALES
+from search_spaces.study import Study
 from tests.support.command import ROOT, sweep
 from trainables.config import (
     CorpusConfig,
@@ -26,6 +25,7 @@ from trainables.config import (
     GssConfig,
     NtAsgdConfig,
     SoftmaxConfig,
+    TrainingConfig,
     TrialConfig,
     WordPairsConfig,
 )
@@ -106,7 +106,8 @@ def test_dry_run_prints_an_object_a_trial_and_imports_neither_torch_nor_ray() ->
 import sys
 from orchestrator.command.app import main
 status = main(["gss_grid", "--scale", "paper", "--dry-run", "--format", "json"])
-heavy = [name for name in ("torch", "ray", "numpy", "pandas", "sqlalchemy", "matplotlib") if name in sys.modules]
+libraries = ("torch", "ray", "numpy", "scipy", "pandas", "sqlalchemy", "matplotlib")
+heavy = [name for name in libraries if name in sys.modules]
 print(heavy, file=sys.stderr)
 sys.exit(status)
 """
@@ -165,22 +166,21 @@ def test_a_dry_run_leaves_out_what_a_count_of_words_has_not() -> None:
     assert "None" not in table and "0.00M" not in table
 
 
-def test_inputs_of_ones_own_replace_the_published_ones_and_are_part_of_the_variant(tmp_path: Path) -> None:
-    (tmp_path / "mine.json").write_text('[{"last_token_index": 3}]')
-    (tmp_path / "EN-A.txt").write_text("cat dog 1\n")
-    inputs = read_inputs(tmp_path / "mine.json", tmp_path)
-    assert inputs.contexts is not None and inputs.benchmarks is not None
-    study = replace(load_study("gss_grid"), measurements=("perplexity@1", "word_similarity@1", "top_k@1"))
-    request = PlanRequest(overrides={"training.epochs": 1}, data_dir=tmp_path)
-    plain, mine = (
-        make_plan(study, scale_named("smoke"), "pydocs", request)
-        for request in (request, replace(request, inputs=inputs))
-    )
-    assert mine.measurements == ("perplexity@1", inputs.benchmarks.measurement, inputs.contexts.measurement)
-    assert json.loads(mine.key.overrides) == {
-        "training.epochs": 1,
-        "--contexts": f"mine.json {inputs.contexts.tag}",
-        "--benchmarks": f"{tmp_path.name} {inputs.benchmarks.tag}",
-    }
-    assert (plain.measurements, plain.benchmarks_dir) == (study.measurements, tmp_path)
-    assert [trial.trial_id for trial in plain.trials] == [trial.trial_id for trial in mine.trials]
+def test_by_default_a_trial_is_named_by_what_varies_besides_the_seed_at_any_scale() -> None:
+    rates = (10.0, 20.0, 20.0000001)
+
+    def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
+        for seed in (1, 2):
+            for rate in rates:
+                training = TrainingConfig(learning_rate=rate)
+                yield TrialConfig(seed=seed, corpus=corpus, output_layer=SoftmaxConfig(), training=training)
+            yield TrialConfig(seed=seed, corpus=corpus, output_layer=BENT)
+
+    study = Study(name="rates", trials=trials, corner=lambda trials: trials[1:4:2])
+    groups = [*(f"softmax, training.learning_rate={rate:.9g}" for rate in rates), "gss c=0 k=2"]
+    plan = make_plan(study, scale_named("quick"), "pydocs")
+    assert [trial.name for trial in plan.trials] == [f"{group} seed={seed}" for seed in (1, 2) for group in groups]
+    assert plan.measurements == ("perplexity@1", "spectrum@1")
+    for overrides in ({}, {"training.epochs": 2}):
+        smoke = make_plan(study, scale_named("smoke"), "pydocs", PlanRequest(overrides=overrides))
+        assert [trial.name for trial in smoke.trials] == [f"{group} seed=1" for group in groups[1::2]]

@@ -21,7 +21,7 @@ from orchestrator.store.records import OPEN, PlannedTrial, StudyKey, TrialRow
 from orchestrator.store.store import Store
 from orchestrator.worker.messages import Pack, TrialEvent
 from tests.support.scripted_trials import work_in
-from tests.support.scripted_tuning import KEY, certain, ending, epochs_of, losses, plan
+from tests.support.scripted_tuning import KEY, certain, ending, epochs_of, losses, plan, table
 from tests.support.store_rows import RUN
 from trainables.config import TrialConfig
 from trainables.trial_folder.folder import trial_directory
@@ -36,7 +36,7 @@ class Played:
     storage: Path
     tuning: TuningPlan
     workers: int
-    dice: random.Random
+    dice: random.Random = field(default_factory=lambda: random.Random(0))
     checkpoints: dict[str, int] = field(default_factory=dict)
     """Epochs by trial, on the disk: they outlive a run."""
     ended: Counter[str] = field(default_factory=Counter)
@@ -92,9 +92,9 @@ class Played:
 
 
 def played(
-    store: Store, storage: Path, *, workers: int = 1, seed: int = 0, search: str | None = None, budget: int = 5
+    store: Store, storage: Path, *, workers: int = 1, search: str | None = None, budget: int | None = 5
 ) -> Played:
-    return Played(store, storage, plan(search, budget), workers, random.Random(seed))
+    return Played(store, storage, plan(search, budget), workers)
 
 
 def tuner_for(tuning: TuningPlan, store: Store, *, plans: bool = True) -> Tuner:
@@ -106,14 +106,6 @@ def record_all(store: Store, trials: Iterable[PlannedTrial]) -> None:
     run_id = store.begin_run(RUN)
     for trial in trials:
         store.record(ending(TrialConfig.model_validate(trial.config), 4), run_id=run_id, spectrum=None)
-
-
-def table(store: Store) -> list[tuple[str, str, str, list[float]]]:
-    """What may not depend on kills."""
-    return [
-        (row.name, row.trial_id, row.state, [epoch.valid_loss for epoch in store.epochs(row.trial_id)])
-        for row in store.trials(KEY)
-    ]
 
 
 def by_stage(rows: list[TrialRow]) -> Counter[tuple[str, str]]:
@@ -169,12 +161,11 @@ def test_a_larger_budget_goes_on_from_what_is_there(store: Store, tmp_path: Path
 
 
 def test_a_grid_is_planned_at_once_and_whole_and_a_search_of_every_cell_ends(store: Store, tmp_path: Path) -> None:
-    tuning = plan("grid", budget=None)
-    assert len(list(tuning.certain())) == 2 * (2 + 20)
-    game = Played(store, tmp_path, tuning, 3, random.Random(0))
+    game = played(store, tmp_path, workers=3, search="grid", budget=None)
+    assert len(list(game.tuning.certain())) == 2 * (2 + 20)
     assert game.run()
     rows = store.trials(KEY)
-    assert len(rows) == tuning.total == 2 * (2 + 20 + 2)
+    assert len(rows) == game.tuning.total == 2 * (2 + 20 + 2)
     assert {row.state for row in rows} == {"done"}
     with open_store(f"sqlite:///{tmp_path}/search.db") as other:
         assert played(other, tmp_path, search="random", budget=20).run()
@@ -221,8 +212,7 @@ def test_a_searched_trial_that_is_retried_may_be_stopped_as_before_and_nothing_n
     game = played(store, tmp_path)
     assert game.run()
     before = table(store)
-    pruned = next(row for row in store.trials(KEY) if row.state == "pruned")
-    trial = pruned.planned()
+    *_, trial = (row.planned() for row in store.trials(KEY) if row.state == "pruned")
     store.fail(trial.trial_id, cause="a cause", run_id=1)
     store.reset([trial.trial_id])
     retry = tuner_for(game.tuning, store, plans=False)
@@ -230,6 +220,8 @@ def test_a_searched_trial_that_is_retried_may_be_stopped_as_before_and_nothing_n
     above = retry.stop_above(trial)
     reached = next(row for row in before if row[1] == trial.trial_id)[3]
     assert reached[-1] > above[len(reached)]
+    tuner_for(plan(budget=1), store).start()
+    assert retry.stop_above(trial) == {}, "another driver, with a smaller budget, has dropped it meanwhile"
 
 
 @pytest.mark.parametrize("cell", [(0, 0), (4, 3)])
@@ -251,18 +243,6 @@ def test_what_another_driver_plans_between_a_look_and_a_write_is_kept(
     monkeypatch.setattr(Store, "trials", read_while_another_driver_plans)
     assert tuner.more(busy=()) == [theirs]
     assert [row.planned() for row in store.trials(KEY)][4:] == [theirs]
-
-
-def test_a_smaller_budget_in_another_driver_drops_what_is_beyond_it_and_breaks_nothing(store: Store) -> None:
-    tuning = plan(budget=3)
-    one = tuner_for(tuning, store)
-    record_all(store, one.start())
-    searched: list[PlannedTrial] = []
-    for _ in range(4):
-        searched += one.more(busy={trial.trial_id for trial in searched}) or []
-    left = tuner_for(plan(budget=1), store).start()
-    assert [trial in left for trial in searched] == [True, True, False, False]
-    assert one.stop_above(searched[3]) == {}
 
 
 def test_a_retried_trial_that_becomes_the_best_one_brings_new_final_trials(store: Store) -> None:
