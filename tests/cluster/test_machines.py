@@ -40,9 +40,10 @@ def end(driver: subprocess.Popen[str]) -> dict[str, Any]:
 
 
 def test_a_machine_that_joins_late_gets_work_and_trials_are_stopped_and_added_on_the_way(three: Cluster) -> None:
-    plan = planned(range(LONG, LONG + 10))
+    planned_first, seeds = range(LONG, LONG + 24), range(LONG, LONG + 26)
+    plan = planned(seeds)
     with open_store(three.store_url_from_outside) as store:
-        driver = drive(three, range(LONG, LONG + 8))
+        driver = drive(three, planned_first)
         wait_for(lambda: len(log_lines(three.storage)) >= 3, timeout_s=90, what="three trials")
         late = three.join("late")
         # A busy worker has the name of its trial.
@@ -56,9 +57,9 @@ def test_a_machine_that_joins_late_gets_work_and_trials_are_stopped_and_added_on
         assert states == {trial.name: "planned" if trial == stopped else "done" for trial in plan}
         assert any("at a time, 4 trials fit now, 3 before" in note for note in summary["notes"]), summary
         assert summary["added"] == 2
-        assert not end(drive(three, range(LONG, LONG + 10)))["interrupted"]
+        assert not end(drive(three, seeds))["interrupted"]
         rows = store.results(KEY)
-        assert [(row["state"], row["metrics"]) for row in rows] == [("done", {"count": STEPS})] * 10
+        assert [(row["state"], row["metrics"]) for row in rows] == [("done", {"count": STEPS})] * len(seeds)
         assert all(len(store.epochs(row["trial_id"])) == STEPS for row in rows)
     ends = Counter(line for line in log_lines(three.storage) if line.startswith("end"))
-    assert sorted(ends.values()) == [1] * 10
+    assert sorted(ends.values()) == [1] * len(seeds)

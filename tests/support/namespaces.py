@@ -150,36 +150,18 @@ class Cluster:
         self.postgres, self.network = postgres, network
         self.storage = folder / "shared"
         self.storage.mkdir()
-
-    @property
-    def head(self) -> Machine:
+        self.head = network.machines[0]
         """Where Ray's head, the store and the driver are."""
-        return self.network.machines[0]
-
-    @property
-    def address(self) -> str:
+        self.address = f"{self.head.address}:{GCS_PORT}"
         """What `--address` takes."""
-        return f"{self.head.address}:{GCS_PORT}"
-
-    @property
-    def dashboard(self) -> str:
+        self.dashboard = f"http://{self.head.address}:{DASHBOARD_PORT}"
         """Where the dashboard and the job interface answer."""
-        return f"http://{self.head.address}:{DASHBOARD_PORT}"
-
-    @property
-    def store_url(self) -> str:
+        self.store_url = f"postgresql+psycopg://sweep@{self.head.address}:{POSTGRES_PORT}/sweeps"
         """The store, without its password: that is in the file that PGPASSFILE names."""
-        return f"postgresql+psycopg://sweep@{self.head.address}:{POSTGRES_PORT}/sweeps"
-
-    @property
-    def place(self) -> tuple[str | Path, ...]:
-        """The options for the storage and the store."""
-        return "--storage", self.storage, "--store", self.store_url
-
-    @property
-    def store_url_from_outside(self) -> str:
+        self.store_url_from_outside = f"postgresql+psycopg://sweep:{PASSWORD}@/sweeps?host={postgres}"
         """The store as a process outside the network reaches it."""
-        return f"postgresql+psycopg://sweep:{PASSWORD}@/sweeps?host={self.postgres}"
+        self.place = ("--storage", self.storage, "--store", self.store_url)
+        """The options for the storage and the store."""
 
     def join(self, name: str, cpus: int = 1, **environment: str) -> Machine:
         """A new machine that joins the cluster."""
