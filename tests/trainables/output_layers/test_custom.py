@@ -71,23 +71,19 @@ def imported(folder: Path, text: str = LAYER) -> ModuleType:
 def test_it_starts_from_the_trials_seed_and_resumes_bit_for_bit(tmp_path: Path) -> None:
     config = tiny.trial(output_layer=CustomConfig.of(imported(tmp_path).Projected))
     checkpoints = Checkpoints(TrialFolder(tmp_path, config.trial_id))
-    first = Trainer(config, tiny.corpus(), Runtime())
-    other = Trainer(config.model_copy(update={"seed": 8}), tiny.corpus(), Runtime())
-    second = Trainer(config, tiny.corpus(), Runtime())
-    weights = [dict(trainer.model.named_parameters())["output.up.weight"] for trainer in (first, other, second)]
-    assert torch.equal(weights[0], weights[2])
-    assert not torch.equal(weights[0], weights[1])
-
-    straight = Trainer(config, tiny.corpus(), Runtime())
+    straight, resumed, other = (
+        Trainer(config.model_copy(update={"seed": seed}), tiny.corpus(), Runtime()) for seed in (7, 7, 8)
+    )
+    first, second, third = (t.model.get_parameter("output.up.weight") for t in (straight, resumed, other))
+    assert torch.equal(first, second) and not torch.equal(first, third)
     for _ in range(3):
         straight.step()
     checkpoints.save(3, *straight.snapshot())
     for _ in range(3):
         straight.step()
-    resumed = Trainer(config, tiny.corpus(), Runtime())
-    found = checkpoints.latest("cpu")
-    assert found is not None
-    resumed.restore(*found)
+    newest = checkpoints.latest("cpu")
+    assert newest is not None
+    resumed.restore(*newest)
     for _ in range(3):
         resumed.step()
     for (name, one), two in zip(straight.model.named_parameters(), resumed.model.parameters(), strict=True):
