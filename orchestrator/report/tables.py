@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.analysis import METRICS, FlatResults, Interval, StudySummaryNumbers, Window
+from orchestrator.analysis import METRICS, FlatResults, Interval, StudySummaryNumbers
 from orchestrator.report import formats
 from orchestrator.store import LOST
 from search_spaces.study import GroupTable, Study
@@ -95,7 +95,7 @@ def csv_lines(records: Sequence[Mapping[str, Any]], empty: Sequence[str] = ()) -
     return [heading, *(list(record.values()) for record in records)]
 
 
-def ends(name: str, interval: Interval | Window | None) -> dict[str, float | None]:
+def ends(name: str, interval: Interval | None) -> dict[str, float | None]:
     """The two ends of an interval under names of their own; None where there is none."""
     return {f"{name}_low": interval.low if interval else None, f"{name}_high": interval.high if interval else None}
 

@@ -121,17 +121,13 @@ def _table(numbers: LineNumbers, metric: str) -> TextTable:
         if its_metric == metric:
             name = {formats.title(request.by): Cell(formats.setting(by), kind="name")}
             values = {f"{x:g}": _cell(metric, line.get(x)) for x in places}
-            rows.append(_panel_cell(panel, numbers) | name | values)
+            label = {formats.title(request.panel): Cell(formats.setting(panel), kind="label")} if request.panel else {}
+            rows.append(label | name | values)
     return text_table(
         f"{formats.capital(formats.title(metric))} over {formats.title(request.x)} (across): mean, and the "
         "least and the greatest of several trials",
         rows,
     )
-
-
-def _panel_cell(panel: Any, numbers: LineNumbers) -> dict[str, Cell]:
-    request = numbers.request
-    return {formats.title(request.panel): Cell(formats.setting(panel), kind="label")} if request.panel else {}
 
 
 def _cell(metric: str, point: LinePoint | None) -> Cell:
