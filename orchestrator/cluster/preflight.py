@@ -33,6 +33,8 @@ GPU_PROBE = (
     "import json, torch; gpus = torch.cuda.device_count() if torch.cuda.is_available() else 0;"
     "print(json.dumps([gpus, torch.__version__, torch.version.cuda]))"
 )
+PROBE_S = 120.0
+"""A driver of GPUs that hangs never answers."""
 
 
 class Question(Frozen):
@@ -210,13 +212,18 @@ def probe_gpus() -> tuple[int, str, str | None]:
     """How many GPUs torch can use here, its version, and of the CUDA that it was built for; None without any.
 
     Asked of another process: Ray hides the GPUs from a task that takes none of them, and the driver needs no torch.
-    Raises RuntimeError where torch cannot be imported.
+    Raises RuntimeError where torch cannot be imported, or does not answer.
     """
     environment = {name: value for name, value in os.environ.items() if name != "CUDA_VISIBLE_DEVICES"}
-    answer = subprocess.run(
-        [sys.executable, "-c", GPU_PROBE], env=environment, capture_output=True, text=True, check=False
-    )
-    if answer.returncode:
-        raise RuntimeError(last_line(answer.stderr))
+    probe = [sys.executable, "-c", GPU_PROBE]
+    try:
+        # In a session of its own: Ctrl-C is for the driver alone, the probe's end must not look like torch's fault.
+        answer = subprocess.run(
+            probe, env=environment, capture_output=True, text=True, timeout=PROBE_S, start_new_session=True, check=True
+        )
+    except subprocess.TimeoutExpired:
+        raise RuntimeError(f"no answer within {PROBE_S:g} s") from None
+    except subprocess.CalledProcessError as error:
+        raise RuntimeError(last_line(error.stderr)) from None
     usable, torch, cuda = json.loads(answer.stdout)
     return usable, torch, cuda

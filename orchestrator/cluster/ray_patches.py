@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from orchestrator.store import hide_password
-
 PRIVATE = (
     "ray._private.utils:set_sigterm_handler",
     "ray._private.worker:print_to_stdstream",
@@ -22,6 +20,9 @@ PRIVATE = (
     "ray._private.authentication.authentication_token_setup:maybe_enable_token_auth_if_token_available",
     "ray.air._internal.usage:tag_callbacks",
     "ray._raylet:setproctitle",
+    # These two `schedule/tune.py` calls itself: no other part of Tune ends all packs, or one that waits.
+    "ray.tune.execution.tune_controller:TuneController.request_stop_experiment",
+    "ray.tune.execution.tune_controller:TuneController.stop_trial",
 )
 
 
@@ -48,6 +49,9 @@ def print_no_deaths() -> None:
 def show_typed_command() -> None:
     """The dashboard shows the command as it was typed, passwords masked."""
     from ray._private import utils
+
+    # Not above: workers import this file, and have no use for SQL.
+    from orchestrator.store import hide_password
 
     utils.get_entrypoint_name = lambda: " ".join(map(hide_password, ["python", *sys.argv]))
 

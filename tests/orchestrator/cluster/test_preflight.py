@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import os
 import shutil
 from contextlib import nullcontext
 from pathlib import Path
@@ -125,3 +126,12 @@ def test_torch_is_probed_in_another_process() -> None:
     usable, version, _ = preflight.probe_gpus()
     assert version == importlib.metadata.version("torch")
     assert usable == 0 or Path("/dev/nvidiactl").exists()
+
+
+def test_a_probe_is_spared_ctrl_c_and_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preflight, "GPU_PROBE", "import json, os; print(json.dumps([os.getpgid(0), '', None]))")
+    assert preflight.probe_gpus()[0] != os.getpgid(0)
+    monkeypatch.setattr(preflight, "GPU_PROBE", "import time; time.sleep(60)")
+    monkeypatch.setattr(preflight, "PROBE_S", 0.1)
+    with pytest.raises(UserError, match=r"torch cannot be used \(no answer within 0.1 s\)"):
+        check_torch_gpu()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,6 +41,15 @@ def events_of(
         with pytest.raises(BrokenProcessError, match=broken):
             run_pack(pack, job, sent.append)
     return [event for text in sent for event in EVENTS.validate_json(text)]
+
+
+def test_what_tune_runs_in_a_worker_imports_nothing_of_the_driver() -> None:
+    code = (
+        "import sys; from orchestrator.cluster import LateMachines, ray_patches; "
+        "from orchestrator.worker import Job, Parcel, run_pack; "
+        "print(sorted({'alembic', 'matplotlib', 'pandas', 'scipy', 'sqlalchemy', 'torch'} & set(sys.modules)))"
+    )
+    assert subprocess.check_output([sys.executable, "-c", code], text=True) == "[]\n"
 
 
 def test_a_disk_that_became_read_only_ends_the_pack(tmp_path: Path) -> None:
