@@ -35,8 +35,7 @@ def end(driver: subprocess.Popen[str]) -> dict[str, Any]:
     """Its summary."""
     out, err = driver.communicate(timeout=200)
     assert driver.returncode == 0, err
-    summary: dict[str, Any] = json.loads(out)
-    return summary
+    return dict(json.loads(out))
 
 
 def test_a_machine_that_joins_late_gets_work_and_trials_are_stopped_and_added_on_the_way(three: Cluster) -> None:

@@ -25,12 +25,8 @@ def test_the_start_of_ray_and_of_the_workers_does_not_count_as_the_time_of_a_tri
         clock_s.append(end_s)
         lines.started(str(number + 1), str(number + 1))
         lines.finished(str(number), TrialOutcome(trial_id=str(number), state="done"))
-    assert [line.partition("(")[2] for line in shown.getvalue().splitlines()] == [
-        "",
-        "",
-        "about 9 s left)",
-        "about 8 s left)",
-    ]
+    left = [line.partition("(")[2] for line in shown.getvalue().splitlines()]
+    assert left == ["", "", "about 9 s left)", "about 8 s left)"]
 
 
 def test_a_stopped_trial_is_shown_no_more_and_added_ones_count() -> None:
