@@ -77,7 +77,8 @@ def prediction_numbers(frame: pd.DataFrame, *, tag: str = "") -> PredictionNumbe
     done = frame[frame["state"] == "done"]
     return PredictionNumbers(
         contexts=tuple(name.partition(" ")[2] for name in columns),
-        models=tuple(done["group"]),
+        # One model a trial: where several seeds repeat a group, the trials' names tell them apart.
+        models=tuple(done["group" if done["group"].is_unique else "name"]),
         cells=tuple(
             tuple(Prediction(**json.loads(value)) if isinstance(value, str) else None for value in done[name])
             for name in columns

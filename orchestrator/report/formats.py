@@ -166,7 +166,7 @@ def ranked(values: Mapping[str, float], *, decimals: int = 1) -> str:
     for name in sorted(values, key=values.__getitem__):
         names.setdefault(values[name], []).append(name)
     texts: list[str] = []
-    for places in (decimals, 2, 9):
+    for places in range(decimals, 10):
         texts = [f"{value:,.{places}f}".rstrip("0").rstrip(".") for value in names]
         if len(set(texts)) == len(names):
             break

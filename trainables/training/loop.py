@@ -254,10 +254,14 @@ class Trainer:
 
 def _parameter_groups(model: AwdLstm, learning_rate: float) -> list[dict[str, Any]]:
     """The model's parameters, and apart from them those of functions that have a learning rate of their own."""
-    functions = [module for module in model.modules() if isinstance(module, Pointwise)]
-    groups = [(rate, list(f.parameters())) for f in functions if (rate := f.own_learning_rate()) is not None]
-    apart = {parameter for _, parameters in groups for parameter in parameters}
-    groups = [(learning_rate, [parameter for parameter in model.parameters() if parameter not in apart]), *groups]
+    rates: dict[torch.nn.Parameter, float] = {}
+    for module in model.modules():
+        if isinstance(module, Pointwise) and (rate := module.own_learning_rate()) is not None:
+            for parameter in module.parameters():
+                # A function may hold another one, which comes later: the outer one's rate is for both.
+                rates.setdefault(parameter, rate)
+    groups = [(learning_rate, [parameter for parameter in model.parameters() if parameter not in rates])]
+    groups += [(rate, [p for p in rates if rates[p] == rate]) for rate in dict.fromkeys(rates.values())]
     return [{"params": parameters, "lr": rate, "base_lr": rate} for rate, parameters in groups]
 
 

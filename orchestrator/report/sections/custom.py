@@ -94,6 +94,8 @@ def _same(figure: Figure) -> Figure:
 
 def _with_index(frame: pd.DataFrame) -> pd.DataFrame:
     """With the index as columns, unless it only counts the rows; columns of several levels become one."""
+    # Named by texts first: columns that are categories or intervals take no other name beside theirs.
+    frame = frame.set_axis([_text(name) for name in frame.columns], axis="columns")
     if not isinstance(frame.index, pd.RangeIndex) or frame.index.name is not None:
         frame = frame.reset_index(allow_duplicates=True)
     return frame.set_axis([_text(name) for name in frame.columns], axis="columns")

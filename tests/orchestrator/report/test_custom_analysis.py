@@ -142,6 +142,12 @@ def test_an_index_becomes_columns_whatever_its_names(index: pd.Index[Any], head:
     assert [part.head for part in section.tables] == [head], section.findings
 
 
+def test_columns_that_are_intervals_stand_beside_an_index() -> None:
+    table = pd.crosstab(pd.Series([1, 2], name="seed"), pd.cut(pd.Series([0.1, 0.9]), [0, 0.5, 1]))
+    section = custom_section(lambda _: table, pd.DataFrame({"state": ["done"]}))
+    assert [part.head for part in section.tables] == [["seed", "(0.0, 0.5]", "(0.5, 1.0]"]], section.findings
+
+
 def test_without_a_result_it_is_not_called() -> None:
     section = custom_section(failing, pd.DataFrame({"state": ["planned", "failed"]}))
     assert section.findings == ("Failing: no trial has a result yet.",)

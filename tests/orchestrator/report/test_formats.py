@@ -32,6 +32,8 @@ MINUS, DASH = formats.MINUS, "\N{EN DASH}"
         (formats.p_value, 0.0312, "0.031"),
         (formats.p_value, 3e-5, "3.0e-05"),
         (formats.p_value, 0, "< 1e-15"),
+        (formats.ranked, {"a": 58.38257, "b": 58.4, "c": 58.40113}, "a 58.383, b 58.4, c 58.401"),
+        (formats.ranked, {"a": 2.0, "b": 2.0, "c": 1.0}, "c 1, a = b 2"),
     ],
 )
 def test_values_are_written_one_way(write: Callable[[object], str], value: object, text: str) -> None:

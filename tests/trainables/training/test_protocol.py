@@ -17,6 +17,7 @@ from torch import Tensor
 from tests.support import output_layer_formulas as formulas
 from tests.support import tiny_trial as tiny
 from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig, OutputLayerConfig
+from trainables.output_layers import PiecewiseLinear, Pointwise, building
 from trainables.runtime import Runtime
 from trainables.training.averaging import should_switch
 from trainables.training.loop import DivergedError, Trainer
@@ -113,6 +114,28 @@ def test_fifty_steps_agree_with_the_float64_protocol(layer: OutputLayerConfig) -
     for name, parameter in trainer.model.named_parameters():
         difference = (parameter.detach().double() - reference.at[name].detach()).abs().max()
         assert difference < 2e-4, name
+
+
+class Wrapped(Pointwise):
+    """A function of a user's own around one of the package, with the learning rate of that one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = PiecewiseLinear(5, limit=20.0, learning_rate=0.02)
+        self.scale = torch.nn.Parameter(torch.ones(()))
+
+    def forward(self, logits: Tensor) -> Tensor:
+        return self.scale * self.inner(logits)
+
+    def own_learning_rate(self) -> float | None:
+        return 0.01
+
+
+def test_a_functions_own_learning_rate_holds_for_a_function_within_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(building, "SmoothBend", lambda **_: Wrapped())
+    trainer = Trainer(tiny.trial(), tiny.corpus(), Runtime())
+    sizes = [(group["lr"], len(group["params"])) for group in trainer.optimizer.param_groups]
+    assert sizes == [(5.0, len(list(trainer.model.parameters())) - 2), (0.01, 2)]
 
 
 def test_validation_uses_the_mean_of_all_weights_since_the_switch() -> None:
