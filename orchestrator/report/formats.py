@@ -24,7 +24,7 @@ TITLES = {
     "mean_vanishing_1e-3": "at most 1e-3, of the mean spectrum",
     "log10_condition": "log10 of the condition number",
     "log10_condition_nonzero": "log10 of the condition number, zeros left out",
-    "log10_condition_excess": "the same over that of a Gaussian matrix",
+    "log10_condition_excess": "log10 of the condition number over that of a Gaussian matrix",
     "sigma_middle": "singular value in the middle",
     "sigma_min": "least singular value",
     "first_half_r2": "straightness of the first half (R\N{SUPERSCRIPT TWO})",

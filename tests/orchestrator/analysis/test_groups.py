@@ -106,6 +106,8 @@ def test_predictions_are_read_and_counted() -> None:
     assert (numbers.contexts, numbers.models) == (("yang 1", "yang 2"), ("a", "b"))
     assert [numbers.hits(j) for j in (0, 1)] == [(1, 2), (1, 1)]
     assert numbers.cells[1][1] is None
+    two_seeds = prediction_numbers(flatten([rows[0], row("a seed=2", **{"top_k yang 1": at(1)})]).frame())
+    assert two_seeds.models == ("a seed=1", "a seed=2")
 
 
 def test_an_unknown_word_is_nobodys_hit_and_own_contexts_stay_apart() -> None:
