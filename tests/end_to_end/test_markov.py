@@ -22,8 +22,8 @@ def test_rank_metrics_on_a_language_of_rank_20_from_the_plan_to_the_page(tmp_pat
     answer = sweep(*typed, "--storage", tmp_path)
     assert answer.returncode == 0, answer.stdout[-2000:] + answer.stderr
     assert "7 trials: 7 to run, 0 already done." in answer.stdout
-    assert "The true log-P matrix of this language has rank 20, and so have the rows measured" in answer.stdout
-    assert "Of the exact matrix (float64), Press rank (float64)" in answer.stdout
+    assert "The true log-P matrix of this language has rank 20; the rows measured" in answer.stdout
+    assert "Of the exact matrix (float64), the true rank, 20, is found by Press rank (float64)" in answer.stdout
     shown = sweep("results", "rank_metrics", "--corpus", "markov-20", "--storage", tmp_path, "--format", "csv")
     rows = {row["name"]: row for row in csv.DictReader(io.StringIO(shown.stdout))}
     assert {row["state"] for row in rows.values()} == {"done"}
