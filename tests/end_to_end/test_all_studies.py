@@ -69,9 +69,11 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def elsewhere(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where `sweep.py all` was typed; what it said is in `out.txt`."""
+    """Where `sweep.py all` of the wheel was typed; what it said is in `out.txt`."""
     folder = tmp_path_factory.mktemp("elsewhere")
     words = ("all", "--scale", "smoke", "--data-dir", DATA, "--max-concurrent", "1")
+    module = run(installed, "-c", "import search_spaces; print(search_spaces.__file__)", cwd=folder)
+    assert module.startswith(str(installed.parents[1]))
     (folder / "out.txt").write_text(run(installed, "-m", "sweep", *words, cwd=folder))
     return folder
 
@@ -80,11 +82,6 @@ def elsewhere(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 def storage(elsewhere: Path) -> Path:
     """What it left behind."""
     return elsewhere / "results"
-
-
-def test_the_program_is_the_wheels(installed: Path, elsewhere: Path) -> None:
-    module = run(installed, "-c", "import search_spaces; print(search_spaces.__file__)", cwd=elsewhere)
-    assert module.startswith(str(installed.parents[1]))
 
 
 def test_the_first_study_says_what_it_does_and_what_came_out(elsewhere: Path) -> None:

@@ -90,14 +90,6 @@ def test_a_layer_whose_file_is_not_named_is_never_run(folder: Path, arguments: t
     assert sentence in error
 
 
-def test_a_layer_that_cannot_be_made_fails_with_its_reason(folder: Path) -> None:
-    study = folder / "my_layer_study.py"
-    study.write_text(study.read_text().replace("a=a", "b=a"))
-    answer = sweep(study, "--scale", "smoke", "--dry-run")
-    assert answer.returncode == 2, answer.stdout + answer.stderr
-    assert "WaveSoftmax cannot be made with the settings {'b': 0.1}" in answer.stderr
-
-
 @pytest.mark.usefixtures("one_ray")
 def test_a_layer_that_fails_in_training_is_named_with_its_line(folder: Path) -> None:
     layer = folder / "my_layer.py"
@@ -117,7 +109,19 @@ def test_a_layer_that_fails_in_training_is_named_with_its_line(folder: Path) -> 
     assert (status, f"(my_layer.py, line {line})" in error) == (2, True)
 
 
-def test_a_layer_without_a_map_of_its_own_needs_equal_widths(folder: Path) -> None:
-    answer = sweep(folder / "my_layer_study.py", "--scale", "smoke", "--dry-run", "--set", "model.context_width=7")
-    assert answer.returncode == 2, answer.stdout
-    assert "here they have 7 and" in answer.stderr
+@pytest.mark.parametrize(
+    ("setting", "changed", "sentence"),
+    [
+        ("b=a", (), "WaveSoftmax cannot be made with the settings {'b': 0.1}"),
+        ("a=a", ("--set", "model.context_width=7"), "here they have 7 and"),
+    ],
+)
+def test_a_layer_that_cannot_be_made_is_told_by_the_plan(
+    folder: Path, setting: str, changed: tuple[str, ...], sentence: str
+) -> None:
+    """With a setting that it has not, or without a map of its own between widths that differ."""
+    study = folder / "my_layer_study.py"
+    study.write_text(study.read_text().replace("a=a", setting))
+    answer = sweep(study, "--scale", "smoke", "--dry-run", *changed)
+    assert answer.returncode == 2, answer.stdout + answer.stderr
+    assert sentence in answer.stderr

@@ -52,7 +52,8 @@ def measure(_say: Say, folder: Path, seeds: Sequence[int]) -> None:
     with open_store(f"sqlite:///{folder}/results.db") as store:
         run_id = scripted_measurements.store_done(store, plan, folder)
         functions = TrialFunctions(measure_kept=scripted_measurements.measure_scripted)
-        work = work_in(folder, store, run_id=run_id, measurements=names, seconds_per_trial=1.0, functions=functions)
+        fields = {"run_id": run_id, "measurements": names, "seconds_per_trial": 1.0, "functions": functions}
+        work = work_in(folder, store, {"max_concurrent": 2}, **fields)
         Recorder(store, work.options, run_id).measurements(store.lacking(key, names))
         lacking = store.lacking(key, names)
         run_trials([trial for trial in plan if trial.trial_id in lacking], replace(work, lacking=lacking))
