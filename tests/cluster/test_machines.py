@@ -9,10 +9,10 @@ from collections import Counter
 from typing import Any
 
 from orchestrator.store.opening import open_store
+from tests.support.command import wait_for
 from tests.support.drivers import KEY
 from tests.support.namespaces import Cluster
 from tests.support.scripted_trials import LONG, STEPS, log_lines, planned
-from tests.support.watched_sweep import wait_for
 
 DRIVER = """
 import json, sys

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from tests.support.command import wait_for
 from tests.support.namespaces import Cluster, Machine
-from tests.support.watched_sweep import wait_for
 
 
 def said(machine: Machine, *words: str | Path) -> str:

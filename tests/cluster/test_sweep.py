@@ -6,9 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from tests.support.command import results_table, sweep
+from tests.support.command import results_table, sweep, wait_for
 from tests.support.namespaces import Cluster
-from tests.support.watched_sweep import wait_for
 from trainables.trial_folder.folder import FENCE
 
 SMOKE = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=60", "--set", "training.epoch_tokens=20000")

@@ -14,12 +14,12 @@ import time
 import urllib.error
 import urllib.parse
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from importlib import import_module
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 import ray  # noqa: F401  (brings psutil)
@@ -27,12 +27,11 @@ import ray  # noqa: F401  (brings psutil)
 from orchestrator.cluster.address import token_path
 from orchestrator.store.opening import open_store
 from tests.support.browser import EXECUTABLE, Browser
-from tests.support.command import ROOT, environment
+from tests.support.command import ROOT, environment, wait_for
 
 PROMETHEUS = shutil.which("prometheus")
 GRAFANA = json.loads((ROOT / "docker" / "grafana-dashboard.json").read_text())
 EXPRESSIONS = [target["expr"] for panel in GRAFANA["panels"] for target in panel["targets"]]
-T = TypeVar("T")
 LOGS = ("mlflow", "tensorboard", "tensorboardX")
 TRIAL = re.compile(r"gss c=\S+ k=\S+")
 """Names of the sweep's trials."""
@@ -96,17 +95,6 @@ def get_json(url: str, **query: str) -> Any:
     request.add_header("Authorization", f"Bearer {token()}")
     with urllib.request.urlopen(request, timeout=20) as answer:
         return json.load(answer)
-
-
-def wait_for(look: Callable[[], T], *, timeout_s: float, what: str) -> T:
-    """The first answer that says something."""
-    deadline_s = time.monotonic() + timeout_s
-    while time.monotonic() < deadline_s:
-        answer = look()
-        if answer:
-            return answer
-        time.sleep(0.3)
-    raise AssertionError(f"{what}: not within {timeout_s:.0f} s")
 
 
 @pytest.fixture(scope="module")

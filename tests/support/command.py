@@ -8,13 +8,15 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from orchestrator.command.app import main
 
+T = TypeVar("T")
 ROOT = Path(__file__).parents[2]
 TIMES = ("seconds", "seconds_per_epoch", "tokens_per_second", "wall_seconds", "peak_memory_mib", "attempt")
 """Columns of the results that a repetition changes."""
@@ -84,3 +86,14 @@ def results_table(storage: Path, study: str = "gss_grid", *options: str) -> list
     assert answer.returncode == 0, answer.stderr
     rows = list(csv.DictReader(io.StringIO(answer.stdout)))
     return [{key: value for key, value in row.items() if key not in TIMES} for row in rows]
+
+
+def wait_for(look: Callable[[], T], *, timeout_s: float, what: str) -> T:
+    """The first answer that says something."""
+    deadline_s = time.monotonic() + timeout_s
+    while time.monotonic() < deadline_s:
+        answer = look()
+        if answer:
+            return answer
+        time.sleep(0.3)
+    raise AssertionError(f"{what}: not within {timeout_s:.0f} s")
