@@ -155,7 +155,8 @@ def _search_choice(tuning: TuningPlan) -> str:
         return f"all {all_cells} of each side"
     if tuning.search == "random":
         return f"{tuning.budget} a side at random from {all_cells}, poor ones stopped early"
+    drawn = "all" if tuning.budget <= RANDOM_FIRST else f"the first {RANDOM_FIRST}"
     return (
-        f"{tuning.budget} a side, chosen by TPE from {all_cells} as results come in (the first {RANDOM_FIRST} at "
-        "random), poor ones stopped early"
+        f"{tuning.budget} a side, chosen by TPE from {all_cells} as results come in ({drawn} at random), poor ones "
+        "stopped early"
     )
