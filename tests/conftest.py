@@ -11,9 +11,9 @@ import pytest
 # several threads differ in their last bits. Libraries look at it once, when they are loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from tests.support.postgres import postgres_server, postgres_store, store_url, url
+from tests.support.postgres import postgres_server, store_url
 
-__all__ = ["postgres_server", "postgres_store", "store_url", "url"]
+__all__ = ["postgres_server", "store_url"]
 
 
 @pytest.fixture

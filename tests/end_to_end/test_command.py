@@ -28,6 +28,7 @@ from tests.support.command import ROOT, environment, results_table, start, sweep
 from tests.support.one_ray import start_ray, without_ray
 from trainables.trial_folder.folder import trial_directory
 
+SHARED = ROOT.parent / "shared" / "data"
 SMOKE = ("gss_grid", "--scale", "smoke", "--max-concurrent", "1", "--storage")
 TROUBLE = """from search_spaces.study import Study
 from trainables.config import GssConfig, TrialConfig
@@ -279,6 +280,14 @@ def test_a_cluster_that_is_not_there_is_one_sentence_of_the_real_process_and_its
     assert answer.returncode == 2
     [sentence] = answer.stderr.splitlines()
     assert sentence.startswith("error: ") and "127.0.0.1:1" in sentence
+
+
+@pytest.mark.skipif(not (SHARED / "ptb" / "train.txt").is_file(), reason="needs ../shared/data, which is not here")
+@pytest.mark.usefixtures("one_ray")
+def test_the_penn_treebank_runs_from_a_data_folder(tmp_path: Path) -> None:
+    answer = sweep(*SMOKE, tmp_path, "--corpus", "ptb", "--data-dir", SHARED)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert {row["corpus.name"] for row in results_table(tmp_path)} == {"ptb"}
 
 
 def test_rank_measures_a_saved_matrix(tmp_path: Path) -> None:

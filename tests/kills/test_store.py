@@ -48,10 +48,10 @@ def test_processes_that_claim_at_the_same_time_never_get_the_same_trial(store_ur
     assert set(attempts.values()) <= {1, 2}, "lots overlap, a process claims its own trials once more"
 
 
-def test_processes_may_create_the_same_store_at_the_same_time(url: str, tmp_path: Path) -> None:
-    for process in claiming(tmp_path, url, "abc", 5):
+def test_processes_may_create_the_same_store_at_the_same_time(store_url: str, tmp_path: Path) -> None:
+    for process in claiming(tmp_path, store_url, "abc", 5):
         process.end()
-    assert check(url) == []
+    assert check(store_url) == []
 
 
 def test_threads_share_one_store(store_url: str) -> None:

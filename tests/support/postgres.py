@@ -16,9 +16,6 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from orchestrator.store.opening import open_store
-from orchestrator.store.schema import metadata
-
 PASSWORD = "not a secret/@"
 """With characters that a URL has to escape."""
 _numbers = count()
@@ -124,16 +121,8 @@ def postgres_server() -> Iterator[PostgresServer]:
             server.stop()
 
 
-@pytest.fixture(scope="session")
-def postgres_store(postgres_server: PostgresServer) -> str:
-    """The name of a database with a store in it, emptied before each use: that is faster than one for each test."""
-    name = postgres_server.create_database()
-    open_store(postgres_server.url(name)).close()
-    return name
-
-
 @pytest.fixture(params=["sqlite", "postgresql"])
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of a store that does not exist yet; on the server, a schema of its own, faster than a database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'results' / 'results.db'}"
@@ -141,14 +130,3 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     schema = f"test_{next(_numbers)}"
     server.execute(f"CREATE SCHEMA {schema}")
     return server.url("postgres") + f"&options=-csearch_path%3D{schema}"
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of a store without trials, or of an empty folder where opening makes one."""
-    if request.param == "sqlite":
-        return f"sqlite:///{tmp_path / 'results.db'}"
-    server: PostgresServer = request.getfixturevalue("postgres_server")
-    name: str = request.getfixturevalue("postgres_store")
-    server.execute(f"TRUNCATE {', '.join(metadata.tables)}", database=name)
-    return server.url(name)

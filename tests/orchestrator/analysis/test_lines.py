@@ -73,16 +73,13 @@ def test_where_a_line_first_gets_so_far_is_read_off_its_means(numbers: LineNumbe
     assert found["loss", 1.0, "a"] == 2 and found["loss", 0.1, "b"] is None, "1 / 10 and 1 / 20; 1 and 1 / 2"
 
 
-def test_a_claim_is_counted_in_means_and_trial_by_trial(numbers: LineNumbers) -> None:
-    (found,) = numbers.claims
-    assert (found.places, found.holds, found.apart, found.apart_against) == ((2, 4), (2, 4), (2,), ())
-
-
-def test_a_claim_that_fails_is_said_to_fail_and_single_trials_are_never_apart() -> None:
+def test_claims_are_counted_in_means_and_trial_by_trial(numbers: LineNumbers) -> None:
+    [claim] = numbers.claims
+    assert (claim.places, claim.holds, claim.apart, claim.apart_against) == ((2, 4), (2, 4), (2,), ())
     swapped = {(alpha, "ab"["ba".index(layer)], x): values for (alpha, layer, x), values in SCORES.items()}
-    numbers = line_numbers(frame(swapped), REQUEST)
-    assert (numbers.claims[0].holds, numbers.claims[0].apart_against) == ((), (2,))
-    assert any("ours do not agree" in sentence for sentence in line_section(numbers).findings)
+    failing = line_numbers(frame(swapped), REQUEST)
+    assert (failing.claims[0].holds, failing.claims[0].apart_against) == ((), (2,))
+    assert any("ours do not agree" in sentence for sentence in line_section(failing).findings)
     [single] = line_numbers(frame({key: values[:1] for key, values in SCORES.items()}), REQUEST).claims
     assert (single.holds, single.apart, single.apart_against) == ((2, 4), (), ())
 

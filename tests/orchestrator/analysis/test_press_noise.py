@@ -39,17 +39,14 @@ def frame() -> pd.DataFrame:
     return frame_of(*CONFIGS)
 
 
-def test_lines_are_ordered_by_precision_and_noise_and_predicted_by_the_law(frame: pd.DataFrame) -> None:
+def test_lines_are_ordered_and_stand_beside_the_law_and_printed_ranks(frame: pd.DataFrame) -> None:
     numbers = press_noise_numbers(frame)
     order = [(line.precision, line.variance) for line in numbers.noise]
     assert order == [("float64", 1e-2), ("float64", 1e-25), ("float64", 1e-28), ("float32", 1e-7)]
     for line in numbers.noise:
         assert line.counted[0]["press_rank"] == pytest.approx(line.predicted(line.variance), abs=COUNT_SPREAD)
         assert 0 < line.noise_share < 1
-
-
-def test_printed_ranks_stand_beside_float64_alone(frame: pd.DataFrame) -> None:
-    first, middle, least, single = press_noise_numbers(frame).noise
+    first, middle, least, single = numbers.noise
     assert first.printed == {"press_rank": 10_000}
     assert middle.printed == dict(zip(RANKS, (10, 7, 10, 10), strict=True))
     assert (least.printed, single.printed) == ({"press_rank": 10}, {})

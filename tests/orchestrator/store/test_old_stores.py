@@ -71,20 +71,20 @@ def test_a_store_that_version_1_wrote_opens_upgrades_and_reads_as_it_was(tmp_pat
 
 
 @pytest.fixture
-def first_version(url: str, tmp_path: Path) -> str:
+def first_version(store_url: str, tmp_path: Path) -> str:
     """A store of schema version 1 with five trials: as its program left it, and on a server by taking away what came
     later."""
-    if url.startswith("sqlite"):
+    if store_url.startswith("sqlite"):
         return old_store(1, tmp_path)
-    with open_store(url) as store:
+    with open_store(store_url) as store:
         store.register(KEY, plan(5))
     execute(
-        url,
+        store_url,
         "DROP TABLE stop_request",
         "ALTER TABLE study_trial DROP COLUMN side, DROP COLUMN stage, DROP COLUMN number",
         "UPDATE alembic_version SET version_num = '0001'",
     )
-    return url
+    return store_url
 
 
 def test_a_store_of_the_first_version_gets_the_newest_tables_and_places_filled_from_names(first_version: str) -> None:

@@ -39,8 +39,8 @@ def test_a_plain_path_is_a_sqlite_store_and_its_folder_is_made(tmp_path: Path, m
             assert len(store.trials(KEY)) == 1
 
 
-def test_a_store_that_does_not_exist_is_not_made_unasked(url: str, tmp_path: Path) -> None:
-    for call in (lambda: open_store(url, create=False), lambda: upgrade(url), lambda: check(url)):
+def test_a_store_that_does_not_exist_is_not_made_unasked(store_url: str, tmp_path: Path) -> None:
+    for call in (lambda: open_store(store_url, create=False), lambda: upgrade(store_url), lambda: check(store_url)):
         assert "run a study first" in refusal(call)
     assert list(tmp_path.iterdir()) == []
 
@@ -87,13 +87,13 @@ def test_what_is_no_secret_is_shown_as_it_was_typed() -> None:
     assert printable(parse(address)) == address
 
 
-def test_a_store_of_a_newer_version_and_a_database_of_something_else_are_refused(url: str) -> None:
-    open_store(url).close()
-    execute(url, "UPDATE alembic_version SET version_num = '9999'")
-    for call in (lambda: open_store(url), lambda: upgrade(url)):
+def test_a_store_of_a_newer_version_and_a_database_of_something_else_are_refused(store_url: str) -> None:
+    open_store(store_url).close()
+    execute(store_url, "UPDATE alembic_version SET version_num = '9999'")
+    for call in (lambda: open_store(store_url), lambda: upgrade(store_url)):
         assert "made by a newer version of this program (schema version 9999" in refusal(call)
-    execute(url, "DROP TABLE alembic_version")
-    assert "holds something else than a results store (the table epoch)" in refusal(lambda: open_store(url))
+    execute(store_url, "DROP TABLE alembic_version")
+    assert "holds something else than a results store (the table epoch)" in refusal(lambda: open_store(store_url))
 
 
 def test_what_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:
