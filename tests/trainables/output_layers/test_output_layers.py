@@ -86,9 +86,10 @@ def test_loss_and_gradients_equal_the_formulas(
     assert loss == pytest.approx(truth, rel=1e-10, abs=1e-10)
     assert gradients.keys() == true_gradients.keys()
     for name, gradient in gradients.items():
-        # The float64 truth itself is only as good as its logits, which carry 16 digits of their size.
+        # The float64 truth itself is only as good as its logits, which carry 16 digits of their size; the gradient by
+        # the hidden state multiplies what is lost there by weights of that size once more.
         true = true_gradients[name]
-        bound = max(1.0, float(true.abs().max()))
+        bound = max(1.0, float(true.abs().max())) + 1e-4 * scale**2
         torch.testing.assert_close(gradient, true, rtol=1e-10, atol=1e-10 * bound, msg=f"gradient by {name}")
 
 
