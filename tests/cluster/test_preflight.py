@@ -67,7 +67,7 @@ def test_versions_that_differ_are_told(shared: Cluster, tmp_path: Path) -> None:
     fake = tmp_path / "torch-0.0.1.dist-info"
     fake.mkdir()
     (fake / "METADATA").write_text("Metadata-Version: 2.1\nName: torch\nVersion: 0.0.1\n")
-    changed, file = tmp_path / "chunks.py", ROOT / "trainables" / "chunks.py"
+    changed, file = tmp_path / "errors.py", ROOT / "trainables" / "errors.py"
     changed.write_text(file.read_text() + "\n")
     shared.join("fourth", PYTHONPATH=f"{tmp_path}:{ROOT}")
     assert shared.join("fifth").run("mount", "--bind", changed, file).returncode == 0

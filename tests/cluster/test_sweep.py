@@ -6,6 +6,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.support.command import results_table, sweep, wait_for
 from tests.support.namespaces import Cluster
 from trainables.trial_folder.folder import FENCE
@@ -14,6 +16,7 @@ SMOKE = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=60", "--set",
 """Trials of half a minute or so."""
 
 
+@pytest.mark.timeout(900)
 def test_a_sweep_whose_machines_are_killed_and_cut_off_has_the_table_of_an_undisturbed_run(
     three: Cluster, tmp_path: Path
 ) -> None:

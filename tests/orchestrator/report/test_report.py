@@ -56,7 +56,12 @@ def html(report: ReportResult) -> str:
     return report.path.read_text(encoding="utf-8")
 
 
-def test_nothing_is_loaded_from_anywhere(html: str) -> None:
+def test_nothing_is_loaded_from_anywhere_and_links_lead_to_files_beside_the_page(
+    report: ReportResult, html: str
+) -> None:
+    links = {attributes["href"] for tag, attributes in PageReader(html).tags if tag == "a"}
+    assert len(links) == 5 * 3 + 4
+    assert all(link and (report.path.parent / link).stat().st_size > 0 for link in links)
     loaded = [
         value
         for tag, attributes in PageReader(html).tags
@@ -66,12 +71,6 @@ def test_nothing_is_loaded_from_anywhere(html: str) -> None:
     assert loaded == []
     assert not re.search(r"@import|url\((?!#)", html)
     assert "https://" not in html and "http://" not in html
-
-
-def test_links_lead_to_files_beside_the_page(report: ReportResult, html: str) -> None:
-    links = {attributes["href"] for tag, attributes in PageReader(html).tags if tag == "a"}
-    assert len(links) == 5 * 3 + 4
-    assert all(link and (report.path.parent / link).stat().st_size > 0 for link in links)
 
 
 def test_every_trial_is_named_and_texts_are_escaped(html: str) -> None:
