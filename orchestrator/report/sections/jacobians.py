@@ -103,9 +103,16 @@ def _details(claim: LayerClaim) -> str:
 
 def _step_record(claim: LayerClaim, step: Step) -> dict[str, Any]:
     return {
-        **{"claim": claim.text, "metric": claim.metric, "layer": step.group, "against": step.baseline},
-        **{"difference": step.test.value, "welch_t": step.test.t, "welch_p": step.test.p_value},
-        **{"holm_p": step.p_adjusted, "outcome": step.outcome, "missing": step.test.missing},
+        "claim": claim.text,
+        "metric": claim.metric,
+        "layer": step.group,
+        "against": step.baseline,
+        "difference": step.test.value,
+        "welch_t": step.test.t,
+        "welch_p": step.test.p_value,
+        "holm_p": step.p_adjusted,
+        "outcome": step.outcome,
+        "missing": step.test.missing,
     }
 
 
@@ -132,7 +139,8 @@ def _zeros_table(numbers: JacobianNumbers) -> TextTable:
         interval, mean, expected = _zeros_interval(layer), layer.zero_share.mean, layer.expected_zero_share
         rows.append(
             {
-                **{"layer": layer.group, "seeds": layer.seeds},
+                "layer": layer.group,
+                "seeds": layer.seeds,
                 "expected": Cell(formats.number(expected), expected),
                 "mean": Cell(formats.number(mean), mean),
                 "95% interval": f"{interval.low:.5f} to {interval.high:.5f}" if interval else DASH,
@@ -145,8 +153,12 @@ def _spectra_records(numbers: JacobianNumbers) -> Iterator[dict[str, Any]]:
     for layer in numbers.spectra:
         for index, value in enumerate(layer.mean):
             yield {
-                **{"layer": layer.group, "gates": layer.gates, "experts": layer.experts, "seeds": layer.seeds},
-                **{"index": index + 1, "mean_singular_value": float(value)},
+                "layer": layer.group,
+                "gates": layer.gates,
+                "experts": layer.experts,
+                "seeds": layer.seeds,
+                "index": index + 1,
+                "mean_singular_value": float(value),
                 "deviation_over_seeds": None if layer.deviation is None else float(layer.deviation[index]),
             }
 

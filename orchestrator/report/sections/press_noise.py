@@ -133,7 +133,10 @@ def _trip_records(numbers: PressNoiseNumbers) -> Iterator[dict[str, Any]]:
                 "precision": trips.precision,
                 "directions_kept": "all" if trips.keeps_all else "press_rank",
                 "noise_variance": trips.variance,
-                **{"size": trips.size, "rank": trips.rank, "round_trips": trip, **ranks},
+                "size": trips.size,
+                "rank": trips.rank,
+                "round_trips": trip,
+                **ranks,
                 "largest_below_in_tolerances": below,
             }
 

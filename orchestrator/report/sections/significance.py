@@ -114,7 +114,8 @@ def _detectable(comparison: GroupComparison | PairComparison) -> str:
 def _cells(line: GroupComparison, corpus: str) -> dict[str, object]:
     (group, baseline), n_a, n_b = line.names, line.a.n, line.b.n
     cells: dict[str, object] = {
-        **{"model": group, "against": Cell(baseline, kind="name")},
+        "model": group,
+        "against": Cell(baseline, kind="name"),
         "n": Cell(f"{n_a} + {n_b}", n_a + n_b),
         "difference [95%]": formats.bounded(line.test),
         "bootstrap [95%]": formats.bounded(line.bootstrap),
@@ -130,7 +131,8 @@ def _cells(line: GroupComparison, corpus: str) -> dict[str, object]:
 def _paired_cells(line: PairComparison) -> dict[str, object]:
     group, baseline = line.names
     return {
-        **{"model": group, "against": Cell(baseline, kind="name")},
+        "model": group,
+        "against": Cell(baseline, kind="name"),
         "pairs": line.pairs,
         "difference [95%]": formats.bounded(line.test),
         "lower at": f"{line.lower} of {line.pairs}",
@@ -155,9 +157,14 @@ def _distance(distance: Statistic) -> Cell:
 def _record(line: GroupComparison, corpus: str) -> dict[str, Any]:
     (group, baseline), a, b = line.names, line.a, line.b
     record = {
-        **{"group": group, "baseline": baseline},
-        **{"n_group": a.n, "mean_group": a.mean, "sd_group": a.sd},
-        **{"n_baseline": b.n, "mean_baseline": b.mean, "sd_baseline": b.sd},
+        "group": group,
+        "baseline": baseline,
+        "n_group": a.n,
+        "mean_group": a.mean,
+        "sd_group": a.sd,
+        "n_baseline": b.n,
+        "mean_baseline": b.mean,
+        "sd_baseline": b.sd,
         "difference": line.test.value,
         **ends("difference", line.test.interval),
         **ends("difference_welch", line.welch.interval),
@@ -173,12 +180,19 @@ def _record(line: GroupComparison, corpus: str) -> dict[str, Any]:
 def _paired_record(line: PairComparison) -> dict[str, Any]:
     (group, baseline), a, b = line.names, line.a, line.b
     return {
-        **{"group": group, "baseline": baseline},
-        **{"pairs": line.pairs, "without_partner": line.unpaired},
-        **{"mean_group": a.mean, "sd_group": a.sd, "mean_baseline": b.mean, "sd_baseline": b.sd},
-        **{"difference": line.test.value, "sd_difference": line.differences.sd},
+        "group": group,
+        "baseline": baseline,
+        "pairs": line.pairs,
+        "without_partner": line.unpaired,
+        "mean_group": a.mean,
+        "sd_group": a.sd,
+        "mean_baseline": b.mean,
+        "sd_baseline": b.sd,
+        "difference": line.test.value,
+        "sd_difference": line.differences.sd,
         **ends("difference", line.test.interval),
-        **{"pairs_lower": line.lower, "pairs_higher": line.higher},
+        "pairs_lower": line.lower,
+        "pairs_higher": line.higher,
         **_test("paired", line.test),
         **_shown(line, "effect_of_differences"),
         "missing": line.test.missing or line.detectable.missing,
