@@ -1,5 +1,4 @@
-"""Training: batches, averaged SGD, validation, and a loop that can be stopped after any step."""
+"""Training: streams of tokens, averaged SGD, validation, and a loop that can be stopped after any step."""
 
-from trainables.training.batches import parallel_streams
 from trainables.training.loop import MAX_LOSS, DivergedError, PrunedError, Trainer
-from trainables.training.validation import mean_loss
+from trainables.training.streams import mean_loss, parallel_streams

@@ -22,8 +22,7 @@ from trainables.language_model import AwdLstm, LstmState
 from trainables.output_layers import Pointwise
 from trainables.runtime import Runtime
 from trainables.training.averaging import WeightAverage, should_switch, weights_swapped
-from trainables.training.batches import draw_window, parallel_streams
-from trainables.training.validation import mean_loss
+from trainables.training.streams import draw_window, mean_loss, parallel_streams
 from trainables.trial_folder import Checkpoints, EpochMetrics
 
 MAX_LOSS = 100.0

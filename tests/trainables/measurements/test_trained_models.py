@@ -25,7 +25,7 @@ from trainables.measurements.ranks import FLOAT32_EPS, press_rank
 from trainables.measurements.registry import measure
 from trainables.measurements.spectrum import FLOAT64_EPS, GramSpectrum, QrSpectrum, log_p_spectrum
 from trainables.runtime import Runtime
-from trainables.training.validation import mean_loss
+from trainables.training.streams import mean_loss
 
 D = 8
 
