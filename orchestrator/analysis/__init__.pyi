@@ -1,6 +1,7 @@
 from .audit.account import FATES as FATES
 from .audit.account import AuditNumbers as AuditNumbers
 from .audit.account import audit_numbers as audit_numbers
+from .audit.check import CORPORA as CORPORA
 from .audit.check import Check as Check
 from .audit.check import Verdict as Verdict
 from .contrasts import ContrastNumbers as ContrastNumbers

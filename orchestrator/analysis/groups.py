@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from orchestrator.analysis.statistics.samples import SampleSummary, difference_of_means, summarise_sample
 from orchestrator.store import ENDED
@@ -16,6 +16,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Printed = TypeVar("Printed")
+Request = TypeVar("Request")
+Line = TypeVar("Line")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinesBesidePrinted(Generic[Request, Line]):
+    """The lines of a table, in the order of the plan or of the request."""
+
+    request: Request
+    corpus: str
+    """Whose printed values stand beside; empty for none."""
+    lines: tuple[Line, ...]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,16 +42,6 @@ class GroupLine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GroupNumbers:
-    """A table of groups, in the order of the plan."""
-
-    request: GroupTable
-    corpus: str
-    """Whose printed values stand beside; empty for none."""
-    lines: tuple[GroupLine, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
 class DifferenceLine:
     """By how much a metric's mean is lower in a group than in its baseline; None where one of them has no value."""
 
@@ -50,14 +52,8 @@ class DifferenceLine:
     """Who says so -> the difference."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class DifferenceNumbers:
-    """A table of differences."""
-
-    request: Differences
-    corpus: str
-    """Whose printed values stand beside; empty for none."""
-    lines: tuple[DifferenceLine, ...]
+GroupNumbers = LinesBesidePrinted[GroupTable, GroupLine]
+DifferenceNumbers = LinesBesidePrinted[Differences, DifferenceLine]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,7 +73,8 @@ def check_machines(question: Question, given_up: Callable[[], bool]) -> LateMach
     Raises UserError, a sentence for each fault, where one could not run the trials. Waiting for an answer ends early
     where `given_up` says so.
     """
-    text, machines = question.model_dump_json(), nodes()
+    text = question.model_dump_json()
+    machines = nodes()
     task = ray.remote(num_cpus=0, max_retries=0)(look)
     answers = {
         address_of(machine): task.options(resources={f"node:{address_of(machine)}": 0.001}).remote(

@@ -134,7 +134,8 @@ def _plans_of(study: str, scale: str, corpora: list[str] | None, request: PlanRe
     """Of each study that is meant, a plan for each corpus."""
     from orchestrator.plan import default_corpora, make_plan, scale_named
 
-    size, everything = scale_named(scale), study == catalog.ALL
+    size = scale_named(scale)
+    everything = study == catalog.ALL
     plans = []
     for argument in catalog.NAMES if everything else (study,):
         chosen, fitting = named_study(argument), replace(request, argument=argument)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from orchestrator.analysis import Interval, Statistic, Window
+from orchestrator.analysis import CORPORA, Interval, Statistic, Window
 from orchestrator.words import some_of
 from search_spaces.published import PublishedNumber
 
@@ -50,7 +50,6 @@ TITLES = {
 WITH_BOUND = {"effective_rank_": "effective rank ({})", "vanishing_": "at most {} of the largest"}
 """Titles of metrics whose names end in a number."""
 VALUES_SHOWN = 12
-CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 """A dash stands where there is no value."""
 

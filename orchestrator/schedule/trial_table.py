@@ -62,10 +62,6 @@ class TrialTable:
     def __contains__(self, trial_id: str) -> bool:
         return trial_id in self._states
 
-    def state(self, trial_id: str) -> State:
-        """Of a trial that is in the table."""
-        return self._states[trial_id]
-
     def trials(self, *states: State) -> dict[str, PlannedTrial]:
         """Those in one of these states, by id."""
         return {trial_id: trial for state in states for trial_id, trial in self._trials[state].items()}
@@ -93,7 +89,7 @@ class TrialTable:
 
     def claim(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Claim trials for an attempt, unless they are; returns those that are ours now, the others are elsewhere."""
-        new = [trial for trial in trials if self.state(trial.trial_id) is not State.CLAIMED]
+        new = [trial for trial in trials if self._states[trial.trial_id] is not State.CLAIMED]
         ids = [trial.trial_id for trial in new if trial.trial_id not in self._unclaimed]
         lost = set(ids).difference(self._store.claim(ids, owner=self._owner, lease_s=LEASE_S)) if ids else set()
         # At once: whatever fails from here on, these are known to be ours and are given back.

@@ -12,7 +12,6 @@ from orchestrator.analysis.audit.check import (
     CORPORA,
     FEW,
     MODELS,
-    PERPLEXITY_ROUNDING,
     Check,
     PrintedNumber,
     column_of,
@@ -20,6 +19,7 @@ from orchestrator.analysis.audit.check import (
     look,
     same,
 )
+from orchestrator.analysis.statistics.samples import ROUNDING
 from trainables.corpora import PUBLISHED_CORPORA
 
 if TYPE_CHECKING:
@@ -118,7 +118,7 @@ def _reported_by_the_talk() -> Check:
         printed=printed.text,
         recomputed=f"{difference:.2f}",
         rule="softmax less LMS-PLIF in the talk's table, whose rounding allows 0.01 more or less",
-        verdict=decided(abs(difference - printed.value) <= 2 * PERPLEXITY_ROUNDING + EXACT),
+        verdict=decided(abs(difference - printed.value) <= 2 * ROUNDING + EXACT),
         covers=(printed,),
         uses=(softmax, lms_plif),
     )
@@ -168,7 +168,8 @@ def word_pairs(frame: pd.DataFrame) -> Iterator[Check]:
         name = total.row["benchmark"]
         yield _pairs(total, "pairs", any_trial, f"word_pairs {name}", "ptb")
         for text, title in CORPORA.items():
-            unknown, quantity = total.beside(f"pairs_not_in_{text}"), f"pairs with a word that {title} lacks"
+            unknown = total.beside(f"pairs_not_in_{text}")
+            quantity = f"pairs with a word that {title} lacks"
             yield _pairs(unknown, quantity, trials.get(text), f"word_pairs unknown {name}", text)
 
 

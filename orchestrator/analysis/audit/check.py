@@ -15,8 +15,6 @@ not come out. open: what it takes is not here."""
 
 FEW = 3
 """Points that give the order or the sign which is printed by chance alone too often to say much."""
-PERPLEXITY_ROUNDING = 0.005
-"""Half a unit of the last digit that the AAAI paper prints of a perplexity and of its deviation."""
 PLUS_MINUS = "\N{PLUS-MINUS SIGN}"
 CORPORA = {"ptb": "PTB", "wikitext-2": "WikiText-2"}
 MODELS = {

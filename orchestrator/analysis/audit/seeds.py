@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from orchestrator.analysis.audit.check import (
     CORPORA,
     MODELS,
-    PERPLEXITY_ROUNDING,
     PLUS_MINUS,
     Check,
     PrintedNumber,
@@ -20,7 +19,7 @@ from orchestrator.analysis.audit.check import (
     same,
     with_deviations,
 )
-from orchestrator.analysis.statistics.samples import SampleSummary, students_t_range, t_test
+from orchestrator.analysis.statistics.samples import ROUNDING, SampleSummary, students_t_range, t_test
 from search_spaces.models import FIVE
 
 TESTED, SEEDS = 10, 11
@@ -40,7 +39,8 @@ def checks() -> Iterator[Check]:
         yield from _against_softmax(printed)
     for corpus in CORPORA:
         pair = [look(TABLE_4, f"{side}_test_mean", corpus=corpus) for side in ("lms_plif", "frozen")]
-        p_value, size = look(TABLE_4, "p_value", corpus=corpus), look(TABLE_4, "n_per_sample", corpus=corpus)
+        p_value = look(TABLE_4, "p_value", corpus=corpus)
+        size = look(TABLE_4, "n_per_sample", corpus=corpus)
         yield _to_three_digits("p-value of learned against frozen", p_value, pair, size)
     yield _table5()
     for corpus in CORPORA:
@@ -127,7 +127,7 @@ def _samples(means: Sequence[PrintedNumber]) -> tuple[SampleSummary, SampleSumma
 
 def _inside(printed: PrintedNumber, means: Sequence[PrintedNumber]) -> tuple[bool, str]:
     """Whether the p-value is one that the rounding of means and deviations allows, and which those are."""
-    allowed = students_t_range(*_samples(means), PERPLEXITY_ROUNDING)
+    allowed = students_t_range(*_samples(means))
     return printed.value in allowed, f"{allowed.low:#.2g} to {allowed.high:#.2g}"
 
 
@@ -147,10 +147,10 @@ def _test_perplexity(corpus: str, model: str) -> Iterator[Check]:
         recomputed=f"{joined:.3f}",
         rule="mean of SM Table 1's 10 seeds and the authors' in SM Tables 10 and 11 (ET-ASGD): within 0.01, the "
         "rounding of both sides",
-        verdict=decided(abs(joined - eleven.value) <= 2 * PERPLEXITY_ROUNDING + 1e-9),
+        verdict=decided(abs(joined - eleven.value) <= 2 * ROUNDING + 1e-9),
         covers=(eleven, ten, authors),
     )
-    low, high = spread_of_eleven(ten.deviation.value, abs(authors.value - ten.value), 2 * PERPLEXITY_ROUNDING)
+    low, high = spread_of_eleven(ten.deviation.value, abs(authors.value - ten.value), 2 * ROUNDING)
     yield Check(
         source=eleven.source,
         quantity="deviation of the test perplexity",
@@ -169,18 +169,18 @@ def spread_of_eleven(sd_10: float, distance: float, room: float) -> tuple[float,
     def joined(sd: float, distance: float) -> float:
         return math.sqrt((9 * max(sd, 0.0) ** 2 + 10 / SEEDS * max(distance, 0.0) ** 2) / 10)
 
-    return joined(sd_10 - PERPLEXITY_ROUNDING, distance - room), joined(sd_10 + PERPLEXITY_ROUNDING, distance + room)
+    return joined(sd_10 - ROUNDING, distance - room), joined(sd_10 + ROUNDING, distance + room)
 
 
 def _allows(low: float, high: float, printed: PrintedNumber) -> bool:
     """Whether the printed deviation, rounded, can stand for one from low to high."""
-    return low - PERPLEXITY_ROUNDING - 1e-9 <= printed.value <= high + PERPLEXITY_ROUNDING + 1e-9
+    return low - ROUNDING - 1e-9 <= printed.value <= high + ROUNDING + 1e-9
 
 
 def _one_of_eleven(corpus: str, model: str, quantity: str) -> Check:
     eleven = look(TABLE_2, f"{quantity}_mean", corpus=corpus, model=model)
     authors = _authors(corpus, model, "press_rank" if quantity == "rank" else quantity)
-    rounding = 0.5 if quantity == "rank" else PERPLEXITY_ROUNDING
+    rounding = 0.5 if quantity == "rank" else ROUNDING
     distance = abs(authors.value - eleven.value)
     allowed = SAMUELSON * (eleven.deviation.value + rounding) + 2 * rounding
     return Check(
@@ -207,7 +207,7 @@ def _frozen(corpus: str) -> Iterator[Check]:
         )
     eleven = look("table3_plif_frozen", "test_ppl_mean", corpus=corpus)
     ten = look(TABLE_4, "frozen_test_mean", corpus=corpus)
-    distance, room = abs(SEEDS * (eleven.value - ten.value)), 2 * SEEDS * PERPLEXITY_ROUNDING
+    distance, room = abs(SEEDS * (eleven.value - ten.value)), 2 * SEEDS * ROUNDING
     low, high = spread_of_eleven(ten.deviation.value, distance, room)
     yield Check(
         source=f"Table 3, {CORPORA[corpus]}",

@@ -114,7 +114,8 @@ def compare_pairs(a_values: Sequence[float], b_values: Sequence[float], *, names
     else:
         assert differences.mean is not None and differences.sd is not None
         n, sd = differences.n, differences.sd
-        mean, few = Estimate(value=differences.mean, error=sd / math.sqrt(n), df=n - 1), _too_few(n, FEWEST, names)
+        few = _too_few(n, FEWEST, names)
+        mean = Estimate(value=differences.mean, error=sd / math.sqrt(n), df=n - 1)
         parts = {
             "test": mean.test(),
             "effect": mean.effect(sd),

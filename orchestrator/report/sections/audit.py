@@ -11,8 +11,7 @@ from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, csv_lines, text_table
 from orchestrator.words import counted
 
-ORDER: tuple[Verdict, ...] = ("differs", "open", "explained", "agrees", "compatible")
-SHOWN = {
+SHOWN: dict[Verdict, str] = {
     "differs": "no",
     "open": "not checked here",
     "explained": "no, and need not",
@@ -52,7 +51,7 @@ TABLES = {
 
 def audit_section(numbers: AuditNumbers) -> Section:
     """The tables of an Audit request."""
-    ordered = sorted(numbers.checks, key=lambda check: ORDER.index(check.verdict))
+    ordered = sorted(numbers.checks, key=lambda check: list(SHOWN).index(check.verdict))
     failing = [check for check in ordered if check.verdict in ("differs", "explained")]
     findings = tuple(_findings(numbers))
     return Section(
@@ -67,7 +66,8 @@ def audit_section(numbers: AuditNumbers) -> Section:
             "account.csv": csv_lines(
                 [
                     {
-                        **{"table": line.table, "numbers": line.numbers},
+                        "table": line.table,
+                        "numbers": line.numbers,
                         **{str(fate): count for fate, count in line.counts.items()},
                         "columns_nothing_determines": " ".join(line.nothing),
                     }
@@ -79,7 +79,7 @@ def audit_section(numbers: AuditNumbers) -> Section:
 
 
 def _findings(numbers: AuditNumbers) -> Iterator[str]:
-    count = {verdict: len(numbers.having(verdict)) for verdict in ORDER}
+    count = {verdict: len(numbers.having(verdict)) for verdict in SHOWN}
     yield (
         f"Of {len(numbers.checks)} checks, {count['agrees']} agree, {count['compatible']} are compatible (which "
         f"includes bounds that a wrong number could pass as well), for "
@@ -111,8 +111,10 @@ def _check_table(checks: list[Check], which: str) -> TextTable:
         f"{counted(len(checks), 'printed statement')}, {which}",
         (
             {
-                **{"source": Cell(check.source), "what": check.quantity},
-                **{"printed": check.printed, "recomputed": check.recomputed},
+                "source": Cell(check.source),
+                "what": check.quantity,
+                "printed": check.printed,
+                "recomputed": check.recomputed,
                 "rule": Cell(check.rule, kind="cause"),
                 "agrees?": Cell(SHOWN[check.verdict], kind="bad" if check.verdict == "differs" else "short"),
             }

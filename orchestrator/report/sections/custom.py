@@ -61,7 +61,8 @@ def _empty_section(function: Callable[..., Any]) -> Section:
 
 
 def _section(function: Callable[[pd.DataFrame], Any], done: pd.DataFrame) -> Section:
-    returned, empty = function(done), _empty_section(function)
+    returned = function(done)
+    empty = _empty_section(function)
     parts = list(returned) if isinstance(returned, (list, tuple)) else [returned]
     for part in parts:
         if not isinstance(part, (pd.DataFrame, Figure, str)):

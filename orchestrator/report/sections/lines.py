@@ -80,7 +80,8 @@ def _reach_sentence(reached: Reached, numbers: LineNumbers) -> str:
     never = [formats.setting(by) for by, x in reached.x.items() if x is None]
     if never:
         parts.append(f"nowhere up to {far:g} by {listed(never)}")
-    metric, bound = formats.capital(formats.title(reach.metric)), "at most" if reach.at_most else "at least"
+    metric = formats.capital(formats.title(reach.metric))
+    bound = "at most" if reach.at_most else "at least"
     panel = numbers.request.panel
     where = f" at {formats.title(panel)} = {formats.setting(reached.panel)}" if panel else ""
     return f"{metric} of {bound} {reach.value:g}{where}, in the mean, is reached {'; '.join(parts)}."
@@ -142,8 +143,11 @@ def _claim_record(checked: ClaimChecked, numbers: LineNumbers) -> dict[str, Any]
     places = {"asked": checked.places, "holds": checked.holds}
     places |= {"apart": checked.apart, "apart_against": checked.apart_against}
     return {
-        **{"claim": claim.text, numbers.request.panel or "panel": checked.panel, "metric": claim.metric},
-        **{"better": claim.better, "than": claim.than},
+        "claim": claim.text,
+        numbers.request.panel or "panel": checked.panel,
+        "metric": claim.metric,
+        "better": claim.better,
+        "than": claim.than,
         **{name: " ".join(f"{x:g}" for x in xs) for name, xs in places.items()},
     }
 
