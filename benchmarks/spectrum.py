@@ -17,7 +17,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.side_by_side import compare, print_table
-from trainables.measurements import Method, log_p_spectrum, press_rank, press_tolerance, spectrum_stream
+from trainables.measurements import (
+    Method,
+    log_p_spectrum,
+    matrix_spectrum,
+    press_rank,
+    press_tolerance,
+    spectrum_stream,
+)
 
 ROWS, COLUMNS, WIDTH = 16_000, 4_000, 64
 PTB_ROWS, PTB_COLUMNS, PTB_WIDTH = 82_430, 10_000, 400
@@ -62,9 +69,9 @@ def prepare_qr() -> Callable[[], object]:
 
 def _prepare_stream(method: Method) -> Callable[[], object]:
     matrix_NV = log_p_matrix()
-    log_p_spectrum([matrix_NV[:100, :100]], columns=100, method=method)  # loads the libraries, as a trial has long done
+    matrix_spectrum(matrix_NV[:100, :100], method=method)  # loads the libraries, as a trial has long done
     chunks = np.split(matrix_NV, range(CHUNK, ROWS, CHUNK))
-    return lambda: log_p_spectrum(chunks, columns=COLUMNS, method=method)
+    return lambda: log_p_spectrum(chunks, rows=ROWS, columns=COLUMNS, method=method)
 
 
 def print_errors() -> None:
@@ -78,7 +85,7 @@ def print_errors() -> None:
     print(f"\n{np.count_nonzero(above)} of {len(reference)} singular values are above the Press tolerance")
     methods: tuple[Method, ...] = ("gram", "qr")
     for method in methods:
-        spectrum = log_p_spectrum([matrix_NV], columns=COLUMNS, method=method)
+        spectrum = matrix_spectrum(matrix_NV, method=method)
         error = np.abs(spectrum.singular_values / reference - 1)[above].max()
         print(f"{method:<6} largest relative difference {error:.2g}")
         assert error <= 1e-6 and press_rank(spectrum) == np.count_nonzero(above), "not numpy's singular values"

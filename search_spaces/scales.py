@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from search_spaces.experiment_scales import shrink
 from trainables.config import (
@@ -18,6 +19,7 @@ from trainables.config import (
     MixtureConfig,
     NtAsgdConfig,
     OutputLayerConfig,
+    PlifConfig,
     TrialConfig,
     TrueRankConfig,
     is_generated,
@@ -36,7 +38,14 @@ class Scale:
     narrow layer the same coefficient would weigh more on each unit."""
     dropout: float = 1.0
     """Factor on every dropout rate and on noise: a model that cannot overfit needs less."""
+    optimizer: Literal["sgd", "adam"] = "sgd"
     learning_rate: float = 1.0
+    """Factor on it: the papers' 20 is a step of SGD, and Adam's are of another kind."""
+    warm_up_tokens: int = 0
+    start: Literal["published", "scaled"] = "published"
+    """Weights before the first step; the reasons are in `trainables.training.start`."""
+    knots: int | None = None
+    """Of a piecewise linear function, at most: each step goes through all of them."""
     batch_size: int | None = None
     bptt: int | None = None
     epochs: int | None = None
@@ -48,6 +57,11 @@ class Scale:
     vocabulary_limit: int | None = None
     valid_tokens: int | None = None
     test_tokens: int | None = None
+    test_batch_size: int | None = None
+    """Parallel streams of the test text: with one, a core spends its time between products of single rows."""
+    rank_contexts: int | None = None
+    """First test contexts whose log P has its rank taken; benchmarks/RESULTS.md has the error of such a sample."""
+    epoch_rank_contexts: int | None = None
 
 
 SCALES = {
@@ -57,31 +71,44 @@ SCALES = {
             name="smoke",
             summary="a few trials of the study, seconds: does everything work?",
             width=0.03,
-            dropout=0.25,
-            learning_rate=0.3,
+            dropout=0.1,
+            optimizer="adam",
+            learning_rate=0.001,
+            warm_up_tokens=1_000,
+            start="scaled",
             batch_size=10,
             bptt=20,
+            knots=10_000,
             epochs=2,
             averaged_share=0.5,
-            epoch_tokens=4_000,
+            epoch_tokens=8_000,
             vocabulary_limit=300,
             valid_tokens=2_000,
             test_tokens=2_000,
+            epoch_rank_contexts=512,
         ),
         Scale(
             name="quick",
             summary="the whole study with tiny models and 2,000 words, minutes on two cores",
             width=0.06,
-            dropout=0.25,
-            learning_rate=0.3,
-            batch_size=10,
+            dropout=0.1,
+            optimizer="adam",
+            learning_rate=0.001,
+            warm_up_tokens=10_000,
+            start="scaled",
+            knots=100_000,
+            batch_size=20,
             bptt=20,
-            epochs=5,
+            epochs=8,
             generated_epochs=30,
             averaged_share=0.4,
-            epoch_tokens=80_000,
+            epoch_tokens=16_000,
             vocabulary_limit=2_000,
-            valid_tokens=20_000,
+            valid_tokens=5_000,
+            test_tokens=40_000,
+            test_batch_size=10,
+            rank_contexts=1_024,
+            epoch_rank_contexts=512,
         ),
         Scale(
             name="small",
@@ -101,7 +128,7 @@ def apply_scale(scale: Scale, config: AnyConfig) -> AnyConfig:
     if isinstance(config, TrialConfig):
         return _language_model(scale, config)
     if isinstance(config, TrueRankConfig):
-        return config.model_copy(update={"evaluation": _evaluation(scale, config.evaluation)})
+        return config.model_copy(update={"evaluation": _evaluation(scale, config)})
     return shrink(scale.name, config)
 
 
@@ -122,13 +149,16 @@ def _language_model(scale: Scale, config: TrialConfig) -> TrialConfig:
         update={
             "corpus": _corpus(scale, config.corpus),
             "model": model.model_copy(
-                update={name: max(2, round(getattr(model, name) * scale.width)) for name in widths}
+                update={"start": scale.start}
+                | {name: max(2, round(getattr(model, name) * scale.width)) for name in widths}
                 | {name: getattr(model, name) * scale.dropout for name in rates}
             ),
             "output_layer": _output_layer(config.output_layer, scale),
             "training": training.model_copy(
                 update={name: getattr(training, name) * scale.width for name in regularisers}
                 | {
+                    "optimizer": scale.optimizer,
+                    "warm_up_tokens": scale.warm_up_tokens,
                     "learning_rate": training.learning_rate * scale.learning_rate,
                     "batch_size": min(training.batch_size, scale.batch_size or training.batch_size),
                     "bptt": scale.bptt or training.bptt,
@@ -137,7 +167,9 @@ def _language_model(scale: Scale, config: TrialConfig) -> TrialConfig:
                     "averaging": _averaging(training.averaging, scale, epochs),
                 }
             ),
-            "evaluation": _evaluation(scale, config.evaluation),
+            "evaluation": _evaluation(scale, config).model_copy(
+                update={"epoch_rank_contexts": scale.epoch_rank_contexts}
+            ),
         }
     )
 
@@ -149,11 +181,17 @@ def _corpus(scale: Scale, corpus: CorpusConfig) -> CorpusConfig:
     return corpus.model_copy(update={"vocabulary_limit": scale.vocabulary_limit or corpus.vocabulary_limit})
 
 
-def _evaluation(scale: Scale, evaluation: EvaluationConfig) -> EvaluationConfig:
+def _evaluation(scale: Scale, config: TrialConfig | TrueRankConfig) -> EvaluationConfig:
+    """With fewer contexts for the rank, unless it is a generated language: a sample may hold fewer different contexts
+    than its true rank."""
+    evaluation = config.evaluation
+    rank_contexts = None if is_generated(config.corpus.name) else scale.rank_contexts
     return evaluation.model_copy(
         update={
             "valid_tokens": scale.valid_tokens or evaluation.valid_tokens,
             "test_tokens": scale.test_tokens or evaluation.test_tokens,
+            "test_batch_size": scale.test_batch_size or evaluation.test_batch_size,
+            "rank_contexts": rank_contexts or evaluation.rank_contexts,
         }
     )
 
@@ -167,9 +205,12 @@ def smoke_corner(trials: Sequence[AnyConfig]) -> list[AnyConfig]:
 
 
 def _output_layer(layer: OutputLayerConfig, scale: Scale) -> OutputLayerConfig:
+    update: dict[str, float] = {}
     if isinstance(layer, MixtureConfig):
-        return layer.model_copy(update={"latent_dropout": layer.latent_dropout * scale.dropout})
-    return layer
+        update["latent_dropout"] = layer.latent_dropout * scale.dropout
+    if isinstance(layer, PlifConfig) and scale.knots is not None:
+        update["knots"] = min(layer.knots, scale.knots)
+    return layer.model_copy(update=update)
 
 
 def _averaging(averaging: AveragingConfig, scale: Scale, epochs: int) -> AveragingConfig:

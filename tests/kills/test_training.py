@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -20,13 +21,14 @@ from trainables.config import (
     OutputLayerConfig,
     TrialConfig,
 )
+from trainables.measurements import epoch_ranks
 from trainables.runtime import Runtime
 from trainables.training.loop import Trainer
 from trainables.trial_folder.checkpoint import Checkpoints, load_tensors
 from trainables.trial_folder.folder import TrialFolder
 
 ET_ASGD, NT_ASGD = (
-    tiny.trial(averaging=rule, epochs=4, learning_rate=20.0)
+    tiny.trial(averaging=rule, epochs=4, learning_rate=20.0, epoch_rank_contexts=30)
     for rule in (EtAsgdConfig(switch_epoch=2), NtAsgdConfig(nonmonotone_interval=1))
 )
 
@@ -34,7 +36,7 @@ ET_ASGD, NT_ASGD = (
 def train_to_the_end(directory: Path, config: TrialConfig) -> None:
     """Train with a checkpoint after every step, going on from what is there; leave the result as `end`."""
     torch.set_num_threads(1)
-    trainer = Trainer(config, tiny.corpus(), Runtime(checkpoint_every_s=0.0))
+    trainer = Trainer(config, tiny.corpus(), Runtime(checkpoint_every_s=0.0), epoch_ranks)
     checkpoints = Checkpoints(TrialFolder(directory, config.trial_id))
     if (newest := checkpoints.latest("cpu")) is not None:
         trainer.restore(*newest)
@@ -68,6 +70,7 @@ def test_killed_again_and_again_it_ends_with_the_same_bits(tmp_path: Path) -> No
     train_to_the_end(disturbed, NT_ASGD)
     (expected, epochs), (tensors, disturbed_epochs) = end_of(undisturbed), end_of(disturbed)
     assert disturbed_epochs == epochs
+    assert all(epoch["press_rank"] and epoch["entropy_rank"] for epoch in epochs)
     assert tensors.keys() == expected.keys()
     assert any(name.startswith("average.") for name in tensors)
     for name, tensor in expected.items():
@@ -84,20 +87,23 @@ def _newest_step(directory: Path) -> int:
 
 
 @pytest.mark.parametrize(
-    ("layer", "precision"),
+    ("layer", "training"),
     [
-        (GssConfig(c=-1.5, k=2.5), "float32"),
-        (MosConfig(mixtures=2), "bf16"),
-        (LmsPlifFrozenConfig(knots=50), "float32"),
+        (GssConfig(c=-1.5, k=2.5), {}),
+        (GssConfig(c=-1.5, k=2.5), {"optimizer": "adam", "learning_rate": 0.01, "warm_up_tokens": 500}),
+        (MosConfig(mixtures=2), {"precision": "bf16"}),
+        (LmsPlifFrozenConfig(knots=50), {}),
+        (LmsPlifFrozenConfig(knots=50), {"optimizer": "adam", "learning_rate": 0.01}),
     ],
-    ids=lambda value: getattr(value, "name", value),
+    ids=lambda value: getattr(value, "name", None) or "-".join(map(str, value.values())) or "sgd",
 )
 def test_resuming_from_any_step_gives_the_same_next_steps(
-    tmp_path: Path, layer: OutputLayerConfig, precision: str
+    tmp_path: Path, layer: OutputLayerConfig, training: dict[str, Any]
 ) -> None:
     """Every single step of the first two epochs, the averaging switch included."""
-    training = ET_ASGD.training.model_copy(update={"precision": precision})
-    config = ET_ASGD.model_copy(update={"output_layer": layer, "training": training})
+    config = ET_ASGD.model_copy(
+        update={"output_layer": layer, "training": ET_ASGD.training.model_copy(update=training)}
+    )
     checkpoints = Checkpoints(TrialFolder(tmp_path, config.trial_id))
     straight = Trainer(config, tiny.corpus(), Runtime())
     while len(straight.progress.epochs) < 3:

@@ -12,6 +12,7 @@ from trainables.config import (
     AveragingConfig,
     CorpusConfig,
     EtAsgdConfig,
+    EvaluationConfig,
     GssConfig,
     LanguageModelConfig,
     OutputLayerConfig,
@@ -43,6 +44,7 @@ def trial(
     output_layer: OutputLayerConfig | None = None,
     averaging: AveragingConfig | None = None,
     dropout: bool = True,
+    epoch_rank_contexts: int | None = None,
     **training: Any,
 ) -> TrialConfig:
     """A trial of seconds; `dropout=False` turns every dropout off."""
@@ -56,6 +58,7 @@ def trial(
         model=LanguageModelConfig(embedding_width=8, hidden_width=12, context_width=8, **off),
         output_layer=output_layer or GssConfig(c=-1.5, k=2.5),
         training=TrainingConfig(averaging=averaging or EtAsgdConfig(switch_epoch=3), **settings),
+        evaluation=EvaluationConfig(epoch_rank_contexts=epoch_rank_contexts),
     )
 
 

@@ -65,6 +65,7 @@ from trainables.config.output_layer import (
     MosConfig,
     MosPlifConfig,
     OutputLayerConfig,
+    PlifConfig,
     SigSoftmaxConfig,
     SoftmaxConfig,
     chunk_rows,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
@@ -18,6 +18,20 @@ class Frozen(BaseModel):
     """Base of all configs: immutable, no unknown keys, no NaN or infinity, one spelling of zero."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    ADDED_LATER: ClassVar[frozenset[str]] = frozenset()
+    """Fields that are newer than stored trials: at its default such a field is no part of the identity, so that trials
+    from before it keep theirs."""
+
+    def identity(self) -> dict[str, Any]:
+        """The content that tells this config from all others, as JSON data."""
+        content = self.model_dump(mode="json")
+        for name, field in type(self).model_fields.items():
+            value = getattr(self, name)
+            if name in self.ADDED_LATER and value == field.default:
+                del content[name]
+            elif isinstance(value, Frozen):
+                content[name] = value.identity()
+        return content
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
         """A copy with fields replaced, validated like any other config (pydantic's own would take anything)."""
@@ -35,8 +49,8 @@ class Identified(Frozen):
     seed: Seed
 
     def canonical_json(self) -> str:
-        """The config as JSON with every default written out, keys sorted, no white space."""
-        return json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        """The identity as JSON, keys sorted, no white space."""
+        return json.dumps(self.identity(), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
     @property
     def trial_id(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PositiveFloat, PositiveInt, model_validator
+from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
 
 from trainables.config.frozen import Frozen, Identified, NonNegative, Rate
 from trainables.config.output_layer import CustomConfig, MixtureConfig, OutputLayerConfig
@@ -34,6 +34,7 @@ class CorpusConfig(Frozen):
 class LanguageModelConfig(Frozen):
     """AWD-LSTM (Merity et al. 2018): three LSTM layers d -> hidden -> hidden -> d', output weights tied."""
 
+    ADDED_LATER = frozenset({"start"})
     embedding_width: PositiveInt = 400
     """d: width of the word embeddings, and of the tied output weights."""
     hidden_width: PositiveInt = 1150
@@ -51,6 +52,9 @@ class LanguageModelConfig(Frozen):
     """DropConnect on every layer's hidden-to-hidden weights, one mask a batch."""
     embedding_noise: NonNegative = 0.0
     """Standard deviation of Gaussian noise on the embedding output e_t in training (fair-capacity study)."""
+    start: Literal["published", "scaled"] = "published"
+    """Weights before the first step: as the papers draw them, or rescaled so that a narrow model learns within
+    minutes (see `trainables.training.start`)."""
 
     @property
     def layer_widths(self) -> tuple[tuple[int, int], ...]:
@@ -78,10 +82,16 @@ AveragingConfig = Annotated[EtAsgdConfig | NtAsgdConfig, Field(discriminator="na
 class TrainingConfig(Frozen):
     """SGD with a switch to averaged SGD, truncated back-propagation through time of random length."""
 
+    ADDED_LATER = frozenset({"optimizer", "warm_up_tokens"})
     batch_size: PositiveInt = 20
     bptt: PositiveInt = 70
     learning_rate: PositiveFloat = 20.0
     """Of a step of `bptt` tokens; a step of T tokens uses learning_rate * T / bptt."""
+    optimizer: Literal["sgd", "adam"] = "sgd"
+    """Plain SGD, as in the papers, or Adam (Kingma and Ba 2015) with its usual decay rates, 0.9 and 0.999. Averaging is
+    of the weights, whatever moves them."""
+    warm_up_tokens: NonNegativeInt = 0
+    """The learning rate rises from 0 over so many train tokens."""
     weight_decay: NonNegative = 1.2e-6
     gradient_clip_norm: PositiveFloat = 0.25
     activation_regularisation: NonNegative = 2.0
@@ -100,6 +110,8 @@ class TrainingConfig(Frozen):
 class EvaluationConfig(Frozen):
     """How validation and test perplexity are taken, and on how much text."""
 
+    ADDED_LATER = frozenset({"epoch_rank_contexts"})
+
     valid_batch_size: PositiveInt = 10
     test_batch_size: PositiveInt = 1
     window: PositiveInt = 70
@@ -109,6 +121,8 @@ class EvaluationConfig(Frozen):
     """Test on the first so many tokens; None: on all."""
     rank_contexts: PositiveInt | None = None
     """Rows of the log-P matrix: the first so many test contexts; None: all of the test text."""
+    epoch_rank_contexts: PositiveInt | None = None
+    """Take ranks at the end of every epoch, over the first so many validation contexts; None: not."""
 
 
 class TrialConfig(Identified):

@@ -54,7 +54,9 @@ def measure(config: TrueRankConfig, runtime: Runtime) -> dict[str, Measured]:
     earlier, predicted = streams_TB[:-1], streams_TB[1:]
     contexts_N = tokens[: evaluation.rank_contexts]
     # The Gram matrix would lose what the eps of float64 asks for.
-    spectrum = log_p_spectrum(_rows(config, log_p_VV, contexts_N), columns=len(corpus.vocabulary), method="qr")
+    spectrum = log_p_spectrum(
+        _rows(config, log_p_VV, contexts_N), rows=len(contexts_N), columns=len(corpus.vocabulary), method="qr"
+    )
     different_D = np.unique(contexts_N)
     metrics: dict[str, Metric] = {
         "language_rank": rank,

@@ -40,9 +40,10 @@ class LstmLayer(nn.Module):
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
     def forward(self, inputs_TBI: Tensor, state: LstmState, weight_hh: Tensor) -> tuple[Tensor, LstmState]:
-        """Outputs T x B x H and the state after the last step."""
+        """Outputs T x B x H and the state after the last step; on a CPU in float32, since few have an LSTM in bf16."""
         weights = [self.weight_ih, weight_hh, self.bias_ih, self.bias_hh]
-        outputs_TBH, h, c = torch.lstm(inputs_TBI, state, weights, True, 1, 0.0, self.training, False, False)
+        with torch.autocast("cpu", enabled=False):
+            outputs_TBH, h, c = torch.lstm(inputs_TBI, state, weights, True, 1, 0.0, self.training, False, False)
         return outputs_TBH, (h, c)
 
 

@@ -7,6 +7,7 @@ from trainables.measurements.memory import PeakMemory, status_mib
 
 if TYPE_CHECKING:
     from trainables.measurements.decomposition import singular_values
+    from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
     from trainables.measurements.matrix_file import EpsName, rank_of_file
     from trainables.measurements.ranks import (
         EFFECTIVE_RANK_EPSILONS,
@@ -19,10 +20,24 @@ if TYPE_CHECKING:
         rank_report,
         stable_rank,
     )
-    from trainables.measurements.registry import measure
-    from trainables.measurements.spectrum import FLOAT64_EPS, Method, log_p_spectrum, spectrum_stream
-    from trainables.measurements.word_similarity import pairs_in_vocabulary
+    from trainables.measurements.registry import epoch_ranks, measure
+    from trainables.measurements.spectrum import (
+        FLOAT64_EPS,
+        Method,
+        SpectrumStream,
+        log_p_spectrum,
+        matrix_spectrum,
+        spectrum_stream,
+    )
+    from trainables.measurements.word_similarity import pairs_in_vocabulary, spearman_rho
 else:
     __getattr__ = on_first_use(
-        __name__, "matrix_file", "ranks", "spectrum", "word_similarity", "decomposition", "registry"
+        __name__,
+        "matrix_file",
+        "ranks",
+        "spectrum",
+        "word_similarity",
+        "decomposition",
+        "log_probabilities",
+        "registry",
     )

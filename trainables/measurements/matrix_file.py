@@ -10,14 +10,7 @@ from numpy.typing import NDArray
 
 from trainables.errors import UserError
 from trainables.measurements.ranks import FLOAT32_EPS, rank_report, require_resolved
-from trainables.measurements.spectrum import (
-    BLOCK_BYTES,
-    FLOAT64_EPS,
-    Method,
-    is_float,
-    largest_magnitude,
-    spectrum_stream,
-)
+from trainables.measurements.spectrum import FLOAT64_EPS, Method, is_float, matrix_spectrum
 
 EpsName = Literal["float32", "float64"]
 EPS: dict[EpsName, float] = {"float32": FLOAT32_EPS, "float64": FLOAT64_EPS}
@@ -34,15 +27,8 @@ def rank_of_file(path: Path, *, method: Method = "gram", eps: EpsName = "float32
     """
     matrix_NV = open_matrix(path)
     rows, columns = matrix_NV.shape
-    require_resolved(method, rows=rows, columns=min(rows, columns), eps=EPS[eps])
-    stream = spectrum_stream(method, min(rows, columns))
-    if columns <= rows:
-        stream.update(matrix_NV)
-    else:
-        _require_finite(matrix_NV)
-        stream.update(matrix_NV.T)
-    report = rank_report(stream.finish(), eps=EPS[eps])
-    return {**report, "rank_rows": rows, "rank_columns": columns}
+    require_resolved(method, rows=rows, columns=columns, eps=EPS[eps])
+    return rank_report(matrix_spectrum(matrix_NV, method=method), eps=EPS[eps])
 
 
 def open_matrix(path: Path) -> NDArray[np.floating[Any]]:
@@ -72,11 +58,3 @@ def open_matrix(path: Path) -> NDArray[np.floating[Any]]:
             "reshape it to (contexts, vocabulary) and save it again."
         )
     return matrix
-
-
-def _require_finite(matrix_NV: NDArray[np.floating[Any]]) -> None:
-    """Check by rows, since the stream of a transposed matrix would count columns."""
-    rows, columns = matrix_NV.shape
-    step = max(1, BLOCK_BYTES // (8 * columns))
-    for start in range(0, rows, step):
-        largest_magnitude(matrix_NV[start : start + step], first_row=start)

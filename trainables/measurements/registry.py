@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
+
 from trainables.config import PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY, TrialConfig, require_in_text
 from trainables.corpora import Benchmark, Corpus, read_published, test_words
 from trainables.errors import UserError
 from trainables.language_model import AwdLstm
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
-from trainables.measurements.ranks import rank_report
-from trainables.measurements.spectrum import log_p_spectrum
+from trainables.measurements.ranks import entropy_rank, press_rank, rank_report
+from trainables.measurements.spectrum import Spectrum, log_p_spectrum
 from trainables.measurements.top_k import default_contexts, top_k_metrics
 from trainables.measurements.word_similarity import similarity_metrics
 from trainables.runtime import Runtime
 from trainables.training import MAX_LOSS, DivergedError, mean_loss
-from trainables.trial_folder import Measured
+from trainables.trial_folder import EpochRanks, Measured
 
 Measure = Callable[[AwdLstm, Corpus, TrialConfig], Measured]
 
@@ -82,9 +85,27 @@ def _spectrum(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Measured:
     """Spectrum and ranks of the float32 log-P matrix over the test contexts, through its Gram matrix in float64."""
     evaluation = config.evaluation
     tokens = corpus.test[: evaluation.test_tokens][: evaluation.rank_contexts]
-    contexts_NC = context_vectors(model, tokens, window=evaluation.window)
-    spectrum = log_p_spectrum(log_probability_rows(model, contexts_NC), columns=len(corpus.vocabulary))
+    spectrum = _spectrum_after(model, tokens, window=evaluation.window)
     return Measured(rank_report(spectrum), spectrum.singular_values)
+
+
+def epoch_ranks(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> EpochRanks:
+    """Ranks of the log-P matrix after the first `evaluation.epoch_rank_contexts` tokens of the validation text, read
+    and computed as those of `spectrum@1`; no ranks where that is None. For the end of an epoch: the test text stays
+    unseen."""
+    evaluation = config.evaluation
+    if evaluation.epoch_rank_contexts is None:
+        return EpochRanks()
+    tokens = corpus.valid[: evaluation.valid_tokens][: evaluation.epoch_rank_contexts]
+    spectrum = _spectrum_after(model, tokens, window=evaluation.window)
+    return EpochRanks(press_rank=press_rank(spectrum), entropy_rank=entropy_rank(spectrum.singular_values))
+
+
+def _spectrum_after(model: AwdLstm, tokens: NDArray[np.int64], *, window: int) -> Spectrum:
+    """Of the log-P matrix with a row for the context after each token."""
+    contexts_NC = context_vectors(model, tokens, window=window)
+    rows_NV = log_probability_rows(model, contexts_NC)
+    return log_p_spectrum(rows_NV, rows=len(contexts_NC), columns=len(model.embedding_VD))
 
 
 def _top_k(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Measured:

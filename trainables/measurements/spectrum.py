@@ -1,7 +1,8 @@
-"""Singular values of a matrix that arrives in blocks of rows and is never held as a whole.
+"""Singular values of a matrix that arrives in blocks of rows and is never held as a whole, unless it is a wide one.
 
 Two methods, both in float64 with memory for one V x V matrix and one block of rows. Legend: N rows (contexts),
-V columns (vocabulary).
+V columns (vocabulary). A wide matrix (N < V) is gathered and its transpose streamed: the same singular values for one
+N x N matrix.
 
 - `GramSpectrum` adds up A^T A and takes the roots of its eigenvalues. Fast, but squaring costs half of the digits.
 - `QrSpectrum` keeps the triangle R of A = Q R and takes R's singular values. Every digit, two to three times the time.
@@ -14,7 +15,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -43,26 +44,30 @@ class Spectrum:
 
 
 def resolution(method: Method, *, rows: int, columns: int) -> float:
-    """The smallest sigma / sigma_max that a method tells from zero, for a `rows` x `columns` matrix; eps is float64's.
+    """The smallest sigma / sigma_max that a method tells from zero, for a `rows` x `columns` matrix that is streamed by
+    its narrower side, n = min(N, V); eps is float64's.
 
-    gram: 5 sqrt(eps) V^(1/4). Rounding moves the eigenvalues sigma^2 by less than eps sqrt(V) sigma_max^2 (zeros by 2
-    to 17 eps where it was measured, V from 100 to 4,000), so a zero comes out below a fifth of the resolution, a value
-    at the resolution is off by less than eps sqrt(V) / (2 * 25 eps sqrt(V)) = 2%, and one r times larger by 2% / r^2.
-    The Press tolerance of float32 is above the resolution for every shape.
+    gram: 5 sqrt(eps) n^(1/4). Rounding moves the eigenvalues sigma^2 by less than eps sqrt(n) sigma_max^2 (zeros by 2
+    to 17 eps where it was measured, n from 100 to 4,000; of wide matrices 10 x 400 to 512 x 10,000 by less than 9 eps
+    and sqrt(n) eps), so a zero comes out below a fifth of the resolution, a value at the resolution is off by less
+    than eps sqrt(n) / (2 * 25 eps sqrt(n)) = 2%, and one r times larger by 2% / r^2. The Press tolerance of float32 is
+    above the resolution for every shape.
 
     qr: 0.5 sqrt(N + V + 1) eps, which is the Press tolerance of float64 itself: the rounding that Press et al. (2007,
     section 2.6) expect of a singular value decomposition. Zeros came out below two thirds of it from 10 x 10 upwards.
     """
     if method == "gram":
-        return 5 * math.sqrt(FLOAT64_EPS * math.sqrt(columns))
+        return 5 * math.sqrt(FLOAT64_EPS * math.sqrt(min(rows, columns)))
     return 0.5 * math.sqrt(rows + columns + 1) * FLOAT64_EPS
 
 
 class SpectrumStream(ABC):
     """Takes an N x V matrix in blocks of rows, in any number of `update` calls, then `finish` gives its spectrum.
 
-    How the rows are cut into calls changes nothing but rounding. Raises UserError where one V x V matrix of float64
-    does not fit the memory, ValueError for less than one column.
+    How the rows are cut into calls changes nothing but rounding. Of a wide matrix, stream the transpose, as
+    `matrix_spectrum` does: fewer rows than columns cost the time of V rows, and zeros the rounding.
+
+    Raises UserError where one V x V matrix of float64 does not fit the memory, ValueError for less than one column.
     """
 
     method: ClassVar[Method]
@@ -177,13 +182,34 @@ def spectrum_stream(method: Method, columns: int) -> SpectrumStream:
 
 
 def log_p_spectrum(
-    log_p_chunks: Iterable[NDArray[np.floating[Any]]], *, columns: int, method: Method = "gram"
+    log_p_chunks: Iterable[NDArray[np.floating[Any]]], *, rows: int, columns: int, method: Method = "gram"
 ) -> Spectrum:
-    """The spectrum of a log-P matrix that comes in chunks of rows (contexts); `columns` is the vocabulary's size."""
+    """The spectrum of a log-P matrix that comes in chunks of rows (contexts), `rows` in all; `columns` is the
+    vocabulary's size. With fewer rows than columns the matrix is gathered, in its own precision."""
+    if 0 < rows < columns:
+        return matrix_spectrum(np.concatenate(list(log_p_chunks)), method=method)
     stream = spectrum_stream(method, columns)
     for chunk_NV in log_p_chunks:
         stream.update(chunk_NV)
     return stream.finish()
+
+
+def matrix_spectrum(matrix_NV: NDArray[np.floating[Any]], *, method: Method = "gram") -> Spectrum:
+    """The spectrum of a matrix in memory or memory-mapped, streamed by its narrower side.
+
+    Raises UserError as a stream does, with the number of a bad row also where the transpose is streamed.
+    """
+    rows, columns = matrix_NV.shape
+    stream = spectrum_stream(method, min(rows, columns))
+    if columns <= rows:
+        stream.update(matrix_NV)
+    else:
+        # By rows, since the stream of the transpose would count columns.
+        step = max(1, BLOCK_BYTES // (8 * columns))
+        for start in range(0, rows, step):
+            largest_magnitude(matrix_NV[start : start + step], first_row=start)
+        stream.update(matrix_NV.T)
+    return replace(stream.finish(), rows=rows, columns=columns)
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:

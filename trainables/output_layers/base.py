@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from trainables.config import chunk_rows
 from trainables.errors import UserError
 from trainables.output_layers.cross_entropy import linear_cross_entropy
-from trainables.output_layers.pointwise import ChunkPass, Identity, Pointwise
+from trainables.output_layers.pointwise import ChunkPass, Identity, Pointwise, centred_bias
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +47,10 @@ class OutputLayer(nn.Module, ABC):
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the starting weights; here, leave them as they are."""
+
+    def scale_start(self, log_share_V: Tensor, hidden_deviation: float) -> None:
+        """Rescale the weights that were drawn for hidden states of this standard deviation, and make log P about
+        `log_share_V` where they say nothing; here, leave them as they are."""
 
 
 class BentLogSoftmax:
@@ -99,3 +103,6 @@ class PointwiseSoftmax(OutputLayer):
 
     def initialise(self, generator: torch.Generator) -> None:
         self.function.initialise(generator)
+
+    def scale_start(self, log_share_V: Tensor, hidden_deviation: float) -> None:  # noqa: ARG002
+        self.bias_V.data = centred_bias(self.function, log_share_V)

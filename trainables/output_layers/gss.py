@@ -32,15 +32,17 @@ class SmoothBend(Pointwise):
 class _BendPass(ChunkPass):
     def __init__(self, function: SmoothBend, like_nV: Tensor) -> None:
         self._c, self._k = function.c, function.k
-        self._buffer_nV = torch.empty_like(like_nV)
+        self._negated_nV, self._sigmoid_nV = torch.empty_like(like_nV), torch.empty_like(like_nV)
+        self._tiny = torch.finfo(like_nV.dtype).tiny
 
     def apply_(self, logits_nV: Tensor) -> None:
-        shifted_nV = logits_nV.sub_(self._c)
-        self._softplus_nV = self._buffer_nV[: len(logits_nV)]
-        torch.logaddexp(shifted_nV, shifted_nV.new_zeros(()), out=self._softplus_nV)
-        shifted_nV.mul_(self._k).sub_(self._softplus_nV, alpha=self._k - 1)
+        # With t = x - c: f(x) - c = k t - (k - 1) softplus(t), and -softplus(t) = log sigmoid(-t), which f' needs, too;
+        # where that sigmoid is 0 in this precision, softplus(t) is t.
+        negated_nV = torch.neg(logits_nV.sub_(self._c), out=self._negated_nV[: len(logits_nV)])
+        sigmoid_nV = torch.sigmoid(negated_nV, out=self._sigmoid_nV[: len(logits_nV)])
+        torch.add(sigmoid_nV, self._tiny, out=logits_nV).log_()
+        torch.minimum(logits_nV, negated_nV, out=logits_nV).mul_(self._k - 1).sub_(negated_nV, alpha=self._k)
 
     def pull_back_(self, gradient_nV: Tensor) -> None:
-        # f' = k - (k - 1) sigmoid, and 1 - sigmoid(t) = exp(-softplus(t)): one exponential, no second buffer.
-        slope_nV = self._softplus_nV.neg_().exp_().mul_(self._k - 1).add_(1.0)
+        slope_nV = self._sigmoid_nV[: len(gradient_nV)].mul_(self._k - 1).add_(1.0)
         gradient_nV.mul_(slope_nV)

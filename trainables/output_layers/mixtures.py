@@ -6,6 +6,8 @@ embeddings, V vocabulary.
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import linear
@@ -13,7 +15,7 @@ from torch.nn.functional import linear
 from trainables.draws import locked_dropout
 from trainables.output_layers.base import BentLogSoftmax, LayerShape, OutputLayer
 from trainables.output_layers.cross_entropy import linear_cross_entropy
-from trainables.output_layers.pointwise import Identity, Pointwise
+from trainables.output_layers.pointwise import Identity, Pointwise, centred_bias
 
 
 class Mixture(OutputLayer):
@@ -38,6 +40,10 @@ class Mixture(OutputLayer):
         for parameter in (self.prior_KC, self.latent_KDC, self.latent_bias_KD):
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
         self.function.initialise(generator)
+
+    def scale_start(self, log_share_V: Tensor, hidden_deviation: float) -> None:
+        self.latent_KDC.data *= math.sqrt(3) / hidden_deviation  # drawn with a deviation of 1 / sqrt(3 C)
+        self.bias_V.data = centred_bias(self.function, log_share_V)
 
     def log_prior(self, hidden_NC: Tensor) -> Tensor:
         """log pi, N x K, in the weights' precision also inside autocast."""

@@ -10,6 +10,10 @@ from abc import ABC, abstractmethod
 import torch
 from torch import Tensor, nn
 
+GREATEST_BIAS = 40.0
+BISECTIONS = 40
+"""Of an interval of 80: down to the last bits of float32."""
+
 
 class ChunkPass(ABC):
     """One pass of a loss over its chunks of rows: each chunk goes through f, then its gradient comes back.
@@ -52,6 +56,21 @@ class Pointwise(nn.Module, ABC):
     def own_learning_rate(self) -> float | None:
         """The learning rate of the function's parameters where it is not the model's."""
         return None
+
+
+@torch.no_grad()
+def centred_bias(function: Pointwise, log_p_V: Tensor) -> Tensor:
+    """Logits x with log_softmax(f(x)) = log P, by bisection; of those that differ by a constant in f, the ones for
+    which the mean of f is f(0). What f cannot reach within 40 of 0 stays at 40."""
+    value_V = log_p_V - log_p_V.mean() + function(torch.zeros_like(log_p_V[:1]))
+    low_V = torch.full_like(log_p_V, -GREATEST_BIAS)
+    high_V = -low_V
+    for _ in range(BISECTIONS):
+        middle_V = (low_V + high_V) / 2
+        below_V = function(middle_V.clone()) < value_V
+        low_V = torch.where(below_V, middle_V, low_V)
+        high_V = torch.where(below_V, high_V, middle_V)
+    return (low_V + high_V) / 2
 
 
 class Identity(Pointwise):

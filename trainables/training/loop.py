@@ -16,17 +16,21 @@ from pydantic import BaseModel
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from trainables.config import TrialConfig
+from trainables.config import TrainingConfig, TrialConfig
 from trainables.corpora import Corpus
 from trainables.language_model import AwdLstm, LstmState
 from trainables.output_layers import Pointwise
 from trainables.runtime import Runtime
 from trainables.training.averaging import WeightAverage, should_switch, weights_swapped
+from trainables.training.optimizers import EagerAdam, EagerSGD
+from trainables.training.start import scale_start
 from trainables.training.streams import draw_window, mean_loss, parallel_streams
-from trainables.trial_folder import Checkpoints, EpochMetrics
+from trainables.trial_folder import Checkpoints, EpochMetrics, EpochRanks
 
 MAX_LOSS = 100.0
 """Nats per token beyond which a run counts as diverged: e^100 is no perplexity."""
+ADAM_STATE = ("step", "exp_avg", "exp_avg_sq")
+"""What Adam remembers of each parameter, under its names."""
 STEPS_PER_LOOK = 50
 """How often the loss is fetched from the device to see whether the run has diverged."""
 
@@ -57,24 +61,32 @@ class Progress(BaseModel):
     kept_epoch: int | None = None
 
 
+RanksOf = Callable[[AwdLstm, Corpus, TrialConfig], EpochRanks]
+
+
+def _no_ranks(_model: AwdLstm, _corpus: Corpus, _config: TrialConfig) -> EpochRanks:
+    return EpochRanks()
+
+
 class Trainer:
     """One model on its way through one corpus."""
 
-    def __init__(self, config: TrialConfig, corpus: Corpus, runtime: Runtime) -> None:
-        self.config, self.corpus, self.runtime = config, corpus, runtime
+    def __init__(self, config: TrialConfig, corpus: Corpus, runtime: Runtime, ranks: RanksOf = _no_ranks) -> None:
+        """`ranks` measures the weights that validation used, at the end of every epoch."""
+        self.config, self.corpus, self.runtime, self._ranks = config, corpus, runtime, ranks
         training, evaluation = config.training, config.evaluation
         # For output layers of a user's own, which may draw from the global generators; ours have their own.
         torch.manual_seed(config.seed)
         self.draws = torch.Generator().manual_seed(config.seed)
         self.model = AwdLstm(config.model, config.output_layer, len(corpus.vocabulary))
         self.model.initialise(self.draws)
+        if config.model.start == "scaled":
+            scale_start(self.model, corpus.train)
         self.model.to(runtime.device)
         # float32 means float32: by default, cuDNN would round an LSTM's inputs to 10 bits of mantissa.
         torch.backends.cudnn.allow_tf32 = False
         self.masks = torch.Generator(runtime.device).manual_seed(config.seed)
-        self.optimizer = torch.optim.SGD(
-            _parameter_groups(self.model, training.learning_rate), weight_decay=training.weight_decay
-        )
+        self.optimizer = _optimizer(self.model, training)
         self.streams_TB = parallel_streams(corpus.train, training.batch_size, runtime.device, split="train")
         self.valid = corpus.valid[: evaluation.valid_tokens]
         self.state: list[LstmState] = self.model.zero_state(training.batch_size)
@@ -131,8 +143,9 @@ class Trainer:
         self.optimizer.zero_grad()
         objective.backward()
         clip_grad_norm_(model.parameters(), training.gradient_clip_norm)
+        share = min(1.0, (progress.tokens + len(targets_N)) / max(1, training.warm_up_tokens))
         for group in self.optimizer.param_groups:
-            group["lr"] = group["base_lr"] * drawn / training.bptt
+            group["lr"] = share * group["base_lr"] * drawn / training.bptt
         self.optimizer.step()
         if self.average is not None:
             self.average.update(model)
@@ -157,7 +170,7 @@ class Trainer:
         return over
 
     def end_epoch(self) -> EpochMetrics:
-        """Validate, keep the weights if they are the best so far, see whether to start averaging."""
+        """Validate, take the ranks, keep the weights if they are the best so far, see whether to start averaging."""
         progress, evaluation = self.progress, self.config.evaluation
         train_loss = self.epoch_loss.item() / progress.epoch_tokens
         self._raise_if_diverged(train_loss, "train")
@@ -170,6 +183,7 @@ class Trainer:
                 split="valid",
             )
             self._raise_if_diverged(valid_loss, "validation")
+            ranks = self._ranks(self.model, self.corpus, self.config)
             earlier_losses = [epoch.valid_loss for epoch in progress.epochs]
             number = len(progress.epochs) + 1
             if valid_loss < min(earlier_losses, default=math.inf):
@@ -182,6 +196,8 @@ class Trainer:
             valid_loss=valid_loss,
             averaging=self.average is not None,
             seconds=progress.epoch_seconds,
+            press_rank=ranks.press_rank,
+            entropy_rank=ranks.entropy_rank,
         )
         if self.average is None and should_switch(
             self.config.training.averaging, epoch=number, valid_loss=valid_loss, earlier_losses=earlier_losses
@@ -224,6 +240,9 @@ class Trainer:
         for index, (h, c) in enumerate(self.state):
             # Cloned: before the first step h and c are one tensor, which the file format refuses.
             tensors |= {f"state.{index}.h": h.clone(), f"state.{index}.c": c.clone()}
+        for name, parameter in self.model.named_parameters():
+            moments = self.optimizer.state.get(parameter, {})
+            tensors |= {f"optimizer.{key}.{name}": moment for key, moment in moments.items()}
         tensors["epoch_loss"] = self.epoch_loss
         tensors |= {"random.draws": self.draws.get_state(), "random.masks": self.masks.get_state()}
         tensors["random.global"] = torch.get_rng_state()
@@ -242,6 +261,10 @@ class Trainer:
             self.average = WeightAverage(self.model)
             self.average.steps = self.progress.averaging_steps
             self.average.tensors = _with_prefix(tensors, "average.")
+        for name, parameter in self.model.named_parameters():
+            moments = {key: tensors.get(f"optimizer.{key}.{name}") for key in ADAM_STATE}
+            if None not in moments.values():
+                self.optimizer.state[parameter] = moments
         self.state = [(tensors[f"state.{i}.h"], tensors[f"state.{i}.c"]) for i in range(len(self.state))]
         self.epoch_loss = tensors["epoch_loss"]
         self.draws.set_state(tensors["random.draws"].cpu())
@@ -249,6 +272,14 @@ class Trainer:
         torch.set_rng_state(tensors["random.global"].cpu())
         if self.runtime.device == "cuda":
             torch.cuda.set_rng_state(tensors["random.global_cuda"].cpu())
+
+
+def _optimizer(model: AwdLstm, training: TrainingConfig) -> EagerSGD | EagerAdam:
+    groups = _parameter_groups(model, training.learning_rate)
+    if training.optimizer == "adam":
+        # Fused: one kernel a parameter in place of a dozen.
+        return EagerAdam(groups, weight_decay=training.weight_decay, fused=True)
+    return EagerSGD(groups, weight_decay=training.weight_decay)
 
 
 def _parameter_groups(model: AwdLstm, learning_rate: float) -> list[dict[str, Any]]:

@@ -19,7 +19,7 @@ from trainables.config import PERPLEXITY, SPECTRUM, AnyConfig, TrialConfig
 from trainables.corpora import load
 from trainables.errors import UserError
 from trainables.experiments import measure_experiment
-from trainables.measurements import PeakMemory, measure
+from trainables.measurements import PeakMemory, epoch_ranks, measure
 from trainables.output_layers import load_layers
 from trainables.runtime import Runtime
 from trainables.training import DivergedError, PrunedError, Trainer
@@ -87,7 +87,7 @@ def _run(
     cause, trainer, measured = None, None, dict[str, Measured]()
     try:
         if isinstance(config, TrialConfig):
-            trainer = Trainer(config, load(config.corpus, data_dir=runtime.data_dir), runtime)
+            trainer = Trainer(config, load(config.corpus, data_dir=runtime.data_dir), runtime, epoch_ranks)
             measured = _train(trainer, folder, memory, names, on_epoch, stop_above)
         else:
             measured = measure_experiment(config, runtime)
@@ -185,8 +185,9 @@ def prepare(runtime: Runtime) -> None:
     torch.set_num_threads(runtime.threads)
     if runtime.deterministic:
         os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS is first used
-    # Every GPU kernel repeats its bits; where one cannot, the framework warns.
-    torch.use_deterministic_algorithms(runtime.deterministic, warn_only=True)
+    # Every GPU kernel repeats its bits; where one cannot, the framework warns. (`use_deterministic_algorithms` does the
+    # same, and imports the compiler: see `trainables.training.optimizers`.)
+    torch.set_deterministic_debug_mode("warn" if runtime.deterministic else "default")
     # The module gets this attribute by a property, which the type checker does not see.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     for file in runtime.layer_files:

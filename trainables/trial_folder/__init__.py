@@ -23,6 +23,6 @@ if TYPE_CHECKING:
         spectrum_of,
         trial_directory,
     )
-    from trainables.trial_folder.outcome import EpochMetrics, FinalState, Metric, TrialOutcome
+    from trainables.trial_folder.outcome import EpochMetrics, EpochRanks, FinalState, Metric, TrialOutcome
 else:
     __getattr__ = on_first_use(__name__, "files", "environment", "outcome", "folder", "checkpoint")

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from trainables.config import Frozen
 
 FinalState = Literal["done", "diverged", "failed", "pruned"]
 """Pruned: stopped early by a search. The checkpoint is kept, and a plan that wants the whole trial goes on from it."""
 Metric = int | float | str | bool
+
+
+class EpochRanks(NamedTuple):
+    """Of the log-P matrix over a fixed sample of validation contexts, at the end of an epoch; None: not taken."""
+
+    press_rank: int | None = None
+    entropy_rank: float | None = None
 
 
 class EpochMetrics(Frozen):
@@ -24,6 +31,9 @@ class EpochMetrics(Frozen):
     """True where validation used the averaged weights."""
     seconds: float
     """Wall time of training this epoch, validation left out."""
+    press_rank: int | None = None
+    """With `entropy_rank`: of the weights that validation used, see `EpochRanks`."""
+    entropy_rank: float | None = None
 
 
 class TrialOutcome(Frozen):

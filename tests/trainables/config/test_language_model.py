@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
+from trainables.config.frozen import Identified
 
 CORPUS = CorpusConfig(name="ptb", sha256="ab" * 32)
 
@@ -64,3 +65,19 @@ def test_a_copy_is_validated_like_any_other_config() -> None:
 def test_nonsense_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         TrialConfig.model_validate(json.loads(trial().canonical_json()) | wrong)
+
+
+def test_a_field_that_was_added_later_changes_the_identity_only_where_it_is_set() -> None:
+    """The class before the field came, and after."""
+
+    class Before(Identified):
+        rate: float = 0.5
+
+    class After(Before):
+        ADDED_LATER = frozenset({"warm_up"})
+        warm_up: int = 0
+
+    assert After(seed=1).trial_id == Before(seed=1).trial_id
+    assert After(seed=1, warm_up=0).canonical_json() == '{"rate":0.5,"seed":1}'
+    assert After(seed=1, warm_up=1).canonical_json() == '{"rate":0.5,"seed":1,"warm_up":1}'
+    assert After.model_validate_json(After(seed=1).canonical_json()) == After(seed=1)

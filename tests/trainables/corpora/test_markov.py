@@ -20,7 +20,7 @@ from trainables.corpora import identity, load
 from trainables.corpora.markov import MarkovLanguage, markov_language, markov_texts, states
 from trainables.corpora.text import SPLITS, tokenise
 from trainables.measurements.ranks import press_rank, rank_modulo_prime
-from trainables.measurements.spectrum import FLOAT64_EPS, log_p_spectrum
+from trainables.measurements.spectrum import FLOAT64_EPS, matrix_spectrum
 
 RANKS = (5, 20, 100, 250, 500)
 DEFAULT_SHA256 = "b6d3b49c53582b52a436bb81f68e4f1211780f14b018ba1b836e46673d7ec11d"
@@ -43,7 +43,7 @@ def chain(language: MarkovLanguage) -> NDArray[np.int64]:
 @pytest.mark.parametrize("rank", RANKS)
 def test_the_matrix_has_the_stated_rank_by_press_by_numpy_and_exactly(rank: int) -> None:
     language = markov_language(rank)
-    spectrum = log_p_spectrum([language.log_p_VV], columns=1000, method="qr")
+    spectrum = matrix_spectrum(language.log_p_VV, method="qr")
     assert press_rank(spectrum, eps=FLOAT64_EPS) == rank
     assert np.linalg.matrix_rank(language.log_p_VV) == rank
     assert rank_modulo_prime(language.left_VR) == rank_modulo_prime(language.right_VR) == rank

@@ -19,6 +19,7 @@ from trainables.measurements.spectrum import (
     Method,
     QrSpectrum,
     log_p_spectrum,
+    matrix_spectrum,
     resolution,
     spectrum_stream,
 )
@@ -43,7 +44,7 @@ def numpy_svd(matrix: NDArray[Any]) -> NDArray[np.float64]:
 @pytest.mark.parametrize("shape", [(1, 1), (1, 7), (7, 1), (2, 2), (30, 80), (80, 30), (200, 200)])
 def test_singular_values_are_numpys(method: Method, shape: tuple[int, int]) -> None:
     matrix = np.random.default_rng(1).standard_normal(shape)
-    spectrum = log_p_spectrum([matrix], columns=shape[1], method=method)
+    spectrum = log_p_spectrum(np.array_split(matrix, 3), rows=shape[0], columns=shape[1], method=method)
     expected = numpy_svd(matrix)
     assert spectrum.singular_values.shape == (min(shape),)
     assert spectrum.singular_values.dtype == np.float64
@@ -66,11 +67,11 @@ def test_cutting_the_rows_changes_nothing(
 ) -> None:
     """Into calls, or inside a call into blocks."""
     matrix = np.random.default_rng(seed).uniform(-12, 0, (rows, columns))
-    whole = log_p_spectrum([matrix], columns=columns, method=method).singular_values
+    whole = matrix_spectrum(matrix, method=method).singular_values
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("trainables.measurements.spectrum.BLOCK_BYTES", 8 * columns * block)
         pieces = np.split(matrix, sorted(cut % (rows + 1) for cut in cuts))
-        in_pieces = log_p_spectrum(pieces, columns=columns, method=method).singular_values
+        in_pieces = log_p_spectrum(pieces, rows=rows, columns=columns, method=method).singular_values
     # The Gram matrix has the squares of singular values to a precision relative to the largest one.
     power = 2 if method == "gram" else 1
     np.testing.assert_allclose(in_pieces**power, whole**power, rtol=0, atol=1e-13 * whole[0] ** power)
@@ -80,27 +81,29 @@ def test_cutting_the_rows_changes_nothing(
 def test_zero_rows_add_nothing(method: Method) -> None:
     matrix = np.random.default_rng(3).standard_normal((30, 10))
     padded = np.insert(matrix, [0, 0, 5, 30], 0.0, axis=0)
-    plain, with_zeros = (log_p_spectrum([rows], columns=10, method=method) for rows in (matrix, padded))
+    plain, with_zeros = (matrix_spectrum(rows, method=method) for rows in (matrix, padded))
     np.testing.assert_allclose(with_zeros.singular_values, plain.singular_values, rtol=1e-12)
-    zeros = log_p_spectrum([np.zeros((5, 10))], columns=10, method=method)
+    zeros = matrix_spectrum(np.zeros((5, 10)), method=method)
     assert not zeros.singular_values.any() and press_rank(zeros) == 0
 
 
+@pytest.mark.parametrize("shape", [(2000, 600), (600, 2000)])
 @pytest.mark.parametrize("seed", range(3))
-def test_gram_agrees_with_numpy_above_the_press_tolerance(seed: int) -> None:
+def test_gram_agrees_with_numpy_above_the_press_tolerance(shape: tuple[int, int], seed: int) -> None:
     """`make bench` asks the same of 16,000 contexts and 4,000 words."""
-    log_p = gss_log_p(2000, 600, seed=seed)
+    log_p = gss_log_p(*shape, seed=seed)
     rows, columns = log_p.shape
     expected = numpy_svd(log_p)
     above = expected > press_tolerance(expected, rows=rows, columns=columns)
-    assert 0 < np.count_nonzero(above) < columns, "the spectrum must cross the tolerance for this to be a hard case"
-    spectrum = log_p_spectrum([log_p], columns=columns, method="gram")
+    assert 0 < np.count_nonzero(above) < min(shape), "the spectrum must cross the tolerance for this to be a hard case"
+    spectrum = matrix_spectrum(log_p)
     np.testing.assert_allclose(spectrum.singular_values[above], expected[above], rtol=1e-6)
     assert press_rank(spectrum) == np.count_nonzero(above)
 
 
 @pytest.mark.parametrize("columns", [1, 2, 20, 200])
-def test_each_method_resolves_as_far_as_it_says(columns: int) -> None:
+@pytest.mark.parametrize("wide", [False, True])
+def test_each_method_resolves_as_far_as_it_says(columns: int, wide: bool) -> None:
     """Values at the resolution come out within 2%, and zeros come out below it."""
     for method in METHODS:
         rows = 3 * columns + 1
@@ -111,7 +114,8 @@ def test_each_method_resolves_as_far_as_it_says(columns: int) -> None:
             sigma[1 : columns // 2] = finest
         left = np.linalg.qr(np.random.default_rng(4).standard_normal((rows, columns)))[0]
         right = np.linalg.qr(np.random.default_rng(5).standard_normal((columns, columns)))[0]
-        found = log_p_spectrum([(left * sigma) @ right], columns=columns, method=method).singular_values
+        matrix = (left * sigma) @ right
+        found = matrix_spectrum(matrix.T if wide else matrix, method=method).singular_values
         positive = np.count_nonzero(sigma)
         np.testing.assert_allclose(found[:positive], sigma[:positive], rtol=0.02)
         assert (found[positive:] < finest * found[0]).all()
@@ -154,17 +158,17 @@ def test_values_at_the_end_of_the_range(method: Method) -> None:
     for matrix in (huge, tiny):
         if method == "gram":
             with pytest.raises(UserError, match="--method qr"):
-                log_p_spectrum([matrix], columns=3, method=method)
+                matrix_spectrum(matrix, method=method)
         else:
             scaled = numpy_svd(matrix / matrix.max())
-            found = log_p_spectrum([matrix / 16], columns=3, method=method).singular_values
+            found = matrix_spectrum(matrix / 16, method=method).singular_values
             np.testing.assert_allclose(found / (matrix.max() / 16), scaled, rtol=1e-12)
 
 
 @every_method
 def test_no_rows(method: Method) -> None:
     with pytest.raises(UserError, match="no rows"):
-        log_p_spectrum([np.ones((0, 4))], columns=4, method=method)
+        log_p_spectrum([np.ones((0, 4))], rows=0, columns=4, method=method)
 
 
 @every_method

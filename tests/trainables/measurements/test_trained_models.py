@@ -23,7 +23,7 @@ from trainables.language_model.awd_lstm import AwdLstm
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
 from trainables.measurements.ranks import FLOAT32_EPS, press_rank
 from trainables.measurements.registry import measure
-from trainables.measurements.spectrum import FLOAT64_EPS, GramSpectrum, QrSpectrum, log_p_spectrum
+from trainables.measurements.spectrum import FLOAT64_EPS, GramSpectrum, QrSpectrum, matrix_spectrum
 from trainables.runtime import Runtime
 from trainables.training.streams import mean_loss
 
@@ -78,7 +78,7 @@ def float64_log_p(model: AwdLstm, tokens: np.ndarray) -> np.ndarray:
 
 def exact_rank(log_p: np.ndarray) -> int:
     """Press rank with the eps of float64."""
-    return press_rank(log_p_spectrum([log_p], columns=log_p.shape[1], method="qr"), eps=FLOAT64_EPS)
+    return press_rank(matrix_spectrum(log_p, method="qr"), eps=FLOAT64_EPS)
 
 
 @pytest.mark.parametrize("layer", [SoftmaxConfig(), MocConfig(mixtures=4)], ids=lambda layer: layer.name)

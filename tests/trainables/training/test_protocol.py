@@ -16,7 +16,7 @@ from torch import Tensor
 
 from tests.support import output_layer_formulas as formulas
 from tests.support import tiny_trial as tiny
-from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig, OutputLayerConfig
+from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig, OutputLayerConfig, TrialConfig
 from trainables.output_layers import PiecewiseLinear, Pointwise, building
 from trainables.runtime import Runtime
 from trainables.training.averaging import should_switch
@@ -59,6 +59,8 @@ class Reference:
         self.zero = [(torch.zeros(batch, s).double(), torch.zeros(batch, s).double()) for s in sizes]
         self.state = list(self.zero)
         self.averages: list[list[Tensor]] = []
+        self.steps, self.tokens = 0, 0
+        self.moments = [(torch.zeros_like(weight), torch.zeros_like(weight)) for weight in self.weights]
 
     def step(self, average: bool) -> float:
         t = self.config.training
@@ -83,13 +85,17 @@ class Reference:
         gradients = torch.autograd.grad(total, self.weights)
         norm = math.sqrt(sum(float((g**2).sum()) for g in gradients))
         scale = min(1.0, t.gradient_clip_norm / (norm + 1e-6))
+        self.steps += 1
+        self.tokens += len(targets)
+        warm = min(1.0, self.tokens / t.warm_up_tokens) if t.warm_up_tokens else 1.0
         with torch.no_grad():
-            for name, weight, gradient in zip(self.names, self.weights, gradients, strict=True):
+            for name, weight, gradient, moments in zip(self.names, self.weights, gradients, self.moments, strict=True):
                 slopes = name == "output.function.weight_K"
                 rate = getattr(self.config.output_layer, "learning_rate", None) if slopes else t.learning_rate
                 assert rate is not None
-                rate *= drawn / t.bptt  # of the length drawn, also where the text ends earlier
-                weight -= rate * (gradient * scale + t.weight_decay * weight)
+                rate *= warm * drawn / t.bptt  # of the length drawn, also where the text ends earlier
+                change = gradient * scale + t.weight_decay * weight
+                weight -= rate * (self.adam(change, *moments) if t.optimizer == "adam" else change)
         if average:
             self.averages.append([weight.detach().clone() for weight in self.weights])
         self.position += seq_len
@@ -97,11 +103,26 @@ class Reference:
             self.position, self.state = 0, list(self.zero)
         return loss.item()
 
+    def adam(self, gradient: Tensor, mean: Tensor, square: Tensor) -> Tensor:
+        """Kingma and Ba (2015), algorithm 1."""
+        mean += 0.1 * (gradient - mean)
+        square += 0.001 * (gradient**2 - square)
+        return (mean / (1 - 0.9**self.steps)) / ((square / (1 - 0.999**self.steps)) ** 0.5 + 1e-8)
+
 
 @pytest.mark.parametrize("layer", formulas.EVERY_LAYER, ids=lambda layer: layer.name)
 def test_fifty_steps_agree_with_the_float64_protocol(layer: OutputLayerConfig) -> None:
+    agree(tiny.trial(output_layer=layer, dropout=False))
+
+
+def test_fifty_steps_of_adam_with_a_warm_up_agree_with_its_formulas_in_float64() -> None:
+    agree(tiny.trial(dropout=False, optimizer="adam", learning_rate=0.002, warm_up_tokens=1_000))
+
+
+def agree(config: TrialConfig) -> None:
+    """Each step's loss, and the weights after fifty."""
     corpus = tiny.corpus()
-    trainer = Trainer(tiny.trial(output_layer=layer, dropout=False), corpus, Runtime())
+    trainer = Trainer(config, corpus, Runtime())
     reference = Reference(trainer, corpus.train)
     for _ in range(STEPS):
         trainer.step()

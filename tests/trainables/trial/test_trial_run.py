@@ -18,8 +18,10 @@ from tests.support.command import TIMES
 from trainables.__main__ import main
 from trainables.config import LmsPlifFrozenConfig, MosConfig, OutputLayerConfig, SoftmaxConfig, TextFile, TrialConfig
 from trainables.config.contexts import ContextsFile
+from trainables.corpora import load
 from trainables.corpora.benchmarks import Benchmark, BenchmarkFolder
 from trainables.errors import UserError
+from trainables.measurements.log_probabilities import context_vectors
 from trainables.runtime import Runtime
 from trainables.training.loop import Trainer
 from trainables.trial import trial_run
@@ -54,6 +56,19 @@ def without_clocks(outcome: dict[str, object]) -> dict[str, object]:
     for epoch in epochs:
         del epoch["seconds"]
     return outcome
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_a_trial_spares_its_process_the_compiler_of_torch(optimizer: str, tmp_path: Path) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(smoke_trial(**{"training.optimizer": optimizer, "training.epochs": 1}).model_dump_json())
+    program = (
+        "import sys; from trainables.__main__ import main; status = main(sys.argv[1:]); "
+        "print(status, [name for name in ('torch._dynamo', 'sympy') if name in sys.modules], file=sys.stderr)"
+    )
+    command = [sys.executable, "-c", program, str(config), "--directory", str(tmp_path / "trial")]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=300, check=True)
+    assert ended.stderr.splitlines()[-1] == "0 []"
 
 
 def test_a_trial_leaves_its_result_spectrum_and_weights_and_no_checkpoints(tmp_path: Path) -> None:
@@ -115,6 +130,33 @@ def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(
     for name in ("kept.safetensors", "spectrum.npy"):
         assert (folder / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
     assert {path.name for path in folder.iterdir()} == {"lock", "result.json", "spectrum.npy", "kept.safetensors"}
+
+
+def test_the_ranks_of_the_kept_epoch_are_those_of_the_kept_weights(tmp_path: Path) -> None:
+    """Averaged ones here. And taking ranks changes nothing of the training."""
+    config = smoke_trial(**{"training.epochs": 3, "training.averaging.switch_epoch": 1})
+    outcome = run_trial(config, directory=tmp_path, runtime=Runtime())
+    metrics = outcome.metrics
+    kept = outcome.epochs[int(metrics["kept_epoch"]) - 1]
+    assert kept.averaging
+    corpus = load(config.corpus, data_dir=None)
+    trainer = Trainer(config, corpus, Runtime())
+    trainer.kept, _ = load_tensors(tmp_path / "kept.safetensors")
+    trainer.take_kept_weights()
+    tokens = corpus.valid[: config.evaluation.epoch_rank_contexts]
+    contexts = context_vectors(trainer.model, tokens, window=70)
+    log_p = trainer.model.output.log_probabilities(contexts, trainer.model.embedding_VD).detach().double().numpy()
+    assert log_p.shape == (512, 300)
+    sigma = np.linalg.svd(log_p, compute_uv=False)
+    assert kept.press_rank == np.count_nonzero(sigma > 0.5 * np.sqrt(813) * sigma[0] * np.finfo(np.float32).eps)
+    shares = sigma / sigma.sum()
+    assert kept.entropy_rank == pytest.approx(np.exp(-(shares * np.log(shares)).sum()), rel=1e-6)
+    without = config.model_copy(
+        update={"evaluation": config.evaluation.model_copy(update={"epoch_rank_contexts": None})}
+    )
+    plain = run_trial(without, directory=tmp_path / "without", runtime=Runtime())
+    assert [epoch.valid_loss for epoch in plain.epochs] == [epoch.valid_loss for epoch in outcome.epochs]
+    assert {(epoch.press_rank, epoch.entropy_rank) for epoch in plain.epochs} == {(None, None)}
 
 
 def test_a_rule_holds_also_for_an_epoch_that_ended_before_the_process_died(tmp_path: Path) -> None:

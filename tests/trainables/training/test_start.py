@@ -1,0 +1,78 @@
+"""The start of narrow models: what the first predictions are, and that a word is heard three layers up."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import embedding
+
+from search_spaces.awd_lstm import awd_lstm
+from search_spaces.gss_grid import C_VALUES, K_VALUES
+from search_spaces.scales import SCALES, apply_scale
+from tests.support import output_layer_formulas as formulas
+from tests.support import tiny_trial as tiny
+from trainables.config import CorpusConfig, GssConfig, LmsPlifConfig, OutputLayerConfig, TrialConfig
+from trainables.output_layers.plif import PiecewiseLinear
+from trainables.output_layers.pointwise import centred_bias
+from trainables.runtime import Runtime
+from trainables.training.loop import Trainer
+
+CORNERS = [GssConfig(c=c, k=k) for c in (C_VALUES[0], C_VALUES[-1]) for k in (K_VALUES[0], K_VALUES[-1])]
+
+
+def scaled(layer: OutputLayerConfig) -> TrialConfig:
+    config = tiny.trial(output_layer=layer)
+    return config.model_copy(update={"model": config.model.model_copy(update={"start": "scaled"})})
+
+
+@pytest.mark.parametrize("layer", [*formulas.EVERY_LAYER, *CORNERS], ids=str)
+def test_after_a_context_vector_of_zeros_words_are_as_frequent_as_in_the_text(layer: OutputLayerConfig) -> None:
+    corpus = tiny.corpus()
+    model = Trainer(scaled(layer), corpus, Runtime()).model
+    counts = np.bincount(corpus.train, minlength=tiny.VOCABULARY) + 1
+    parameters = {name: p.detach().double() for name, p in model.output.named_parameters()}
+    for name in parameters:
+        if name.startswith("latent"):  # a mixture's context vectors, tanh of these
+            parameters[name] = torch.zeros_like(parameters[name])
+    width = model.config.context_width
+    log_p = formulas.log_p(layer, parameters, torch.zeros(1, width).double(), model.embedding_VD.detach().double())
+    np.testing.assert_allclose(log_p[0].numpy(), np.log(counts / counts.sum()), atol=1e-4)
+
+
+def test_a_frequency_beyond_what_the_function_reaches_stays_at_the_end() -> None:
+    flat = PiecewiseLinear(2, limit=1.0, learning_rate=0.1)
+    with torch.no_grad():
+        flat.weight_K.fill_(-30.0)  # slopes of 1e-13
+    bias_V = centred_bias(flat, torch.log_softmax(torch.tensor([5.0, 0.0, -5.0]), 0))
+    torch.testing.assert_close(bias_V, torch.tensor([40.0, 0.0, -40.0]), rtol=0, atol=1e-3)
+
+
+def test_the_first_layers_gates_get_a_variance_of_one_and_words_are_heard_three_layers_up() -> None:
+    corpus = tiny.corpus()
+    config = awd_lstm(CorpusConfig(name="tiny", sha256="0" * 64), GssConfig(c=0.0, k=2.0))
+    quick = apply_scale(SCALES["quick"], config)
+    assert isinstance(quick, TrialConfig)
+    published = quick.model_copy(update={"model": quick.model.model_copy(update={"start": "published"})})
+    models = [Trainer(trial, corpus, Runtime()).model.eval() for trial in (quick, published)]
+    tokens_TB = torch.randint(tiny.VOCABULARY, (100, 50), generator=torch.Generator().manual_seed(0))
+    heard = []
+    for model in models:
+        h3_TBC = model.contexts(tokens_TB, model.zero_state(50)).h3_TBC
+        heard.append((h3_TBC[50:] - h3_TBC[50:].mean((0, 1))).std().item())
+    first = models[0].layers[0].get_parameter("weight_ih")
+    gates = embedding(tokens_TB, models[0].embedding_VD) @ first.t()
+    assert gates.var().item() == pytest.approx(1.0, abs=0.1)
+    assert models[0].embedding_VD.norm(dim=1).mean().item() == pytest.approx(20 * 0.1 / math.sqrt(3), rel=0.03)
+    assert heard[0] > 10 * heard[1]
+
+
+def test_the_slopes_of_plif_are_drawn_as_ever() -> None:
+    layer = LmsPlifConfig(knots=50)
+    models = [
+        Trainer(config, tiny.corpus(), Runtime()).model for config in (scaled(layer), tiny.trial(output_layer=layer))
+    ]
+    slopes = [model.output.get_parameter("function.weight_K") for model in models]
+    assert torch.equal(*slopes)
