@@ -19,6 +19,7 @@ from orchestrator.store.studies import canonical_json, read_trials, select_membe
 from trainables.trial_folder import EpochMetrics, Metric, TrialOutcome
 
 Metrics = Mapping[str, Metric]
+_EPOCH_FIELDS = [epoch.c[name] for name in EpochMetrics.model_fields]
 
 
 class Results(Transactions):
@@ -148,10 +149,20 @@ class Results(Transactions):
 
     def epochs(self, trial_id: str) -> list[EpochMetrics]:
         """The trial's epochs in order; empty before the first."""
-        fields = [epoch.c[name] for name in EpochMetrics.model_fields]
-        query = select(*fields).where(epoch.c.trial_id == trial_id).order_by(epoch.c.epoch)
+        query = select(*_EPOCH_FIELDS).where(epoch.c.trial_id == trial_id).order_by(epoch.c.epoch)
         with self._database.read() as connection:
             return [EpochMetrics(**row) for row in connection.execute(query).mappings()]
+
+    def epochs_by_trial(self, key: StudyKey) -> dict[str, list[EpochMetrics]]:
+        """The epochs in order of those of the study's trials that have some, by trial id."""
+        members = select_members(key, epoch.c.trial_id, *_EPOCH_FIELDS)
+        query = members.join(epoch, epoch.c.trial_id == study_trial.c.trial_id).order_by(epoch.c.epoch)
+        epochs: defaultdict[str, list[EpochMetrics]] = defaultdict(list)
+        with self._database.read() as connection:
+            for trial_id, *values in connection.execute(query):
+                fields = dict(zip(EpochMetrics.model_fields, values, strict=True))
+                epochs[trial_id].append(EpochMetrics(**fields))
+        return dict(epochs)
 
     def spectra(self, key: StudyKey) -> dict[str, np.ndarray]:
         """The singular values of those of the study's trials that have some, float64, by trial id."""
@@ -189,7 +200,7 @@ def _locked_state(connection: Connection, trial_id: str) -> str:
 def _epoch_rows(trial_id: str, epochs: Sequence[EpochMetrics]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = [{"trial_id": trial_id, **metrics.model_dump()} for metrics in epochs]
     for row in rows:
-        for name in ("train_loss", "valid_loss", "seconds"):
+        for name in ("train_loss", "valid_loss", "seconds", "entropy_rank"):
             _check_finite(f"{name} of epoch {row['epoch']}", row[name])
     return rows
 
@@ -205,7 +216,7 @@ def _check(measured: Mapping[tuple[str, int], Metrics]) -> None:
                 raise ValueError(f"the metric {metric} is in two measurements, {first} and {measurement}")
 
 
-def _check_finite(name: str, value: Metric) -> None:
+def _check_finite(name: str, value: Metric | None) -> None:
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError(f"a metric has to be finite, {name} is {value}: a diverged trial is a state, not a number")
 

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from orchestrator.store.records import STATES
 
-REVISIONS: tuple[str, ...] = ("0001", "0002", "0003")
+REVISIONS: tuple[str, ...] = ("0001", "0002", "0003", "0004")
 """Every schema version from the first to the newest, the ids of the files in `migrations/versions`."""
 
 
@@ -125,6 +125,8 @@ epoch = sa.Table(
     sa.Column("valid_loss", sa.Double, nullable=False),
     sa.Column("averaging", sa.Boolean, nullable=False),
     sa.Column("seconds", sa.Double, nullable=False),
+    sa.Column("press_rank", sa.Integer),
+    sa.Column("entropy_rank", sa.Double),
 )
 
 result = sa.Table(

@@ -122,13 +122,16 @@ class TrialLogs(Listener):
 
 
 def scalars(epoch: EpochMetrics) -> dict[str, float]:
-    """The curves of a trial: losses in nats per token, seconds of training."""
-    return {
+    """The curves of a trial: losses in nats per token, seconds of training, ranks where they were taken."""
+    curves = {
         "loss/train": epoch.train_loss,
         "loss/validation": epoch.valid_loss,
         "perplexity/validation": math.exp(epoch.valid_loss),
         "seconds/epoch": epoch.seconds,
+        "rank/Press": epoch.press_rank,
+        "rank/entropy": epoch.entropy_rank,
     }
+    return {name: value for name, value in curves.items() if value is not None}
 
 
 def _numbers(metrics: Mapping[str, Metric]) -> dict[str, float]:

@@ -47,6 +47,11 @@ def epoch(number: int, *, valid_loss: float = 5.25) -> EpochMetrics:
     )
 
 
+def ranked_epoch(number: int) -> EpochMetrics:
+    """The same, with ranks."""
+    return epoch(number).model_copy(update={"press_rank": 100 + number, "entropy_rank": 12 + 1 / 3})
+
+
 def outcome(trial_id: str, *, state: FinalState = "done", epochs: int = 3, **changes: Any) -> TrialOutcome:
     """A complete outcome; `changes` replace its fields."""
     fields: dict[str, Any] = {

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.report.build import ReportResult, build_report
+from orchestrator.report.build import ReportResult, StudyRecords, build_report
 from orchestrator.store.records import StudyKey
 from search_spaces.study import Correlation, GridMap, PublishedCorrelation, Study, describe
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
 from trainables.config.kinds import output_layer_of
+from trainables.trial_folder.outcome import EpochMetrics
 
 KEY = StudyKey(study="made_up", scale="quick", corpus="pydocs")
 C_VALUES = [-2 + 0.5 * i for i in range(9)]
@@ -38,6 +40,30 @@ def grid_trials(corpus: CorpusConfig) -> Iterable[TrialConfig]:
             yield TrialConfig(seed=1111, corpus=corpus, output_layer=GssConfig(c=c, k=k))
 
 
+def training(
+    ranks: Iterable[float], losses: Iterable[float], *, averaged_from: int | None = None, jump: float = 1.0
+) -> list[EpochMetrics]:
+    """Epochs with these Press ranks and validation losses, entropy ranks a tenth, or 1; from an epoch on averaged,
+    ranks times `jump` and losses less by it."""
+    epochs = []
+    for number, (rank, loss) in enumerate(zip(ranks, losses, strict=True), 1):
+        averaging = averaged_from is not None and number >= averaged_from
+        press_rank = int(rank * jump if averaging else rank)
+        epochs.append(
+            EpochMetrics(
+                epoch=number,
+                tokens=1000 * number,
+                train_loss=loss,
+                valid_loss=loss - jump if averaging else loss,
+                averaging=averaging,
+                seconds=1.0,
+                press_rank=press_rank,
+                entropy_rank=max(1.0, press_rank / 10),
+            )
+        )
+    return epochs
+
+
 STUDY = Study(
     name="made_up",
     title="Made-up rank and perplexity",
@@ -58,6 +84,16 @@ STUDY = Study(
     ),
     deviations=("The text is made up.",),
 )
+
+
+def three_seeds(corpus: CorpusConfig) -> Iterable[TrialConfig]:
+    """The same 72 cells round by round, with three seeds each."""
+    for seed in (1111, 9075, 3173):
+        for config in grid_trials(corpus):
+            yield config.model_copy(update={"seed": seed})
+
+
+SEEDED_STUDY = replace(STUDY, trials=three_seeds, label=describe)
 
 
 def make_results(
@@ -123,13 +159,13 @@ def report_on(
     study: Study = STUDY,
     key: StudyKey = KEY,
     spectra: Mapping[str, NDArray[np.float64]] | None = None,
+    epochs: Mapping[str, Sequence[EpochMetrics]] | None = None,
     environments: Mapping[str, Mapping[str, str]] | None = None,
     paper_command: str | None = None,
 ) -> ReportResult:
     """The report of these trials, in `out`."""
-    return build_report(
-        study, key, rows, spectra=spectra or {}, environments=environments or {}, paper_command=paper_command, out=out
-    )
+    records = StudyRecords(rows=rows, spectra=spectra or {}, epochs=epochs or {}, environments=environments or {})
+    return build_report(study, key, records, paper_command=paper_command, out=out)
 
 
 def fail(row: dict[str, Any], *, state: str, cause: str) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from orchestrator.store.records import Place, TrialState
 from orchestrator.store.schema import REVISIONS, metadata
 from orchestrator.store.store import Store
 from search_spaces.catalog import load_study
+from search_spaces.scales import SCALES, Scale
 from tests.support.store_rows import KEY, SPECTRUM, epoch, execute, ids, outcome, plan
 from trainables.errors import UserError
 
@@ -44,9 +45,27 @@ def tuner(plan: Plan, store: Store) -> Tuner:
     return Tuner(plan.tuning, plan.key, [trial.planned() for trial in plan.trials], store)
 
 
+SMOKE = Scale(
+    name="smoke",
+    summary="as it was at schema version 2",
+    width=0.03,
+    dropout=0.25,
+    learning_rate=0.3,
+    batch_size=10,
+    bptt=20,
+    epochs=2,
+    averaged_share=0.5,
+    epoch_tokens=4_000,
+    vocabulary_limit=300,
+    valid_tokens=2_000,
+    test_tokens=2_000,
+)
+
+
 @pytest.fixture
-def upgraded(tmp_path: Path) -> str:
-    """A smoke run of `gss_grid` and `fair_capacity` at schema version 2, upgraded."""
+def upgraded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A smoke run of `gss_grid` and `fair_capacity` at schema version 2, upgraded; plans are at the scale of then."""
+    monkeypatch.setitem(SCALES, "smoke", SMOKE)
     path = old_store(2, tmp_path)
     upgrade(path)
     return path
@@ -81,6 +100,7 @@ def first_version(store_url: str, tmp_path: Path) -> str:
     execute(
         store_url,
         "DROP TABLE stop_request",
+        "ALTER TABLE epoch DROP COLUMN press_rank, DROP COLUMN entropy_rank",
         "ALTER TABLE study_trial DROP COLUMN side, DROP COLUMN stage, DROP COLUMN number",
         "UPDATE alembic_version SET version_num = '0001'",
     )

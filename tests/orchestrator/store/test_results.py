@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from orchestrator.store.store import Store
-from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, plan
+from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, plan, ranked_epoch
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 
@@ -90,6 +90,20 @@ def test_later_epochs_replace_earlier_ones(store: Store, trial_id: str) -> None:
     assert store.epochs(ids(plan(2))[1]) == [epoch(1)]
     store.record(outcome(trial_id, epochs=2), run_id=store.begin_run(RUN), spectrum=None)
     assert store.epochs(trial_id) == [epoch(1), epoch(2)], "an outcome's epochs are all that there are"
+
+
+def test_epochs_of_a_study_come_by_trial_and_in_order_with_their_ranks_where_they_have_some(
+    store: Store, trial_id: str
+) -> None:
+    other = ids(plan(2))[1]
+    elsewhere = plan(1, group="another study's")
+    store.register(replace(KEY, scale="small"), elsewhere)
+    store.record_epochs({other: [epoch(1)], trial_id: [ranked_epoch(2), epoch(3), ranked_epoch(1)]})
+    store.record_epochs({ids(elsewhere)[0]: [epoch(1)]})
+    expected = {trial_id: [ranked_epoch(1), ranked_epoch(2), epoch(3)], other: [epoch(1)]}
+    assert store.epochs_by_trial(KEY) == expected
+    assert {name: store.epochs(name) for name in (trial_id, other)} == expected
+    assert store.epochs_by_trial(replace(KEY, scale="paper")) == {}
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])

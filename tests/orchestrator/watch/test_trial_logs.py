@@ -24,8 +24,10 @@ FINAL = {"spectrum@1": {"press_rank": 402, "rank_method": "gram"}, "perplexity@1
 
 
 def epoch(number: int) -> EpochMetrics:
+    """Ranks are there from the third epoch on."""
     loss = 5.0 / number
-    return EpochMetrics(epoch=number, tokens=number, train_loss=loss, valid_loss=loss, averaging=False, seconds=0.5)
+    metrics = EpochMetrics(epoch=number, tokens=number, train_loss=loss, valid_loss=loss, averaging=False, seconds=0.5)
+    return metrics.model_copy(update={"press_rank": 10 * number, "entropy_rank": 2.5}) if number > 2 else metrics
 
 
 def interrupted_and_resumed(sinks: list[list[Sink]], store: Store) -> list[str]:
@@ -72,6 +74,7 @@ def test_tensorboard_has_each_epoch_once_and_the_hyper_parameters(store: Store, 
     assert [point.step for point in curve] == [1, 2, 3, 4]
     assert [point.value for point in curve] == pytest.approx([math.exp(5.0 / n) for n in (1, 2, 3, 4)])
     assert [point.value for point in read.Scalars("press_rank")] == [402.0]
+    assert [(point.step, point.value) for point in read.Scalars("rank/Press")] == [(3, 30.0), (4, 40.0)]
     assert "_hparams_/session_start_info" in read.summary_metadata
     other = accumulator.EventAccumulator(str(folder / PLAN[1].name)).Reload()
     assert [point.step for point in other.Scalars("loss/train")] == [1, 2]
@@ -95,6 +98,8 @@ def test_mlflow_has_one_run_a_trial_however_often_it_is_resumed(store: Store, tm
     assert run.data.metrics["press_rank"] == 402.0
     curve = client.get_metric_history(run.info.run_id, "perplexity/validation")
     assert sorted(point.step for point in curve) == [1, 2, 3, 4]
+    entropy_rank = client.get_metric_history(run.info.run_id, "rank/entropy")
+    assert sorted((point.step, point.value) for point in entropy_rank) == [(3, 2.5), (4, 2.5)]
     other = runs[PLAN[1].trial_id]
     assert (other.info.status, other.data.tags["cause"]) == ("FAILED", "The loss is not finite.")
 

@@ -1,0 +1,211 @@
+"""How rank and validation perplexity move together from epoch to epoch, and which of the two moves first.
+
+Both are taken as natural logarithms: log perplexity is the validation loss, and a step of the rank is a share of it.
+A setting is the trials that differ in nothing but their seed. Legend: T epochs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orchestrator.analysis.statistics.lead_lag import LeadLag, lead_lag
+from search_spaces.study import RankOverTraining
+from trainables.trial_folder import EpochMetrics
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+LEAST_WAY = 0.05
+"""Change of a logarithm below which shares of it mean nothing: 5%."""
+FEWEST_EPOCHS = 3
+"""With two, both are half way at the same time."""
+CONTEXTS = "evaluation.epoch_rank_contexts"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class TrainingPath:
+    """The way of one setting from the end of the first epoch to that of the last, a mean over its seeds."""
+
+    group: str
+    seeds: int
+    epochs: tuple[int, ...]
+    log_rank_T: NDArray[np.float64]
+    log_perplexity_T: NDArray[np.float64]
+    averaging: tuple[bool, ...]
+    """Whether validation and rank used averaged weights, in any of the trials."""
+    colour: float | None = None
+    """What its line is coloured by."""
+
+    @property
+    def plain(self) -> int:
+        """How many epochs came before averaging."""
+        return self.averaging.index(True) if True in self.averaging else len(self.epochs)
+
+    @property
+    def rank_shares(self) -> NDArray[np.float64] | None:
+        """How much of its change from the first epoch to the last one before averaging the rank had behind it; None for
+        fewer than three such epochs, and where it hardly changed."""
+        return _shares(self.log_rank_T[: self.plain])
+
+    @property
+    def perplexity_shares(self) -> NDArray[np.float64] | None:
+        """The same of the log perplexity."""
+        return _shares(self.log_perplexity_T[: self.plain])
+
+    @property
+    def rank_half(self) -> float | None:
+        """The epoch, on a straight line between two, at which the rank first had half of its change behind it."""
+        return _half(self.epochs, self.rank_shares)
+
+    @property
+    def perplexity_half(self) -> float | None:
+        """The same of the log perplexity."""
+        return _half(self.epochs, self.perplexity_shares)
+
+
+@dataclass(frozen=True, kw_only=True)
+class HalfWay:
+    """In how many settings which of the two first had half of its change behind it."""
+
+    rank_first: int
+    perplexity_first: int
+    same: int
+    left_out: int
+    """Settings in which one of the two hardly changed, or with fewer than three epochs before averaging."""
+    p_value: float | None
+    """Of the sign test that either comes first as often; None where no setting tells."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankTraining:
+    """One rank over the epochs of a study's done trials."""
+
+    rank: str
+    contexts: int | None
+    """Over how many validation contexts it was taken; None where trials differ."""
+    at_bound: int
+    """Epochs of trials whose rank was as large as the number of contexts allows."""
+    measured: int
+    """Epochs of trials, in all."""
+    paths: tuple[TrainingPath, ...]
+    lead_lag: LeadLag
+    """Of changes of the log rank (x) and falls of the log perplexity (y) from epoch to epoch; without those by which
+    averaging began."""
+    half_way: HalfWay
+    colour_by: str | None
+
+
+def rank_training_numbers(
+    frame: pd.DataFrame,
+    epochs: Mapping[str, Sequence[EpochMetrics]],
+    request: RankOverTraining,
+    *,
+    colours: Sequence[str] = (),
+) -> tuple[RankTraining, ...]:
+    """The request's ranks, each over the done trials of `frame` that have it in every one of two epochs or more.
+
+    `epochs` are those of the trials by id, `colours` config columns, of which the first that is a number in every trial
+    colours the paths. Ranks that no trial has are left out.
+    """
+    by_rank = (_one_rank(frame, epochs, rank, colours) for rank in request.ranks)
+    return tuple(numbers for numbers in by_rank if numbers is not None)
+
+
+def _one_rank(
+    frame: pd.DataFrame, epochs: Mapping[str, Sequence[EpochMetrics]], rank: str, colours: Sequence[str]
+) -> RankTraining | None:
+    ranked = [trial_id for trial_id in frame["trial_id"] if _is_ranked(epochs.get(trial_id, ()), rank)]
+    done = frame[(frame["state"] == "done") & frame["trial_id"].isin(ranked)]
+    if done.empty:
+        return None
+    colour_by = next((name for name in colours if name in done and done[name].dtype.kind in "fi"), None)
+    paths = []
+    for group, trials in done.groupby("group", sort=False):
+        own = [epochs[trial_id] for trial_id in trials["trial_id"]]
+        colour = None if colour_by is None else float(trials[colour_by].iloc[0])
+        paths.append(_path(str(group), own, rank, colour))
+    every = [epochs[trial_id] for trial_id in done["trial_id"]]
+    contexts = set(done[CONTEXTS].dropna()) if CONTEXTS in done else set()
+    bound = int(next(iter(contexts))) if len(contexts) == 1 else None
+    values = [getattr(epoch, rank) for trial in every for epoch in trial]
+    return RankTraining(
+        rank=rank,
+        contexts=bound,
+        at_bound=0 if bound is None else sum(value >= bound for value in values),
+        measured=len(values),
+        paths=tuple(paths),
+        lead_lag=_lead_lag(every, list(done["group"]), rank),
+        half_way=_half_way(paths),
+        colour_by=colour_by,
+    )
+
+
+def _is_ranked(trial: Sequence[EpochMetrics], rank: str) -> bool:
+    """A matrix of equal rows of zeros has rank 0, whose logarithm there is not."""
+    return len(trial) >= 2 and all((getattr(epoch, rank) or 0) > 0 for epoch in trial)
+
+
+def _path(group: str, trials: Sequence[Sequence[EpochMetrics]], rank: str, colour: float | None) -> TrainingPath:
+    """Over the epochs that all of the trials have."""
+    together = list(zip(*trials, strict=False))
+    return TrainingPath(
+        group=group,
+        seeds=len(trials),
+        epochs=tuple(seeds[0].epoch for seeds in together),
+        log_rank_T=np.array([np.mean([math.log(getattr(epoch, rank)) for epoch in seeds]) for seeds in together]),
+        log_perplexity_T=np.array([np.mean([epoch.valid_loss for epoch in seeds]) for seeds in together]),
+        averaging=tuple(any(epoch.averaging for epoch in seeds) for seeds in together),
+        colour=colour,
+    )
+
+
+def _lead_lag(trials: Sequence[Sequence[EpochMetrics]], groups: Sequence[str], rank: str) -> LeadLag:
+    longest = max(map(len, trials))
+    rises_NT = np.full((len(trials), longest - 1), np.nan)
+    falls_NT = rises_NT.copy()
+    for place, trial in enumerate(trials):
+        for step, (before, after) in enumerate(pairwise(trial)):
+            if before.averaging == after.averaging:
+                rises_NT[place, step] = math.log(getattr(after, rank) / getattr(before, rank))
+                falls_NT[place, step] = before.valid_loss - after.valid_loss
+    return lead_lag(rises_NT, falls_NT, groups)
+
+
+def _half_way(paths: Sequence[TrainingPath]) -> HalfWay:
+    from scipy.stats import binomtest  # takes longer to import than a command that only lists may
+
+    halves = [(path.rank_half, path.perplexity_half) for path in paths]
+    told = [(rank, perplexity) for rank, perplexity in halves if rank is not None and perplexity is not None]
+    rank_first = sum(rank < perplexity for rank, perplexity in told)
+    perplexity_first = sum(perplexity < rank for rank, perplexity in told)
+    decided = rank_first + perplexity_first
+    return HalfWay(
+        rank_first=rank_first,
+        perplexity_first=perplexity_first,
+        same=len(told) - decided,
+        left_out=len(halves) - len(told),
+        p_value=float(binomtest(rank_first, decided).pvalue) if decided else None,
+    )
+
+
+def _shares(values_T: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    if len(values_T) < FEWEST_EPOCHS or abs(way := values_T[-1] - values_T[0]) < LEAST_WAY:
+        return None
+    shares: NDArray[np.float64] = (values_T - values_T[0]) / way
+    return shares
+
+
+def _half(epochs: Sequence[int], shares_T: NDArray[np.float64] | None) -> float | None:
+    if shares_T is None:
+        return None
+    after = int(np.argmax(shares_T >= 0.5))
+    before = after - 1
+    part = (0.5 - shares_T[before]) / (shares_T[after] - shares_T[before])
+    return float(epochs[before] + part * (epochs[after] - epochs[before]))

@@ -1,0 +1,192 @@
+"""How rank and validation perplexity move together from epoch to epoch: does the rank lead or follow?"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from orchestrator.analysis import HalfWay, LeadLag, RankTraining, Statistic
+from orchestrator.report import formats
+from orchestrator.report.prose import prose
+from orchestrator.report.sections.rank_over_training_figures import rank_training_drawings
+from orchestrator.report.sections.section import Section
+from orchestrator.report.tables import Cell, TextTable, csv_lines, ends, text_table
+from orchestrator.words import counted
+
+PERPLEXITY = "valid_perplexity"
+
+
+def rank_training_section(ranks: Sequence[RankTraining]) -> Section:
+    """Findings, tables and figures of a RankOverTraining request; the figures show the first rank."""
+    first = ranks[0]
+    return Section(
+        kind="rank-over-training",
+        heading="Rank over training",
+        findings=tuple(sentence for numbers in ranks for sentence in _findings(numbers)),
+        cautions=tuple(_cautions(first)),
+        tables=(_lag_table(ranks), _epoch_table(first)),
+        method=prose("method_rank_over_training.txt"),
+        files={
+            "rank_over_training.csv": csv_lines([record for numbers in ranks for record in _epoch_records(numbers)]),
+            "rank_lead_or_lag.csv": csv_lines([_lag_record(numbers) for numbers in ranks]),
+        },
+        drawings=tuple(rank_training_drawings(first)),
+        wide=False,
+    )
+
+
+def _findings(numbers: RankTraining) -> Iterator[str]:
+    lag, title = numbers.lead_lag, formats.title(numbers.rank)
+    if lag.together.value is not None:
+        yield f"{_together(lag, title)} {_lead(lag, title)}"
+    half = numbers.half_way
+    if half.p_value is not None:
+        yield _half_sentence(half, title)
+
+
+def _together(lag: LeadLag, title: str) -> str:
+    """What changes of one epoch say."""
+    r, where = _r(lag.together), f"over {counted(lag.series, 'trial')} of {counted(lag.cells, 'setting')}"
+    interval = lag.together.interval
+    if interval is None:
+        return f"Changes of {title} and falls of validation perplexity in one epoch have {r}, {where}, too few to tell."
+    if 0.0 in interval:
+        return f"In one epoch, {title} and validation perplexity have no common movement that shows: {r}, {where}."
+    assert lag.together.value is not None
+    more = "more" if lag.together.value > 0 else "less"
+    return (
+        f"In an epoch in which a trial's {title} rose more than that of the others, its validation perplexity fell "
+        f"{more}: {r}, {where}."
+    )
+
+
+def _lead(lag: LeadLag, title: str) -> str:
+    """Which comes first, as far as the interval of the difference says."""
+    difference, numbers = lag.difference, f"{_r(lag.leads)} for {title} first, {_r(lag.follows)} for perplexity first"
+    if difference.interval is None:
+        return f"Which of them comes first is left open: {numbers}; {difference.missing}."
+    apart = f"difference {formats.bounded(difference)}"
+    if 0.0 in difference.interval:
+        return f"Whether it leads or follows is left open: {numbers}, {apart}, which includes zero."
+    verb = "leads" if difference.interval.low > 0 else "follows"
+    return f"By one epoch {title} {verb}: {numbers}, {apart}."
+
+
+def _half_sentence(half: HalfWay, title: str) -> str:
+    decided = half.rank_first + half.perplexity_first
+    left = f", {half.left_out} left out" if half.left_out else ""
+    return (
+        f"{formats.capital(title)} had half of its change before averaging behind it earlier than the log perplexity "
+        f"in {half.rank_first} of {counted(decided, 'setting')}, later in {half.perplexity_first}{left} (sign test "
+        f"{formats.p_equals(half.p_value)})."
+    )
+
+
+def _r(statistic: Statistic) -> str:
+    return f"r = {formats.bounded(statistic)}"
+
+
+def _cautions(numbers: RankTraining) -> Iterator[str]:
+    if numbers.lead_lag.together.value is None:
+        missing = numbers.lead_lag.together.missing
+        yield f"Whether {formats.title(numbers.rank)} leads or follows perplexity cannot be said: {missing}."
+    yield (
+        "What moves first need not be a cause of what moves later. What happened within an epoch, or before the first "
+        "one ended, is not seen. Trials of one seed read the same text in the same order, and what an epoch brings is "
+        "common to them: in how many settings something comes first is no count of independent trials."
+    )
+    if numbers.at_bound:
+        yield (
+            f"In {numbers.at_bound} of {counted(numbers.measured, 'epoch')} {formats.title(numbers.rank)} is "
+            f"{numbers.contexts}, as much as {numbers.contexts} contexts allow: there it can rise no more."
+        )
+
+
+def _lag_table(ranks: Sequence[RankTraining]) -> TextTable:
+    rows = []
+    for numbers in ranks:
+        lag, half = numbers.lead_lag, numbers.half_way
+        rows.append(
+            {
+                "rank": Cell(formats.title(numbers.rank)),
+                "trials": lag.series,
+                "same epoch: r [95%]": formats.bounded(lag.together),
+                "rank first: r [95%]": formats.bounded(lag.leads),
+                "perplexity first: r [95%]": formats.bounded(lag.follows),
+                "difference [95%]": formats.bounded(lag.difference),
+                "settings half way: rank first / perplexity first": f"{half.rank_first} / {half.perplexity_first}",
+                "p of the sign test": formats.p_value(half.p_value),
+            }
+        )
+    return text_table("Changes from epoch to epoch: a rise of the rank and a fall of log perplexity", rows)
+
+
+def _epoch_table(numbers: RankTraining) -> TextTable:
+    """Means over the settings that have the epoch."""
+    title, rows = formats.capital(formats.title(numbers.rank)), []
+    for epoch in sorted({epoch for path in numbers.paths for epoch in path.epochs}):
+        at = [(path, path.epochs.index(epoch)) for path in numbers.paths if epoch in path.epochs]
+        rank, perplexity = (
+            math.exp(float(np.mean([values[place] for values, place in series])))
+            for series in (
+                [(path.log_rank_T, place) for path, place in at],
+                [(path.log_perplexity_T, place) for path, place in at],
+            )
+        )
+        ranks = [s[place] for path, place in at if (s := path.rank_shares) is not None and place < len(s)]
+        falls = [s[place] for path, place in at if (s := path.perplexity_shares) is not None and place < len(s)]
+        rows.append(
+            {
+                "epoch": epoch,
+                "settings": len(at),
+                title: formats.number(rank, digits=4),
+                "validation perplexity": formats.cell(PERPLEXITY, perplexity),
+                "share of the rank's change": formats.percent(float(np.mean(ranks)) if ranks else None),
+                "share of the log perplexity's": formats.percent(float(np.mean(falls)) if falls else None),
+                "averaged": "yes" if any(path.averaging[place] for path, place in at) else "no",
+            }
+        )
+    over = counted(len(numbers.paths), "setting")
+    return text_table(f"Geometric means over {over}, and mean shares of the change before averaging", rows)
+
+
+def _epoch_records(numbers: RankTraining) -> Iterator[dict[str, Any]]:
+    for path in numbers.paths:
+        rank_shares, perplexity_shares = path.rank_shares, path.perplexity_shares
+        for place, epoch in enumerate(path.epochs):
+            yield {
+                "rank": numbers.rank,
+                "setting": path.group,
+                "seeds": path.seeds,
+                "epoch": epoch,
+                "averaging": path.averaging[place],
+                "mean_rank": math.exp(path.log_rank_T[place]),
+                "mean_valid_perplexity": math.exp(path.log_perplexity_T[place]),
+                "rank_share": _at(rank_shares, place),
+                "log_perplexity_share": _at(perplexity_shares, place),
+                "rank_half_epoch": path.rank_half,
+                "log_perplexity_half_epoch": path.perplexity_half,
+            }
+
+
+def _at(shares: Sequence[float] | np.ndarray | None, place: int) -> float | None:
+    return None if shares is None or place >= len(shares) else float(shares[place])
+
+
+def _lag_record(numbers: RankTraining) -> dict[str, Any]:
+    lag, half = numbers.lead_lag, numbers.half_way
+    record: dict[str, Any] = {"rank": numbers.rank, "contexts": numbers.contexts, "at_bound": numbers.at_bound}
+    record |= {"settings": lag.cells, "trials": lag.series, "pairs": lag.pairs}
+    for name in ("together", "leads", "follows", "difference"):
+        statistic: Statistic = getattr(lag, name)
+        record |= {name: statistic.value, **ends(name, statistic.interval)}
+    return record | {
+        "half_rank_first": half.rank_first,
+        "half_perplexity_first": half.perplexity_first,
+        "half_same": half.same,
+        "half_left_out": half.left_out,
+        "half_p": half.p_value,
+    }

@@ -1,0 +1,118 @@
+"""The figures of rank over training: the ways of settings in the plane, and who is ahead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.colors import Normalize
+from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
+
+from orchestrator.analysis import RankTraining, TrainingPath
+from orchestrator.report import formats
+from orchestrator.report.figures import (
+    ABOVE,
+    COLOURS,
+    GROUP_COLOURS,
+    GROUP_LINES,
+    Drawing,
+    group_colour,
+    group_line,
+    make_logarithmic,
+    new_figure,
+)
+
+MOST_NAMED = len(GROUP_COLOURS) * len(GROUP_LINES)
+"""Settings that colours and lines tell apart; more are drawn alike."""
+MOST_TICKS = 10
+TICKS = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0)
+
+
+def rank_training_drawings(numbers: RankTraining) -> Iterator[Drawing]:
+    """The plane of rank and perplexity, and, where a setting has shares, that of the shares of their changes."""
+    title = formats.title(numbers.rank)
+    colours = f", coloured by {formats.title(numbers.colour_by)}" if numbers.colour_by else ""
+    seeds = max(path.seeds for path in numbers.paths)
+    line = "a line a setting" if seeds == 1 else f"a line a setting, the mean of {seeds} seeds"
+    yield Drawing(
+        name="rank_over_training",
+        caption=f"Validation perplexity against {title} from epoch to epoch, {line}{colours}; the ring is the last "
+        "epoch, pale points those with averaged weights.",
+        draw=partial(_draw_plane, numbers),
+    )
+    if any(path.rank_half is not None and path.perplexity_half is not None for path in numbers.paths):
+        yield Drawing(
+            name="rank_lead_or_lag",
+            caption=f"How much of its change until averaging began {title} had behind it, against the same of the log "
+            f"perplexity, {line}{colours}. Above the diagonal the rank is ahead; black: the mean by epoch.",
+            draw=partial(_draw_shares, numbers),
+        )
+
+
+def _draw_plane(numbers: RankTraining) -> Figure:
+    figure, axes = new_figure()
+    for place, path in enumerate(numbers.paths):
+        rank_T, perplexity_T = np.exp(path.log_rank_T), np.exp(path.log_perplexity_T)
+        look = _look(numbers, place)
+        axes.plot(rank_T, perplexity_T, linewidth=0.9, label=path.group, **look)
+        colour = look["color"]
+        axes.plot(rank_T[: path.plain], perplexity_T[: path.plain], "o", markersize=3, color=colour)
+        axes.plot(rank_T[path.plain :], perplexity_T[path.plain :], "o", markersize=3, color=colour, alpha=0.35)
+        axes.plot(rank_T[-1], perplexity_T[-1], "o", markersize=6.5, markerfacecolor="none", markeredgecolor=colour)
+    for name in ("x", "y"):
+        make_logarithmic(axes, name).set_major_locator(LogLocator(subs=TICKS))
+    axes.set_xlabel(formats.capital(formats.title(numbers.rank)))
+    axes.set_ylabel("Validation perplexity")
+    _explain(figure, axes, numbers)
+    return figure
+
+
+def _draw_shares(numbers: RankTraining) -> Figure:
+    figure, axes = new_figure()
+    axes.plot([0, 1], [0, 1], color="#b00020", linestyle="--", linewidth=1.2, zorder=3)
+    shown = []
+    for place, path in enumerate(numbers.paths):
+        rank, perplexity = path.rank_shares, path.perplexity_shares
+        if rank is not None and perplexity is not None:
+            shown.append((perplexity, rank))
+            axes.plot(perplexity, rank, linewidth=0.9, label=path.group, alpha=0.6, **_look(numbers, place))
+    longest = max(len(rank) for _, rank in shown)
+    whole = [pair for pair in shown if len(pair[1]) == longest]
+    axes.plot(*np.mean(whole, axis=0), "o-", color="black", linewidth=1.8, markersize=4.5, zorder=4)
+    axes.set_xlabel("share of the log perplexity's change")
+    axes.set_ylabel(f"share of {formats.title(numbers.rank)}'s change")
+    _explain(figure, axes, numbers)
+    return figure
+
+
+def _look(numbers: RankTraining, place: int) -> dict[str, Any]:
+    """Colour and line of a setting's way."""
+    path = numbers.paths[place]
+    if path.colour is not None:
+        shade = float(_norm(numbers.paths)(path.colour))
+        return {"color": mpl.colormaps[COLOURS](shade), "linestyle": "-"}
+    if len(numbers.paths) > MOST_NAMED:
+        return {"color": "0.45", "linestyle": "-"}
+    return {"color": group_colour(place), "linestyle": group_line(place)}
+
+
+def _norm(paths: tuple[TrainingPath, ...]) -> Normalize:
+    colours = [path.colour for path in paths if path.colour is not None]
+    return Normalize(min(colours), max(colours))
+
+
+def _explain(figure: Figure, axes: Axes, numbers: RankTraining) -> None:
+    """A bar or a legend of the colours, where they mean something."""
+    if numbers.colour_by:
+        levels = sorted({path.colour for path in numbers.paths if path.colour is not None})
+        ticks = levels if len(levels) <= MOST_TICKS else None
+        bar = figure.colorbar(ScalarMappable(_norm(numbers.paths), COLOURS), ax=axes, ticks=ticks, pad=0.02)
+        bar.set_label(formats.title(numbers.colour_by))
+    elif len(numbers.paths) <= MOST_NAMED:
+        axes.legend(fontsize=7.5, **{**ABOVE, "ncols": 3})

@@ -1,0 +1,102 @@
+"""Rank over training: half ways by hand, what counts and what is left out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from orchestrator.analysis.frames import flatten
+from orchestrator.analysis.rank_over_training import RankTraining, rank_training_numbers
+from search_spaces.study import RankOverTraining
+from tests.support.synthetic_results import done_trial, fail, training
+from trainables.trial_folder.outcome import EpochMetrics
+
+Epochs = Mapping[str, Sequence[EpochMetrics]]
+
+
+def frame_of(epochs: Epochs, **config: Any) -> pd.DataFrame:
+    """A done trial for each of these; "a seed=1" is of the group a."""
+    rows = [done_trial(name.partition(" ")[0], int(name.rpartition("=")[2])) for name in epochs]
+    return flatten([row | {"config": row["config"] | config} for row in rows]).frame()
+
+
+def numbers_of(epochs: Epochs, **config: Any) -> RankTraining:
+    press, *_ = rank_training_numbers(frame_of(epochs, **config), epochs, RankOverTraining())
+    return press
+
+
+def test_half_of_the_way_is_reached_on_straight_lines_between_epochs() -> None:
+    """Logarithms by hand: rank 0, 1, 4 of 4, half at epoch 2 + 1 / 3; loss 0, 3, 4 of 4, half at 1 + 2 / 3."""
+    path = numbers_of({"a seed=1": training(ranks=(10, 20, 160), losses=(9.0, 6.0, 5.0))}).paths[0]
+    assert path.rank_shares is not None and path.rank_shares.tolist() == pytest.approx([0, 0.25, 1])
+    assert (path.rank_half, path.perplexity_half) == pytest.approx((2 + 1 / 3, 1 + 2 / 3))
+
+
+def test_half_ways_are_counted_by_settings_and_tested_by_signs() -> None:
+    slow, fast = (10, 20, 160), (10, 80, 160)
+    epochs = {f"first{i} seed=1": training(ranks=fast, losses=(9, 7.5, 5)) for i in range(6)}
+    epochs |= {
+        "second seed=1": training(ranks=slow, losses=(9, 6, 5)),
+        "same seed=1": training((10, 40, 160), (9, 7, 5)),
+    }
+    epochs |= {"still seed=1": training(ranks=(10, 11, 10), losses=(9, 6, 5))}
+    half = numbers_of(epochs).half_way
+    assert (half.rank_first, half.perplexity_first, half.same, half.left_out) == (6, 1, 1, 1)
+    assert half.p_value == pytest.approx(2 * (1 + 7) / 2**7)
+
+
+def test_a_setting_is_the_geometric_mean_of_its_seeds() -> None:
+    epochs = {"a seed=1": training((10, 40, 90), (3, 2, 1)), "a seed=2": training((40, 40, 10), (5, 4, 2))}
+    numbers = numbers_of(epochs)
+    assert [path.group for path in numbers.paths] == ["a"] and numbers.paths[0].seeds == 2
+    assert numbers.paths[0].log_rank_T.tolist() == pytest.approx([math.log(rank) for rank in (20, 40, 30)])
+    assert numbers.paths[0].log_perplexity_T.tolist() == pytest.approx([4, 3, 1.5])
+
+
+def test_the_change_by_which_averaging_begins_counts_nowhere() -> None:
+    ranks = [(10, 30, 50, 60 + i, 200 + 7 * i, 210, 230 + i * i) for i in range(12)]
+    losses = [(6 - i / 30, 5.5, 5, 4.8 + i / 90, 3, 2.9 - i / 50, 2.85) for i in range(12)]
+    jumps = [
+        {f"{i} seed=1": training(ranks[i], losses[i], averaged_from=5, jump=jump) for i in range(12)} for jump in (1, 9)
+    ]
+    (small, large) = (numbers_of(epochs) for epochs in jumps)
+    assert small.lead_lag.together.value is not None and small.lead_lag.leads.value is not None
+    assert (small.lead_lag.leads.value, small.lead_lag.together.value) == pytest.approx(
+        (large.lead_lag.leads.value, large.lead_lag.together.value)
+    )
+    assert small.lead_lag.pairs == 12 * 3, "pairs of steps: two before averaging, one after it"
+    assert small.half_way == large.half_way
+    assert [path.plain for path in large.paths] == [4] * 12
+    shares = large.paths[0].perplexity_shares
+    assert shares is not None and (len(shares), shares[-1]) == (4, 1.0)
+
+
+def test_trials_that_are_not_done_or_have_no_rank_of_an_epoch_do_not_count() -> None:
+    good = training((10, 20, 30), (3, 2, 1))
+    holes = [*good[:2], good[2].model_copy(update={"press_rank": None})]
+    epochs = {"good seed=1": good, "holes seed=1": holes, "zero seed=1": training((10, 0, 30), (3, 2, 1))}
+    rows = [done_trial(name.partition(" ")[0], 1) for name in (*epochs, "none", "failed")]
+    rows[-1] = fail(rows[-1], state="diverged", cause="")
+    frame, all_epochs = flatten(rows).frame(), epochs | {"failed seed=1": good}
+    press, entropy = rank_training_numbers(frame, all_epochs, RankOverTraining())
+    assert [path.group for path in press.paths] == ["good"]
+    assert [path.group for path in entropy.paths] == ["good", "holes", "zero"]
+    assert rank_training_numbers(frame, {"holes seed=1": holes}, RankOverTraining(ranks=("press_rank",))) == ()
+
+
+def test_epochs_at_the_bound_of_the_contexts_are_counted() -> None:
+    epochs = {"a seed=1": training((10, 64, 64), (3, 2, 1)), "b seed=1": training((10, 20, 64), (3, 2, 1))}
+    numbers = numbers_of(epochs, evaluation={"epoch_rank_contexts": 64})
+    assert (numbers.contexts, numbers.at_bound, numbers.measured) == (64, 3, 6)
+    assert numbers_of(epochs).contexts is None
+
+
+def test_lines_are_coloured_by_the_first_setting_that_is_a_number() -> None:
+    epochs = {"a seed=1": training((10, 20, 30), (3, 2, 1))}
+    frame = frame_of(epochs, model={"name": "x", "k": 2.5})
+    press, *_ = rank_training_numbers(frame, epochs, RankOverTraining(), colours=["absent", "model.name", "model.k"])
+    assert (press.colour_by, press.paths[0].colour) == ("model.k", 2.5)
