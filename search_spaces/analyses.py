@@ -227,6 +227,17 @@ class GroupSpectra(Spectra):
 
 
 @dataclass(frozen=True, kw_only=True)
+class RankOverTraining(Analysis):
+    """Ask how ranks and validation perplexity move together from epoch to epoch, and which of them moves first.
+
+    Trials without ranks by epoch (`evaluation.epoch_rank_contexts`) have no answer: those of scales small and paper.
+    """
+
+    ranks: tuple[str, ...] = ("press_rank", "entropy_rank")
+    """Those of an epoch; the first one is drawn."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class JacobianSpectra(Analysis):
     """Ask for the mean spectra of layers' Jacobians (measurement layer_jacobian), and which of the post's claims hold
     of them."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from search_spaces.awd_lstm import awd_lstm
-from search_spaces.study import Correlation, GridMap, PublishedCorrelation, Study
+from search_spaces.study import Correlation, GridMap, PublishedCorrelation, RankOverTraining, Study
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
 
 C_VALUES = (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
 K_VALUES = (1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0)
 WIKITEXT_2_K_VALUES = (1.5, 2.0, 2.5, 3.0)
+QUICK_K_VALUES = (1.5, 2.0, 3.0)
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
@@ -34,6 +35,13 @@ def corner(trials: Sequence[TrialConfig]) -> list[TrialConfig]:
     return [trial for trial, x in zip(trials, layers, strict=True) if x.c in ends_c and x.k in ends_k]
 
 
+def coarse(trials: Sequence[TrialConfig]) -> list[TrialConfig]:
+    """For scale quick, three slopes at every bend: fewer cells, each with several seeds."""
+    return [
+        trial for trial in trials if isinstance(layer := trial.output_layer, GssConfig) and layer.k in QUICK_K_VALUES
+    ]
+
+
 STUDY = Study(
     name="gss_grid",
     title="Rank and perplexity over the family of Generalized SigSoftmax",
@@ -42,6 +50,8 @@ STUDY = Study(
     trials=trials,
     label=label,
     corner=corner,
+    quick=coarse,
+    seeds={"quick": 3},
     corpora=("ptb", "wikitext-2"),
     analyses=(
         Correlation(
@@ -52,5 +62,6 @@ STUDY = Study(
             },
         ),
         GridMap(row="output_layer.c", column="output_layer.k"),
+        RankOverTraining(),
     ),
 )

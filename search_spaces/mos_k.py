@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.published import by_group
-from search_spaces.study import Correlation, Curves, GroupTable, Study
+from search_spaces.study import Correlation, Curves, GroupTable, RankOverTraining, Study
 from trainables.config import CorpusConfig, MosConfig, NtAsgdConfig, TrialConfig
 
 MIXTURES = (1, 3, 5, 10, 15, 20)
@@ -48,5 +48,6 @@ STUDY = Study(
             caption="Capacity, rank, perplexity and generalisation gap over the number of mixtures, after Fig. 6",
             published=PUBLISHED,
         ),
+        RankOverTraining(),
     ),
 )

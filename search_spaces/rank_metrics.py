@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from search_spaces.models import FIVE, SIX, model_and_seed, output_layer, trial
 from search_spaces.published import by_group
 from search_spaces.scales import smoke_corner
-from search_spaces.study import GroupSpectra, GroupTable, Study, TrueRank
+from search_spaces.study import GroupSpectra, GroupTable, RankOverTraining, Study, TrueRank
 from trainables.config import AnyConfig, CorpusConfig, TrialConfig, TrueRankConfig, is_generated
 
 METRICS = (
@@ -72,6 +72,7 @@ STUDY = Study(
             source="Table 6",
             published=by_group("table6_rank_metrics"),
         ),
+        RankOverTraining(),
         GroupSpectra(),
     ),
     deviations=(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from search_spaces.models import FIVE, RANDOM_SEEDS, model_and_seed, trial
 from search_spaces.published import by_group, p_values
-from search_spaces.study import Comparison, GroupTable, Study
+from search_spaces.study import Comparison, GroupTable, RankOverTraining, Study
 from trainables.config import CorpusConfig, TrialConfig
 
 
@@ -54,6 +54,7 @@ STUDY = Study(
             source="Table 2",
             published=by_group("table2_seeds"),
         ),
+        RankOverTraining(),
     ),
     deviations=(
         "The paper does not print its ten random seeds; these are ten others. As there, the tests leave the authors' "

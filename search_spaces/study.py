@@ -15,12 +15,13 @@ A study file makes one `Study`; everything but its name and its trials, or its t
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from search_spaces.analyses import *  # noqa: F403
 from search_spaces.analyses import Analysis, Correlation
+from search_spaces.scales import SCALES
 from search_spaces.tuning import Tuning
 from trainables.config import AnyConfig, CorpusConfig, CustomConfig, output_layer_of
 from trainables.errors import UserError
@@ -79,6 +80,11 @@ class Study:
     """Where the study knowingly differs from its source, a sentence each."""
     corner: Callable[[Sequence[Any]], Sequence[AnyConfig]] | None = None
     """Picks the few trials that scale `smoke` runs; None takes four, spread over the study."""
+    quick: Callable[[Sequence[Any]], Sequence[AnyConfig]] | None = None
+    """Picks the trials that scale `quick` runs; None takes all."""
+    seeds: Mapping[str, int] = field(default_factory=dict)
+    """Scale -> how many seeds each trial of `trials` gets there, its own first; 1 where the scale is not named. For a
+    study that trains and whose trials repeat no setting themselves."""
 
     def __post_init__(self) -> None:
         """Raise UserError for a field of another type: it would show only after the training."""
@@ -103,8 +109,12 @@ class Study:
             for analysis in self.analyses
         )
         _require(right, self, "analyses", "a tuple of requests and functions, such as (Correlation(), my_function)")
-        for name in ("trials", "label", "corner"):
+        for name in ("trials", "label", "corner", "quick"):
             _require(getattr(self, name) is None or callable(getattr(self, name)), self, name, "a function")
+        right = isinstance(self.seeds, Mapping) and all(
+            scale in SCALES and isinstance(count, int) and count >= 1 for scale, count in self.seeds.items()
+        )
+        _require(right, self, "seeds", f"a number for scales ({', '.join(SCALES)}), such as {{'quick': 3}}")
 
 
 def _require(right: bool, study: Study, field: str, kind: str) -> None:

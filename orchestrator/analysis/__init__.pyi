@@ -9,6 +9,8 @@ from .contrasts import contrast_numbers as contrast_numbers
 from .contrasts import paired_numbers as paired_numbers
 from .correlations import ComparedCorrelation as ComparedCorrelation
 from .correlations import CorrelationNumbers as CorrelationNumbers
+from .correlations import PartialCorrelation as PartialCorrelation
+from .correlations import SeedNumbers as SeedNumbers
 from .correlations import Window as Window
 from .correlations import correlation_numbers as correlation_numbers
 from .frames import METRICS as METRICS
@@ -54,6 +56,10 @@ from .press_noise import RANKS as RANKS
 from .press_noise import NoisyMatrix as NoisyMatrix
 from .press_noise import PressNoiseNumbers as PressNoiseNumbers
 from .press_noise import press_noise_numbers as press_noise_numbers
+from .rank_over_training import HalfWay as HalfWay
+from .rank_over_training import RankTraining as RankTraining
+from .rank_over_training import TrainingPath as TrainingPath
+from .rank_over_training import rank_training_numbers as rank_training_numbers
 from .similarity import SimilarityNumbers as SimilarityNumbers
 from .similarity import comparisons as comparisons
 from .similarity import similarity_numbers as similarity_numbers
@@ -66,6 +72,7 @@ from .statistics.estimates import POWER as POWER
 from .statistics.estimates import SIGNIFICANCE as SIGNIFICANCE
 from .statistics.estimates import Interval as Interval
 from .statistics.estimates import Statistic as Statistic
+from .statistics.lead_lag import LeadLag as LeadLag
 from .statistics.samples import FEWEST as FEWEST
 from .summary import Environment as Environment
 from .summary import Extremes as Extremes

@@ -23,8 +23,10 @@ class GridCell:
     value: float | None
     """Mean of the metric over the cell's done trials; None where there is none."""
     state: str
-    """"done" where every trial of the cell is, "none" where the study has no such trial, else the worst state."""
+    """ "done" where every trial of the cell is, "none" where the study has no such trial, else the worst state."""
     trials: int
+    done: int = 0
+    """How many of them the mean is over."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +50,12 @@ class Grid:
     def values(self) -> tuple[float, ...]:
         """Every value there is."""
         return tuple(cell.value for row in self.cells for cell in row if cell.value is not None)
+
+    @property
+    def repeats(self) -> tuple[int, int]:
+        """The least and the most trials that a value is the mean of; (1, 1) without a value."""
+        counts = [cell.done for row in self.cells for cell in row if cell.value is not None]
+        return min(counts, default=1), max(counts, default=1)
 
 
 def lay_out(frame: pd.DataFrame, *, row: str, column: str, metric: str) -> Grid:
@@ -75,4 +83,5 @@ def _cell(trials: pd.DataFrame, metric: str) -> GridCell:
         value=math.fsum(values) / len(values) if values else None,
         state=next((state for state in BAD_STATES if state in states), "done"),
         trials=len(trials),
+        done=len(values),
     )

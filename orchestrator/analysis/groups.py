@@ -58,11 +58,14 @@ DifferenceNumbers = LinesBesidePrinted[Differences, DifferenceLine]
 
 @dataclass(frozen=True, kw_only=True)
 class CurveNumbers:
-    """Points of ours, one a trial, and those printed for a corpus: columns x and the metrics, NaN for no value."""
+    """Points of ours and those printed for a corpus: columns x and the metrics, NaN for no value, by group."""
 
     request: Curves
     corpus: str
     points: pd.DataFrame
+    """One a trial."""
+    means: pd.DataFrame
+    """One a group: the mean over its seeds."""
     printed: pd.DataFrame
 
 
@@ -166,9 +169,14 @@ def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> Curve
     points = done.reindex(columns=[request.x, *request.metrics]).set_axis(["x", *request.metrics], axis="columns")
     numbers = points.apply(pd.to_numeric, errors="coerce").astype(float)
     points = numbers.replace([math.inf, -math.inf], math.nan).dropna(subset=["x"])
+    means = points.groupby(level=0, sort=False).mean()
     corpus, printed = printed_beside(request.published, corpus)
     return CurveNumbers(
-        request=request, corpus=corpus, points=points, printed=_printed(printed, request, points["x"].to_dict())
+        request=request,
+        corpus=corpus,
+        points=points,
+        means=means,
+        printed=_printed(printed, request, means["x"].to_dict()),
     )
 
 

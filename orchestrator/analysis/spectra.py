@@ -1,4 +1,4 @@
-"""The singular values of every trial's log-P matrix, with what is needed to read them."""
+"""The singular values of trials' log-P matrices, with what is needed to read them."""
 
 from __future__ import annotations
 
@@ -28,10 +28,13 @@ class Spectrum:
 def trial_spectra(
     frame: pd.DataFrame, spectra: Mapping[str, NDArray[np.float64]], *, by_group: bool
 ) -> tuple[Spectrum, ...]:
-    """The spectra, by trial id, of the done trials of `frame` that have a Press rank."""
+    """The spectra, by trial id, of the done trials of `frame` that have a Press rank; not by group, of the first one of
+    each group: its other seeds would lie over it."""
     if "press_rank" not in frame.columns:
         return ()
-    done = frame[frame["state"] == "done"].dropna(subset=["press_rank"])
+    measured = [trial_id for trial_id, values in spectra.items() if len(values)]
+    done = frame[(frame["state"] == "done") & frame["trial_id"].isin(measured)].dropna(subset=["press_rank"])
+    shown = done if by_group else done.drop_duplicates("group")
     return tuple(
         Spectrum(
             values=spectra[row["trial_id"]],
@@ -39,8 +42,7 @@ def trial_spectra(
             relative_tolerance=_relative(row.get("press_tolerance"), row.get("sigma_max")),
             group=row["group"] if by_group else None,
         )
-        for row in done.to_dict("records")
-        if len(spectra.get(row["trial_id"], ()))
+        for row in shown.to_dict("records")
     )
 
 

@@ -51,6 +51,7 @@ def print_plans(plans: Sequence[Plan], form: str, *, measured: Sequence[str]) ->
     for plan in plans:
         lines += [f"{stage.sentence}; up to {_hours(stage.gpu_hours)} GPU-hours." for stage in outlook(plan)]
         heading = f"{plan.study.name}, scale {plan.scale.name}{on_corpus(plan.corpus.name)}"
+        heading += f", {plan.seeds} seeds of each setting" if plan.seeds > 1 else ""
         lines.append(_total(heading, [plan], "trial"))
     if len(plans) > 1:
         lines.append(_total("All together", plans, "different trial"))

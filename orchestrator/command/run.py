@@ -42,6 +42,7 @@ def run(
     benchmarks: options.Benchmarks = None,
     search: options.Search = None,
     budget: options.Budget = None,
+    seeds: options.Seeds = None,
     log_to: options.LogTo = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
     form: options.Format = "table",
@@ -64,6 +65,7 @@ def run(
         inputs=read_inputs(contexts, benchmarks),
         search=search,
         budget=budget,
+        seeds=seeds,
     )
     plans = _plans_of(study, scale, corpus, request)
     gpus = [_gpus_of(gpus_per_trial, plan) for plan in plans]
@@ -132,7 +134,7 @@ def _plan_without(data: DataFolder, corpora: Sequence[str]) -> None:
 
 def _plans_of(study: str, scale: str, corpora: list[str] | None, request: PlanRequest) -> list[Plan]:
     """Of each study that is meant, a plan for each corpus."""
-    from orchestrator.plan import default_corpora, make_plan, scale_named
+    from orchestrator.plan import default_corpora, make_plan, scale_named, takes_seeds
 
     size = scale_named(scale)
     everything = study == catalog.ALL
@@ -140,10 +142,12 @@ def _plans_of(study: str, scale: str, corpora: list[str] | None, request: PlanRe
     for argument in catalog.NAMES if everything else (study,):
         chosen, fitting = named_study(argument), replace(request, argument=argument)
         if everything:
-            # Those that tune nothing have no use for how to search, nor others for inputs to measure.
+            # Those that tune nothing have no use for how to search, nor others for inputs to measure, or for seeds.
             fitting = replace(fitting, inputs=request.inputs.for_study(chosen))
             if chosen.tuning is None:
                 fitting = replace(fitting, search=None, budget=None)
+            if request.seeds is not None and not takes_seeds(chosen):
+                fitting = replace(fitting, seeds=None)
         typed = corpora if chosen.reads_text or not everything else None
         names = dict.fromkeys(typed or default_corpora(chosen, size))
         plans += [make_plan(chosen, size, name, fitting) for name in names]

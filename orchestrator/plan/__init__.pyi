@@ -17,6 +17,7 @@ from .study_plan import make_plan as make_plan
 from .study_plan import scale_named as scale_named
 from .study_trials import is_paper_scale as is_paper_scale
 from .study_trials import scale_summary as scale_summary
+from .study_trials import takes_seeds as takes_seeds
 from .trial_names import completed_group as completed_group
 from .trial_names import varying_settings as varying_settings
 from .tuning.search import Method as Method

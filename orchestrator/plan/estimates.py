@@ -109,10 +109,17 @@ def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
     validated = min(corpus.valid_tokens, evaluation.valid_tokens or corpus.valid_tokens) * config.training.epochs
     tested = min(corpus.test_tokens, evaluation.test_tokens or corpus.test_tokens)
     rows = min(tested, evaluation.rank_contexts or tested)
-    forward = (validated + tested + rows) * per_token / 3
-    spectrum = rows * vocabulary**2 + 4 / 3 * vocabulary**3
+    epochs, epoch_rows = config.training.epochs, evaluation.epoch_rank_contexts or 0
+    forward = (validated + tested + rows + epochs * epoch_rows) * per_token / 3
+    spectrum = _spectrum_operations(rows, vocabulary) + epochs * _spectrum_operations(epoch_rows, vocabulary)
     work_s = (_train_operations(config, corpus) + forward) / CORE_FLOPS + spectrum / CORE_FLOPS_FLOAT64
     return TRIAL_OVERHEAD_S + work_s
+
+
+def _spectrum_operations(rows: int, columns: int) -> float:
+    """The Gram matrix of the narrower side, and its eigenvalues."""
+    side = min(rows, columns)
+    return rows * columns * side + 4 / 3 * side**3
 
 
 def _train_operations(config: TrialConfig, corpus: CorpusIdentity) -> float:
@@ -147,10 +154,11 @@ def _operations_per_logit(layer: OutputLayerConfig) -> float:
 
 
 def _training_bytes(config: TrialConfig, corpus: CorpusIdentity, device_type: str) -> float:
-    """Weights, their gradients twice, average and kept copy; activations of the longest window; chunks of logits."""
+    """Weights, their gradients twice, average, kept copy and Adam's two moments; activations of the longest window;
+    chunks of logits."""
     model, layer, training = config.model, config.output_layer, config.training
     vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
-    weights = 5 * parameter_count(config, vocabulary)
+    weights = (7 if training.optimizer == "adam" else 5) * parameter_count(config, vocabulary)
     contexts = (training.bptt + 40) * training.batch_size
     activations = contexts * (2 * model.embedding_width + sum(10 * out for _, out in model.layer_widths))
     if isinstance(layer, MixtureConfig):

@@ -34,6 +34,8 @@ class PlanRequest:
     """How a tuned study picks the trials of its stage 2; None takes the default."""
     budget: int | None = None
     """How many it picks for each side."""
+    seeds: int | None = None
+    """How many each setting gets; None leaves that to the study."""
     argument: str | None = None
     """The study as it was typed, where that is not its name."""
 
@@ -74,6 +76,8 @@ class Plan:
     inputs: UserInputs
     trials: tuple[TrialPlan, ...]
     """Of a tuned study, those that no result is needed for."""
+    seeds: int = 1
+    """Of each setting that the study trains with one seed."""
     tuning: TuningPlan | None = None
 
     @property
@@ -104,15 +108,18 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
     measurements = inputs.measurements(study)
     text, data_dir = _text(study, corpus, request.data_dir)
     content = CorpusConfig(name=text.name, sha256=text.sha256)
-    tuning = tuning_plan(study, scale, content, overrides, search=request.search, budget=request.budget)
+    tuning = tuning_plan(
+        study, scale, content, overrides, search=request.search, budget=request.budget, seeds=request.seeds
+    )
+    seeds = 1
     if tuning is not None:
         trials = tuple(_trial_plan(name, config, text, place) for name, place, config in tuning.certain())
     else:
-        named = named_trials(study, scale, content, overrides)
+        named, seeds = named_trials(study, scale, content, overrides, seeds=request.seeds)
         trials = tuple(_trial_plan(name, config, text) for name, config in named)
     _refuse_duplicates(study, trials, overrides)
     _refuse_unknown_keys(study, trials)
-    # Another way to search is another variant of the study; a larger budget is more of the same one.
+    # Another way to search is another variant of the study; a larger budget, or more seeds, is more of the same one.
     searched = {} if tuning is None or tuning.search == DEFAULT_SEARCH else {"search": tuning.search}
     variant = overrides_json({**overrides, **inputs.overrides, **searched})
     return Plan(
@@ -126,6 +133,7 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
         measurements=measurements,
         inputs=inputs,
         trials=trials,
+        seeds=seeds,
         tuning=tuning,
     )
 

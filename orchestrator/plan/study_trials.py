@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from orchestrator.plan.overrides import apply_overrides
+from orchestrator.plan.seeds import refuse_seeds, repeat_with_seeds, seed_count
 from orchestrator.plan.trial_names import trial_names
 from orchestrator.plan.tuning.tuning_plan import TuningPlan, plan_tuning
 from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
@@ -19,18 +20,29 @@ from trainables.errors import UserError, first_line, first_problem
 
 
 def named_trials(
-    study: Study, scale: Scale, corpus: CorpusConfig, overrides: Mapping[str, Any]
-) -> list[tuple[str, AnyConfig]]:
-    """Each trial that the scale runs, with its name. Raises UserError where the study cannot make them, or where
-    an override does not fit."""
+    study: Study, scale: Scale, corpus: CorpusConfig, overrides: Mapping[str, Any], *, seeds: int | None
+) -> tuple[list[tuple[str, AnyConfig]], int]:
+    """Each trial that the scale runs, with its name, and how many seeds each setting has; `seeds` None leaves that to
+    the study. Raises UserError where the study cannot make them, or where an override or `seeds` does not fit."""
     written = _written_trials(study, corpus)
+    count = seed_count(study, scale, written, seeds)
     configs = _at_scale(study, scale, written)
     resolved = apply_overrides([apply_scale(scale, config) for config in configs], overrides)
     # As the study has written them, the same at every scale; but what fits the scale's config need not fit the paper's.
     named = _overridden(configs, overrides, resolved)
     with _blaming(study, "its label function"):
         names = trial_names(study, named, named if configs is written else _overridden(written, overrides, named))
-    return list(zip(names, resolved, strict=True))
+    return repeat_with_seeds(list(zip(names, resolved, strict=True)), count), count
+
+
+def takes_seeds(study: Study) -> bool:
+    """Whether `--seeds` is for this study."""
+    configs = _written_trials(study, CorpusConfig(name=NO_TEXT.name, sha256=NO_TEXT.sha256)) if not study.tuning else ()
+    try:
+        refuse_seeds(study, configs)
+    except UserError:
+        return False
+    return True
 
 
 def is_paper_scale(study: Study, scale: str) -> bool:
@@ -42,6 +54,8 @@ def is_paper_scale(study: Study, scale: str) -> bool:
         return True
     if study.reads_text or study.tuning is not None or scale not in SCALES:
         return False
+    if study.seeds.get(scale, 1) != study.seeds.get("paper", 1):
+        return False
     written = _written_trials(study, CorpusConfig(name=NO_TEXT.name, sha256=NO_TEXT.sha256))
     return written == [apply_scale(SCALES[scale], config) for config in _at_scale(study, SCALES[scale], written)]
 
@@ -49,7 +63,10 @@ def is_paper_scale(study: Study, scale: str) -> bool:
 def scale_summary(study: Study, scale: str) -> str:
     """What the scale makes of the study, for the first lines of a run."""
     if study.reads_text:
-        return SCALES[scale].summary
+        summary = SCALES[scale].summary
+        return (
+            summary.replace("the whole study", "a part of the study") if scale == "quick" and study.quick else summary
+        )
     if is_paper_scale(study, scale):
         return "exactly what the study computes at scale paper"
     smaller = "smaller arrays, or fewer inputs, examples or steps, than at scale paper"
@@ -64,13 +81,17 @@ def tuning_plan(
     *,
     search: str | None,
     budget: int | None,
+    seeds: int | None,
 ) -> TuningPlan | None:
-    """The stages of a study that tunes; None for another, which `search` and `budget` are refused for."""
+    """The stages of a study that tunes, which `seeds` is refused for; None for another, which `search` and `budget`
+    are refused for."""
     if study.tuning is None:
         for option, value in (("--search", search), ("--budget", budget)):
             if value is not None:
                 raise UserError(f"{option} is for studies that tune, and {study.name} tunes nothing: leave it away")
         return None
+    if seeds is not None:
+        refuse_seeds(study, ())
 
     def resolve(config: TrialConfig) -> TrialConfig:
         [resolved] = apply_overrides([apply_scale(scale, config)], overrides)
@@ -101,10 +122,11 @@ def _written_trials(study: Study, corpus: CorpusConfig) -> list[AnyConfig]:
 
 def _at_scale(study: Study, scale: Scale, written: Sequence[AnyConfig]) -> Sequence[AnyConfig]:
     """Those of the trials that the scale runs, as the study has written them."""
-    if scale.name != "smoke":
+    pick = {"smoke": study.corner or smoke_corner, "quick": study.quick}.get(scale.name)
+    if pick is None:
         return written
-    with _blaming(study, "its corner function"):
-        return list((study.corner or smoke_corner)(written))
+    with _blaming(study, f"its {'corner' if scale.name == 'smoke' else 'quick'} function"):
+        return list(pick(written))
 
 
 def _overridden(

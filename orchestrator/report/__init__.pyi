@@ -1,4 +1,5 @@
 from .build import ReportResult as ReportResult
+from .build import StudyRecords as StudyRecords
 from .build import build_report as build_report
 from .export import FORMATS as FORMATS
 from .export import write_parquet as write_parquet

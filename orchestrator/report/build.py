@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -21,15 +21,18 @@ from orchestrator.report.index import CARD_FILE, FINDINGS_SHOWN, Card
 from orchestrator.report.prose import template
 from orchestrator.report.questions import Answer, StudyResults, answer
 from orchestrator.report.sections.custom import failed_section
+from orchestrator.report.sections.section import Section
 from orchestrator.store import StudyKey
 from orchestrator.words import some_of
 from search_spaces.analyses import Analysis
 from search_spaces.study import Study
 from trainables.errors import UserError
-from trainables.trial_folder import write_file
+from trainables.trial_folder import EpochMetrics, write_file
 
 TRIALS_FILE = "trials.csv"
 SEEDS_SHOWN = 12
+BESIDE = ("spectra", "rank-over-training")
+"""Sections whose figures answer no question of a study's title."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,29 +45,35 @@ class ReportResult:
     """To the study's requests, in its order."""
 
 
+@dataclass(frozen=True, kw_only=True)
+class StudyRecords:
+    """What the store holds of the trials of a study."""
+
+    rows: Sequence[Row]
+    """As `Store.results` gives them."""
+    spectra: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
+    """By trial id, the singular values, descending."""
+    epochs: Mapping[str, Sequence[EpochMetrics]] = field(default_factory=dict)
+    """By trial id, in order."""
+    environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By trial id, what they were computed with."""
+
+
 def build_report(
-    study: Study,
-    key: StudyKey,
-    rows: Sequence[Row],
-    *,
-    spectra: Mapping[str, NDArray[np.float64]],
-    environments: Mapping[str, Mapping[str, str]],
-    paper_command: str | None,
-    out: Path,
+    study: Study, key: StudyKey, records: StudyRecords, *, paper_command: str | None, out: Path
 ) -> ReportResult:
     """Write report.html with its figures (SVG, PNG, PDF) and tables (CSV) into the folder `out`.
 
-    `rows` are the trials as `Store.results` gives them; by trial id, `spectra` are their singular values, descending,
-    and `environments` what they were computed with. `paper_command` is what to type for the paper's scale; None shows
-    nothing. Several processes may write the same folder at the same time. Raises UserError where `out` cannot be
-    written to.
+    `paper_command` is what to type for the paper's scale; None shows nothing. Several processes may write the same
+    folder at the same time. Raises UserError where `out` cannot be written to.
     """
-    results = flatten(rows)
+    results = flatten(records.rows)
     frame = results.frame()
     summary = summarise(study, key, results, frame)
-    answers, documents = _draw_all(answer(StudyResults(study=study, key=key, frame=frame, spectra=spectra)), out)
-    done = [row["trial_id"] for row in rows if row["state"] == "done"]
-    environment = count_values([environments.get(trial_id, {}) for trial_id in done])
+    questioned = StudyResults(study=study, key=key, frame=frame, spectra=records.spectra, epochs=records.epochs)
+    answers, documents = _draw_all(answer(questioned), out)
+    done = [row["trial_id"] for row in records.rows if row["state"] == "done"]
+    environment = count_values([records.environments.get(trial_id, {}) for trial_id in done])
     run = run_facts(study, summary, environment)
     findings = sentences.findings(summary, answers)
     card = Card(
@@ -85,6 +94,7 @@ def build_report(
         paper_command=paper_command,
         trouble=tables.trouble_table(summary),
         sections=[answer.section for answer in answers],
+        lead=_lead(answers),
         svg=lambda drawing: inline_svg(documents[f"{drawing.name}.svg"].decode(), drawing),
         trials=tables.trials_table(results, tables.group_metrics(study)),
         trials_file=TRIALS_FILE,
@@ -120,6 +130,12 @@ def _draw_all(answers: Sequence[Answer], out: Path) -> tuple[tuple[Answer, ...],
                 raise
             shown.append(replace(drawn, section=failed_section(drawn.request, error)))
     return tuple(shown), documents
+
+
+def _lead(answers: Sequence[Answer]) -> Section | None:
+    """The section whose first figure stands at the top of the page: the first one, of what the study asks itself."""
+    sections = [answer.section for answer in answers if answer.section.kind not in BESIDE]
+    return next((section for section in sections if section.drawings), None)
 
 
 def _csv(lines: Sequence[Sequence[object]]) -> str:

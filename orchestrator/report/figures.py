@@ -39,6 +39,8 @@ STYLE: dict[Any, Any] = {
 COLOURS = "viridis"
 GROUP_COLOURS = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#d55e00", "#cc79a7", "#0072b2")
 """Okabe and Ito's, which colour-blind readers tell apart."""
+PALE = "0.72"
+"""Of single trials behind their means."""
 GROUP_LINES = ("-", "--", ":")
 GROUP_MARKERS = "os^DvPX*<>"
 ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 2, "frameon": False, "borderpad": 0.1}

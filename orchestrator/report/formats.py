@@ -159,6 +159,30 @@ def bounded(statistic: Statistic) -> str:
     return " ".join(value + ([interval(statistic.interval)] if statistic.interval else [])) or DASH
 
 
+def percent(share: float | None) -> str:
+    """A share in per cent, with a decimal near its ends: "41%", "0.7%", "99.6%"; a dash where there is none."""
+    if share is None:
+        return DASH
+    return f"{share:.1%}" if 0 < share < 0.1 or 0.9 < share < 1 else f"{share:.0%}"
+
+
+def bounded_percent(statistic: Statistic) -> str:
+    """A share with its interval, as in 41% [30%, 52%], or as much of both as there is."""
+    ends = statistic.interval
+    interval = f" [{percent(ends.low)}, {percent(ends.high)}]" if ends else ""
+    return percent(statistic.value) + interval
+
+
+def deviation(variance: float | None) -> str:
+    """The standard deviation that belongs to a variance, to three digits; a dash where there is none."""
+    return DASH if variance is None else number(math.sqrt(variance), digits=3)
+
+
+def bounds(least: int, most: int) -> str:
+    """Whole numbers from the least to the most: "3", or "2 to 3"."""
+    return str(most) if least == most else f"{least} to {most}"
+
+
 def ranked(values: Mapping[str, float], *, decimals: int = 1) -> str:
     """Names by their values, the least first, equal ones together: "softmax 26, lms_plif = mos 53.5"."""
     names: dict[float, list[str]] = {}

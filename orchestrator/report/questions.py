@@ -7,7 +7,7 @@ orchestrator/report/sections, and a line of the table here. A function of a stud
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +25,7 @@ from orchestrator.report.sections.jacobians import jacobian_section
 from orchestrator.report.sections.lines import curve_section, line_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.press_noise import press_noise_section
+from orchestrator.report.sections.rank_over_training import rank_training_section
 from orchestrator.report.sections.section import Section
 from orchestrator.report.sections.significance import contrast_section, paired_section
 from orchestrator.report.sections.similarity import similarity_section
@@ -35,6 +36,7 @@ from search_spaces import analyses
 from search_spaces.analyses import Analysis
 from search_spaces.study import Study
 from trainables.config import is_generated
+from trainables.trial_folder import EpochMetrics
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -47,6 +49,8 @@ class StudyResults:
     """As `FlatResults.frame` makes it: a row a trial."""
     spectra: Mapping[str, NDArray[np.float64]]
     """Trial id -> singular values, descending."""
+    epochs: Mapping[str, Sequence[EpochMetrics]]
+    """Trial id -> its epochs in order."""
 
     def tag(self, option: str) -> str:
         """The tag of what the user brought by this option; empty for what is published."""
@@ -58,9 +62,9 @@ class StudyResults:
         return self.key.corpus
 
     @property
-    def grid_columns(self) -> list[str]:
-        """The config columns that the study's grids lie over, across."""
-        return [request.column for request in self.study.analyses if isinstance(request, analyses.GridMap)]
+    def grids(self) -> list[analyses.GridMap]:
+        """What the study's grids are over."""
+        return [request for request in self.study.analyses if isinstance(request, analyses.GridMap)]
 
 
 Numbers = Callable[[StudyResults, Any], Any]
@@ -68,7 +72,12 @@ Numbers = Callable[[StudyResults, Any], Any]
 QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
     analyses.Correlation: (
         lambda r, q: analysis.correlation_numbers(
-            r.frame, q, corpus=r.corpus, scale=r.key.scale, colours=r.grid_columns
+            r.frame,
+            q,
+            corpus=r.corpus,
+            scale=r.key.scale,
+            settings=[key for grid in r.grids for key in (grid.row, grid.column)],
+            colours=[grid.column for grid in r.grids],
         ),
         correlation_section,
     ),
@@ -97,6 +106,10 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
     ),
     analyses.Tuned: (lambda r, _: analysis.tuned_numbers(r.frame), tuned_section),
     analyses.TrueRank: (lambda r, q: analysis.true_rank_numbers(r.frame, q), true_rank_section),
+    analyses.RankOverTraining: (
+        lambda r, q: analysis.rank_training_numbers(r.frame, r.epochs, q, colours=[grid.column for grid in r.grids]),
+        rank_training_section,
+    ),
     analyses.Spectra: (lambda r, _: analysis.trial_spectra(r.frame, r.spectra, by_group=False), spectra_section),
     analyses.GroupSpectra: (lambda r, _: analysis.trial_spectra(r.frame, r.spectra, by_group=True), spectra_section),
     analyses.JacobianSpectra: (lambda r, q: analysis.jacobian_numbers(r.frame, q, spectra=r.spectra), jacobian_section),

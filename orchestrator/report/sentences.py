@@ -15,12 +15,11 @@ DECISIVE = {"code": "code version", "torch": "torch", "hardware": "hardware"}
 
 
 def findings(summary: StudySummaryNumbers, answers: Sequence[Answer]) -> list[str]:
-    """What the data say about the study's question, as far as they allow: coverage, answers, ranges."""
-    return [
-        coverage(summary),
-        *(sentence for answer in answers for sentence in answer.section.findings),
-        *(_range(extremes) for extremes in summary.extremes),
-    ]
+    """What the data say about the study's question, as far as they allow: the first answer, coverage, the others,
+    ranges. Without a result, coverage alone comes first."""
+    said = [sentence for answer in answers for sentence in answer.section.findings]
+    first = 1 if summary.done else 0
+    return [*said[:first], coverage(summary), *said[first:], *(_range(extremes) for extremes in summary.extremes)]
 
 
 def coverage(summary: StudySummaryNumbers) -> str:
@@ -30,7 +29,7 @@ def coverage(summary: StudySummaryNumbers) -> str:
     rest = ", ".join(f"{count} {state}" for state, count in summary.counts.items() if state != "done")
     is_or_are = "is" if summary.done == 1 else "are"
     return (
-        f"{summary.done} of {summary.trials} trials {is_or_are} done ({rest}); everything below is over "
+        f"{summary.done} of {summary.trials} trials {is_or_are} done ({rest}); everything here is over "
         f"{'that one' if summary.done == 1 else 'the done ones'}."
     )
 

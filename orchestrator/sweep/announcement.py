@@ -49,7 +49,7 @@ def opening(
         f"Study {plan.study.name}: {plan.study.title or plan.study.question}".rstrip(": "),
         f"Scale {plan.scale.name} ({summary}){on_corpus(plan.corpus.name)}{with_set}",
         *(stage.sentence for stage in outlook(plan)),
-        f"{counted(plan.total, 'trial')}: {missing} to run, {done} already done{later}{troubled}.",
+        f"{counted(plan.total, 'trial')}{_seeds(plan)}: {missing} to run, {done} already done{later}{troubled}.",
     ]
     if missing:
         unit, concurrent = "GPU" if options.gpus_per_trial else "core", _concurrent_trials(options)
@@ -63,6 +63,10 @@ def opening(
     if command is not None:
         lines.append(f"This is not the paper's scale; for that, type: {command}")
     return "\n".join(lines)
+
+
+def _seeds(plan: Plan) -> str:
+    return f" ({plan.seeds} seeds of each setting)" if plan.seeds > 1 else ""
 
 
 def paper_command(argument: str, study: Study, key: StudyKey, typed: Sequence[str]) -> str | None:

@@ -27,17 +27,15 @@ def write_report(
     store: Store, study: Study, key: StudyKey, out: Path, *, argument: str, typed: Sequence[str]
 ) -> ReportResult:
     """Build the report of this variant; `argument` is the study as it was typed in the command line `typed`."""
-    from orchestrator.report import build_report
+    from orchestrator.report import StudyRecords, build_report
 
-    return build_report(
-        study,
-        key,
-        store.results(key),
+    records = StudyRecords(
+        rows=store.results(key),
         spectra=store.spectra(key),
+        epochs=store.epochs_by_trial(key),
         environments=store.environments(key),
-        paper_command=paper_command(argument, study, key, typed),
-        out=out,
     )
+    return build_report(study, key, records, paper_command=paper_command(argument, study, key, typed), out=out)
 
 
 def write_index(page: Path, storage: Storage, console: Console) -> Path:

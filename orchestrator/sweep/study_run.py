@@ -124,13 +124,19 @@ def _reset_lost(
 
 def _nothing_to_retry(plan: Plan, store: Store) -> str:
     """That there is no such trial here, and where there are some."""
-    variants = [
-        f"scale {summary.key.scale}{on_corpus(summary.key.corpus)}"
-        + ("" if summary.key.overrides == "{}" else ", --set")
+    keys = [
+        summary.key
         for summary in store.studies()
         if summary.key.study == plan.study.name and summary.counts["failed"] + summary.counts["diverged"]
     ]
+    variants = [
+        f"scale {key.scale}{on_corpus(key.corpus)}" + ("" if key.overrides == "{}" else ", --set")
+        for key in keys
+        if key != plan.key
+    ]
     hint = f" Trials of it failed or diverged at {' and at '.join(variants)}: name that one." if variants else ""
+    if plan.key in keys:
+        hint = " Trials of it did that this command does not plan: type the --seeds that they were run with."
     return (
         f"No trial of {plan.study.name} at scale {plan.scale.name}{on_corpus(plan.corpus.name)} has failed or "
         f"diverged, so there is nothing to retry; python sweep.py status shows what the store has.{hint}"

@@ -16,9 +16,10 @@ from search_spaces.analyses import (
     Similarity,
 )
 from search_spaces.catalog import NAMES, load_study
+from search_spaces.gss_grid import C_VALUES
 from search_spaces.published import by_group, p_values
 from search_spaces.study import group_of
-from trainables.config import DirichletConfig, MosConfig, TrialConfig, TrueRankConfig
+from trainables.config import DirichletConfig, EvaluationConfig, MosConfig, TrialConfig, TrueRankConfig
 from trainables.errors import UserError
 from trainables.parameters import in_millions
 
@@ -30,10 +31,23 @@ def plan_of(study: str, corpus: str = "none", scale: str = "paper", **overrides:
 
 
 @pytest.mark.parametrize(("study", "corpus"), PUBLISHED)
-def test_a_trial_has_the_same_name_at_every_scale(study: str, corpus: str) -> None:
-    names = [[trial.name for trial in plan_of(study, corpus, scale).trials] for scale in ("quick", "small", "paper")]
-    assert names[0] == names[1] == names[2]
+def test_a_trial_has_the_same_name_at_every_scale_but_for_a_seed_where_there_are_more(study: str, corpus: str) -> None:
+    plans = [plan_of(study, corpus, scale) for scale in ("quick", "small", "paper")]
+    names = [[trial.name for trial in plan.trials] for plan in plans]
+    assert names[1] == names[2]
     assert len(set(names[0])) == len(names[0])
+    for plan in plans:
+        own = plan.trials[: plan.total // plan.seeds]
+        groups = [group_of(trial.name) for trial in own]
+        assert groups == [group for group in map(group_of, names[2]) if group in groups]
+
+
+def test_the_grid_at_scale_quick_has_three_slopes_at_every_bend_with_three_seeds() -> None:
+    cells = {f"gss c={c:g} k={k}" for c in C_VALUES for k in ("1.5", "2", "3")}
+    for corpus in ("ptb", "wikitext-2"):
+        trials = plan_of("gss_grid", corpus, "quick").trials
+        assert {group_of(trial.name) for trial in trials} == cells
+        assert len(trials) == 3 * len(cells) == 81
 
 
 @pytest.mark.parametrize(("study", "corpus"), PUBLISHED)
@@ -112,3 +126,17 @@ def test_set_changes_the_models_of_a_generated_language_and_leaves_its_truth_whi
     assert truths[0] == truths[1] and len(truths[0]) == 3
     with pytest.raises(UserError, match="whole vocabulary only"):
         plan_of("rank_metrics", "markov", "smoke", **{"corpus.vocabulary_limit": 300})
+
+
+def test_the_rank_of_a_generated_language_is_taken_over_all_contexts_and_of_a_text_over_a_sample_at_quick() -> None:
+    """A sample may hold fewer different contexts than the language's rank, which is up to 500."""
+    languages = plan_of("rank_metrics", "markov-500", "quick").trials
+    assert {type(trial.config) for trial in languages} == {TrialConfig, TrueRankConfig}
+    assert {_evaluation_of(trial.config).rank_contexts for trial in languages} == {None}
+    texts = plan_of("rank_metrics", "pydocs", "quick").trials
+    assert {_evaluation_of(trial.config).rank_contexts for trial in texts} == {1_024}
+
+
+def _evaluation_of(config: object) -> EvaluationConfig:
+    assert isinstance(config, TrialConfig | TrueRankConfig)
+    return config.evaluation

@@ -1,49 +1,61 @@
-"""The correlation of two metrics over the trials, beside the printed ones (Fig. 2)."""
+"""The correlation of two metrics over the cells, beside the printed ones (Fig. 2)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-import numpy as np
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import Normalize
-from matplotlib.figure import Figure
-from matplotlib.lines import Line2D
-
-from orchestrator.analysis import ComparedCorrelation, CorrelationNumbers, Window
+from orchestrator.analysis import (
+    ComparedCorrelation,
+    CorrelationNumbers,
+    PartialCorrelation,
+    SeedNumbers,
+    Statistic,
+)
 from orchestrator.report import formats
-from orchestrator.report.figures import ABOVE, COLOURS, Drawing, new_figure
 from orchestrator.report.prose import prose
+from orchestrator.report.sections.correlation_figure import correlation_drawings
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, csv_lines, ends, text_table
-from orchestrator.words import counted
+from orchestrator.words import counted, listed
 
-INSIDE, OUTSIDE = "o", "^"
-MOST_TICKS = 10
+SINGLE, WITHIN, BETWEEN = "single trials", "seeds of one cell", "cells, without what their seeds add"
 
 
 def correlation_section(numbers: CorrelationNumbers) -> Section:
-    """The scatter plot, the table and the sentences of a Correlation request."""
-    table, remarks = _table(numbers.lines), tuple(_comparisons(numbers))
+    """The scatter plot, the tables and the sentences of a Correlation request."""
+    seeds = numbers.seeds
+    remarks = tuple(_comparisons(numbers))
+    findings = [correlation_sentence(line) for line in numbers.lines]
+    tables = [_table(numbers)]
+    files = {"correlations.csv": csv_lines(list(_records(numbers)))}
+    if seeds is not None:
+        findings += _seed_sentences(numbers.lines[0], seeds)
+        tables.append(_component_table(seeds))
+        files["variance_components.csv"] = csv_lines(list(_component_records(seeds)))
+        files["cells.csv"] = _cell_lines(numbers)
+    if numbers.partials:
+        findings += _partial_sentences(numbers.partials)
+        tables.append(_partial_table(numbers.partials))
+        files["partial_correlations.csv"] = csv_lines(list(map(_partial_record, numbers.partials)))
     return Section(
         kind="correlation",
         heading="Correlation, beside the published values" if remarks else "Correlation",
-        findings=tuple(map(correlation_sentence, numbers.lines)),
-        cautions=tuple(_cautions(numbers.lines)),
-        tables=(table,),
+        findings=tuple(findings),
+        cautions=tuple(_cautions(numbers)),
+        tables=tuple(tables),
         remarks=remarks,
-        terminal=(table, "\n".join(remarks)),
-        method=prose("method_correlation.txt"),
-        files={"correlations.csv": csv_lines(list(map(_record, numbers.lines)))},
-        drawings=tuple(_drawings(numbers)),
+        terminal=(findings[0], *tables, "\n".join([*findings[1:], *remarks])),
+        method=prose("method_correlation.txt", seeds=seeds is not None, partials=bool(numbers.partials)),
+        files=files,
+        drawings=tuple(correlation_drawings(numbers)),
         wide=False,
     )
 
 
 def correlation_sentence(line: ComparedCorrelation) -> str:
-    """One correlation, what its sign and interval allow to say, or what is missing."""
+    """One correlation, over what, what its sign and interval allow to say, or what is missing."""
     pearson, where = line.pearson, _where(line)
     x, y = formats.title(line.x), formats.title(line.y)
     if pearson.value is None:
@@ -53,10 +65,59 @@ def correlation_sentence(line: ComparedCorrelation) -> str:
         return f"{text}, without an interval: {_spelled(pearson.missing, line)}."
     text += f", 95% interval {formats.interval(pearson.interval)}, {formats.p_equals(pearson.p_value)}"
     if 0.0 in pearson.interval:
-        return f"{text}: the interval includes zero, so these trials leave open whether there is one and its sign."
+        return f"{text}: the interval includes zero, so these cells leave open whether there is one and its sign."
     direction = "higher" if pearson.value > 0 else "lower"
     share = f"{pearson.value**2:.0%}"
-    return f"{text}: a higher {x} went with a {direction} {y}; a straight line accounts for {share} of the variance."
+    return (
+        f"{text}: the interval excludes zero; a higher {x} went with a {direction} {y}, and a straight line accounts "
+        f"for {share} of the variance."
+    )
+
+
+def _where(line: ComparedCorrelation) -> str:
+    """ "Over 72 cells, each the mean of 3 seeds"."""
+    cells = f"Over {counted(line.n, 'cell')}"
+    if line.window is not None:
+        return f"{cells} of {formats.window(line.window, line.y)}"
+    if line.seeds == (1, 1):
+        return f"{cells}, one seed each" if line.n else cells
+    return f"{cells}, each the mean of {formats.bounds(*line.seeds)} seeds"
+
+
+def _seed_sentences(line: ComparedCorrelation, seeds: SeedNumbers) -> Iterator[str]:
+    shares = {formats.title(name): parts.share for name, parts in seeds.components.items()}
+    if all(share.value is not None for share in shares.values()):
+        parts = listed([f"{formats.bounded_percent(share)} in {name}" for name, share in shares.items()])
+        reliable = [parts.reliability.value for parts in seeds.components.values()]
+        yield (
+            f"Of the variance of single trials, the seed makes up {parts}; of that of the means over "
+            f"{formats.bounds(*line.seeds)} seeds, the cells' own part is "
+            f"{listed([formats.percent(value) for value in reliable])}."
+        )
+    if seeds.between.value is not None:
+        yield f"Without what the seeds add to the means, the cells' own correlation is r = {_r(seeds.between)}."
+    elif seeds.between.missing:
+        yield f"The correlation without what the seeds add is not to be had: {seeds.between.missing}."
+    if seeds.within.value is not None:
+        yield f"Between seeds of one cell, where no setting differs, it is r = {_r(seeds.within)}."
+
+
+def _partial_sentences(partials: Sequence[PartialCorrelation]) -> Iterator[str]:
+    parts = [
+        f"without {_settings(partial)} r = {_r(partial.levels)}" for partial in partials if partial.levels.interval
+    ]
+    if parts:
+        yield f"Over the cells, each value of a setting taken as a level of its own, {'; '.join(parts)}."
+
+
+def _settings(partial: PartialCorrelation) -> str:
+    return listed([formats.title(name) for name in partial.settings])
+
+
+def _r(statistic: Statistic) -> str:
+    """The value with its interval in words."""
+    value = formats.coefficient(statistic.value)
+    return f"{value}, 95% interval {formats.interval(statistic.interval)}" if statistic.interval else value
 
 
 def _comparisons(numbers: CorrelationNumbers) -> Iterator[str]:
@@ -85,16 +146,20 @@ def comparison_sentence(line: ComparedCorrelation, corpus: str) -> str:
     return f"{name} lies {side} our interval {ours}."
 
 
-def _cautions(lines: Sequence[ComparedCorrelation]) -> Iterator[str]:
+def _cautions(numbers: CorrelationNumbers) -> Iterator[str]:
+    lines, seeds = numbers.lines, numbers.seeds
     origins = {line.window.origin for line in lines if line.window}
+    if seeds is not None:
+        yield (
+            f"The {seeds.trials} single trials are no independent points, as those of one cell share its setting: "
+            "their correlation has no interval."
+        )
+        if lines[0].published:
+            yield "The paper trained each cell once; a mean over seeds has less noise, which strengthens a correlation."
     if origins:
         yield "A window on one of two quantities narrows its range, which by itself weakens a correlation."
     if "better half" in origins and lines[0].published:
-        yield "The published window holds for the paper's models; here it is the better half of the trials."
-
-
-def _where(line: ComparedCorrelation) -> str:
-    return f"In {formats.window(line.window, line.y)} ({counted(line.n, 'trial')})"
+        yield "The published window holds for the paper's models; here it is the better half of the cells."
 
 
 def _spelled(missing: str, line: ComparedCorrelation) -> str:
@@ -103,71 +168,122 @@ def _spelled(missing: str, line: ComparedCorrelation) -> str:
     return missing
 
 
-def _table(lines: Sequence[ComparedCorrelation]) -> TextTable:
+def _table(numbers: CorrelationNumbers) -> TextTable:
     """Ours with intervals, and a column for each corpus that a paper published values for."""
+    lines = numbers.lines
     missing = ", ".join(dict.fromkeys(line.missing for line in lines if line.missing))
     caption = f"{formats.capital(formats.title(lines[0].x))} and {formats.title(lines[0].y)}"
-    return text_table(f"{caption}; left out: {missing}" if missing else caption, map(_cells, lines))
+    rows = [
+        _cells(formats.window(line.window, line.y), line.n, line.pearson, line.spearman, line.published)
+        for line in lines
+    ]
+    if numbers.seeds is not None:
+        none = dict.fromkeys(lines[0].published, Statistic())
+        rows += [_cells(words, n, r, rho, none) for words, n, r, rho in _beside_the_means(numbers)]
+    return text_table(f"{caption}; left out: {missing}" if missing else caption, rows)
 
 
-def _cells(line: ComparedCorrelation) -> dict[str, object]:
-    published = {
+def _beside_the_means(numbers: CorrelationNumbers) -> list[tuple[str, int, Statistic, Statistic]]:
+    """What a correlation is over, how many, Pearson's and Spearman's; where there are several seeds."""
+    seeds = numbers.seeds
+    assert seeds is not None
+    return [
+        (BETWEEN, numbers.lines[0].n, seeds.between, Statistic()),
+        (WITHIN, seeds.trials, seeds.within, Statistic()),
+        (SINGLE, seeds.trials, seeds.pearson, seeds.spearman),
+    ]
+
+
+def _cells(
+    words: str, n: int, pearson: Statistic, spearman: Statistic, published: Mapping[str, Statistic]
+) -> dict[str, object]:
+    printed = {
         f"published {formats.corpus_title(corpus)}: Pearson r": formats.bounded(value)
-        for corpus, value in line.published.items()
+        for corpus, value in published.items()
     }
     return {
-        "cells": Cell(formats.window(line.window, line.y)),
-        "n": line.n,
-        "Pearson r [95%]": formats.bounded(line.pearson),
-        "p": formats.p_value(line.pearson.p_value),
-        "Spearman \N{GREEK SMALL LETTER RHO} [95%]": formats.bounded(line.spearman),
-        **published,
+        "cells": Cell(words),
+        "n": n,
+        "Pearson r [95%]": formats.bounded(pearson),
+        "p": formats.p_value(pearson.p_value),
+        "Spearman \N{GREEK SMALL LETTER RHO} [95%]": formats.bounded(spearman),
+        **printed,
     }
 
 
-def _record(line: ComparedCorrelation) -> dict[str, Any]:
-    record = {"x": line.x, "y": line.y, **ends("window", line.window), "n": line.n}
-    for name, ours in (("pearson", line.pearson), ("spearman", line.spearman)):
+def _records(numbers: CorrelationNumbers) -> Iterator[dict[str, Any]]:
+    for line in numbers.lines:
+        over: str = "cells" if line.window is None else line.window.origin
+        yield _record(line, over, line.n, line.pearson, line.spearman)
+    if numbers.seeds is not None:
+        first = numbers.lines[0]
+        unpublished = replace(first, published=dict.fromkeys(first.published, Statistic()))
+        for words, n, pearson, spearman in _beside_the_means(numbers):
+            yield _record(unpublished, words, n, pearson, spearman)
+
+
+def _record(line: ComparedCorrelation, over: str, n: int, pearson: Statistic, spearman: Statistic) -> dict[str, Any]:
+    record = {"x": line.x, "y": line.y, "over": over, **ends("window", line.window), "n": n}
+    record |= dict(zip(("seeds_least", "seeds_most"), line.seeds, strict=True))
+    for name, ours in (("pearson", pearson), ("spearman", spearman)):
         record |= {name: ours.value, **ends(name, ours.interval), f"{name}_p": ours.p_value}
     return record | {f"published_{corpus}": value.value for corpus, value in line.published.items()}
 
 
-def _drawings(numbers: CorrelationNumbers) -> Iterator[Drawing]:
-    line = numbers.lines[0]
-    if not line.n:
-        return
-    window = next((line.window for line in numbers.lines if line.window), None)
-    x, y = formats.title(line.x), formats.title(line.y)
-    caption = f"{formats.capital(y)} against {x}, a point a trial"
-    caption += f", coloured by {formats.title(numbers.colour_by)}" if numbers.colour_by else ""
-    caption += f". Grey band: {formats.window(window, line.y)}." if window else "."
-    yield Drawing(name=f"{line.y}_against_{line.x}", caption=caption, draw=partial(_scatter, numbers, window))
+def _cell_lines(numbers: CorrelationNumbers) -> list[list[Any]]:
+    cells = numbers.cells.astype(object).where(numbers.cells.notna(), None)
+    return [list(cells.columns), *cells.to_numpy().tolist()]
 
 
-def _scatter(numbers: CorrelationNumbers, window: Window | None) -> Figure:
-    """Fig. 2 of the paper: x against y, a point a trial, circles where y is in the window, triangles elsewhere."""
-    figure, axes = new_figure()
-    x, y = (numbers.points[name].to_numpy(dtype=float) for name in (numbers.lines[0].x, numbers.lines[0].y))
-    inside = np.array([window is None or value in window for value in y], dtype=bool)
-    colour = numbers.points[numbers.colour_by].to_numpy(dtype=float) if numbers.colour_by else np.zeros(len(x))
-    norm = Normalize(colour.min(), colour.max())
-    for chosen, marker in ((inside, INSIDE), (~inside, OUTSIDE)):
-        axes.scatter(
-            x[chosen], y[chosen], c=colour[chosen], cmap=COLOURS, norm=norm, marker=marker, s=34,
-            edgecolors="black", linewidths=0.5,
-        )  # fmt: skip
-    if window is not None:
-        axes.axhspan(window.low, window.high, color="0.92", zorder=0, linewidth=0)
-        handles = [
-            Line2D([], [], marker=marker, linestyle="none", color="0.75", markeredgecolor="black", label=label)
-            for marker, label in ((INSIDE, "inside the window"), (OUTSIDE, "outside"))
-        ]
-        axes.legend(handles=handles, **ABOVE)
-    axes.set_xlabel(formats.capital(formats.title(numbers.lines[0].x)))
-    axes.set_ylabel(formats.capital(formats.title(numbers.lines[0].y)))
-    if numbers.colour_by:
-        levels = np.unique(colour)
-        ticks = levels if len(levels) <= MOST_TICKS else None
-        bar = figure.colorbar(ScalarMappable(norm, COLOURS), ax=axes, ticks=ticks, pad=0.02)
-        bar.set_label(formats.title(numbers.colour_by))
-    return figure
+def _component_table(seeds: SeedNumbers) -> TextTable:
+    rows = []
+    for name, parts in seeds.components.items():
+        rows.append(
+            {
+                "metric": formats.title(name),
+                "deviation over seeds": formats.deviation(parts.within),
+                "deviation between cells": formats.deviation(parts.between),
+                "seed's share of a trial's variance [95%]": formats.bounded_percent(parts.share),
+                "cells' share of the means' variance [95%]": formats.bounded_percent(parts.reliability),
+            }
+        )
+    cells = next(iter(seeds.components.values()))
+    return text_table(f"How much is the seed: {seeds.trials} trials of {counted(cells.cells, 'cell')}", rows)
+
+
+def _component_records(seeds: SeedNumbers) -> Iterator[dict[str, Any]]:
+    for name, parts in seeds.components.items():
+        yield {
+            "metric": name,
+            "cells": parts.cells,
+            "trials": parts.values,
+            "variance_over_seeds": parts.within,
+            "variance_between_cells": parts.between,
+            "seed_share": parts.share.value,
+            **ends("seed_share", parts.share.interval),
+            "reliability": parts.reliability.value,
+            **ends("reliability", parts.reliability.interval),
+        }
+
+
+def _partial_table(partials: Sequence[PartialCorrelation]) -> TextTable:
+    return text_table(
+        "The correlation over cells that leaves settings out",
+        (
+            {
+                "left out": _settings(partial),
+                "level by level: Pearson r [95%]": formats.bounded(partial.levels),
+                "p": formats.p_value(partial.levels.p_value),
+                "as straight lines: Pearson r [95%]": formats.bounded(partial.line),
+                "p of that": formats.p_value(partial.line.p_value),
+            }
+            for partial in partials
+        ),
+    )
+
+
+def _partial_record(partial: PartialCorrelation) -> dict[str, Any]:
+    record: dict[str, Any] = {"left_out": " ".join(partial.settings)}
+    for name, ours in (("levels", partial.levels), ("line", partial.line)):
+        record |= {name: ours.value, **ends(name, ours.interval), f"{name}_p": ours.p_value, f"{name}_df": ours.df}
+    return record

@@ -38,9 +38,13 @@ def grid_section(grids: Sequence[Grid]) -> Section:
 
 def _caption(grid: Grid) -> str:
     over = f"{formats.title(grid.row)} and {formats.title(grid.column)}"
-    several = any(cell.trials > 1 for row in grid.cells for cell in row)
-    end = ", means of a cell's trials." if several else "."
-    return f"{formats.capital(formats.title(grid.metric))} over {over}{end}"
+    return f"{formats.capital(formats.title(grid.metric))} over {over}{_means(grid)}."
+
+
+def _means(grid: Grid) -> str:
+    """What a value is the mean of, where it is one."""
+    least, most = grid.repeats
+    return f", each the mean of {formats.bounds(least, most)} trials" if most > 1 else ""
 
 
 def _csv(grid: Grid) -> list[list[object]]:
@@ -56,7 +60,8 @@ def grid_table(grid: Grid) -> TextTable:
         label = replace(sortable(value, formats.setting(value)), kind="label")
         across = zip(map(formats.setting, grid.columns), cells, strict=True)
         rows.append({f"{row} \\ {column}": label, **{name: _table_cell(grid.metric, cell) for name, cell in across}})
-    return text_table(f"{formats.capital(formats.title(grid.metric))} over {row} (down) and {column} (across)", rows)
+    caption = f"{formats.capital(formats.title(grid.metric))} over {row} (down) and {column} (across){_means(grid)}"
+    return text_table(caption, rows)
 
 
 def _table_cell(metric: str, cell: GridCell) -> Cell:

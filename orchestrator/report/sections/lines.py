@@ -13,7 +13,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from orchestrator.analysis import ClaimChecked, CurveNumbers, LineNumbers, LinePoint, Reached
 from orchestrator.report import formats
-from orchestrator.report.figures import GROUP_MARKERS, Drawing, group_colour, make_logarithmic, new_panels
+from orchestrator.report.figures import GROUP_MARKERS, PALE, Drawing, group_colour, make_logarithmic, new_panels
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, csv_lines, record_table, text_table
 from orchestrator.words import counted, listed, some_of
@@ -208,22 +208,28 @@ def curve_section(numbers: CurveNumbers) -> Section:
     if numbers.points.empty:
         return Section(kind="curves", heading="Curves", findings=("No trial has a result to draw yet.",))
     over = formats.title(request.x)
-    rows = {"ours": numbers.points}
-    caption = f"{request.caption}; a point a trial."
+    rows = {"ours": numbers.means}
+    several = len(numbers.points) > len(numbers.means)
+    points = "means over seeds, pale points are single trials" if several else "a point a trial"
+    caption = f"{request.caption}; {points}."
     if not numbers.printed.empty:
         rows[f"published, {formats.corpus_title(numbers.corpus)}"] = numbers.printed
         caption += " Triangles: the published values, of the paper's models."
     name = f"curves_over_{over.replace(' ', '_')}"
-    drawing = Drawing(name=name, caption=caption, draw=lambda: _draw_curves(rows, request.metrics, over))
+    pale = numbers.points if several else numbers.points.iloc[:0]
+    drawing = Drawing(name=name, caption=caption, draw=lambda: _draw_curves(rows, pale, request.metrics, over))
     return Section(kind="curves", heading=f"Over the {over}", drawings=(drawing,))
 
 
-def _draw_curves(rows: Mapping[str, pd.DataFrame], metrics: Sequence[str], over: str) -> Figure:
+def _draw_curves(rows: Mapping[str, pd.DataFrame], pale: pd.DataFrame, metrics: Sequence[str], over: str) -> Figure:
+    """`rows` are ours and the printed ones, `pale` the single trials behind ours."""
     width_in, height_in = 2.5 * len(metrics), 2.2 * len(rows)
     figure, panels = new_panels(len(rows), len(metrics), width_in=width_in, height_in=height_in)
     for i, (whose, points) in enumerate(rows.items()):
         colour, marker, line = PRINTED if i else OURS
         for axes, metric in zip(panels[i], metrics, strict=True):
+            if not i:
+                axes.scatter(pale["x"], pale[metric], s=9, color=PALE, linewidths=0)
             values = points[["x", metric]].dropna().sort_values(["x", metric])
             axes.plot(values["x"], values[metric], line, color=colour, marker=marker, markersize=5)
             axes.set_title(f"{formats.capital(formats.title(metric))}, {whose}", fontsize=9)

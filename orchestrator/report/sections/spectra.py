@@ -1,4 +1,4 @@
-"""The singular values of every trial's log-P matrix in one figure (Fig. 7 of the paper)."""
+"""The singular values of trials' log-P matrices in one figure (Fig. 7 of the paper)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,10 @@ WIDE_SPREAD = 10
 def spectra_section(spectra: Sequence[Spectrum]) -> Section:
     """The figure of a Spectra request, twice: cut as in the paper, and whole with logarithmic axes."""
     colours = "group" if any(spectrum.group for spectrum in spectra) else "Press rank"
-    caption = f"Normalised singular values of log P, {counted(len(spectra), 'trial')}, coloured by {colours}"
+    lines = counted(len(spectra), "trial")
+    if colours == "Press rank":
+        lines = f"{counted(len(spectra), 'setting')}, one trial each"
+    caption = f"Normalised singular values of log P, {lines}, coloured by {colours}"
     return Section(
         kind="spectra",
         heading="Spectra",

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from orchestrator.analysis.correlations import ComparedCorrelation, correlation_numbers
+from orchestrator.analysis.correlations import (
+    NOT_INDEPENDENT,
+    ComparedCorrelation,
+    CorrelationNumbers,
+    correlation_numbers,
+)
 from search_spaces.study import Correlation, PublishedCorrelation
 
 REQUEST = Correlation(
@@ -19,7 +25,8 @@ REQUEST = Correlation(
 def make_frame(perplexities: list[float], *, states: list[str] | None = None) -> pd.DataFrame:
     ranks = [float(100 + 7 * i % 11) for i in range(len(perplexities))]
     state = states or ["done"] * len(perplexities)
-    return pd.DataFrame({"state": state, "press_rank": ranks, "test_perplexity": perplexities})
+    groups = [f"cell {i}" for i in range(len(perplexities))]
+    return pd.DataFrame({"state": state, "group": groups, "press_rank": ranks, "test_perplexity": perplexities})
 
 
 def correlate(frame: pd.DataFrame, *, corpus: str = "ptb", scale: str = "quick") -> tuple[ComparedCorrelation, ...]:
@@ -55,3 +62,95 @@ def test_a_metric_that_nobody_measured_gives_words_not_an_error() -> None:
     (only,) = correlate(frame)
     assert only.pearson.value is None and "there is none" in only.pearson.missing
     assert only.missing == "3 of 3 trials without a value of both metrics"
+
+
+def grid_frame(seeds: int = 3) -> pd.DataFrame:
+    """Cells of c and k with so many seeds, the last one of which is still running in the first cell."""
+    rng = np.random.default_rng(1)
+    rows = [
+        {
+            "state": "done",
+            "group": f"gss c={c:g} k={k:g}",
+            "c": c,
+            "k": k,
+            "seed": seed,
+            "press_rank": 40 + 30 * k + 5 * c**2 + rng.normal(0, 8),
+            "test_perplexity": 120 - 4 * k + c**2 + rng.normal(0, 1.5),
+        }
+        for seed, c, k in itertools.product(range(seeds), (-2.0, -1.0, 0.0, 1.0, 2.0), (1.0, 2.0, 3.0, 4.0))
+    ]
+    if seeds > 1:
+        rows[-20] |= {"state": "running", "press_rank": math.nan, "test_perplexity": math.nan}
+    return pd.DataFrame(rows)
+
+
+def numbers_of(frame: pd.DataFrame) -> CorrelationNumbers:
+    return correlation_numbers(
+        frame, REQUEST, corpus="pydocs", scale="quick", settings=("c", "k", "seed"), colours=("seed", "k")
+    )
+
+
+def test_several_seeds_are_correlated_by_their_cells_means_and_windowed_by_them() -> None:
+    frame = grid_frame()
+    numbers = numbers_of(frame)
+    means: dict[str, list[list[float]]] = {}
+    for row in frame.dropna().to_dict("records"):
+        means.setdefault(row["group"], []).append([row["press_rank"], row["test_perplexity"]])
+    points = np.array([np.mean(values, axis=0) for values in means.values()])
+    everything, inside = numbers.lines
+    assert (everything.n, everything.seeds, inside.n) == (20, (2, 3), 10)
+    assert everything.pearson.value == pytest.approx(np.corrcoef(points.T)[0, 1], rel=1e-12)
+    assert everything.pearson.interval is not None
+    half = 1.959963984540054 / math.sqrt(20 - 3)
+    high = math.tanh(math.atanh(everything.pearson.value or 0) + half)
+    assert everything.pearson.interval.high == pytest.approx(high), "20 cells, not 59 trials"
+    better = points[points[:, 1] <= np.median(points[:, 1])]
+    assert inside.pearson.value == pytest.approx(np.corrcoef(better.T)[0, 1], rel=1e-12)
+    assert list(numbers.cells["group"]) == list(means) and list(numbers.cells["seeds"]) == [2, *[3] * 19]
+    spread = [np.std([value[0] for value in values], ddof=1) for values in means.values()]
+    assert list(numbers.cells["press_rank_sd"]) == pytest.approx(spread)
+    assert numbers.colour_by == "k", "seed is no colour of a cell"
+
+
+def test_single_trials_have_a_correlation_and_no_interval() -> None:
+    frame = grid_frame()
+    seeds = numbers_of(frame).seeds
+    assert seeds is not None and seeds.trials == 59
+    rows = frame.dropna()
+    assert seeds.pearson.value == pytest.approx(np.corrcoef(rows["press_rank"], rows["test_perplexity"])[0, 1])
+    for single in (seeds.pearson, seeds.spearman):
+        assert (single.interval, single.p_value, single.missing) == (None, None, NOT_INDEPENDENT)
+    assert set(seeds.components) == {"press_rank", "test_perplexity"}
+    assert seeds.components["press_rank"].within == pytest.approx(64, rel=0.5)
+    assert seeds.within.interval is not None and 0 in seeds.within.interval
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_a_setting_is_left_out_by_its_levels_and_as_a_straight_line(seeds: int) -> None:
+    """By the residuals of a regression on the cells' means; c acts by its square, which no line takes away."""
+    numbers = numbers_of(grid_frame(seeds))
+    cells = numbers.cells
+    ours = {partial.settings: partial for partial in numbers.partials}
+    assert list(ours) == [("c",), ("k",), ("c", "k")]
+    for settings, partial in ours.items():
+        lines = [np.ones(20), *(cells[name] for name in settings)]
+        levels = [cells[name] == value for name in settings for value in cells[name].unique()]
+        for columns, statistic, controls in (
+            (lines, partial.line, len(settings)),
+            (levels, partial.levels, sum(cells[name].nunique() - 1 for name in settings)),
+        ):
+            design = np.array(columns, dtype=float).T
+            rest = [
+                cells[name] - design @ np.linalg.pinv(design) @ cells[name]
+                for name in ("press_rank", "test_perplexity")
+            ]
+            assert statistic.value == pytest.approx(np.corrcoef(rest)[0, 1], rel=1e-9)
+            assert statistic.df == 20 - controls - 2
+    assert (numbers.seeds is None) == (seeds == 1)
+
+
+def test_a_cell_whose_trials_have_no_result_is_no_point() -> None:
+    frame = grid_frame()
+    frame.loc[frame["group"] == "gss c=0 k=2", "state"] = "failed"
+    numbers = numbers_of(frame)
+    assert numbers.lines[0].n == 19 and "3 of 60 trials failed" in numbers.lines[0].missing

@@ -6,6 +6,7 @@ import json
 import math
 from typing import Any
 
+import numpy as np
 import pytest
 
 from orchestrator.analysis.contrasts import contrast_numbers
@@ -13,6 +14,7 @@ from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.groups import curve_numbers, difference_numbers, group_numbers, tuned_numbers
 from orchestrator.analysis.predictions import prediction_numbers
 from orchestrator.analysis.similarity import comparisons, similarity_numbers, wins
+from orchestrator.report.sections.lines import curve_section
 from orchestrator.store.records import Place
 from search_spaces.analyses import Comparison, Curves, Differences, GroupTable, Similarity
 from search_spaces.published import PublishedNumber
@@ -80,6 +82,27 @@ def test_curves_put_a_printed_value_where_our_trial_of_its_group_stands() -> Non
     numbers = curve_numbers(flatten(rows).frame(), request, corpus="ptb")
     assert numbers.points.to_numpy().tolist() == [[3.0, 9.0], [4.0, 8.0]]
     assert numbers.printed["x"].to_dict() == {"K=1": 3.0}
+
+
+def test_a_curve_goes_through_the_means_over_seeds_with_the_single_trials_behind() -> None:
+    rows = [
+        row("a seed=1", seed=1, press_rank=10, test_perplexity=100.0),
+        row("b seed=1", seed=1, press_rank=30, test_perplexity=80.0),
+        row("a seed=2", seed=2, press_rank=20, test_perplexity=110.0),
+        row("b seed=2", "failed", seed=2),
+    ]
+    request = Curves(x="press_rank", metrics=("test_perplexity",), caption="Ranks")
+    numbers = curve_numbers(flatten(rows).frame(), request, corpus="ptb")
+    assert len(numbers.points) == 3
+    assert numbers.means.to_dict("index") == {
+        "a": {"x": 15.0, "test_perplexity": 105.0},
+        "b": {"x": 30.0, "test_perplexity": 80.0},
+    }
+    [drawing] = curve_section(numbers).drawings
+    assert drawing.caption == "Ranks; means over seeds, pale points are single trials."
+    [axes] = drawing.draw().axes
+    assert np.asarray(axes.lines[0].get_xydata()).tolist() == [[15.0, 105.0], [30.0, 80.0]]
+    assert len(np.asarray(axes.collections[0].get_offsets())) == 3
 
 
 def test_the_printed_gap_is_the_difference_of_the_printed_perplexities() -> None:

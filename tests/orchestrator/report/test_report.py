@@ -60,7 +60,7 @@ def test_nothing_is_loaded_from_anywhere_and_links_lead_to_files_beside_the_page
     report: ReportResult, html: str
 ) -> None:
     links = {attributes["href"] for tag, attributes in PageReader(html).tags if tag == "a"}
-    assert len(links) == 5 * 3 + 4
+    assert len(links) == 5 * 3 + 5
     assert all(link and (report.path.parent / link).stat().st_size > 0 for link in links)
     loaded = [
         value
@@ -159,7 +159,7 @@ def rows_in_state(state: str) -> list[dict[str, Any]]:
 def test_a_report_without_a_single_result_says_so(rows: list[dict[str, Any]], tmp_path: Path) -> None:
     result = report_on(rows, tmp_path)
     text = "".join(PageReader(result.path.read_text(encoding="utf-8")).text)
-    assert "a correlation needs at least 3 trials, there is none" in text
+    assert "a correlation needs at least 3 points, there is none" in text
     assert "The paper's scale:" not in text
     assert "nan" not in text.lower().split()
 

@@ -25,8 +25,9 @@ MINUS = formats.MINUS
 def make_line(value: float | None, *, low: float = 0.0, high: float = 0.0, missing: str = "") -> ComparedCorrelation:
     interval = Interval(low=low, high=high) if low < high else None
     pearson = Statistic(value=value, interval=interval, p_value=0.01 if interval else None, missing=missing)
-    names = {"x": "press_rank", "y": "test_perplexity"}
-    return ComparedCorrelation(**names, window=None, n=72, pearson=pearson, spearman=pearson, published={})
+    return ComparedCorrelation(
+        x="press_rank", y="test_perplexity", window=None, n=72, pearson=pearson, spearman=pearson, published={}
+    )
 
 
 def make_summary(key: StudyKey = KEY, *, states: tuple[str, ...] = ()) -> StudySummaryNumbers:
@@ -39,7 +40,7 @@ def make_summary(key: StudyKey = KEY, *, states: tuple[str, ...] = ()) -> StudyS
 
 def make_answers(key: StudyKey = KEY) -> Sequence[Answer]:
     frame = flatten(make_results(columns=200)[0]).frame()
-    return answer(StudyResults(study=STUDY, key=key, frame=frame, spectra={}))
+    return answer(StudyResults(study=STUDY, key=key, frame=frame, spectra={}, epochs={}))
 
 
 def cautions(key: StudyKey = KEY, environment: Environment | None = None, study: Study = STUDY) -> list[str]:
@@ -53,8 +54,8 @@ def test_an_interval_without_zero_gives_a_direction_and_the_variance() -> None:
     assert "25% of the variance" in text
     unsettled = correlation_sentence(make_line(0.1, low=-0.13, high=0.32))
     assert "includes zero" in unsettled and "went with" not in unsettled
-    missing = correlation_sentence(make_line(None, missing="press_rank had the same value in all 72 trials"))
-    assert missing.endswith("there is no correlation to report: Press rank had the same value in all 72 trials.")
+    missing = correlation_sentence(make_line(None, missing="press_rank had the same value at all 72 points"))
+    assert missing.endswith("there is no correlation to report: Press rank had the same value at all 72 points.")
 
 
 def test_only_the_published_values_of_this_corpus_and_these_cells_are_held_against_ours() -> None:
