@@ -38,11 +38,11 @@ class Scale:
     narrow layer the same coefficient would weigh more on each unit."""
     dropout: float = 1.0
     """Factor on every dropout rate and on noise: a model that cannot overfit needs less."""
-    optimizer: Literal["sgd", "adam"] = "sgd"
+    optimizer: Literal["adam"] | None = None
     learning_rate: float = 1.0
     """Factor on it: the papers' 20 is a step of SGD, and Adam's are of another kind."""
-    warm_up_tokens: int = 0
-    start: Literal["published", "scaled"] = "published"
+    warm_up_tokens: int | None = None
+    start: Literal["scaled"] | None = None
     """Weights before the first step; the reasons are in `trainables.training.start`."""
     knots: int | None = None
     """Of a piecewise linear function, at most: each step goes through all of them."""
@@ -149,7 +149,7 @@ def _language_model(scale: Scale, config: TrialConfig) -> TrialConfig:
         update={
             "corpus": _corpus(scale, config.corpus),
             "model": model.model_copy(
-                update={"start": scale.start}
+                update={"start": scale.start or model.start}
                 | {name: max(2, round(getattr(model, name) * scale.width)) for name in widths}
                 | {name: getattr(model, name) * scale.dropout for name in rates}
             ),
@@ -157,8 +157,8 @@ def _language_model(scale: Scale, config: TrialConfig) -> TrialConfig:
             "training": training.model_copy(
                 update={name: getattr(training, name) * scale.width for name in regularisers}
                 | {
-                    "optimizer": scale.optimizer,
-                    "warm_up_tokens": scale.warm_up_tokens,
+                    "optimizer": scale.optimizer or training.optimizer,
+                    "warm_up_tokens": scale.warm_up_tokens or training.warm_up_tokens,
                     "learning_rate": training.learning_rate * scale.learning_rate,
                     "batch_size": min(training.batch_size, scale.batch_size or training.batch_size),
                     "bptt": scale.bptt or training.bptt,
@@ -168,7 +168,7 @@ def _language_model(scale: Scale, config: TrialConfig) -> TrialConfig:
                 }
             ),
             "evaluation": _evaluation(scale, config).model_copy(
-                update={"epoch_rank_contexts": scale.epoch_rank_contexts}
+                update={"epoch_rank_contexts": scale.epoch_rank_contexts or config.evaluation.epoch_rank_contexts}
             ),
         }
     )

@@ -18,6 +18,7 @@ from search_spaces.analyses import (
 from search_spaces.catalog import NAMES, load_study
 from search_spaces.gss_grid import C_VALUES
 from search_spaces.published import by_group, p_values
+from search_spaces.scales import SCALES, apply_scale
 from search_spaces.study import group_of
 from trainables.config import DirichletConfig, EvaluationConfig, MosConfig, TrialConfig, TrueRankConfig
 from trainables.errors import UserError
@@ -48,6 +49,12 @@ def test_the_grid_at_scale_quick_has_three_slopes_at_every_bend_with_three_seeds
         trials = plan_of("gss_grid", corpus, "quick").trials
         assert {group_of(trial.name) for trial in trials} == cells
         assert len(trials) == 3 * len(cells) == 81
+
+
+@pytest.mark.parametrize("scale", ["smoke", "quick"])
+def test_a_config_that_a_scale_made_is_trained_as_it_is_at_scale_paper(scale: str) -> None:
+    for trial in plan_of("seeds", "ptb", scale).trials:
+        assert apply_scale(SCALES["paper"], trial.config) == trial.config
 
 
 @pytest.mark.parametrize(("study", "corpus"), PUBLISHED)
