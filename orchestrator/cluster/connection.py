@@ -38,6 +38,8 @@ the working directory, and a trial that asks for no GPU sees none. Tune runs eve
 arena for all of them, the memory that a trial gave back is there for the next."""
 OBJECT_STORE_BYTES = 2**27
 """Packs and reports are small; Ray's own default is a third of the machine's memory."""
+PRELOADED = {"RAY_preload_python_modules": "torch,ray.tune,scipy.linalg,pydantic"}
+"""What a worker imports while it waits for its first trial."""
 LONGEST_BASE = 24
 """Bytes of a folder in which Ray can start: it puts sockets 83 bytes further down, and a socket's path ends at 107."""
 
@@ -68,8 +70,8 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
             _take_signals_again()
             if context.dashboard_url:
                 note(
-                    f"Ray dashboard: http://{context.dashboard_url} (log in with the token that `ray get-auth-token` "
-                    f"prints; it is kept in {token_path()})."
+                    f"Ray dashboard: http://{context.dashboard_url} (some seconds from now; log in with the token that "
+                    f"`ray get-auth-token` prints; it is kept in {token_path()})."
                 )
             yield
         finally:
@@ -129,8 +131,10 @@ def _start(folder: Path) -> Any:
     if before is not None and len(os.fsencode(before)) > LONGEST_BASE:
         # Ray's dashboard opens sockets there too, and would never come up.
         os.environ["TMPDIR"] = str(folder)
+    os.environ.update(PRELOADED)
+    ray_patches.use_ready_workers()
     try:
-        with ray_patches.on_loopback():
+        with ray_patches.on_loopback(), ray_patches.helpers_later():
             return ray.init(
                 address="local",
                 include_dashboard=True,

@@ -17,6 +17,15 @@ PRIVATE = (
     "ray._private.ray_constants:ENABLE_RAY_CLUSTER",
     "ray._private.worker:_global_node",
     "ray._private.node:Node.kill_all_processes",
+    # These `local_node.py` overrides or calls.
+    "ray._private.node:Node.start_monitor",
+    "ray._private.node:Node.start_log_monitor",
+    "ray._private.node:Node.start_api_server",
+    "ray._private.node:Node.start_raylet",
+    "ray._raylet:persist_port",
+    "ray._private.services:_build_python_executable_command_memory_profileable",
+    "ray.tune.execution.class_cache:DEFAULT_ENV_VARS",
+    "ray.tune.execution.class_cache:ENV_VARS_TO_PROPAGATE",
     "ray._private.authentication.authentication_token_setup:maybe_enable_token_auth_if_token_available",
     "ray.air._internal.usage:tag_callbacks",
     "ray._raylet:setproctitle",
@@ -68,11 +77,32 @@ def on_loopback() -> Iterator[None]:
     """Without this Ray replaces 127.0.0.1 by the machine's outward address and listens on all of them."""
     from ray._private import ray_constants
 
-    ray_constants.ENABLE_RAY_CLUSTER = False
-    try:
+    with _replaced(ray_constants, "ENABLE_RAY_CLUSTER", False):
         yield
-    finally:
-        ray_constants.ENABLE_RAY_CLUSTER = True
+
+
+@contextmanager
+def helpers_later() -> Iterator[None]:
+    """Ray would start its dashboard and agents before the first worker, and wait for them; see `local_node`."""
+    from ray._private import node, services
+
+    from orchestrator.cluster import local_node
+
+    name = "_build_python_executable_command_memory_profileable"
+    command_of = getattr(services, name)
+    with (
+        _replaced(node, "Node", local_node.LocalNode),
+        _replaced(services, name, lambda *which, **options: local_node.later(command_of(*which, **options))),
+    ):
+        yield
+
+
+def use_ready_workers() -> None:
+    """Ray has a worker ready for each core; Tune would have them started anew, with variables that they have."""
+    from ray.tune.execution import class_cache
+
+    class_cache.DEFAULT_ENV_VARS = {}
+    class_cache.ENV_VARS_TO_PROPAGATE = set()
 
 
 def before_ray_ends_its_processes(action: Callable[[], None]) -> None:
@@ -103,3 +133,13 @@ def name_process(name: str) -> None:
     from ray._raylet import setproctitle  # type: ignore[attr-defined]  # Ray's extension module has no types
 
     setproctitle(f"ray::{name}")
+
+
+@contextmanager
+def _replaced(owner: object, name: str, value: object) -> Iterator[None]:
+    original = getattr(owner, name)
+    setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        setattr(owner, name, original)
