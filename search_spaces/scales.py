@@ -47,6 +47,7 @@ class Scale:
     knots: int | None = None
     """Of a piecewise linear function, at most: each step goes through all of them."""
     batch_size: int | None = None
+    """Of every output layer, so that all take as many steps: the papers' are smaller where memory was short."""
     bptt: int | None = None
     epochs: int | None = None
     generated_epochs: int | None = None
@@ -160,7 +161,7 @@ def _language_model(scale: Scale, config: TrialConfig) -> TrialConfig:
                     "optimizer": scale.optimizer or training.optimizer,
                     "warm_up_tokens": scale.warm_up_tokens or training.warm_up_tokens,
                     "learning_rate": training.learning_rate * scale.learning_rate,
-                    "batch_size": min(training.batch_size, scale.batch_size or training.batch_size),
+                    "batch_size": scale.batch_size or training.batch_size,
                     "bptt": scale.bptt or training.bptt,
                     "epochs": epochs,
                     "epoch_tokens": scale.epoch_tokens or training.epoch_tokens,

@@ -68,7 +68,7 @@ class PlannedTrial:
     @classmethod
     def of(cls, config: AnyConfig, name: str, place: Place | None = None) -> PlannedTrial:
         """The trial of a config that is validated already."""
-        trial = PlannedTrial(trial_id=config.trial_id, name=name, config=config.identity(), place=place)
+        trial = PlannedTrial(trial_id=config.trial_id, name=name, config=config.model_dump(mode="json"), place=place)
         vars(trial)["validated"] = config
         return trial
 

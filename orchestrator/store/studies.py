@@ -22,6 +22,7 @@ from orchestrator.store.records import (
     TrialState,
 )
 from orchestrator.store.schema import run, stop_request, study, study_trial, trial
+from trainables.config import completed, identity
 
 
 class Studies(Transactions):
@@ -37,7 +38,7 @@ class Studies(Transactions):
         it was. A trial belongs to as many studies as plan it, and is never deleted. Raises AssertionError where a
         stored `trial_id` comes with another config, or comes twice.
         """
-        configs = {planned.trial_id: canonical_json(planned.config) for planned in trials}
+        configs = {planned.trial_id: canonical_json(identity(planned.config)) for planned in trials}
         assert len(configs) == len(trials), f"a trial is planned twice in {key}"
         with self._database.write() as connection:
             study_id = _locked_study(connection, key)
@@ -149,7 +150,7 @@ def read_trials(connection: Connection, key: StudyKey) -> list[TrialRow]:
             trial_id=row.trial_id,
             name=row.name,
             place=None if row.side is None else Place(side=row.side, stage=row.stage, number=row.number),
-            config=json.loads(row.config),
+            config=completed(json.loads(row.config)),
             state=row.state,
             attempt=row.attempt,
             owner=row.owner,

@@ -52,6 +52,19 @@ def test_the_grid_at_scale_quick_has_three_slopes_at_every_bend_with_three_seeds
 
 
 @pytest.mark.parametrize("scale", ["smoke", "quick"])
+@pytest.mark.parametrize("corpus", ["ptb", "wikitext-2"])
+def test_every_output_layer_takes_as_many_steps_over_as_much_text(corpus: str, scale: str) -> None:
+    trainings = {
+        (training.batch_size, training.bptt, training.epoch_tokens, training.epochs, training.optimizer)
+        for study in ("gss_grid", "seeds")
+        for trial in plan_of(study, corpus, scale).trials
+        if isinstance(trial.config, TrialConfig)
+        for training in (trial.config.training,)
+    }
+    assert len(trainings) == 1
+
+
+@pytest.mark.parametrize("scale", ["smoke", "quick"])
 def test_a_config_that_a_scale_made_is_trained_as_it_is_at_scale_paper(scale: str) -> None:
     for trial in plan_of("seeds", "ptb", scale).trials:
         assert apply_scale(SCALES["paper"], trial.config) == trial.config

@@ -20,7 +20,7 @@ from trainables.config.contexts import (
 )
 from trainables.config.dirichlet import DirichletConfig, FitConfig
 from trainables.config.experiment import ExperimentConfig, PressNoiseConfig, TrueRankConfig, WordPairsConfig
-from trainables.config.frozen import Frozen
+from trainables.config.frozen import Frozen, completed, identity
 from trainables.config.hidden_layers import (
     DenseLayerConfig,
     ExpertsLayerConfig,

@@ -5,33 +5,42 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
+ADDED_LATER: Mapping[str, Mapping[str, Any]] = {
+    "model": {"start": "published"},
+    "training": {"optimizer": "sgd", "warm_up_tokens": 0},
+    "evaluation": {"epoch_rank_contexts": None},
+}
+"""Settings of these sections that are newer than stored trials, with the value that those were trained with. At that
+value, whatever the default, a setting is no part of the identity, so that trials from before it keep theirs."""
+
+
+def identity(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The part of a config's JSON data that its trial is identified by, and that is stored."""
+    sections = {
+        section: {name: value for name, value in content[section].items() if added.get(name, ...) != value}
+        for section, added in ADDED_LATER.items()
+        if section in content
+    }
+    return {**content, **sections}
+
+
+def completed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """The whole config that was stored as its identity."""
+    sections = {section: {**added, **content[section]} for section, added in ADDED_LATER.items() if section in content}
+    return {**content, **sections}
 
 
 class Frozen(BaseModel):
     """Base of all configs: immutable, no unknown keys, no NaN or infinity, one spelling of zero."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-    ADDED_LATER: ClassVar[frozenset[str]] = frozenset()
-    """Fields that are newer than stored trials: at its default such a field is no part of the identity, so that trials
-    from before it keep theirs."""
-
-    def identity(self) -> dict[str, Any]:
-        """The content that tells this config from all others, as JSON data."""
-        content = self.model_dump(mode="json")
-        for name, field in type(self).model_fields.items():
-            value = getattr(self, name)
-            if name in self.ADDED_LATER and value == field.default:
-                del content[name]
-            elif isinstance(value, Frozen):
-                content[name] = value.identity()
-        return content
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:  # noqa: ARG002
         """A copy with fields replaced, validated like any other config (pydantic's own would take anything)."""
@@ -50,7 +59,9 @@ class Identified(Frozen):
 
     def canonical_json(self) -> str:
         """The identity as JSON, keys sorted, no white space."""
-        return json.dumps(self.identity(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return json.dumps(
+            identity(self.model_dump(mode="json")), sort_keys=True, separators=(",", ":"), allow_nan=False
+        )
 
     @property
     def trial_id(self) -> str:

@@ -34,7 +34,6 @@ class CorpusConfig(Frozen):
 class LanguageModelConfig(Frozen):
     """AWD-LSTM (Merity et al. 2018): three LSTM layers d -> hidden -> hidden -> d', output weights tied."""
 
-    ADDED_LATER = frozenset({"start"})
     embedding_width: PositiveInt = 400
     """d: width of the word embeddings, and of the tied output weights."""
     hidden_width: PositiveInt = 1150
@@ -82,7 +81,6 @@ AveragingConfig = Annotated[EtAsgdConfig | NtAsgdConfig, Field(discriminator="na
 class TrainingConfig(Frozen):
     """SGD with a switch to averaged SGD, truncated back-propagation through time of random length."""
 
-    ADDED_LATER = frozenset({"optimizer", "warm_up_tokens"})
     batch_size: PositiveInt = 20
     bptt: PositiveInt = 70
     learning_rate: PositiveFloat = 20.0
@@ -109,8 +107,6 @@ class TrainingConfig(Frozen):
 
 class EvaluationConfig(Frozen):
     """How validation and test perplexity are taken, and on how much text."""
-
-    ADDED_LATER = frozenset({"epoch_rank_contexts"})
 
     valid_batch_size: PositiveInt = 10
     test_batch_size: PositiveInt = 1

@@ -79,7 +79,7 @@ class TuningPlan:
         if any(value not in choices for choices, value in pairs):
             return None
         cell = tuple(choices.index(value) for choices, value in pairs)
-        return cell if self._config(side, self.tuning.stage2, cell).identity() == config else None
+        return cell if self._config(side, self.tuning.stage2, cell).model_dump(mode="json") == config else None
 
     def refuse_fixed_dimensions(self, keys: Collection[str]) -> None:
         """Raise UserError where one of these keys, which `--set` gives a value, is tuned, or where `resolve` gives two
