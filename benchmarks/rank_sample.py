@@ -35,9 +35,9 @@ from trainables.config import (
 from trainables.corpora import Corpus, identity, load
 from trainables.language_model import AwdLstm
 from trainables.measurements import (
-    SpectrumStream,
     context_vectors,
     log_probability_rows,
+    matrix_spectrum,
     rank_report,
     spearman_rho,
     spectrum_stream,
@@ -103,17 +103,9 @@ def trained(config: TrialConfig, corpus: Corpus) -> AwdLstm:
     return trainer.model
 
 
-def gram_of(log_p_NV: NDArray[np.float32]) -> SpectrumStream:
-    """The Gram matrix of the narrower side."""
-    matrix = log_p_NV if len(log_p_NV) >= log_p_NV.shape[1] else np.ascontiguousarray(log_p_NV.T)
-    stream = spectrum_stream("gram", matrix.shape[1])
-    stream.update(matrix)
-    return stream
-
-
 def ranks(log_p_NV: NDArray[np.float32]) -> Ranks:
     """As `spectrum` reports them."""
-    report = rank_report(gram_of(log_p_NV).finish())
+    report = rank_report(matrix_spectrum(log_p_NV))
     return {name: float(report[name]) for name in RANKS}
 
 
@@ -187,7 +179,9 @@ def seconds_of_steps(model: AwdLstm, tokens: NDArray[np.int64], window: int) -> 
     marks.append(time.process_time())
     log_p_NV = np.concatenate(list(log_probability_rows(model, contexts_NC)))
     marks.append(time.process_time())
-    stream = gram_of(log_p_NV)
+    narrow = log_p_NV if len(log_p_NV) >= log_p_NV.shape[1] else log_p_NV.T
+    stream = spectrum_stream("gram", narrow.shape[1])
+    stream.update(narrow)
     marks.append(time.process_time())
     stream.finish()
     marks.append(time.process_time())

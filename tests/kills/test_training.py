@@ -31,6 +31,8 @@ ET_ASGD, NT_ASGD = (
     tiny.trial(averaging=rule, epochs=4, learning_rate=20.0, epoch_rank_contexts=30)
     for rule in (EtAsgdConfig(switch_epoch=2), NtAsgdConfig(nonmonotone_interval=1))
 )
+ADAM = {"optimizer": "adam", "learning_rate": 0.01, "warm_up_tokens": 500}
+WITH_ADAM = NT_ASGD.model_copy(update={"training": NT_ASGD.training.model_copy(update=ADAM)})
 
 
 def train_to_the_end(directory: Path, config: TrialConfig) -> None:
@@ -56,18 +58,19 @@ def end_of(directory: Path) -> tuple[dict[str, torch.Tensor], list[dict[str, obj
     return tensors, epochs
 
 
-def test_killed_again_and_again_it_ends_with_the_same_bits(tmp_path: Path) -> None:
+@pytest.mark.parametrize("config", [NT_ASGD, WITH_ADAM], ids=["sgd", "adam"])
+def test_killed_again_and_again_it_ends_with_the_same_bits(tmp_path: Path, config: TrialConfig) -> None:
     undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
     undisturbed.mkdir()
     disturbed.mkdir()
-    train_to_the_end(undisturbed, NT_ASGD)
+    train_to_the_end(undisturbed, config)
     chance = random.Random()
     for _ in range(2):
-        process = Process(tmp_path, train, disturbed, NT_ASGD)
+        process = Process(tmp_path, train, disturbed, config)
         target = _newest_step(disturbed) + chance.randint(3, 60)
         process.wait_until(partial(_is_reached, disturbed, target))
         process.kill()
-    train_to_the_end(disturbed, NT_ASGD)
+    train_to_the_end(disturbed, config)
     (expected, epochs), (tensors, disturbed_epochs) = end_of(undisturbed), end_of(disturbed)
     assert disturbed_epochs == epochs
     assert all(epoch["press_rank"] and epoch["entropy_rank"] for epoch in epochs)
@@ -90,7 +93,7 @@ def _newest_step(directory: Path) -> int:
     ("layer", "training"),
     [
         (GssConfig(c=-1.5, k=2.5), {}),
-        (GssConfig(c=-1.5, k=2.5), {"optimizer": "adam", "learning_rate": 0.01, "warm_up_tokens": 500}),
+        (GssConfig(c=-1.5, k=2.5), ADAM),
         (MosConfig(mixtures=2), {"precision": "bf16"}),
         (LmsPlifFrozenConfig(knots=50), {}),
         (LmsPlifFrozenConfig(knots=50), {"optimizer": "adam", "learning_rate": 0.01}),

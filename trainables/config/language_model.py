@@ -79,7 +79,7 @@ AveragingConfig = Annotated[EtAsgdConfig | NtAsgdConfig, Field(discriminator="na
 
 
 class TrainingConfig(Frozen):
-    """SGD with a switch to averaged SGD, truncated back-propagation through time of random length."""
+    """SGD or Adam with a switch to averaging, truncated back-propagation through time of random length."""
 
     batch_size: PositiveInt = 20
     bptt: PositiveInt = 70

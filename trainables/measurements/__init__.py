@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from trainables.measurements.spectrum import (
         FLOAT64_EPS,
         Method,
-        SpectrumStream,
         log_p_spectrum,
         matrix_spectrum,
         spectrum_stream,

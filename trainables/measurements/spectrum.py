@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -82,8 +83,8 @@ class SpectrumStream(ABC):
             self._square_VV = np.zeros((columns, columns), order="F")
         except MemoryError as error:
             raise UserError(
-                f"The spectrum of {columns:,} columns needs {8e-9 * columns**2:,.1f} GB of memory, more than there is: "
-                "keep fewer columns."
+                f"The spectrum of a matrix whose narrower side is {columns:,} needs {8e-9 * columns**2:,.1f} GB of "
+                "memory, more than there is: keep fewer columns or fewer rows."
             ) from error
 
     def update(self, rows_NV: NDArray[np.floating[Any]]) -> None:
@@ -185,13 +186,32 @@ def log_p_spectrum(
     log_p_chunks: Iterable[NDArray[np.floating[Any]]], *, rows: int, columns: int, method: Method = "gram"
 ) -> Spectrum:
     """The spectrum of a log-P matrix that comes in chunks of rows (contexts), `rows` in all; `columns` is the
-    vocabulary's size. With fewer rows than columns the matrix is gathered, in its own precision."""
-    if 0 < rows < columns:
-        return matrix_spectrum(np.concatenate(list(log_p_chunks)), method=method)
+    vocabulary's size. Where rows are so few that it takes less memory, the matrix is gathered, in its own
+    precision, and streamed by its rows. Raises UserError where the memory is too small."""
+    if rows > 0 and 4 * rows * columns + 8 * rows**2 < 8 * columns**2:
+        return matrix_spectrum(_gathered(iter(log_p_chunks), rows, columns), method=method)
     stream = spectrum_stream(method, columns)
     for chunk_NV in log_p_chunks:
         stream.update(chunk_NV)
     return stream.finish()
+
+
+def _gathered(chunks: Iterator[NDArray[np.floating[Any]]], rows: int, columns: int) -> NDArray[np.floating[Any]]:
+    first_NV = next(chunks)
+    try:
+        matrix_NV = np.empty((rows, columns), dtype=first_NV.dtype)
+    except MemoryError as error:
+        size = first_NV.itemsize * 1e-9 * rows * columns
+        raise UserError(
+            f"{rows:,} contexts by {columns:,} words need {size:,.1f} GB of memory, more than there is: take the rank "
+            "over fewer contexts (--set evaluation.rank_contexts=N)."
+        ) from error
+    filled = 0
+    for chunk_NV in chain([first_NV], chunks):
+        matrix_NV[filled : filled + len(chunk_NV)] = chunk_NV
+        filled += len(chunk_NV)
+    assert filled == rows, f"{filled} rows came, {rows} were promised"
+    return matrix_NV
 
 
 def matrix_spectrum(matrix_NV: NDArray[np.floating[Any]], *, method: Method = "gram") -> Spectrum:

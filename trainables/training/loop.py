@@ -1,7 +1,7 @@
-"""The training loop: SGD with a switch to averaged SGD, stoppable after any step and bit for bit the same after it.
+"""The training loop: SGD or Adam with a switch to averaging, stoppable after any step, bit for bit the same after it.
 
-Everything that the next step depends on is in `Progress`, the model, the average, the kept weights, the carried hidden
-state and the two random generators; `Trainer.snapshot` writes these and `Trainer.restore` reads them.
+Everything that the next step depends on is in `Progress`, the model, Adam's moments, the average, the kept weights, the
+carried hidden state and the two random generators; `Trainer.snapshot` writes these and `Trainer.restore` reads them.
 """
 
 from __future__ import annotations
@@ -262,9 +262,8 @@ class Trainer:
             self.average.steps = self.progress.averaging_steps
             self.average.tensors = _with_prefix(tensors, "average.")
         for name, parameter in self.model.named_parameters():
-            moments = {key: tensors.get(f"optimizer.{key}.{name}") for key in ADAM_STATE}
-            if None not in moments.values():
-                self.optimizer.state[parameter] = moments
+            if f"optimizer.{ADAM_STATE[0]}.{name}" in tensors:
+                self.optimizer.state[parameter] = {key: tensors[f"optimizer.{key}.{name}"] for key in ADAM_STATE}
         self.state = [(tensors[f"state.{i}.h"], tensors[f"state.{i}.c"]) for i in range(len(self.state))]
         self.epoch_loss = tensors["epoch_loss"]
         self.draws.set_state(tensors["random.draws"].cpu())
