@@ -12,18 +12,20 @@ from trainables.config import AnyConfig, TrueRankConfig
 from trainables.errors import UserError
 
 
-def seed_count(study: Study, scale: Scale, configs: Sequence[AnyConfig], requested: int | None) -> int:
+def seed_count(
+    study: Study, scale: Scale, written: Sequence[AnyConfig], resolved: Sequence[AnyConfig], requested: int | None
+) -> int:
     """Seeds of each setting: as requested with `--seeds`, else what the study says of the scale.
 
-    `configs` are the study's own trials. Raises UserError for a number that cannot be, and for a study that has no use
-    for more seeds.
+    `written` are the study's own trials, `resolved` those that the scale and `--set` make of them. Raises UserError for
+    a number that cannot be, and for a study that has no use for more seeds.
     """
     count = study.seeds.get(scale.name, 1) if requested is None else requested
     if requested is None and count == 1:
         return 1
     what = "--seeds" if requested is not None else f"the field seeds of {study.name}"
-    refuse_seeds(study, configs, what=what)
-    most = 1 + min(len(_further_seeds(config.seed)) for config in configs)
+    refuse_seeds(study, written, what=what)
+    most = 1 + min(len(_further_seeds(config.seed)) for config in resolved)
     if not 1 <= count <= most:
         raise UserError(f"{what} says how many seeds each setting gets, from 1 to {most}; got {count}: choose another")
     return count

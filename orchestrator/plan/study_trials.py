@@ -25,9 +25,9 @@ def named_trials(
     """Each trial that the scale runs, with its name, and how many seeds each setting has; `seeds` None leaves that to
     the study. Raises UserError where the study cannot make them, or where an override or `seeds` does not fit."""
     written = _written_trials(study, corpus)
-    count = seed_count(study, scale, written, seeds)
     configs = _at_scale(study, scale, written)
     resolved = apply_overrides([apply_scale(scale, config) for config in configs], overrides)
+    count = seed_count(study, scale, written, resolved, seeds)
     # As the study has written them, the same at every scale; but what fits the scale's config need not fit the paper's.
     named = _overridden(configs, overrides, resolved)
     with _blaming(study, "its label function"):

@@ -17,7 +17,7 @@ from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.reports import report_folder, write_index, write_report
 from orchestrator.watch import TrialLogs, open_sinks
-from orchestrator.words import on_corpus
+from orchestrator.words import counted, on_corpus
 
 if TYPE_CHECKING:
     from orchestrator.plan import Tuner
@@ -53,7 +53,7 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
                 say(_nothing_to_retry(plan, store))
                 return 0
         else:
-            members = tuner.start() if tuner is not None else _register(plan, store)
+            members = tuner.start() if tuner is not None else _register(plan, store, say)
         summary = RemainingWork(
             plan=plan,
             options=options,
@@ -86,9 +86,15 @@ def _certain(plan: Plan) -> list[PlannedTrial]:
     return [trial.planned() for trial in plan.trials]
 
 
-def _register(plan: Plan, store: Store) -> list[PlannedTrial]:
+def _register(plan: Plan, store: Store, say: Callable[[str], None]) -> list[PlannedTrial]:
     """Register the trials of a study that tunes nothing. Those that a tuning has stopped early are wanted in full."""
     trials = _certain(plan)
+    planned = {trial.trial_id for trial in trials}
+    if others := sum(row.state == "done" and row.trial_id not in planned for row in store.trials(plan.key)):
+        say(
+            f"Left out of this plan and of its report: {counted(others, 'done trial')} of {plan.study.name} with other "
+            "seeds (--seeds N takes more of them) or from before the study changed. The store keeps them."
+        )
     store.register(plan.key, trials)
     store.reset([trial.trial_id for trial in trials], states=("pruned",))
     return trials
@@ -136,7 +142,10 @@ def _nothing_to_retry(plan: Plan, store: Store) -> str:
     ]
     hint = f" Trials of it failed or diverged at {' and at '.join(variants)}: name that one." if variants else ""
     if plan.key in keys:
-        hint = " Trials of it did that this command does not plan: type the --seeds that they were run with."
+        hint += (
+            " Trials of it did that this command does not plan: type the --seeds that they were run with, or, where "
+            "the study has changed since, run it anew."
+        )
     return (
         f"No trial of {plan.study.name} at scale {plan.scale.name}{on_corpus(plan.corpus.name)} has failed or "
         f"diverged, so there is nothing to retry; python sweep.py status shows what the store has.{hint}"

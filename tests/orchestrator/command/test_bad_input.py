@@ -60,6 +60,7 @@ def over(**fields):
         (("fair_capacity", "--budget", "0"), "from 1 to its 2,940 cells; got 0"),
         (("fair_capacity", "--budget", "3", "--search", "grid"), "no --budget"),
         (("gss_grid", "--seeds", "12", "--storage", "{tmp}/r"), "from 1 to 11; got 12"),
+        (("gss_grid", "--seeds", "11", "--set", "seed=9075", "--storage", "{tmp}/r"), "from 1 to 10; got 11"),
         (("retry", "seeds", "--seeds", "2", "--storage", "{tmp}/r"), "seeds has 11 of each"),
         (("fair_capacity", "--set", "model.dropout_hidden=0.1"), "which this study tunes"),
         (("fair_capacity", "--set", "output_layer.mixtures=3"), "2 of 3 trials, such as one of output layer softmax"),

@@ -17,6 +17,7 @@ from search_spaces.catalog import NAMES, load_study
 from search_spaces.models import RANDOM_SEEDS
 from search_spaces.study import Study, group_of
 from tests.support.command import sweep
+from tests.support.one_ray import without_ray
 from tests.support.store_rows import RUN
 from trainables.config import TrueRankConfig
 from trainables.errors import UserError
@@ -135,3 +136,19 @@ def test_retry_names_the_option_that_a_failed_seed_needs(tmp_path: Path) -> None
         opened.record(failed, run_id=opened.begin_run(RUN), spectrum=None)
     answer = sweep("retry", "gss_grid", "--scale", "smoke", "--storage", str(tmp_path))
     assert "nothing to retry" in answer.stdout and "type the --seeds that they were run with" in answer.stdout
+
+
+def test_done_trials_of_seeds_that_are_not_asked_for_are_named(tmp_path: Path) -> None:
+    two = plan_of(GRID, "smoke", "pydocs", seeds=2)
+    with open_store(str(tmp_path / "results.db"), create=True) as opened:
+        opened.register(two.key, [trial.planned() for trial in two.trials])
+        run_id = opened.begin_run(RUN)
+        for number, trial in enumerate(two.trials):
+            state, cause = ("failed", "a disk was full") if number < 4 else ("done", None)
+            outcome = TrialOutcome(trial_id=trial.trial_id, state=state, environment={}, cause=cause)
+            opened.record(outcome, run_id=run_id, spectrum=None)
+    with without_ray():
+        answer = sweep("gss_grid", "--scale", "smoke", "--storage", str(tmp_path))
+    assert "Left out of this plan and of its report: 4 done trials of gss_grid" in answer.stdout
+    with open_store(str(tmp_path / "results.db")) as opened:
+        assert set(opened.states([trial.trial_id for trial in two.trials[4:]]).values()) == {"done"}
