@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
+import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
     from orchestrator.store import Store
 
 INTERRUPTED = 130
+REPORT_NEEDS = ("orchestrator.report.build", "scipy.stats", "matplotlib.backends.backend_svg")
+"""A second of imports: made while the workers start, they are not waited for at the end."""
 
 
 def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool = False) -> int:
@@ -54,6 +58,7 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
                 return 0
         else:
             members = tuner.start() if tuner is not None else _register(plan, store, say)
+        threading.Thread(target=lambda: list(map(importlib.import_module, REPORT_NEEDS)), daemon=True).start()
         summary = RemainingWork(
             plan=plan,
             options=options,
