@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal
 
 from orchestrator.analysis.statistics.correlation import correlate, fisher_interval, partial_correlation
 from orchestrator.analysis.statistics.estimates import Interval, Statistic
-from orchestrator.analysis.statistics.nested import (
+from orchestrator.analysis.statistics.variance_components import (
     VarianceComponents,
     between_correlation,
     variance_components,
@@ -66,7 +66,7 @@ class SeedNumbers:
     """Over single trials; without an interval, as they are not independent."""
     spearman: Statistic
     within: Statistic
-    """Between seeds of one cell: what is left of both metrics once each cell's mean is taken away."""
+    """Between seeds of one cell: what is left of both metrics once the means of cells and of seeds are taken away."""
     between: Statistic
     """Between the cells' own parts: that of the means without what the seeds add to it."""
     components: Mapping[str, VarianceComponents]
@@ -195,15 +195,15 @@ def _published(printed: PublishedCorrelation, window: Window | None) -> Statisti
 
 def _seed_numbers(points: pd.DataFrame, request: Correlation) -> SeedNumbers:
     x, y = (points[name].to_numpy(dtype=float) for name in (request.x, request.y))
-    groups = points["group"].to_numpy()
+    labels = points["group"].to_numpy(), points["seed"].to_numpy()
     pearson, spearman = (Statistic(value=single.value, missing=NOT_INDEPENDENT) for single in _both(points, request))
     return SeedNumbers(
         trials=len(points),
         pearson=pearson,
         spearman=spearman,
-        within=within_correlation(x, y, groups),
-        between=between_correlation(x, y, groups),
-        components={request.x: variance_components(x, groups), request.y: variance_components(y, groups)},
+        within=within_correlation(x, y, *labels),
+        between=between_correlation(x, y, *labels),
+        components={request.x: variance_components(x, *labels), request.y: variance_components(y, *labels)},
     )
 
 

@@ -40,8 +40,9 @@ def refuse_seeds(study: Study, configs: Sequence[AnyConfig], *, what: str = "--s
 def repeat_with_seeds(trials: Sequence[tuple[str, AnyConfig]], count: int) -> list[tuple[str, AnyConfig]]:
     """Names and configs of `count` seeds of each of these: all with their own first, then all with another one.
 
-    So a sweep that is interrupted has whole rounds of the study. The truth of a generated language is no model that
-    a seed changes, and stays one trial.
+    So a sweep that is interrupted has whole rounds of the study, and seeds are crossed with settings: what a seed does
+    to all of them alike can be told from what it does to one. The truth of a generated language is no model that a seed
+    changes, and stays one trial.
     """
     if count == 1:
         return list(trials)

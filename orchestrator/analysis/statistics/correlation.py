@@ -51,9 +51,9 @@ def correlate(x: ArrayLike, y: ArrayLike, *, ranks: bool = False, names: Names =
     if 1 - abs(value) < 1e-12:
         return Statistic(value=float(round(value)), missing="the points lie on one line, which leaves no interval")
     if n < 4:
-        return Statistic(value=value, p_value=p_value, missing=f"an interval needs 4 points, there {_are(n)}")
+        return Statistic(value=value, p_value=p_value, df=n - 2, missing=f"an interval needs 4 points, there {_are(n)}")
     variance = (1 + value**2 / 2) / (n - 3) if ranks else None
-    return Statistic(value=value, interval=fisher_interval(value, n, variance=variance), p_value=p_value)
+    return Statistic(value=value, interval=fisher_interval(value, n, variance=variance), p_value=p_value, df=n - 2)
 
 
 def partial_correlation(x: ArrayLike, y: ArrayLike, controls: ArrayLike, *, names: Names = ("x", "y")) -> Statistic:

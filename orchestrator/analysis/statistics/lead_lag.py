@@ -10,12 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from orchestrator.analysis.statistics.estimates import CONFIDENCE, Interval, Statistic
+from orchestrator.analysis.statistics.estimates import Statistic
+from orchestrator.analysis.statistics.whole_cells import draw_cells, percentile_statistic
 
-RESAMPLES = 9_999
-SEED = 0
-FEWEST_CELLS = 10
-"""Cells that an interval needs: a bootstrap over fewer promises too much."""
 FEWEST_PAIRS = 3
 """Of each series: with fewer, its mean takes nearly all."""
 ROUNDING = 1e-9
@@ -65,7 +62,7 @@ def lead_lag(x: ArrayLike, y: ArrayLike, cells: ArrayLike) -> LeadLag:
     same_P2 = _without_means(np.stack([x_NT[every], y_NT[every]], 1), *every)
     sums_C44 = _sums(lagged_P4, cell_N[place_N[series]], len(labels))
     same_C22 = _sums(same_P2, cell_N[place_N[every[0]]], len(labels))
-    drawn_BC = np.random.default_rng(SEED).multinomial(len(labels), [1 / len(labels)] * len(labels), size=RESAMPLES)
+    drawn_BC = draw_cells(len(labels))
 
     def leads(sums_44: NDArray[np.float64]) -> NDArray[np.float64]:
         return _partial(sums_44, X, NEXT_Y, without=Y)
@@ -117,9 +114,4 @@ def _partial(sums: NDArray[np.float64], i: int, j: int, *, without: int) -> NDAr
 def _statistic(value: NDArray[np.float64], drawn_B: NDArray[np.float64], *, cells: int) -> Statistic:
     if not np.isfinite(value):
         return Statistic(missing="one of the two never changed otherwise than its mean")
-    drawn_B = drawn_B[np.isfinite(drawn_B)]
-    if cells < FEWEST_CELLS:
-        words = f"an interval needs {FEWEST_CELLS} settings, there are {cells}"
-        return Statistic(value=float(value), missing=words)
-    low, high = np.quantile(drawn_B, [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
-    return Statistic(value=float(value), interval=Interval(low=float(low), high=float(high)))
+    return percentile_statistic(float(value), drawn_B, cells=cells)

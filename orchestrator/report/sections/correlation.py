@@ -85,21 +85,32 @@ def _where(line: ComparedCorrelation) -> str:
 
 
 def _seed_sentences(line: ComparedCorrelation, seeds: SeedNumbers) -> Iterator[str]:
-    shares = {formats.title(name): parts.share for name, parts in seeds.components.items()}
-    if all(share.value is not None for share in shares.values()):
-        parts = listed([f"{formats.bounded_percent(share)} in {name}" for name, share in shares.items()])
-        reliable = [parts.reliability.value for parts in seeds.components.values()]
+    components = [(formats.title(name), parts) for name, parts in seeds.components.items()]
+    if all(parts.share.value is not None for _, parts in components):
+        shares = listed([f"{_share(parts.share)} in {name}" for name, parts in components])
+        reliable = listed([formats.percent(parts.reliability.value) for _, parts in components])
         yield (
-            f"Of the variance of single trials, the seed makes up {parts}; of that of the means over "
-            f"{formats.bounds(*line.seeds)} seeds, the cells' own part is "
-            f"{listed([formats.percent(value) for value in reliable])}."
+            f"Of the variance between cells of one seed, the seed makes up {shares}; of that of the means over "
+            f"{formats.bounds(*line.seeds)} seeds, the cells' own part is {reliable}."
         )
+        if all(parts.common is not None for _, parts in components):
+            common = listed([f"{formats.deviation(parts.common)} in {name}" for name, parts in components])
+            rest = listed([formats.deviation(parts.rest) for _, parts in components])
+            yield (
+                f"What a seed does to all cells alike cancels between them and is not in it: a standard deviation of "
+                f"{common}, beside {rest} of what it does to one cell."
+            )
     if seeds.between.value is not None:
         yield f"Without what the seeds add to the means, the cells' own correlation is r = {_r(seeds.between)}."
     elif seeds.between.missing:
         yield f"The correlation without what the seeds add is not to be had: {seeds.between.missing}."
     if seeds.within.value is not None:
-        yield f"Between seeds of one cell, where no setting differs, it is r = {_r(seeds.within)}."
+        yield f"Between seeds of one cell, without what a seed does to all cells, it is r = {_r(seeds.within)}."
+
+
+def _share(statistic: Statistic) -> str:
+    """The seed's share with its interval, or why it has none."""
+    return formats.bounded_percent(statistic) + (f" ({statistic.missing})" if statistic.missing else "")
 
 
 def _partial_sentences(partials: Sequence[PartialCorrelation]) -> Iterator[str]:
@@ -201,9 +212,10 @@ def _cells(
         f"published {formats.corpus_title(corpus)}: Pearson r": formats.bounded(value)
         for corpus, value in published.items()
     }
+    df = f" ({pearson.df:g} df)" if words == WITHIN and pearson.df else ""
     return {
         "cells": Cell(words),
-        "n": n,
+        "n": Cell(f"{n}{df}", n),
         "Pearson r [95%]": formats.bounded(pearson),
         "p": formats.p_value(pearson.p_value),
         "Spearman \N{GREEK SMALL LETTER RHO} [95%]": formats.bounded(spearman),
@@ -226,7 +238,7 @@ def _record(line: ComparedCorrelation, over: str, n: int, pearson: Statistic, sp
     record = {"x": line.x, "y": line.y, "over": over, **ends("window", line.window), "n": n}
     record |= dict(zip(("seeds_least", "seeds_most"), line.seeds, strict=True))
     for name, ours in (("pearson", pearson), ("spearman", spearman)):
-        record |= {name: ours.value, **ends(name, ours.interval), f"{name}_p": ours.p_value}
+        record |= {name: ours.value, **ends(name, ours.interval), f"{name}_p": ours.p_value, f"{name}_df": ours.df}
     return record | {f"published_{corpus}": value.value for corpus, value in line.published.items()}
 
 
@@ -241,9 +253,10 @@ def _component_table(seeds: SeedNumbers) -> TextTable:
         rows.append(
             {
                 "metric": formats.title(name),
-                "deviation over seeds": formats.deviation(parts.within),
-                "deviation between cells": formats.deviation(parts.between),
-                "seed's share of a trial's variance [95%]": formats.bounded_percent(parts.share),
+                "deviation between cells": formats.deviation(parts.own),
+                "of a seed, in one cell": formats.deviation(parts.rest),
+                "of a seed, in all cells alike": formats.deviation(parts.common),
+                "seed's share between cells of one seed [95%]": formats.bounded_percent(parts.share),
                 "cells' share of the means' variance [95%]": formats.bounded_percent(parts.reliability),
             }
         )
@@ -257,8 +270,9 @@ def _component_records(seeds: SeedNumbers) -> Iterator[dict[str, Any]]:
             "metric": name,
             "cells": parts.cells,
             "trials": parts.values,
-            "variance_over_seeds": parts.within,
-            "variance_between_cells": parts.between,
+            "variance_cells": parts.own,
+            "variance_seed_in_one_cell": parts.rest,
+            "variance_seed_in_all_cells": parts.common,
             "seed_share": parts.share.value,
             **ends("seed_share", parts.share.interval),
             "reliability": parts.reliability.value,

@@ -121,7 +121,7 @@ def test_single_trials_have_a_correlation_and_no_interval() -> None:
     for single in (seeds.pearson, seeds.spearman):
         assert (single.interval, single.p_value, single.missing) == (None, None, NOT_INDEPENDENT)
     assert set(seeds.components) == {"press_rank", "test_perplexity"}
-    assert seeds.components["press_rank"].within == pytest.approx(64, rel=0.5)
+    assert seeds.components["press_rank"].rest == pytest.approx(64, rel=0.5)
     assert seeds.within.interval is not None and 0 in seeds.within.interval
 
 

@@ -73,7 +73,14 @@ def test_single_trials_stand_beside_without_an_interval_and_are_called_what_they
     single = over["single trials"]
     assert (single["n"], single["pearson_low"], single["pearson_p"], single["published_ptb"]) == ("216", "", "", "")
     assert (over["cells"]["n"], over["cells"]["seeds_least"], over["cells"]["published_ptb"]) == ("72", "3", "0.48")
-    assert over["seeds of one cell"]["n"] == "216"
+    within = over["seeds of one cell"]
+    assert (within["n"], float(within["pearson_df"])) == ("216", 216 - 72 - 3), "of each cell and each seed a mean less"
+    shown = [[cell.text for cell in row[:2]] for row in report.answers[0].section.tables[0].body]
+    assert shown[2:] == [
+        ["cells, without what their seeds add", "72"],
+        ["seeds of one cell", "216 (141 df)"],
+        ["single trials", "216"],
+    ]
     assert any("are no independent points" in text for text in report.answers[0].section.cautions)
 
 
@@ -88,7 +95,7 @@ def test_every_number_of_the_cells_the_seeds_share_and_the_partial_correlations_
     assert float(cells[0]["test_perplexity_sd"]) == pytest.approx(of_first.std(ddof=1))
     shares = {record["metric"]: record for record in records(report, "variance_components.csv")}
     perplexity = shares["test_perplexity"]
-    assert float(perplexity["variance_over_seeds"]) == pytest.approx(16, rel=0.3), "as the results were made"
+    assert float(perplexity["variance_seed_in_one_cell"]) == pytest.approx(16, rel=0.3), "as the results were made"
     assert float(perplexity["seed_share_low"]) < float(perplexity["seed_share"]) < float(perplexity["seed_share_high"])
     left_out = [record["left_out"] for record in records(report, "partial_correlations.csv")]
     assert left_out == ["output_layer.c", "output_layer.k", "output_layer.c output_layer.k"]
@@ -141,3 +148,19 @@ def test_several_requests_have_files_of_their_own(tmp_path: Path) -> None:
     study = replace(STUDY, analyses=(Correlation(), Correlation(x="stable_rank")))
     report_on(rows, tmp_path, study=study)
     assert (tmp_path / "cells.csv").read_text() != (tmp_path / "2_cells.csv").read_text()
+
+
+def test_where_seeds_agree_that_is_said_and_the_cells_own_correlation_is_given(tmp_path: Path) -> None:
+    rows, _ = make_results(SEEDED_STUDY)
+    ranks: dict[str, int] = {}
+    for row in rows:
+        row["metrics"]["press_rank"] = ranks.setdefault(
+            row["name"].partition(" seed=")[0], row["metrics"]["press_rank"]
+        )
+    findings = report_on(rows, tmp_path, study=SEEDED_STUDY).answers[0].section.findings
+    shares = next(text for text in findings if text.startswith("Of the variance between cells of one seed"))
+    assert "the seed makes up 0% (the seeds of a cell do not differ) in Press rank and " in shares
+    assert any(
+        text.startswith("Without what the seeds add to the means, the cells' own correlation") for text in findings
+    )
+    assert not any("cannot be told from zero" in text for text in findings)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from orchestrator.analysis.statistics import lead_lag as module
+from orchestrator.analysis.statistics import whole_cells
 from orchestrator.analysis.statistics.lead_lag import LeadLag, lead_lag
 
 Series = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]
@@ -77,7 +77,7 @@ def test_a_common_course_and_the_speed_of_a_trial_change_nothing() -> None:
 
 
 def test_where_neither_leads_the_interval_has_zero_about_nine_times_in_ten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "RESAMPLES", 499)
+    monkeypatch.setattr(whole_cells, "RESAMPLES", 499)
     intervals = [lead_lag(*made_up(seed)).difference.interval for seed in range(200)]
     assert 0.88 <= np.mean([interval is not None and 0 in interval for interval in intervals]) <= 0.97
 
