@@ -228,7 +228,7 @@ class GroupSpectra(Spectra):
 
 @dataclass(frozen=True, kw_only=True)
 class RankOverTraining(Analysis):
-    """Ask how ranks and validation perplexity move together from epoch to epoch, and which of them moves first.
+    """Ask how ranks and validation perplexity move together from epoch to epoch, and which says more of the other.
 
     Trials without ranks by epoch (`evaluation.epoch_rank_contexts`) have no answer: those of scales small and paper.
     """

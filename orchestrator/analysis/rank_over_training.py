@@ -1,4 +1,4 @@
-"""How rank and validation perplexity move together from epoch to epoch, and which of the two moves first.
+"""How rank and validation perplexity move together from epoch to epoch, and which says more of the other.
 
 Both are taken as natural logarithms: log perplexity is the validation loss, and a step of the rank is a share of it.
 A setting is the trials that differ in nothing but their seed. Legend: T epochs.

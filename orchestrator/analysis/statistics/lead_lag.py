@@ -1,4 +1,4 @@
-"""Which of two quantities that change together changes first: correlations of their changes over many short series.
+"""Which of two quantities says more of the next change of the other: correlations of changes over many short series.
 
 Legend: N series, T steps, C cells (series that differ in nothing but their seed), P pairs of a step and the next one.
 """
@@ -35,7 +35,7 @@ class LeadLag:
     follows: Statistic
     """Of y in a step and x in the next one, without what x of the first step says of it."""
     difference: Statistic
-    """`leads` less `follows`: positive where x leads."""
+    """`leads` less `follows`: positive where x says more of the next y than y of the next x."""
 
 
 def lead_lag(x: ArrayLike, y: ArrayLike, cells: ArrayLike) -> LeadLag:
@@ -43,7 +43,9 @@ def lead_lag(x: ArrayLike, y: ArrayLike, cells: ArrayLike) -> LeadLag:
 
     `x` and `y` are N x T changes, NaN where a step does not count; `cells` are N labels. Series with fewer than three
     pairs of steps are left out. Taking away the means of so few steps draws `leads` and `follows` below zero, and by
-    about as much where x and y persist alike: their difference is what can be read.
+    about as much where x and y persist alike and are measured alike: then their difference can be read. Of one path
+    that is measured twice the noisier measurement looks like the one that follows, as its own past says too little of
+    it; so does the one that persists longer where both share their shocks (measured in the tests).
     """
     x_NT, y_NT = np.asarray(x, dtype=np.float64), np.asarray(y, dtype=np.float64)
     counted_NT = np.isfinite(x_NT) & np.isfinite(y_NT)
@@ -84,10 +86,18 @@ def lead_lag(x: ArrayLike, y: ArrayLike, cells: ArrayLike) -> LeadLag:
 def _without_means(
     values_PK: NDArray[np.float64], series_P: NDArray[np.int64], step_P: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """What is left of each column once the means of series and of steps are taken away, both at once."""
-    dummies_PD = np.concatenate([np.eye(labels.max() + 1)[labels] for labels in (series_P, step_P)], axis=1)
-    rest: NDArray[np.float64] = values_PK - dummies_PD @ np.linalg.lstsq(dummies_PD, values_PK, rcond=None)[0]
-    rest[:, np.linalg.norm(rest, axis=0) <= ROUNDING * np.linalg.norm(values_PK, axis=0)] = 0.0
+    """What is left of each column once the means of series and of steps are taken away, the ones and the others in turn
+    until nothing changes: least squares, without a column for each of them."""
+    rest, size_K = values_PK.copy(), np.linalg.norm(values_PK, axis=0)
+    changed = True
+    while changed:
+        before = rest.copy()
+        for labels in (series_P, step_P):
+            counts = np.maximum(np.bincount(labels), 1)
+            for column in rest.T:
+                column -= (np.bincount(labels, weights=column) / counts)[labels]
+        changed = bool((np.linalg.norm(rest - before, axis=0) > 1e-13 * size_K).any())
+    rest[:, np.linalg.norm(rest, axis=0) <= ROUNDING * size_K] = 0.0
     return rest
 
 

@@ -1,4 +1,4 @@
-"""How rank and validation perplexity move together from epoch to epoch: does the rank lead or follow?"""
+"""How rank and validation perplexity move together from epoch to epoch, and which says more of the other."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from orchestrator.report.tables import Cell, TextTable, csv_lines, ends, text_ta
 from orchestrator.words import counted
 
 PERPLEXITY = "valid_perplexity"
+OPEN = "Which of the two says more of the other in the next epoch is left open"
 
 
 def rank_training_section(ranks: Sequence[RankTraining]) -> Section:
@@ -64,15 +65,17 @@ def _together(lag: LeadLag, title: str) -> str:
 
 
 def _lead(lag: LeadLag, title: str) -> str:
-    """Which comes first, as far as the interval of the difference says."""
+    """Which says more of the next epoch of the other, as far as the interval of the difference says."""
     difference, numbers = lag.difference, f"{_r(lag.leads)} for {title} first, {_r(lag.follows)} for perplexity first"
     if difference.interval is None:
-        return f"Which of them comes first is left open: {numbers}; {difference.missing}."
+        return f"{OPEN}: {numbers}; {difference.missing}."
     apart = f"difference {formats.bounded(difference)}"
     if 0.0 in difference.interval:
-        return f"Whether it leads or follows is left open: {numbers}, {apart}, which includes zero."
-    verb = "leads" if difference.interval.low > 0 else "follows"
-    return f"By one epoch {title} {verb}: {numbers}, {apart}."
+        return f"{OPEN}: {numbers}, {apart}, which includes zero."
+    names = (title, "validation perplexity")
+    first, second = names if difference.interval.low > 0 else reversed(names)
+    more = f"{formats.capital(first)} in one epoch says more of {second} in the next than the other way round"
+    return f"{more}: {numbers}, {apart}."
 
 
 def _half_sentence(half: HalfWay, title: str) -> str:
@@ -92,7 +95,12 @@ def _r(statistic: Statistic) -> str:
 def _cautions(numbers: RankTraining) -> Iterator[str]:
     if numbers.lead_lag.together.value is None:
         missing = numbers.lead_lag.together.missing
-        yield f"Whether {formats.title(numbers.rank)} leads or follows perplexity cannot be said: {missing}."
+        yield f"Which of {formats.title(numbers.rank)} and perplexity says more of the other cannot be said: {missing}."
+    else:
+        yield (
+            "Of two series that go the same way, the one that is measured with more noise, or that persists longer, "
+            "looks like the one that follows."
+        )
     yield (
         "What moves first need not be a cause of what moves later. What happened within an epoch, or before the first "
         "one ended, is not seen. Trials of one seed read the same text in the same order, and what an epoch brings is "

@@ -49,13 +49,18 @@ def records(report: ReportResult, name: str) -> list[dict[str, Any]]:
         return list(csv.DictReader(stream))
 
 
-def test_a_rank_that_leads_by_construction_is_said_to_lead_and_every_number_is_in_files(tmp_path: Path) -> None:
+def test_of_a_rank_that_leads_by_construction_it_is_said_what_it_says_of_perplexity_and_every_number_is_in_files(
+    tmp_path: Path,
+) -> None:
     rows, epochs = moved(lead=0.3)
     report = report_with(tmp_path, rows, epochs, *STUDY.analyses)
     section = section_of(report)
     # 0.3 rises and noise are uniform, 0.135 and 0.08 wide: r = 0.135 / sqrt(0.135^2 + 0.08^2).
-    assert re.search(r"By one epoch Press rank leads: r = \+0\.8[5-7]", section.findings[0])
-    assert section.findings[0] in report.path.read_text(encoding="utf-8")
+    says = "Press rank in one epoch says more of validation perplexity in the next than the other way round: r = "
+    assert re.search(re.escape(says) + r"\+0\.8[5-7]", section.findings[0])
+    page = report.path.read_text(encoding="utf-8")
+    assert section.findings[0] in page
+    assert "measured with more noise, or that persists longer, looks like the one that follows" in page
     press, entropy = records(report, "rank_lead_or_lag.csv")
     assert (press["rank"], press["contexts"], press["trials"], press["pairs"]) == ("press_rank", "512", "72", "576")
     assert float(press["difference_low"]) > 0 and entropy["rank"] == "entropy_rank"
@@ -73,7 +78,9 @@ def test_a_rank_that_leads_by_construction_is_said_to_lead_and_every_number_is_i
 def test_without_a_lead_it_is_left_open_and_the_scatter_stays_on_top(tmp_path: Path) -> None:
     rows, epochs = moved(lead=0.0)
     report = report_with(tmp_path, rows, epochs, *STUDY.analyses)
-    assert "Whether it leads or follows is left open" in section_of(report).findings[0]
+    assert (
+        "Which of the two says more of the other in the next epoch is left open: r = " in section_of(report).findings[0]
+    )
     page = report.path.read_text(encoding="utf-8")
     first, *_ = (part.partition('"')[0] for part in page.split('id="figure-')[1:])
     assert first == "test_perplexity_against_press_rank"
@@ -88,7 +95,7 @@ def test_a_few_settings_of_two_epochs_are_drawn_and_the_rest_is_said_to_be_missi
     section = section_of(report)
     assert section.findings == ()
     assert section.cautions[0].startswith(
-        "Whether Press rank leads or follows perplexity cannot be said: no trial has 3"
+        "Which of Press rank and perplexity says more of the other cannot be said: no trial has 3"
     )
     assert [drawing.name for drawing in section.drawings] == ["rank_over_training"]
     assert 'id="figure-rank_over_training"' in report.path.read_text(encoding="utf-8")
@@ -98,7 +105,7 @@ def test_a_few_settings_have_no_interval_and_so_no_verdict(tmp_path: Path) -> No
     rows, epochs = moved(lead=0.3)
     few = {row["trial_id"]: epochs[row["trial_id"]] for row in rows[:5]}
     finding = section_of(report_with(tmp_path, rows, few)).findings[0]
-    assert "over 5 trials of 5 settings, too few to tell. Which of them comes first is left open: r = " in finding
+    assert "over 5 trials of 5 settings, too few to tell. Which of the two says more of the other" in finding
     assert finding.endswith("an interval needs 10 settings, there are 5.")
 
 

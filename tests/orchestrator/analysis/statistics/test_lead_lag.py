@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -51,9 +52,10 @@ def values(numbers: LeadLag) -> dict[str, float | None]:
 
 @pytest.mark.parametrize("missing", [(), (4,), (2, 9)])
 def test_the_correlations_are_those_of_least_squares(missing: tuple[int, ...]) -> None:
+    """Where steps are missing in all series, and some in one or another alone."""
     x, y, cells = made_up(1, cells=12, seeds=2, steps=12, lead=0.3)
     x[:, list(missing)] = np.nan
-    y[5, 7] = np.nan
+    y[5, 7], y[8, 6:], x[:4, 3] = np.nan, np.nan, np.nan
     numbers = lead_lag(x, y, cells)
     assert values(numbers) == pytest.approx(least_squares(x, y), abs=1e-10)
     assert (numbers.cells, numbers.series) == (12, 24)
@@ -80,6 +82,42 @@ def test_where_neither_leads_the_interval_has_zero_about_nine_times_in_ten(monke
     monkeypatch.setattr(whole_cells, "RESAMPLES", 499)
     intervals = [lead_lag(*made_up(seed)).difference.interval for seed in range(200)]
     assert 0.88 <= np.mean([interval is not None and 0 in interval for interval in intervals]) <= 0.97
+
+
+def seeming(*, noise: tuple[float, float], persistence: tuple[float, float] = (0.7, 0.7)) -> list[float]:
+    """The difference, where its interval excludes zero (else 0), for 40 draws of two autoregressive series of the same
+    shocks, which differ in their noise or persistence alone: none of them moves first."""
+    found = []
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        shocks_NT, paths_2NT = random.standard_normal((81, 18)), np.zeros((2, 81, 18))
+        for step in range(1, 18):
+            for path_NT, kept in zip(paths_2NT, persistence, strict=True):
+                path_NT[:, step] = kept * path_NT[:, step - 1] + shocks_NT[:, step]
+        x_NT, y_NT = paths_2NT[:, :, 10:] + np.array(noise)[:, None, None] * random.standard_normal((2, 81, 8))
+        difference = lead_lag(x_NT, y_NT, np.repeat(np.arange(27), 3)).difference
+        assert difference.value is not None and difference.interval is not None
+        found.append(0.0 if 0 in difference.interval else difference.value)
+    return found
+
+
+def test_the_noisier_or_more_persistent_of_two_looks_like_the_one_that_follows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the statistic cannot tell from a lead, so that the page warns of it."""
+    monkeypatch.setattr(whole_cells, "RESAMPLES", 299)
+    assert np.mean(np.array(seeming(noise=(0.5, 0.1))) < 0) > 0.5, "x is noisier"
+    assert np.mean(np.array(seeming(noise=(0.3, 0.3), persistence=(0.8, 0.3))) < 0) > 0.5, "x persists longer"
+    assert np.mean(np.array(seeming(noise=(0.3, 0.3))) != 0) < 0.2, "they are alike"
+
+
+def test_a_study_at_the_scale_of_the_paper_takes_little_memory() -> None:
+    """A column a trial and a step, and the solution, would take 1.2 GB."""
+    x_NT, y_NT = np.random.default_rng(0).standard_normal((2, 72, 1000))
+    x_NT[:36, 400] = np.nan
+    tracemalloc.start()
+    assert lead_lag(x_NT, y_NT, np.arange(72)).difference.interval is not None
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 100e6
 
 
 def test_what_cannot_be_said_is_said_in_words() -> None:
