@@ -26,7 +26,8 @@ LEAST_WAY = 0.05
 """Change of a logarithm below which shares of it mean nothing: 5%."""
 FEWEST_EPOCHS = 3
 """With two, both are half way at the same time."""
-CONTEXTS = "evaluation.epoch_rank_contexts"
+BOUNDS = ("evaluation.epoch_rank_contexts", "evaluation.valid_tokens", "rank_columns")
+"""Rows of log P, of which no more than there are tokens, and its columns, a word each: no rank is more than either."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -79,8 +80,11 @@ class HalfWay:
     same: int
     left_out: int
     """Settings in which one of the two hardly changed, or with fewer than three epochs before averaging."""
-    p_value: float | None
-    """Of the sign test that either comes first as often; None where no setting tells."""
+
+    @property
+    def told(self) -> int:
+        """Settings that say which, or that neither."""
+        return self.rank_first + self.perplexity_first + self.same
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,10 +92,10 @@ class RankTraining:
     """One rank over the epochs of a study's done trials."""
 
     rank: str
-    contexts: int | None
-    """Over how many validation contexts it was taken; None where trials differ."""
+    bound: int | None
+    """What it can be at most, by the rows and columns of log P; None where trials differ or do not say."""
     at_bound: int
-    """Epochs of trials whose rank was as large as the number of contexts allows."""
+    """Epochs of trials whose rank was as large as their own bound."""
     measured: int
     """Epochs of trials, in all."""
     paths: tuple[TrainingPath, ...]
@@ -111,8 +115,8 @@ def rank_training_numbers(
 ) -> tuple[RankTraining, ...]:
     """The request's ranks, each over the done trials of `frame` that have it in every one of two epochs or more.
 
-    `epochs` are those of the trials by id, `colours` config columns, of which the first that is a number in every trial
-    colours the paths. Ranks that no trial has are left out.
+    `epochs` are those of the trials by id, `colours` config columns, of which the first that is a number in every
+    trial, the same in all of a setting, colours the paths. Ranks that no trial has are left out.
     """
     by_rank = (_one_rank(frame, epochs, rank, colours) for rank in request.ranks)
     return tuple(numbers for numbers in by_rank if numbers is not None)
@@ -125,26 +129,32 @@ def _one_rank(
     done = frame[(frame["state"] == "done") & frame["trial_id"].isin(ranked)]
     if done.empty:
         return None
-    colour_by = next((name for name in colours if name in done and done[name].dtype.kind in "fi"), None)
+    colour_by = next((name for name in colours if name in done and _is_number_of_settings(done, name)), None)
     paths = []
     for group, trials in done.groupby("group", sort=False):
         own = [epochs[trial_id] for trial_id in trials["trial_id"]]
         colour = None if colour_by is None else float(trials[colour_by].iloc[0])
         paths.append(_path(str(group), own, rank, colour))
     every = [epochs[trial_id] for trial_id in done["trial_id"]]
-    contexts = set(done[CONTEXTS].dropna()) if CONTEXTS in done else set()
-    bound = int(next(iter(contexts))) if len(contexts) == 1 else None
-    values = [getattr(epoch, rank) for trial in every for epoch in trial]
+    bounds = list(done.reindex(columns=list(BOUNDS)).astype(float).min(axis=1))
     return RankTraining(
         rank=rank,
-        contexts=bound,
-        at_bound=0 if bound is None else sum(value >= bound for value in values),
-        measured=len(values),
+        bound=int(bounds[0]) if len(set(bounds)) == 1 and math.isfinite(bounds[0]) else None,
+        at_bound=sum(
+            getattr(epoch, rank) >= bound for trial, bound in zip(every, bounds, strict=True) for epoch in trial
+        ),
+        measured=sum(map(len, every)),
         paths=tuple(paths),
         lead_lag=_lead_lag(every, list(done["group"]), rank),
         half_way=_half_way(paths),
         colour_by=colour_by,
     )
+
+
+def _is_number_of_settings(trials: pd.DataFrame, name: str) -> bool:
+    """Whether the column has a number in every trial, the same in all of a setting."""
+    numbers = trials[name].dtype.kind in "fi" and trials[name].notna().all()
+    return bool(numbers and (trials.groupby("group")[name].nunique() == 1).all())
 
 
 def _is_ranked(trial: Sequence[EpochMetrics], rank: str) -> bool:
@@ -179,19 +189,15 @@ def _lead_lag(trials: Sequence[Sequence[EpochMetrics]], groups: Sequence[str], r
 
 
 def _half_way(paths: Sequence[TrainingPath]) -> HalfWay:
-    from scipy.stats import binomtest  # takes longer to import than a command that only lists may
-
     halves = [(path.rank_half, path.perplexity_half) for path in paths]
     told = [(rank, perplexity) for rank, perplexity in halves if rank is not None and perplexity is not None]
     rank_first = sum(rank < perplexity for rank, perplexity in told)
     perplexity_first = sum(perplexity < rank for rank, perplexity in told)
-    decided = rank_first + perplexity_first
     return HalfWay(
         rank_first=rank_first,
         perplexity_first=perplexity_first,
-        same=len(told) - decided,
+        same=len(told) - rank_first - perplexity_first,
         left_out=len(halves) - len(told),
-        p_value=float(binomtest(rank_first, decided).pvalue) if decided else None,
     )
 
 

@@ -17,6 +17,7 @@ from orchestrator.report.tables import Cell, TextTable, csv_lines, ends, text_ta
 from orchestrator.words import counted
 
 PERPLEXITY = "valid_perplexity"
+MOST_ROWS = 50
 OPEN = "Which of the two says more of the other in the next epoch is left open"
 
 
@@ -43,9 +44,8 @@ def _findings(numbers: RankTraining) -> Iterator[str]:
     lag, title = numbers.lead_lag, formats.title(numbers.rank)
     if lag.together.value is not None:
         yield f"{_together(lag, title)} {_lead(lag, title)}"
-    half = numbers.half_way
-    if half.p_value is not None:
-        yield _half_sentence(half, title)
+    if numbers.half_way.told:
+        yield _half_sentence(numbers.half_way, title)
 
 
 def _together(lag: LeadLag, title: str) -> str:
@@ -79,12 +79,11 @@ def _lead(lag: LeadLag, title: str) -> str:
 
 
 def _half_sentence(half: HalfWay, title: str) -> str:
-    decided = half.rank_first + half.perplexity_first
-    left = f", {half.left_out} left out" if half.left_out else ""
+    left = f"; {half.left_out} left out" if half.left_out else ""
     return (
         f"{formats.capital(title)} had half of its change before averaging behind it earlier than the log perplexity "
-        f"in {half.rank_first} of {counted(decided, 'setting')}, later in {half.perplexity_first}{left} (sign test "
-        f"{formats.p_equals(half.p_value)})."
+        f"in {half.rank_first} of {counted(half.told, 'setting')}, later in {half.perplexity_first}, at the same time "
+        f"in {half.same}{left}."
     )
 
 
@@ -108,8 +107,8 @@ def _cautions(numbers: RankTraining) -> Iterator[str]:
     )
     if numbers.at_bound:
         yield (
-            f"In {numbers.at_bound} of {counted(numbers.measured, 'epoch')} {formats.title(numbers.rank)} is "
-            f"{numbers.contexts}, as much as {numbers.contexts} contexts allow: there it can rise no more."
+            f"In {numbers.at_bound} of {counted(numbers.measured, 'epoch')} {formats.title(numbers.rank)} is as much "
+            f"as the matrix allows{f', {numbers.bound}' if numbers.bound else ''}: there it can rise no more."
         )
 
 
@@ -125,17 +124,20 @@ def _lag_table(ranks: Sequence[RankTraining]) -> TextTable:
                 "rank first: r [95%]": formats.bounded(lag.leads),
                 "perplexity first: r [95%]": formats.bounded(lag.follows),
                 "difference [95%]": formats.bounded(lag.difference),
-                "settings half way: rank first / perplexity first": f"{half.rank_first} / {half.perplexity_first}",
-                "p of the sign test": formats.p_value(half.p_value),
+                "half way: rank first / perplexity first / same": " / ".join(
+                    map(str, (half.rank_first, half.perplexity_first, half.same))
+                ),
             }
         )
     return text_table("Changes from epoch to epoch: a rise of the rank and a fall of log perplexity", rows)
 
 
 def _epoch_table(numbers: RankTraining) -> TextTable:
-    """Means over the settings that have the epoch."""
+    """Means over the settings that have the epoch; of many epochs, every so many up to the last one."""
     title, rows = formats.capital(formats.title(numbers.rank)), []
-    for epoch in sorted({epoch for path in numbers.paths for epoch in path.epochs}):
+    epochs = sorted({epoch for path in numbers.paths for epoch in path.epochs})
+    step = math.ceil(len(epochs) / MOST_ROWS)
+    for epoch in epochs[::-step][::-1]:
         at = [(path, path.epochs.index(epoch)) for path in numbers.paths if epoch in path.epochs]
         rank, perplexity = (
             math.exp(float(np.mean([values[place] for values, place in series])))
@@ -158,7 +160,8 @@ def _epoch_table(numbers: RankTraining) -> TextTable:
             }
         )
     over = counted(len(numbers.paths), "setting")
-    return text_table(f"Geometric means over {over}, and mean shares of the change before averaging", rows)
+    shown = f"; one epoch in {step}, all of them in rank_over_training.csv" if step > 1 else ""
+    return text_table(f"Geometric means over {over}, and mean shares of the change before averaging{shown}", rows)
 
 
 def _epoch_records(numbers: RankTraining) -> Iterator[dict[str, Any]]:
@@ -186,7 +189,7 @@ def _at(shares: Sequence[float] | np.ndarray | None, place: int) -> float | None
 
 def _lag_record(numbers: RankTraining) -> dict[str, Any]:
     lag, half = numbers.lead_lag, numbers.half_way
-    record: dict[str, Any] = {"rank": numbers.rank, "contexts": numbers.contexts, "at_bound": numbers.at_bound}
+    record: dict[str, Any] = {"rank": numbers.rank, "bound": numbers.bound, "at_bound": numbers.at_bound}
     record |= {"settings": lag.cells, "trials": lag.series, "pairs": lag.pairs}
     for name in ("together", "leads", "follows", "difference"):
         statistic: Statistic = getattr(lag, name)
@@ -196,5 +199,4 @@ def _lag_record(numbers: RankTraining) -> dict[str, Any]:
         "half_perplexity_first": half.perplexity_first,
         "half_same": half.same,
         "half_left_out": half.left_out,
-        "half_p": half.p_value,
     }

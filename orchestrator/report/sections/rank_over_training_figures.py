@@ -38,8 +38,9 @@ def rank_training_drawings(numbers: RankTraining) -> Iterator[Drawing]:
     """The plane of rank and perplexity, and, where a setting has shares, that of the shares of their changes."""
     title = formats.title(numbers.rank)
     colours = f", coloured by {formats.title(numbers.colour_by)}" if numbers.colour_by else ""
-    seeds = max(path.seeds for path in numbers.paths)
-    line = "a line a setting" if seeds == 1 else f"a line a setting, the mean of {seeds} seeds"
+    seeds = {path.seeds for path in numbers.paths}
+    mean = f", the mean of {formats.bounds(min(seeds), max(seeds))} seeds" if max(seeds) > 1 else ""
+    line = f"a line a setting{mean}"
     yield Drawing(
         name="rank_over_training",
         caption=f"Validation perplexity against {title} from epoch to epoch, {line}{colours}; the ring is the last "
@@ -50,7 +51,8 @@ def rank_training_drawings(numbers: RankTraining) -> Iterator[Drawing]:
         yield Drawing(
             name="rank_lead_or_lag",
             caption=f"How much of its change until averaging began {title} had behind it, against the same of the log "
-            f"perplexity, {line}{colours}. Above the diagonal the rank is ahead; black: the mean by epoch.",
+            f"perplexity, {line}{colours}. Above the diagonal the rank is ahead; black: the mean of the settings "
+            "that have the epoch.",
             draw=partial(_draw_shares, numbers),
         )
 
@@ -83,8 +85,10 @@ def _draw_shares(numbers: RankTraining) -> Figure:
             shown.append((perplexity, rank))
             axes.plot(perplexity, rank, linewidth=0.9, label=path.group, alpha=0.6, **_look(numbers, place))
     longest = max(len(rank) for _, rank in shown)
-    whole = [pair for pair in shown if len(pair[1]) == longest]
-    axes.plot(*np.mean(whole, axis=0), "o-", color="black", linewidth=1.8, markersize=4.5, zorder=4)
+    shares_N2T = np.full((len(shown), 2, longest), np.nan)
+    for shares_2T, pair in zip(shares_N2T, shown, strict=True):
+        shares_2T[:, : len(pair[1])] = pair
+    axes.plot(*np.nanmean(shares_N2T, axis=0), "o-", color="black", linewidth=1.8, markersize=4.5, zorder=4)
     axes.set_xlabel("share of the log perplexity's change")
     axes.set_ylabel(f"share of {formats.title(numbers.rank)}'s change")
     _explain(figure, axes, numbers)

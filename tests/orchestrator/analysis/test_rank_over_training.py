@@ -36,7 +36,7 @@ def test_half_of_the_way_is_reached_on_straight_lines_between_epochs() -> None:
     assert (path.rank_half, path.perplexity_half) == pytest.approx((2 + 1 / 3, 1 + 2 / 3))
 
 
-def test_half_ways_are_counted_by_settings_and_tested_by_signs() -> None:
+def test_half_ways_are_counted_by_settings() -> None:
     slow, fast = (10, 20, 160), (10, 80, 160)
     epochs = {f"first{i} seed=1": training(ranks=fast, losses=(9, 7.5, 5)) for i in range(6)}
     epochs |= {
@@ -46,7 +46,7 @@ def test_half_ways_are_counted_by_settings_and_tested_by_signs() -> None:
     epochs |= {"still seed=1": training(ranks=(10, 11, 10), losses=(9, 6, 5))}
     half = numbers_of(epochs).half_way
     assert (half.rank_first, half.perplexity_first, half.same, half.left_out) == (6, 1, 1, 1)
-    assert half.p_value == pytest.approx(2 * (1 + 7) / 2**7)
+    assert half.told == 8
 
 
 def test_a_setting_is_the_geometric_mean_of_its_seeds() -> None:
@@ -88,11 +88,29 @@ def test_trials_that_are_not_done_or_have_no_rank_of_an_epoch_do_not_count() -> 
     assert rank_training_numbers(frame, {"holes seed=1": holes}, RankOverTraining(ranks=("press_rank",))) == ()
 
 
-def test_epochs_at_the_bound_of_the_contexts_are_counted() -> None:
+@pytest.mark.parametrize(
+    ("evaluation", "words"),
+    [
+        ({"epoch_rank_contexts": 64}, 512),
+        ({"epoch_rank_contexts": 512}, 64),
+        ({"epoch_rank_contexts": 512, "valid_tokens": 64}, None),
+    ],
+)
+def test_epochs_whose_rank_is_as_much_as_the_matrix_allows_are_counted(
+    evaluation: dict[str, int], words: int | None
+) -> None:
+    """log P has a row a context and a column a word."""
     epochs = {"a seed=1": training((10, 64, 64), (3, 2, 1)), "b seed=1": training((10, 20, 64), (3, 2, 1))}
-    numbers = numbers_of(epochs, evaluation={"epoch_rank_contexts": 64})
-    assert (numbers.contexts, numbers.at_bound, numbers.measured) == (64, 3, 6)
-    assert numbers_of(epochs).contexts is None
+    frame = frame_of(epochs, evaluation=evaluation)
+    press, *_ = rank_training_numbers(frame.assign(rank_columns=words), epochs, RankOverTraining())
+    assert (press.bound, press.at_bound, press.measured) == (64, 3, 6)
+    assert (numbers_of(epochs).bound, numbers_of(epochs).at_bound) == (None, 0)
+
+
+def test_trials_of_different_vocabularies_have_bounds_of_their_own() -> None:
+    epochs = {"a seed=1": training((10, 64, 64), (3, 2, 1)), "b seed=1": training((10, 20, 64), (3, 2, 1))}
+    press, *_ = rank_training_numbers(frame_of(epochs).assign(rank_columns=[64, 300]), epochs, RankOverTraining())
+    assert (press.bound, press.at_bound) == (None, 2)
 
 
 def test_lines_are_coloured_by_the_first_setting_that_is_a_number() -> None:
@@ -100,3 +118,14 @@ def test_lines_are_coloured_by_the_first_setting_that_is_a_number() -> None:
     frame = frame_of(epochs, model={"name": "x", "k": 2.5})
     press, *_ = rank_training_numbers(frame, epochs, RankOverTraining(), colours=["absent", "model.name", "model.k"])
     assert (press.colour_by, press.paths[0].colour) == ("model.k", 2.5)
+
+
+def test_what_only_some_trials_have_or_differs_within_a_setting_is_no_colour() -> None:
+    """A softmax beside GSS has no c; a mean over seeds has no seed."""
+    epochs = {name: training((10, 20, 30), (3, 2, 1)) for name in ("a seed=1", "a seed=2", "b seed=1")}
+    frame = frame_of(epochs).assign(c=[0.5, 0.5, math.nan], k=[1.0, 1.0, 2.0])
+    colours = ("c", "seed", "k")
+    press, *_ = rank_training_numbers(frame, epochs, RankOverTraining(), colours=colours)
+    assert (press.colour_by, [path.colour for path in press.paths]) == ("k", [1.0, 2.0])
+    uncoloured, *_ = rank_training_numbers(frame, epochs, RankOverTraining(), colours=colours[:2])
+    assert (uncoloured.colour_by, uncoloured.paths[0].colour) == (None, None)

@@ -15,7 +15,7 @@ import pytest
 from orchestrator.report.build import ReportResult
 from orchestrator.report.sections.section import Section
 from search_spaces.study import GridMap, RankOverTraining
-from tests.support.synthetic_results import STUDY, make_results, report_on, training
+from tests.support.synthetic_results import SEEDED_STUDY, STUDY, make_results, report_on, training
 from trainables.trial_folder.outcome import EpochMetrics
 
 Trials = dict[str, list[EpochMetrics]]
@@ -62,11 +62,14 @@ def test_of_a_rank_that_leads_by_construction_it_is_said_what_it_says_of_perplex
     assert section.findings[0] in page
     assert "measured with more noise, or that persists longer, looks like the one that follows" in page
     press, entropy = records(report, "rank_lead_or_lag.csv")
-    assert (press["rank"], press["contexts"], press["trials"], press["pairs"]) == ("press_rank", "512", "72", "576")
+    assert (press["rank"], press["bound"], press["trials"], press["pairs"]) == ("press_rank", "512", "72", "576")
     assert float(press["difference_low"]) > 0 and entropy["rank"] == "entropy_rank"
     at_bound = sum((epoch.press_rank or 0) >= 512 for trial in epochs.values() for epoch in trial)
     assert 0 < at_bound == int(press["at_bound"])
-    assert any(f"In {at_bound} of 720 epochs Press rank is 512" in text for text in section.cautions)
+    assert any(
+        f"In {at_bound} of 720 epochs Press rank is as much as the matrix allows, 512: " in text
+        for text in section.cautions
+    )
     lines = [line for line in records(report, "rank_over_training.csv") if line["rank"] == "press_rank"]
     assert len(lines) == 720
     trial = epochs[rows[3]["trial_id"]]
@@ -116,3 +119,53 @@ def test_without_ranks_of_epochs_there_is_no_section(tmp_path: Path) -> None:
     for unranked in (bare, {}):
         report = report_with(tmp_path, rows, unranked, GridMap(row="output_layer.c", column="output_layer.k"))
         assert "rank-over-training" not in [answer.section.kind for answer in report.answers]
+
+
+def test_how_many_settings_were_half_way_first_adds_up_and_has_no_test(tmp_path: Path) -> None:
+    """Settings that share seeds and a course are no independent signs."""
+    rows, _ = moved(lead=0.0)
+    paths = [((10, 80, 160), (9, 7.5, 5))] * 6 + [((10, 20, 160), (9, 6, 5))] + [((10, 40, 160), (9, 7, 5))] * 2
+    epochs = {
+        row["trial_id"]: training(*path) for row, path in zip(rows, [*paths, ((10, 11, 10), (9, 6, 5))], strict=False)
+    }
+    report = report_with(tmp_path, rows, epochs)
+    said = next(text for text in section_of(report).findings if "half of its change" in text)
+    assert said.endswith("in 6 of 9 settings, later in 1, at the same time in 2; 1 left out.")
+    press = records(report, "rank_lead_or_lag.csv")[0]
+    assert [press[f"half_{name}"] for name in ("rank_first", "perplexity_first", "same", "left_out")] == list("6121")
+    assert "sign test" not in report.path.read_text(encoding="utf-8") and "half_p" not in press
+
+
+def test_the_mean_is_over_all_settings_that_have_the_epoch(tmp_path: Path) -> None:
+    """Averaging begins at another epoch in each; seeds are two in one of them."""
+    rows, _ = make_results(SEEDED_STUDY)
+    two = [row for row in rows if row["name"].startswith(("gss c=-2 k=1.25 ", "gss c=-2 k=1.5 "))][:-1]
+    early = training((10, 20, 40, 80), (9, 8, 7, 6), averaged_from=4)
+    late = training((10, 80, 80, 80, 160), (9, 6, 5, 5, 5))
+    epochs = {row["trial_id"]: early if "k=1.25 " in row["name"] else late for row in two}
+    section = section_of(report_with(tmp_path, two, epochs))
+    plane, shares = section.drawings
+    assert "a line a setting, the mean of 2 to 3 seeds" in plane.caption
+    assert shares.caption.endswith("black: the mean of the settings that have the epoch.")
+    [mean] = [line for line in shares.draw().axes[0].lines if line.get_color() == "black"]
+    assert list(np.asarray(mean.get_xdata())) == pytest.approx([0, (1 / 2 + 3 / 4) / 2, 1, 1, 1])
+    assert list(np.asarray(mean.get_ydata())) == pytest.approx([0, (1 / 2 + 3 / 4) / 2, (1 + 3 / 4) / 2, 3 / 4, 1])
+
+
+@pytest.mark.parametrize(("epochs", "shown"), [(50, 50), (51, 26), (1000, 50)])
+def test_a_page_shows_at_most_50_epochs_with_the_last_one(tmp_path: Path, epochs: int, shown: int) -> None:
+    rows, _ = make_results()
+    long = training(np.linspace(10, 200, epochs), np.linspace(6, 4, epochs))
+    report = report_with(tmp_path, rows[:1], {rows[0]["trial_id"]: long})
+    table = section_of(report).tables[1]
+    assert (len(table.body), table.body[-1][0].text) == (shown, str(epochs))
+    step = math.ceil(epochs / 50)
+    assert (f"one epoch in {step}, all of them in rank_over_training.csv" in table.caption) == (step > 1)
+    assert len(records(report, "rank_over_training.csv")) == 2 * epochs
+
+
+def test_a_grid_over_what_a_softmax_has_not_or_over_the_seed_leaves_the_lines_uncoloured(tmp_path: Path) -> None:
+    rows, epochs = moved(lead=0.3)
+    del rows[0]["config"]["output_layer"]["c"]
+    report = report_with(tmp_path, rows, epochs, GridMap(row="output_layer.k", column="output_layer.c"))
+    assert all("coloured" not in drawing.caption for drawing in section_of(report).drawings)
