@@ -56,6 +56,16 @@ def test_the_function_of_the_readme_becomes_a_section_as_it_stands_there(tmp_pat
     assert files == {f"analysis_gap_by_bend_1.{form}" for form in ("svg", "png", "pdf")}
 
 
+def test_a_section_whose_only_figure_stands_on_top_keeps_its_words(tmp_path: Path) -> None:
+    def curve(_: pd.DataFrame) -> Figure:
+        """How the points were made."""
+        return Figure()
+
+    page = report_with(curve, tmp_path).path.read_text()
+    assert page.count('id="figure-analysis_curve_1"') == 1
+    assert '<h2 id="analysis-curve">Curve</h2>' in page and "How the points were made." in page
+
+
 def test_what_it_returns_is_escaped(tmp_path: Path) -> None:
     attack = "<script>alert(1)</script>"
 
