@@ -97,8 +97,9 @@ def _seed_sentences(line: ComparedCorrelation, seeds: SeedNumbers) -> Iterator[s
             common = listed([f"{formats.deviation(parts.common)} in {name}" for name, parts in components])
             rest = listed([formats.deviation(parts.rest) for _, parts in components])
             yield (
-                f"What a seed does to all cells alike cancels between them and is not in it: a standard deviation of "
-                f"{common}, beside {rest} of what it does to one cell."
+                f"What a seed does to all cells alike cancels between them and is not in it: as far as "
+                f"{formats.bounds(*line.seeds)} seeds tell, a standard deviation of {common}, beside {rest} of what it "
+                f"does to one cell."
             )
     if seeds.between.value is not None:
         yield f"Without what the seeds add to the means, the cells' own correlation is r = {_r(seeds.between)}."

@@ -98,7 +98,7 @@ def _cautions(numbers: RankTraining) -> Iterator[str]:
     else:
         yield (
             "Of two series that go the same way, the one that is measured with more noise, or that persists longer, "
-            "looks like the one that follows."
+            "tends to look like the one that follows, whichever moves first."
         )
     yield (
         "What moves first need not be a cause of what moves later. What happened within an epoch, or before the first "

@@ -94,6 +94,10 @@ def test_every_number_of_the_cells_the_seeds_share_and_the_partial_correlations_
     assert float(cells[0]["test_perplexity"]) == pytest.approx(of_first.mean())
     assert float(cells[0]["test_perplexity_sd"]) == pytest.approx(of_first.std(ddof=1))
     shares = {record["metric"]: record for record in records(report, "variance_components.csv")}
+    common = (
+        f"standard deviation of {formats.deviation(float(shares['press_rank']['variance_seed_in_all_cells']))} in Press"
+    )
+    assert any("cancels between them" in text and common in text for text in findings_of(report))
     perplexity = shares["test_perplexity"]
     assert float(perplexity["variance_seed_in_one_cell"]) == pytest.approx(16, rel=0.3), "as the results were made"
     assert float(perplexity["seed_share_low"]) < float(perplexity["seed_share"]) < float(perplexity["seed_share_high"])

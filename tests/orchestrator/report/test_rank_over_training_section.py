@@ -60,7 +60,7 @@ def test_of_a_rank_that_leads_by_construction_it_is_said_what_it_says_of_perplex
     assert re.search(re.escape(says) + r"\+0\.8[5-7]", section.findings[0])
     page = report.path.read_text(encoding="utf-8")
     assert section.findings[0] in page
-    assert "measured with more noise, or that persists longer, looks like the one that follows" in page
+    assert "measured with more noise, or that persists longer, tends to look like the one that follows" in page
     press, entropy = records(report, "rank_lead_or_lag.csv")
     assert (press["rank"], press["bound"], press["trials"], press["pairs"]) == ("press_rank", "512", "72", "576")
     assert float(press["difference_low"]) > 0 and entropy["rank"] == "entropy_rank"
