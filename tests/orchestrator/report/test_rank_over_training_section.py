@@ -164,7 +164,7 @@ def test_a_page_shows_at_most_50_epochs_with_the_last_one(tmp_path: Path, epochs
     assert len(records(report, "rank_over_training.csv")) == 2 * epochs
 
 
-def test_a_grid_over_what_a_softmax_has_not_or_over_the_seed_leaves_the_lines_uncoloured(tmp_path: Path) -> None:
+def test_a_grid_over_what_a_softmax_has_not_leaves_the_lines_uncoloured(tmp_path: Path) -> None:
     rows, epochs = moved(lead=0.3)
     del rows[0]["config"]["output_layer"]["c"]
     report = report_with(tmp_path, rows, epochs, GridMap(row="output_layer.k", column="output_layer.c"))
