@@ -47,11 +47,24 @@ def correlation_section(numbers: CorrelationNumbers) -> Section:
         tables=tuple(tables),
         remarks=remarks,
         terminal=(findings[0], *tables, "\n".join([*findings[1:], *remarks])),
-        method=prose("method_correlation.txt", seeds=seeds is not None, partials=bool(numbers.partials)),
+        method=prose(
+            "method_correlation.txt",
+            seeds=seeds is not None,
+            partials=bool(numbers.partials),
+            contexts=_contexts(numbers),
+        ),
         files=files,
         drawings=tuple(correlation_drawings(numbers)),
         wide=False,
     )
+
+
+def _contexts(numbers: CorrelationNumbers) -> str:
+    """How many contexts the log-P matrices have, "1,024"; empty where no trial says it."""
+    rows = numbers.points.get("rank_rows")
+    if rows is None or rows.dropna().empty:
+        return ""
+    return " to ".join(dict.fromkeys(f"{bound:,.0f}" for bound in (rows.min(), rows.max())))
 
 
 def correlation_sentence(line: ComparedCorrelation) -> str:

@@ -56,6 +56,8 @@ def test_a_figure_stands_above_the_first_sentence_which_says_the_correlation_ove
     assert ("the interval excludes zero" in first) == (not low < 0 < high)
     assert second == "All 216 trials are done."
     page = report.path.read_text(encoding="utf-8")
+    [contexts] = trials["rank_rows"].unique()
+    assert f"Ranks are of log P after {contexts:,} test contexts." in page
     assert page.index('id="figure-test_perplexity_against_press_rank"') < page.index(first[:40])
     assert page.count('id="figure-test_perplexity_against_press_rank"') == 1
 
