@@ -16,6 +16,7 @@ import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
 from ipaddress import ip_address
 from pathlib import Path
@@ -71,6 +72,7 @@ def dashboard(storage: Path) -> Iterator[str]:
             seen.append(line)
             found = re.search(r"http://127\.0\.0\.1:\d+", line)
             if found:
+                wait_for(partial(_answers, found.group()), timeout_s=60, what="Ray's dashboard")
                 yield found.group()
                 break
         else:
@@ -82,6 +84,12 @@ def dashboard(storage: Path) -> Iterator[str]:
         finally:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
+
+
+def _answers(address: str) -> bool:
+    host, port = address.removeprefix("http://").split(":")
+    with socket.socket() as probe:
+        return probe.connect_ex((host, int(port))) == 0
 
 
 def token() -> str:
@@ -206,15 +214,35 @@ def test_the_dashboard_asks_for_the_token(dashboard: str, path: str, headers: di
         urllib.request.urlopen(request, timeout=20)
 
 
-@pytest.mark.usefixtures("dashboard")
-def test_everything_that_ray_listens_on_is_loopback() -> None:
+def listening() -> dict[str, set[str]]:
+    """The addresses on which processes that this one has started listen, by their names."""
     psutil = import_module("psutil")
-    listening = set()
+    addresses: dict[str, set[str]] = {}
     for process in psutil.Process().children(recursive=True):
         with suppress(psutil.NoSuchProcess):
-            listening |= {socket.laddr.ip for socket in process.net_connections("tcp") if socket.status == "LISTEN"}
-    assert listening
-    assert {address for address in listening if not ip_address(address.removeprefix("::ffff:")).is_loopback} == set()
+            sockets = process.net_connections("tcp")
+            found = {socket.laddr.ip for socket in sockets if socket.status == "LISTEN"}
+            addresses.setdefault(process.cmdline()[0], set()).update(found)
+    return addresses
+
+
+@pytest.mark.usefixtures("dashboard")
+def test_everything_that_ray_listens_on_is_loopback() -> None:
+    agents = ("ray::DashboardAgent", "ray::RuntimeEnvAgent")
+    wait_for(lambda: all(listening().get(agent) for agent in agents), timeout_s=60, what="Ray's agents")
+    addresses = set.union(*listening().values())
+    assert {address for address in addresses if not ip_address(address.removeprefix("::ffff:")).is_loopback} == set()
+
+
+@pytest.mark.usefixtures("dashboard")
+def test_the_workers_that_ray_has_ready_are_those_that_train(storage: Path) -> None:
+    psutil = import_module("psutil")
+    with open_store(str(storage / "results.db")) as store:
+        wait_for(lambda: store.studies()[0].counts["running"] == 2, timeout_s=60, what="two running trials")
+    sweep = next(child for child in psutil.Process().children() if "sweep.py" in " ".join(child.cmdline()))
+    titles = [" ".join(process.cmdline()) for process in sweep.children(recursive=True)]
+    workers = [title for title in titles if title.startswith("ray::") and "Agent" not in title]
+    assert len(workers) == len(os.sched_getaffinity(0)), workers
 
 
 LOGIN = "document.querySelector('[role=dialog]')"
