@@ -93,8 +93,9 @@ class CorrelationNumbers:
     points: pd.DataFrame
     """The done trials with both metrics."""
     cells: pd.DataFrame
-    """A row a cell: `group`, `seeds` (how many trials), the means of both metrics, their standard deviations over seeds
-    as `press_rank_sd` and so on (NaN for one seed), and the settings that all its trials share."""
+    """A row a cell: `group`, `seeds` (how many trials), the means of both metrics, their standard deviations over
+    seeds, less what a seed does to all cells, as `press_rank_sd` and so on (NaN for one seed), and the settings that
+    all its trials share."""
     colour_by: str = ""
     """The column that the points have their colours by; empty for one colour."""
     partials: tuple[PartialCorrelation, ...] = ()
@@ -147,8 +148,16 @@ def cell_means(points: pd.DataFrame, metrics: Sequence[str], settings: Sequence[
     table.insert(0, "seeds", cells.size())
     for name in metrics:
         table[name] = cells[name].mean()
-        table[f"{name}_sd"] = cells[name].std(ddof=1)
+        table[f"{name}_sd"] = (points[name] - _common_to_cells(points, name)).groupby(points["group"]).std(ddof=1)
     return table.reset_index()
+
+
+def _common_to_cells(points: pd.DataFrame, metric: str) -> pd.Series[float] | float:
+    """What the seed of each point does to all cells, from the cells that have every seed; 0 where there are none."""
+    if "seed" not in points.columns or points.empty:
+        return 0.0
+    seed_means = points.pivot_table(index="group", columns="seed", values=metric).dropna().mean()
+    return points["seed"].map(seed_means - seed_means.mean()).fillna(0.0)
 
 
 def choose_window(values: Sequence[float], published: tuple[float, float] | None) -> Window:

@@ -31,6 +31,7 @@ def correlation_drawings(numbers: CorrelationNumbers) -> Iterator[Drawing]:
     caption = f"{formats.capital(y)} against {x}, a point a {point}"
     if numbers.seeds is not None:
         caption += f", the mean of {formats.bounds(*line.seeds)} seeds with bars of one standard deviation over them"
+        caption += ", less what a seed does to all cells"
     caption += f", coloured by {formats.title(numbers.colour_by)}" if numbers.colour_by else ""
     caption += "; pale points are single trials" if numbers.seeds is not None else ""
     caption += f". Grey band: {formats.window(window, line.y)}." if window else "."
