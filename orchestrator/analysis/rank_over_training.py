@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,6 +79,8 @@ class HalfWay:
     rank_first: int
     perplexity_first: int
     same: int
+    lead: float
+    """Median over the settings that tell it of how many epochs earlier the rank was there; NaN where none does."""
     left_out: int
     """Settings in which one of the two hardly changed, or with fewer than three epochs before averaging."""
 
@@ -197,6 +200,7 @@ def _half_way(paths: Sequence[TrainingPath]) -> HalfWay:
         rank_first=rank_first,
         perplexity_first=perplexity_first,
         same=len(told) - rank_first - perplexity_first,
+        lead=median(perplexity - rank for rank, perplexity in told) if told else math.nan,
         left_out=len(halves) - len(told),
     )
 

@@ -63,7 +63,8 @@ Benchmarks = Annotated[
 Search = Annotated[str | None, Option(help="How a tuned study picks trials: tpe, random or grid. [default: tpe]")]
 Budget = Annotated[int | None, Option(help="Trials that a tuned study picks for each side. [default: by scale]")]
 Seeds = Annotated[
-    int | None, Option(help="Seeds of each setting; trials that are done count. [default: 1, or what the study says]")
+    int | None,
+    Option(help="Seeds of each setting, up to 11; trials that are done count. [default: 1, or what the study says]"),
 ]
 LogTo = Annotated[
     list[str] | None,

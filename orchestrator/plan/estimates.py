@@ -106,11 +106,12 @@ def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
         return config.operations / CORE_FLOPS
     evaluation, vocabulary = config.evaluation, corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
     per_token = _operations_per_token(config, vocabulary)
-    validated = min(corpus.valid_tokens, evaluation.valid_tokens or corpus.valid_tokens) * config.training.epochs
+    validated = min(corpus.valid_tokens, evaluation.valid_tokens or corpus.valid_tokens)
     tested = min(corpus.test_tokens, evaluation.test_tokens or corpus.test_tokens)
     rows = min(tested, evaluation.rank_contexts or tested)
-    epochs, epoch_rows = config.training.epochs, evaluation.epoch_rank_contexts or 0
-    forward = (validated + tested + rows + epochs * epoch_rows) * per_token / 3
+    epochs = config.training.epochs
+    epoch_rows = min(evaluation.epoch_rank_contexts or 0, validated)
+    forward = (epochs * (validated + epoch_rows) + tested + rows) * per_token / 3
     spectrum = _spectrum_operations(rows, vocabulary) + epochs * _spectrum_operations(epoch_rows, vocabulary)
     work_s = (_train_operations(config, corpus) + forward) / CORE_FLOPS + spectrum / CORE_FLOPS_FLOAT64
     return TRIAL_OVERHEAD_S + work_s

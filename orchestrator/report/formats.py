@@ -163,7 +163,7 @@ def percent(share: float | None) -> str:
     """A share in per cent, with a decimal near its ends: "41%", "0.7%", "99.6%"; a dash where there is none."""
     if share is None:
         return DASH
-    return f"{share:.1%}" if 0 < share < 0.1 or 0.9 < share < 1 else f"{share:.0%}"
+    return f"{share:.1%}" if 0 < share < 0.1 or 0.99 < share < 1 else f"{share:.0%}"
 
 
 def bounded_percent(statistic: Statistic) -> str:

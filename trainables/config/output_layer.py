@@ -136,6 +136,8 @@ def _refuse_neighbours(path: Path, text: str) -> None:
             names = [node.module or "."] if not node.level else ["." + (node.module or "")]
         for name in (name.partition(".")[0] for name in names):
             beside = path.parent / name
+            if beside == Path(__file__).parents[1]:
+                continue  # of this project, which every worker has
             if not name or beside.with_suffix(".py").is_file() or (beside / "__init__.py").is_file():
                 raise UserError(
                     f"{path.name} imports {name or 'relatively'}, which lies beside it and would not travel with it: "

@@ -72,8 +72,16 @@ def _lead(lag: LeadLag, title: str) -> str:
     apart = f"difference {formats.bounded(difference)}"
     if 0.0 in difference.interval:
         return f"{OPEN}: {numbers}, {apart}, which includes zero."
+    leads = difference.interval.low > 0
+    front, behind = (lag.leads, lag.follows) if leads else (lag.follows, lag.leads)
+    assert front.value is not None and behind.value is not None
+    if abs(front.value) < abs(behind.value):
+        return (
+            f"From one epoch to the next the two go different ways: {numbers}. So few epochs draw both below zero; "
+            f"their {apart}, speaks for {title if leads else 'perplexity'} first."
+        )
     names = (title, "validation perplexity")
-    first, second = names if difference.interval.low > 0 else reversed(names)
+    first, second = names if leads else reversed(names)
     more = f"{formats.capital(first)} in one epoch says more of {second} in the next than the other way round"
     return f"{more}: {numbers}, {apart}."
 
@@ -83,7 +91,7 @@ def _half_sentence(half: HalfWay, title: str) -> str:
     return (
         f"{formats.capital(title)} had half of its change before averaging behind it earlier than the log perplexity "
         f"in {half.rank_first} of {counted(half.told, 'setting')}, later in {half.perplexity_first}, at the same time "
-        f"in {half.same}{left}."
+        f"in {half.same}{left}; in the median, {abs(half.lead):.1f} epochs {'earlier' if half.lead >= 0 else 'later'}."
     )
 
 

@@ -12,7 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from orchestrator.analysis.statistics.estimates import Interval, Statistic
+from orchestrator.analysis.statistics.lead_lag import LeadLag
+from orchestrator.report import formats
 from orchestrator.report.build import ReportResult
+from orchestrator.report.sections.rank_over_training import _lead
 from orchestrator.report.sections.section import Section
 from search_spaces.study import GridMap, RankOverTraining
 from tests.support.synthetic_results import SEEDED_STUDY, STUDY, make_results, report_on, training
@@ -78,6 +82,31 @@ def test_of_a_rank_that_leads_by_construction_it_is_said_what_it_says_of_perplex
         assert math.log(float(line["mean_valid_perplexity"])) == pytest.approx(epoch.valid_loss)
 
 
+@pytest.mark.parametrize(
+    ("leads", "follows", "said"),
+    [
+        (0.23, -0.20, "Press rank in one epoch says more of validation perplexity in the next"),
+        (0.16, -0.33, "speaks for Press rank first."),
+        (-0.33, 0.16, "speaks for perplexity first."),
+        (-0.20, 0.23, "Validation perplexity in one epoch says more of Press rank in the next"),
+    ],
+)
+def test_what_goes_the_other_way_and_stronger_does_not_say_less(leads: float, follows: float, said: str) -> None:
+    apart = leads - follows
+    lag = LeadLag(
+        cells=27,
+        series=81,
+        pairs=486,
+        together=Statistic(value=0.0),
+        leads=Statistic(value=leads),
+        follows=Statistic(value=follows),
+        difference=Statistic(value=apart, interval=Interval(low=apart - 0.1, high=apart + 0.1)),
+    )
+    sentence = _lead(lag, "Press rank")
+    assert said in sentence
+    assert f"{formats.coefficient(leads)} for Press rank first" in sentence
+
+
 def test_without_a_lead_it_is_left_open_and_the_scatter_stays_on_top(tmp_path: Path) -> None:
     rows, epochs = moved(lead=0.0)
     report = report_with(tmp_path, rows, epochs, *STUDY.analyses)
@@ -130,7 +159,9 @@ def test_how_many_settings_were_half_way_first_adds_up_and_has_no_test(tmp_path:
     }
     report = report_with(tmp_path, rows, epochs)
     said = next(text for text in section_of(report).findings if "half of its change" in text)
-    assert said.endswith("in 6 of 9 settings, later in 1, at the same time in 2; 1 left out.")
+    assert said.endswith(
+        "in 6 of 9 settings, later in 1, at the same time in 2; 1 left out; in the median, 0.5 epochs earlier."
+    )
     press = records(report, "rank_lead_or_lag.csv")[0]
     assert [press[f"half_{name}"] for name in ("rank_first", "perplexity_first", "same", "left_out")] == list("6121")
     assert "sign test" not in report.path.read_text(encoding="utf-8") and "half_p" not in press

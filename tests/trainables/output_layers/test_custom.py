@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tests.support import tiny_trial as tiny
-from trainables.config import CustomConfig, TextFile
+from trainables.config import CustomConfig, TextFile, output_layer
 from trainables.errors import UserError
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
 from trainables.output_layers import LayerShape, build_output_layer
@@ -109,6 +109,13 @@ def test_a_file_that_needs_its_neighbour_is_refused(tmp_path: Path, line: str) -
     text = LAYER + f"\ndef later():\n    {line.strip()}\n"
     with pytest.raises(UserError, match="imports helper, which lies beside it"):
         CustomConfig.of(imported(tmp_path, text).Projected)
+
+
+def test_a_file_beside_the_project_itself_may_import_it() -> None:
+    path = Path(__file__).parents[3] / "own_layers.py"
+    output_layer._refuse_neighbours(path, LAYER)
+    with pytest.raises(UserError, match="imports sweep, which lies beside it"):
+        output_layer._refuse_neighbours(path, LAYER + "import sweep\n")
 
 
 @pytest.mark.parametrize("text", ["1 +", "raise ValueError('no')", "import sys; sys.exit(3)"])
