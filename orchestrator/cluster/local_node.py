@@ -61,6 +61,21 @@ class LocalNode(Node):
             RAYLET.persist_port(self._session_dir, self._node_id, name, port)
         super().start_raylet(*arguments, **options)
 
+    def kill_all_processes(self, *arguments: Any, **options: Any) -> None:
+        """The ports are free again, too."""
+        self.release_ports()
+        super().kill_all_processes(*arguments, **options)
+
+    def release_ports(self) -> None:
+        """Hold none any more."""
+        for holder in self._holders():
+            holder.close()
+
+    def _holders(self) -> list[socket.socket]:
+        # Not made in __init__, which is Ray's and starts everything.
+        holders: list[socket.socket] = vars(self).setdefault("_held", [])
+        return holders
+
     def _set(self, **parameters: Any) -> None:
         self._ray_params.update(**parameters)  # type: ignore[no-untyped-call]
 
@@ -78,6 +93,6 @@ class LocalNode(Node):
                 holder.close()
                 continue
             holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._held = [*getattr(self, "_held", []), holder]
+            self._holders().append(holder)
             return int(holder.getsockname()[1])
         raise OSError(f"no port of {candidates.start} to {candidates.stop - 1} is free")

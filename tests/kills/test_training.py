@@ -32,7 +32,7 @@ ET_ASGD, NT_ASGD = (
     for rule in (EtAsgdConfig(switch_epoch=2), NtAsgdConfig(nonmonotone_interval=1))
 )
 ADAM = {"optimizer": "adam", "learning_rate": 0.01, "warm_up_tokens": 500}
-WITH_ADAM = NT_ASGD.model_copy(update={"training": NT_ASGD.training.model_copy(update=ADAM)})
+WITH_ADAM = ET_ASGD.model_copy(update={"training": ET_ASGD.training.model_copy(update=ADAM)})
 
 
 def train_to_the_end(directory: Path, config: TrialConfig) -> None:

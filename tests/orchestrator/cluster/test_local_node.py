@@ -20,6 +20,15 @@ def test_a_held_port_is_for_the_process_that_it_is_held_for() -> None:
         node._held_port(range(port, port + 1))
     with socket.create_server(("127.0.0.1", port)), socket.create_connection(("127.0.0.1", port), timeout=5):
         pass
+    node.release_ports()
+
+
+def test_a_port_that_is_held_no_more_is_anybodys() -> None:
+    node = object.__new__(LocalNode)
+    port = node._held_port(range(1))
+    node.release_ports()
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", port))
 
 
 def test_a_port_that_is_taken_is_passed_over() -> None:
@@ -27,6 +36,7 @@ def test_a_port_that_is_taken_is_passed_over() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert port < node._held_port(range(port, port + 50)) < port + 50
+    node.release_ports()
 
 
 def test_a_command_that_waits_becomes_the_one_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:

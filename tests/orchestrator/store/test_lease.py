@@ -103,8 +103,8 @@ def drive(say: Say, address: str) -> None:
     with open_store(address) as store:
         store.claim(TRIALS, owner="me", lease_s=1)
         with LeaseKeeper(store, "me", lease_s=1) as keeper:
-            say("holding")
             since_s, still_s = time.monotonic(), 0.0
+            say("holding")  # after the clock was read: it may be stopped at once
             while still_s < 1:
                 time.sleep(0.05)
                 still_s, since_s = time.monotonic() - since_s, time.monotonic()
