@@ -33,7 +33,7 @@ def seed_count(
 
 def refuse_seeds(study: Study, configs: Sequence[AnyConfig], *, what: str = "--seeds") -> None:
     """Raise UserError for a study that has no use for more seeds; `what` asks for them."""
-    if reason := _obstacle(study, configs):
+    if reason := obstacle_to_seeds(study, configs):
         raise UserError(
             f"{what} is for studies that write each setting down with one seed, and {reason}: leave it away"
         )
@@ -61,7 +61,8 @@ def _further_seeds(first: int) -> list[int]:
     return [seed for seed in RANDOM_SEEDS if seed != first]
 
 
-def _obstacle(study: Study, configs: Sequence[AnyConfig]) -> str:
+def obstacle_to_seeds(study: Study, configs: Sequence[AnyConfig]) -> str:
+    """Why a study with these trials has no use for more seeds; empty where it has."""
     if study.tuning is not None:
         return f"{study.name} tunes, with {len(study.tuning.seeds)} seeds of each side's best"
     if not study.trains:

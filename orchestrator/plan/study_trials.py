@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from orchestrator.plan.overrides import apply_overrides
-from orchestrator.plan.seeds import refuse_seeds, repeat_with_seeds, seed_count
+from orchestrator.plan.seeds import obstacle_to_seeds, refuse_seeds, repeat_with_seeds, seed_count
 from orchestrator.plan.trial_names import trial_names
 from orchestrator.plan.tuning.tuning_plan import TuningPlan, plan_tuning
 from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
@@ -38,11 +38,7 @@ def named_trials(
 def takes_seeds(study: Study) -> bool:
     """Whether `--seeds` is for this study."""
     configs = _written_trials(study, CorpusConfig(name=NO_TEXT.name, sha256=NO_TEXT.sha256)) if not study.tuning else ()
-    try:
-        refuse_seeds(study, configs)
-    except UserError:
-        return False
-    return True
+    return not obstacle_to_seeds(study, configs)
 
 
 def is_paper_scale(study: Study, scale: str) -> bool:

@@ -179,8 +179,8 @@ def deviation(variance: float | None) -> str:
 
 
 def bounds(least: int, most: int) -> str:
-    """Whole numbers from the least to the most: "3", or "2 to 3"."""
-    return str(most) if least == most else f"{least} to {most}"
+    """Whole numbers from the least to the most: "3", "2 to 3" or "1,024"."""
+    return f"{most:,}" if least == most else f"{least:,} to {most:,}"
 
 
 def ranked(values: Mapping[str, float], *, decimals: int = 1) -> str:

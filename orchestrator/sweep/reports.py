@@ -28,11 +28,13 @@ def write_report(
 ) -> ReportResult:
     """Build the report of this variant; `argument` is the study as it was typed in the command line `typed`."""
     from orchestrator.report import StudyRecords, build_report
+    from search_spaces.study import RankOverTraining
 
+    asks_for_epochs = any(isinstance(request, RankOverTraining) for request in study.analyses)
     records = StudyRecords(
         rows=store.results(key),
         spectra=store.spectra(key),
-        epochs=store.epochs_by_trial(key),
+        epochs=store.epochs_by_trial(key) if asks_for_epochs else {},
         environments=store.environments(key),
     )
     return build_report(study, key, records, paper_command=paper_command(argument, study, key, typed), out=out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -166,6 +167,12 @@ def report_on(
     """The report of these trials, in `out`."""
     records = StudyRecords(rows=rows, spectra=spectra or {}, epochs=epochs or {}, environments=environments or {})
     return build_report(study, key, records, paper_command=paper_command, out=out)
+
+
+def csv_records(path: Path) -> list[dict[str, Any]]:
+    """The lines of a file that a report has written, by their columns."""
+    with path.open(newline="", encoding="utf-8") as stream:
+        return list(csv.DictReader(stream))
 
 
 def fail(row: dict[str, Any], *, state: str, cause: str) -> dict[str, Any]:

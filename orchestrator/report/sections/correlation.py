@@ -64,7 +64,7 @@ def _contexts(numbers: CorrelationNumbers) -> str:
     rows = numbers.points.get("rank_rows")
     if rows is None or rows.dropna().empty:
         return ""
-    return " to ".join(dict.fromkeys(f"{bound:,.0f}" for bound in (rows.min(), rows.max())))
+    return formats.bounds(int(rows.min()), int(rows.max()))
 
 
 def correlation_sentence(line: ComparedCorrelation) -> str:
@@ -251,8 +251,7 @@ def _records(numbers: CorrelationNumbers) -> Iterator[dict[str, Any]]:
 def _record(line: ComparedCorrelation, over: str, n: int, pearson: Statistic, spearman: Statistic) -> dict[str, Any]:
     record = {"x": line.x, "y": line.y, "over": over, **ends("window", line.window), "n": n}
     record |= dict(zip(("seeds_least", "seeds_most"), line.seeds, strict=True))
-    for name, ours in (("pearson", pearson), ("spearman", spearman)):
-        record |= {name: ours.value, **ends(name, ours.interval), f"{name}_p": ours.p_value, f"{name}_df": ours.df}
+    record |= _numbers(pearson=pearson, spearman=spearman)
     return record | {f"published_{corpus}": value.value for corpus, value in line.published.items()}
 
 
@@ -311,7 +310,12 @@ def _partial_table(partials: Sequence[PartialCorrelation]) -> TextTable:
 
 
 def _partial_record(partial: PartialCorrelation) -> dict[str, Any]:
-    record: dict[str, Any] = {"left_out": " ".join(partial.settings)}
-    for name, ours in (("levels", partial.levels), ("line", partial.line)):
+    return {"left_out": " ".join(partial.settings), **_numbers(levels=partial.levels, line=partial.line)}
+
+
+def _numbers(**correlations: Statistic) -> dict[str, Any]:
+    """All numbers of these, under columns that begin with their names."""
+    record: dict[str, Any] = {}
+    for name, ours in correlations.items():
         record |= {name: ours.value, **ends(name, ours.interval), f"{name}_p": ours.p_value, f"{name}_df": ours.df}
     return record

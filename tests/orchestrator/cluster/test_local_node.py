@@ -29,6 +29,7 @@ def test_a_port_that_is_held_no_more_is_anybodys() -> None:
     node.release_ports()
     with socket.socket() as other:
         other.bind(("127.0.0.1", port))
+        assert other.getsockname()[1] == port
 
 
 def test_a_port_that_is_taken_is_passed_over() -> None:

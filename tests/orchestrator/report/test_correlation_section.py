@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import html
 import io
 import re
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -19,7 +17,7 @@ from orchestrator.report import formats
 from orchestrator.report.build import ReportResult
 from orchestrator.report.terminal import summary_group
 from search_spaces.study import Correlation, GridMap
-from tests.support.synthetic_results import KEY, SEEDED_STUDY, STUDY, fail, make_results, report_on
+from tests.support.synthetic_results import KEY, SEEDED_STUDY, STUDY, csv_records, fail, make_results, report_on
 
 FIRST = "Over 72 cells, each the mean of 3 seeds, Press rank and test perplexity have Pearson r = "
 
@@ -34,11 +32,6 @@ def findings_of(report: ReportResult) -> list[str]:
     page = report.path.read_text(encoding="utf-8")
     listed = page[page.index('<ul class="findings">') :]
     return [html.unescape(text) for text in re.findall("<li>(.*?)</li>", listed[: listed.index("</ul>")])]
-
-
-def records(report: ReportResult, name: str) -> list[dict[str, Any]]:
-    with (report.path.parent / name).open(newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
 
 
 def test_a_figure_stands_above_the_first_sentence_which_says_the_correlation_over_what_and_how_sure(
@@ -71,7 +64,7 @@ def test_the_terminal_begins_with_the_same_sentence(report: ReportResult) -> Non
 
 
 def test_single_trials_stand_beside_without_an_interval_and_are_called_what_they_are(report: ReportResult) -> None:
-    over = {record["over"]: record for record in records(report, "correlations.csv")}
+    over = {record["over"]: record for record in csv_records(report.path.parent / "correlations.csv")}
     single = over["single trials"]
     assert (single["n"], single["pearson_low"], single["pearson_p"], single["published_ptb"]) == ("216", "", "", "")
     assert (over["cells"]["n"], over["cells"]["seeds_least"], over["cells"]["published_ptb"]) == ("72", "3", "0.48")
@@ -89,7 +82,7 @@ def test_single_trials_stand_beside_without_an_interval_and_are_called_what_they
 def test_every_number_of_the_cells_the_seeds_share_and_the_partial_correlations_is_in_a_file(
     report: ReportResult,
 ) -> None:
-    cells = records(report, "cells.csv")
+    cells = csv_records(report.path.parent / "cells.csv")
     assert len(cells) == 72 and {cell["seeds"] for cell in cells} == {"3"}
     trials = pd.read_csv(report.path.parent / "trials.csv")
     of_first = trials[trials["name"].str.startswith(cells[0]["group"] + " seed=")]
@@ -97,7 +90,7 @@ def test_every_number_of_the_cells_the_seeds_share_and_the_partial_correlations_
     of_seeds = [trials[trials["seed"] == seed]["test_perplexity"].mean() for seed in of_first["seed"]]
     rest = of_first["test_perplexity"].to_numpy() - of_seeds
     assert float(cells[0]["test_perplexity_sd"]) == pytest.approx(rest.std(ddof=1))
-    shares = {record["metric"]: record for record in records(report, "variance_components.csv")}
+    shares = {record["metric"]: record for record in csv_records(report.path.parent / "variance_components.csv")}
     common = (
         f"standard deviation of {formats.deviation(float(shares['press_rank']['variance_seed_in_all_cells']))} in Press"
     )
@@ -105,7 +98,7 @@ def test_every_number_of_the_cells_the_seeds_share_and_the_partial_correlations_
     perplexity = shares["test_perplexity"]
     assert float(perplexity["variance_seed_in_one_cell"]) == pytest.approx(16, rel=0.3), "as the results were made"
     assert float(perplexity["seed_share_low"]) < float(perplexity["seed_share"]) < float(perplexity["seed_share_high"])
-    left_out = [record["left_out"] for record in records(report, "partial_correlations.csv")]
+    left_out = [record["left_out"] for record in csv_records(report.path.parent / "partial_correlations.csv")]
     assert left_out == ["output_layer.c", "output_layer.k", "output_layer.c output_layer.k"]
 
 

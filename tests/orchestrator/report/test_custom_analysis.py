@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import runpy
 import sys
@@ -19,7 +18,7 @@ from orchestrator.report.build import ReportResult
 from orchestrator.report.sections.custom import custom_section
 from search_spaces.study import Correlation
 from tests.support.command import ROOT
-from tests.support.synthetic_results import STUDY, fail, make_results, report_on
+from tests.support.synthetic_results import STUDY, csv_records, fail, make_results, report_on
 from trainables.errors import UserError
 
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
@@ -46,8 +45,7 @@ def test_the_function_of_the_readme_becomes_a_section_as_it_stands_there(tmp_pat
     assert page.count('<h2 id="analysis-gap_by_bend">Gap by bend</h2>') == 1
     assert "Test less train perplexity, by the place of the bend." in page
     assert re.search(r"<li>The gap is least at c = -?\d(\.5)?\.</li>", page)
-    with (tmp_path / "report" / "analysis_gap_by_bend_table_1.csv").open() as stream:
-        lines = list(csv.DictReader(stream))
+    lines = csv_records(tmp_path / "report" / "analysis_gap_by_bend_table_1.csv")
     values = [row["metrics"] for row in make_results(columns=50)[0][:7]]
     mean = sum(metrics["test_perplexity"] - metrics["train_perplexity"] for metrics in values) / 7
     assert [float(line["output_layer.c"]) for line in lines] == [-2 + 0.5 * i for i in range(9)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from dataclasses import replace
@@ -19,7 +18,7 @@ from orchestrator.report.build import ReportResult
 from orchestrator.report.sections.rank_over_training import _lead
 from orchestrator.report.sections.section import Section
 from search_spaces.study import GridMap, RankOverTraining
-from tests.support.synthetic_results import SEEDED_STUDY, STUDY, make_results, report_on, training
+from tests.support.synthetic_results import SEEDED_STUDY, STUDY, csv_records, make_results, report_on, training
 from trainables.trial_folder.outcome import EpochMetrics
 
 Trials = dict[str, list[EpochMetrics]]
@@ -48,11 +47,6 @@ def report_with(tmp_path: Path, rows: list[dict[str, Any]], epochs: Trials, *mor
     return report_on(rows, tmp_path, study=replace(STUDY, analyses=(*more, RankOverTraining())), epochs=epochs)
 
 
-def records(report: ReportResult, name: str) -> list[dict[str, Any]]:
-    with (report.path.parent / name).open(newline="", encoding="utf-8") as stream:
-        return list(csv.DictReader(stream))
-
-
 def test_of_a_rank_that_leads_by_construction_it_is_said_what_it_says_of_perplexity_and_every_number_is_in_files(
     tmp_path: Path,
 ) -> None:
@@ -65,7 +59,7 @@ def test_of_a_rank_that_leads_by_construction_it_is_said_what_it_says_of_perplex
     page = report.path.read_text(encoding="utf-8")
     assert section.findings[0] in page
     assert "measured with more noise, or that persists longer, tends to look like the one that follows" in page
-    press, entropy = records(report, "rank_lead_or_lag.csv")
+    press, entropy = csv_records(report.path.parent / "rank_lead_or_lag.csv")
     assert (press["rank"], press["bound"], press["trials"], press["pairs"]) == ("press_rank", "512", "72", "576")
     assert float(press["difference_low"]) > 0 and entropy["rank"] == "entropy_rank"
     at_bound = sum((epoch.press_rank or 0) >= 512 for trial in epochs.values() for epoch in trial)
@@ -74,7 +68,9 @@ def test_of_a_rank_that_leads_by_construction_it_is_said_what_it_says_of_perplex
         f"In {at_bound} of 720 epochs Press rank is as much as the matrix allows, 512: " in text
         for text in section.cautions
     )
-    lines = [line for line in records(report, "rank_over_training.csv") if line["rank"] == "press_rank"]
+    lines = [
+        line for line in csv_records(report.path.parent / "rank_over_training.csv") if line["rank"] == "press_rank"
+    ]
     assert len(lines) == 720
     trial = epochs[rows[3]["trial_id"]]
     for line, epoch in zip(lines[30:40], trial, strict=True):
@@ -162,7 +158,7 @@ def test_how_many_settings_were_half_way_first_adds_up_and_has_no_test(tmp_path:
     assert said.endswith(
         "in 6 of 9 settings, later in 1, at the same time in 2; 1 left out; in the median, 0.5 epochs earlier."
     )
-    press = records(report, "rank_lead_or_lag.csv")[0]
+    press = csv_records(report.path.parent / "rank_lead_or_lag.csv")[0]
     assert [press[f"half_{name}"] for name in ("rank_first", "perplexity_first", "same", "left_out")] == list("6121")
     assert "sign test" not in report.path.read_text(encoding="utf-8") and "half_p" not in press
 
@@ -192,7 +188,7 @@ def test_a_page_shows_at_most_50_epochs_with_the_last_one(tmp_path: Path, epochs
     assert (len(table.body), table.body[-1][0].text) == (shown, str(epochs))
     step = math.ceil(epochs / 50)
     assert (f"one epoch in {step}, all of them in rank_over_training.csv" in table.caption) == (step > 1)
-    assert len(records(report, "rank_over_training.csv")) == 2 * epochs
+    assert len(csv_records(report.path.parent / "rank_over_training.csv")) == 2 * epochs
 
 
 def test_a_grid_over_what_a_softmax_has_not_leaves_the_lines_uncoloured(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from orchestrator.report.build import ReportResult
 from orchestrator.report.sections.grid import heat_map
 from orchestrator.report.sections.spectra import shown_indices
-from tests.support.synthetic_results import fail, make_results, report_on
+from tests.support.synthetic_results import csv_records, fail, make_results, report_on
 from trainables.errors import UserError
 
 INJECTION = '<script>alert("1")</script>'
@@ -113,8 +113,7 @@ def test_the_page_opens_with_question_findings_and_what_run_it_is(html: str) -> 
 
 def test_the_csv_files_hold_the_numbers(report: ReportResult) -> None:
     folder, line = report.path.parent, report.answers[0].numbers.lines[0]
-    with (folder / "correlations.csv").open(newline="") as stream:
-        first = next(csv.DictReader(stream))
+    first = csv_records(folder / "correlations.csv")[0]
     assert float(first["pearson"]) == line.pearson.value and int(first["n"]) == 70
     assert (first["published_ptb"], first["published_wikitext-2"]) == ("0.48", "0.53")
     with (folder / "press_rank_over_c_k.csv").open(newline="") as stream:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from orchestrator.report.sections.true_rank import true_rank_section
 from orchestrator.store.records import StudyKey
 from search_spaces.rank_metrics import METRICS, STUDY, trials
 from search_spaces.study import TrueRank
-from tests.support.synthetic_results import report_on, trial_row
+from tests.support.synthetic_results import csv_records, report_on, trial_row
 from trainables.config import CorpusConfig
 
 KEY = StudyKey(study="rank_metrics", scale="quick", corpus="markov-20")
@@ -102,8 +101,7 @@ def test_the_page_has_the_section_with_its_figure_and_every_digit(tmp_path: Path
     assert {path.name for path in tmp_path.glob("true_rank.*")} == {
         f"true_rank.{end}" for end in ("csv", "svg", "png", "pdf")
     }
-    with (tmp_path / "true_rank.csv").open() as file:
-        lines = {line["matrix"]: line for line in csv.DictReader(file)}
+    lines = {line["matrix"]: line for line in csv_records(tmp_path / "true_rank.csv")}
     assert lines["truth float64"]["press_rank_float64"] == "20.0"
     assert (lines["gss"]["press_rank_float64"], lines["gss"]["press_rank_float32"]) == ("", "20.0")
     assert float(lines["softmax"]["over_floor"]) == 1.5
