@@ -6,7 +6,7 @@ STUDY ?= gss_grid
 ARGS ?=
 PIP_ARGS ?=
 
-.PHONY: sweep test cluster-test image-test check format bench clean
+.PHONY: sweep test chaos cluster-test image-test check format bench clean
 
 sweep: $(VENV)/ready
 	$(BIN)/python sweep.py $(STUDY) $(ARGS)
@@ -18,6 +18,10 @@ test: $(VENV)/ready
 	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --ignore=tests/cluster; tests=$$?; \
 	wait $$checks; checks=$$?; cat "$$said"; \
 	[ $$tests -eq 0 ] && [ $$checks -eq 0 ]
+
+# All rounds of the tests of chance, of which `make test` does a few: hours. The figures: docs/reliability.md.
+chaos: $(VENV)/ready
+	$(BIN)/python -m pytest -m chaos --chaos --timeout 0 $(ARGS)
 
 # Three Ray machines in network namespaces on this one, with PostgreSQL: needs root, iproute2 and a PostgreSQL server.
 cluster-test: $(VENV)/ready

@@ -16,6 +16,17 @@ from tests.support.postgres import postgres_server, store_url
 __all__ = ["postgres_server", "store_url"]
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--chaos", action="store_true", help="all rounds of the tests that have many, not a few")
+
+
+@pytest.fixture
+def rounds(request: pytest.FixtureRequest) -> int:
+    """How often a test of chance does its thing: `@pytest.mark.chaos(few, all)`, all of them under `make chaos`."""
+    few, every = request.node.get_closest_marker("chaos").args
+    return every if request.config.getoption("--chaos") else few
+
+
 @pytest.fixture
 def one_ray() -> None:
     """A Ray that is up, the same one for all tests of this process."""
