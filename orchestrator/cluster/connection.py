@@ -16,9 +16,10 @@ import ray
 
 from orchestrator.cluster import ray_patches
 from orchestrator.cluster.address import check_address, make_token_private, token_path
-from orchestrator.cluster.interrupt import SIGNALS
+from orchestrator.cluster.ray_watch import RayWatch
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.cluster.shared_connection import entered
+from orchestrator.guard import SIGNALS, beat, stop_beating
 from trainables.errors import UserError, first_line
 
 SETTINGS = {
@@ -65,9 +66,12 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
     ray_patches.print_no_deaths()
     ray_patches.show_typed_command()
     with scratch_folder("sweep-ray-") as folder:
+        beat()
+        watch = RayWatch()
         try:
             context = _start(folder) if options.address is None else _connect(options.address)
             _take_signals_again()
+            watch.begin(local=options.address is None)
             if context.dashboard_url:
                 note(
                     f"Ray dashboard: http://{context.dashboard_url} (some seconds from now; log in with the token that "
@@ -75,8 +79,11 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
                 )
             yield
         finally:
-            ray_patches.before_ray_ends_its_processes(_take_signals_again)
-            ray.shutdown()
+            beat()
+            with watch.ending():
+                ray_patches.before_ray_ends_its_processes(_take_signals_again)
+                ray.shutdown()
+            stop_beating()
 
 
 def _tell_ray() -> None:

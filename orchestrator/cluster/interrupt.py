@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as a wish to stop: the first one asks, the second one ends the process at once."""
+"""A signal as a wish to stop. The second one ends the process at once; where there is a guard, that is for it to do."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+from orchestrator.guard import SIGNALS, is_guarded, leave_terminal
+
+ENDED = b"Ended at once. What was done is kept; type the same command again to go on.\n"
 
 
 class Interrupt:
@@ -36,7 +38,10 @@ class Interrupt:
             signal.signal(number, signal.SIG_DFL if handler is None else handler)
 
     def _handle(self, number: int, _frame: FrameType | None) -> None:
-        if self.requested:
+        if number == signal.SIGHUP:
+            leave_terminal()
+        if self.requested and not is_guarded():
+            os.write(2, ENDED)
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
         self.requested = True

@@ -17,6 +17,7 @@ PRIVATE = (
     "ray._private.ray_constants:ENABLE_RAY_CLUSTER",
     "ray._private.worker:_global_node",
     "ray._private.node:Node.kill_all_processes",
+    "ray._private.node:Node.dead_processes",
     # These `local_node.py` overrides or calls.
     "ray._private.node:Node.start_monitor",
     "ray._private.node:Node.start_log_monitor",
@@ -119,6 +120,14 @@ def before_ray_ends_its_processes(action: Callable[[], None]) -> None:
         end_processes(*arguments, **options)
 
     node.kill_all_processes = guarded
+
+
+def dead_processes() -> list[str]:
+    """Which of Ray's processes that this one started have ended, but for the dashboard, without which trials go on."""
+    from ray._private import worker
+
+    node = worker._global_node
+    return [] if node is None else [name for name, _ in node.dead_processes() if name != "dashboard"]
 
 
 def show_token() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -198,8 +197,6 @@ def _run_all(runs: Sequence[tuple[Plan, RunOptions]], *, again: bool) -> int:
     from orchestrator.cluster import shared
     from orchestrator.sweep import INTERRUPTED, run_study
 
-    # What `docker stop` and batch systems send ends a run as Ctrl-C does.
-    signal.signal(signal.SIGTERM, _as_ctrl_c)
     statuses = []
     with shared():
         for plan, study_options in runs:
@@ -214,7 +211,3 @@ def _run_all(runs: Sequence[tuple[Plan, RunOptions]], *, again: bool) -> int:
             if statuses[-1] == INTERRUPTED:
                 break
     return max(statuses)
-
-
-def _as_ctrl_c(number: int, frame: object) -> None:  # noqa: ARG001  (the signature of a signal handler)
-    raise KeyboardInterrupt

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from orchestrator.guard import trial_ended
 from orchestrator.schedule.attempts import Attempts
 from orchestrator.schedule.packs import pack
 from orchestrator.schedule.recording import Recorder
@@ -308,6 +309,7 @@ class Dispatcher:
 
     def _end(self, trial: PlannedTrial, outcome: TrialOutcome, state: State = State.RECORDED) -> None:
         self._table.move([trial], state)
+        trial_ended()
         self.attempts.ended(trial.trial_id)
         if trial.trial_id in self._work.lacking and outcome.cause is not None:
             self.not_measured[trial.trial_id] = outcome.cause

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TypeVar
 
-from orchestrator.cluster import Interrupt, address_of, machine_resources, nodes
+from orchestrator.cluster import Interrupt, address_of, check_ray, machine_resources, nodes
+from orchestrator.guard import beat, say_stopping
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.placement import Placement
 from orchestrator.schedule.study_work import POLL_S, StudyWork
@@ -35,7 +36,7 @@ class Driver:
         self._error: Exception | None = None
         self._parcels: dict[str, Parcel] = {}
         self._next_poll_s = 0.0
-        self._waits_for_machines = False
+        self._waits_for_machines = self._said = False
         self._planned_at: datetime | None = None
 
     @property
@@ -70,9 +71,18 @@ class Driver:
 
         The cluster and the store are asked every 2 s.
         """
+        beat()
+        if self._interrupt.requested:
+            self._say_stopping()
         given_up: list[str] = self._guarded(self._look, [])
         self._dispatcher.show()
         return given_up
+
+    def _say_stopping(self) -> None:
+        if not self._said:
+            self._said = True
+            self._work.listener.note("Stopping, which may take 10 s; what was done is kept.")
+            say_stopping()
 
     def _guarded(self, action: Callable[[], T], otherwise: T) -> T:
         """Do something unless the sweep is stopping; an error stops it.
@@ -112,6 +122,7 @@ class Driver:
         return self._dispatcher.give_up(nowhere)
 
     def _look_at_machines(self) -> None:
+        check_ray()
         machines = nodes()
         self._placement.update(machine_resources(machines))
         self._dispatcher.attempts.machines_left(set(map(address_of, machines)))

@@ -18,6 +18,7 @@ from orchestrator.cluster import (
     nodes,
     slots_of,
 )
+from orchestrator.guard import stop_beating
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.driver import Driver
 from orchestrator.schedule.placement import Placement
@@ -69,4 +70,5 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
         title = "trials" if work.study is None else work.study.variant
         with closing(dispatcher):
             fit(driver, job, title=title, late=late)
+    stop_beating()
     return RunSummary(interrupted=interrupt.requested, not_measured=dispatcher.not_measured)

@@ -1,0 +1,9 @@
+from .guard import guarded as guarded
+from .inside import SIGNALS as SIGNALS
+from .inside import beat as beat
+from .inside import is_guarded as is_guarded
+from .inside import leave_terminal as leave_terminal
+from .inside import say_stopping as say_stopping
+from .inside import start_again as start_again
+from .inside import stop_beating as stop_beating
+from .inside import trial_ended as trial_ended

@@ -1,0 +1,208 @@
+"""The guard of a command: nothing can hang it, since it does next to nothing.
+
+It is the process that was typed. It has a command run in another one, in a session of its own; answers signals within a
+second and has everything ended within ten, whatever state Ray is in; and starts a sweep again that crashed with Ray or
+stands still. The sweep itself may die at any moment: what it has done is durable, and it goes on from there.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from orchestrator.guard.inside import (
+    AGAIN,
+    BEAT,
+    ENDED,
+    INTERRUPTED,
+    NO_BEAT,
+    REASON,
+    SIGNALS,
+    STOPPING,
+    leave_terminal,
+)
+from orchestrator.guard.processes import adopt_orphans, end_all_below, is_stopped, signal_all_below, start
+
+ANSWER_S = 0.7
+"""So long the command may take to say that it stops, before the guard says it."""
+STOP_S = 8.0
+"""So long the command may take to stop, before it is ended."""
+TWICE_S = {signal.SIGINT: 0.2, signal.SIGTERM: 1.0, signal.SIGHUP: 1.0}
+"""What comes again within this time is the same wish: `timeout` signals a process and then its group."""
+STILL_S = 60.0
+"""A sweep that has not moved for so long stands still; it moves several times a second."""
+MOST_STARTS = 3
+"""A sweep that had to be started so often, and brought no trial to its end in between, is given up."""
+CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
+GIVEN_UP = 3
+KEPT = "What was done is kept; type the same command again to go on."
+
+
+def guarded(run: Callable[[], int]) -> int:
+    """Have a command run in another process; returns the exit status, which `run` gives where nothing interferes."""
+    waited = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    signal.pthread_sigmask(signal.SIG_BLOCK, [*waited, signal.SIGTSTP, signal.SIGCHLD])
+    adopt_orphans()
+    starts = 0
+    while True:
+        command = _Command(*start(run), waited)
+        status = command.end()
+        starts = 0 if command.brought_on else starts + 1
+        end_all_below()
+        if command.again is None or command.stopped_by is not None:
+            return status
+        if starts >= MOST_STARTS:
+            _say(f"error: {command.again}. That was the {starts}rd time without a trial done in between. {KEPT}")
+            return GIVEN_UP
+        _say(f"{command.again}: Ray is started again, and the sweep goes on.")
+
+
+@dataclass
+class _Command:
+    """One process of the command, until its end."""
+
+    pid: int
+    pipe: int
+    waited: list[signal.Signals]
+    stopped_by: signal.Signals | None = None
+    """The first signal that asked for the end."""
+    again: str | None = None
+    """Why it has to be started again."""
+    brought_on: bool = False
+    """Whether a trial came to its end."""
+    _stop_s: float = 0.0
+    _answered: bool = False
+    _beat_s: float | None = None
+    _rest: bytes = b""
+    _reason: str = "The sweep's process asked for it"
+    _numbers: list[signal.Signals] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._numbers = [*self.waited, signal.SIGTSTP, signal.SIGCHLD]
+
+    def end(self) -> int:
+        """Wait for its end, whatever comes before; returns the exit status."""
+        while True:
+            came = signal.sigtimedwait(self._numbers, 0.2)
+            number = None if came is None else signal.Signals(came.si_signo)
+            if number == signal.SIGTSTP:
+                self._pause()
+            elif number in self.waited and number is not None and self._ends_at_once(number):
+                return self._killed("Ended at once.")
+            ended = self._reaped()
+            self._hear()
+            if ended is not None:
+                os.close(self.pipe)
+                return self._status(ended)
+            if self.stopped_by is not None and self._is_overdue():
+                return self._killed(f"It did not stop within {STOP_S:g} s, and was ended.")
+            if self._stands_still():
+                return self._killed(None)
+
+    def _ends_at_once(self, number: signal.Signals) -> bool:
+        """Pass the wish to stop on; whether it is the second one."""
+        now = time.monotonic()
+        if self.stopped_by is not None:
+            return now - self._stop_s > TWICE_S[number]
+        self.stopped_by, self._stop_s = number, now
+        if number == signal.SIGHUP:
+            leave_terminal()
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, number)
+        return False
+
+    def _is_overdue(self) -> bool:
+        waiting_s = time.monotonic() - self._stop_s
+        if waiting_s >= ANSWER_S and not self._answered:
+            self._answered = True
+            _say("Stopping, which may take 10 s; what was done is kept. (The same once more ends it at once.)")
+        return waiting_s >= STOP_S
+
+    def _stands_still(self) -> bool:
+        if self._beat_s is None or time.monotonic() - self._beat_s < STILL_S:
+            return False
+        if is_stopped(self.pid):
+            self._beat_s = time.monotonic()
+            return False
+        self.again = f"The sweep stood still for {STILL_S:g} s"
+        return True
+
+    def _killed(self, why: str | None) -> int:
+        """Kill all of it; without a word where it is started again."""
+        end_all_below()
+        _show_cursor()
+        self._hear()
+        os.close(self.pipe)
+        if self.stopped_by is None:
+            return AGAIN
+        _say(f"{why} {KEPT}")
+        return 128 + self.stopped_by
+
+    def _status(self, ended: int) -> int:
+        """Of the command as it ended, as `os.waitpid` gives that; says what no one else could have said."""
+        status = os.waitstatus_to_exitcode(ended)
+        if self.stopped_by is not None:
+            if status not in (0, INTERRUPTED):
+                _say(f"Interrupted. {KEPT}")
+            return 128 + self.stopped_by
+        if status == AGAIN:
+            self.again = self._reason
+        elif -status in CRASHES and self._beat_s is not None:
+            self.again = f"The sweep's process crashed ({signal.Signals(-status).name})"
+        elif status < 0:
+            hint = " (by hand, or by the system where memory ran out)" if status == -signal.SIGKILL else ""
+            _say(f"error: the command's process was ended by {signal.Signals(-status).name}{hint}. {KEPT}")
+        return status if status >= 0 else 128 - status
+
+    def _reaped(self) -> int | None:
+        """How the process ended, if it did; orphans that were adopted go without a word."""
+        with suppress(ChildProcessError):
+            while True:
+                pid, ended = os.waitpid(-1, os.WNOHANG)
+                if pid == self.pid:
+                    return ended
+                if pid == 0:
+                    break
+        return None
+
+    def _hear(self) -> None:
+        """Take in what the process tells."""
+        with suppress(BlockingIOError):
+            while heard := os.read(self.pipe, 65536):
+                self._rest += heard
+        *lines, self._rest = self._rest.split(b"\n")
+        for line in (line.decode() for line in lines):
+            if line == BEAT:
+                self._beat_s = time.monotonic()
+            elif line == NO_BEAT:
+                self._beat_s = None
+            elif line == STOPPING:
+                self._answered = True
+            elif line == ENDED:
+                self.brought_on = True
+            elif line.startswith(REASON):
+                self._reason = line.removeprefix(REASON)
+
+    def _pause(self) -> None:
+        """Ctrl-Z: everything stops, and goes on with the guard."""
+        signal_all_below(signal.SIGSTOP)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        signal_all_below(signal.SIGCONT)
+        if self._beat_s is not None:
+            self._beat_s = time.monotonic()
+
+
+def _say(text: str) -> None:
+    with suppress(OSError):
+        os.write(2, f"{text}\n".encode())
+
+
+def _show_cursor() -> None:
+    """The live picture of a killed sweep had hidden it."""
+    with suppress(OSError):
+        if os.isatty(1):
+            os.write(1, b"\r\x1b[K\x1b[?25h")

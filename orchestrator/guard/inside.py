@@ -1,0 +1,116 @@
+"""Inside the guarded process: what it tells its guard, and how a signal reaches it.
+
+Outside of a guard (in a notebook, in tests) nothing is told, and signals do what they did before.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import FrameType
+from typing import Any, NoReturn
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""What asks a command to end."""
+INTERRUPTED = 130
+AGAIN = 75
+"""The exit status that asks the guard for a fresh process: what died cannot be mended in this one."""
+BEAT, NO_BEAT, STOPPING, ENDED, REASON = "beat", "no beat", "stopping", "ended", "reason "
+"""The lines of the pipe to the guard."""
+
+_pipe: int | None = None
+
+
+def is_guarded() -> bool:
+    """Whether this process has a guard, which alone decides what a second signal does."""
+    return _pipe is not None
+
+
+def beat() -> None:
+    """Tell the guard that the sweep moves; from here on it expects to hear so again, until `stop_beating`."""
+    _tell(BEAT)
+
+
+def stop_beating() -> None:
+    """What follows may take any time: the guard waits for it."""
+    _tell(NO_BEAT)
+
+
+def say_stopping() -> None:
+    """The reader has been told that the sweep is stopping: the guard need not say it."""
+    _tell(STOPPING)
+
+
+def trial_ended() -> None:
+    """A trial came to its end, so that starting again has brought the sweep on."""
+    _tell(ENDED)
+
+
+def start_again(reason: str) -> None:
+    """End this process at once and have the guard start it again, saying why. Without a guard it returns."""
+    if is_guarded():
+        _tell(REASON + " ".join(reason.split()))
+        _leave(AGAIN)
+
+
+def run_inside(run: Callable[[], int], pipe: int) -> NoReturn:
+    """Run a command to its end, and end this process with the status that it gives."""
+    global _pipe
+    _pipe = pipe
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
+    sys.unraisablehook = _raise_where_it_counts
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
+    try:
+        status = run()
+    except KeyboardInterrupt:
+        with suppress(OSError, KeyboardInterrupt):
+            print("Interrupted. Type the same command again to go on.", file=sys.stderr)
+        status = INTERRUPTED
+    except BaseException:  # as the interpreter itself would end
+        sys.excepthook(*sys.exc_info())
+        status = 1
+    _leave(status)
+
+
+def leave_terminal() -> None:
+    """The terminal was closed: whatever is still said must not fail."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for stream in (0, 1, 2):
+        if os.isatty(stream):
+            os.dup2(nowhere, stream)
+    os.close(nowhere)
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    if number == signal.SIGHUP:
+        leave_terminal()
+    raise KeyboardInterrupt
+
+
+def _raise_where_it_counts(unraisable: Any) -> None:
+    """A signal that came in a destructor would be printed there and forgotten: it comes once more."""
+    if unraisable.exc_type is KeyboardInterrupt:
+        threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    else:
+        sys.__unraisablehook__(unraisable)
+
+
+def _tell(line: str) -> None:
+    if _pipe is not None:
+        # A guard that is stopped does not read, and one that is gone has taken this process with it.
+        with suppress(OSError):
+            os.write(_pipe, f"{line}\n".encode())
+
+
+def _leave(status: int) -> NoReturn:
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):
+            stream.flush()
+    # Not by the interpreter's own end, in which a thread or a late signal could still change the status.
+    os._exit(status)

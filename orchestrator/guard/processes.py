@@ -1,0 +1,74 @@
+"""The guarded process and all that it starts: made, listed, ended."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from orchestrator.guard.inside import run_inside
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+END_S = 3.0
+"""So long a killed process may take to go: one that waits for a dead disk does not go at all."""
+
+
+def adopt_orphans() -> None:
+    """From now on whatever loses its parent below this process becomes its child, and can be ended by it."""
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def start(run: Callable[[], int]) -> tuple[int, int]:
+    """Run in a process and session of its own, which dies with this one; returns its id and the pipe it tells on."""
+    reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    guard = os.getpid()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != guard:
+            os._exit(1)
+        # A terminal's signals reach the guard alone, and it decides.
+        os.setsid()
+        run_inside(run, writing)
+    os.close(writing)
+    return pid, reading
+
+
+def below(pid: int) -> Iterator[int]:
+    """The processes that this one started, with those that they started, and so on."""
+    for task in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):
+            for child in map(int, task.read_text().split()):
+                yield child
+                yield from below(child)
+
+
+def signal_all_below(number: int) -> int:
+    """Send a signal to all that this process started; returns how many there were."""
+    pids = list(below(os.getpid()))
+    for pid in pids:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+    return len(pids)
+
+
+def end_all_below() -> None:
+    """Kill them and wait for their end; what is left after a while is beyond killing."""
+    deadline_s = time.monotonic() + END_S
+    while signal_all_below(signal.SIGKILL) and time.monotonic() < deadline_s:
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        time.sleep(0.01)
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether somebody has stopped the process, a debugger for one."""
+    with suppress(OSError):
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
+    return False

@@ -1,0 +1,264 @@
+"""The guard of a command: real processes and real signals. A program here is what `guarded` runs."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import ROOT, wait_for
+
+HEAD = """
+import ctypes, os, signal, subprocess, sys, time
+from pathlib import Path
+from orchestrator.guard import beat, guard, guarded, say_stopping, start_again, stop_beating, trial_ended
+guard.STOP_S, guard.STILL_S = 1.5, 1.0
+def starts():
+    with open("starts", "a") as file:
+        file.write("x")
+    return len(Path("starts").read_text())
+def ready():
+    Path("pid").write_text(str(os.getpid()))
+    Path("ready").touch()
+def run():
+"""
+BUSY = """
+    ready()
+    while True:
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+"""
+WAITS = """
+    ready()
+    time.sleep(60)
+"""
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start a program under the guard; what is left of it in the end is killed."""
+    started: list[subprocess.Popen[str]] = []
+
+    def start_program(body: str, *, wait: bool = True, before: str = "") -> subprocess.Popen[str]:
+        program = f"{before}{HEAD}{body}\nsys.exit(guarded(run))"
+        process = subprocess.Popen(
+            [sys.executable, "-c", program],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        started.append(process)
+        if wait:
+            wait_for((tmp_path / "ready").exists, timeout_s=30, what="the program runs")
+        return process
+
+    yield start_program
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+Start = Callable[..., "subprocess.Popen[str]"]
+
+
+def end(process: subprocess.Popen[str], timeout_s: float = 30) -> tuple[int, str]:
+    """Status, and what it said on standard error."""
+    _, said = process.communicate(timeout=timeout_s)
+    return process.returncode, said
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(("body", "status"), [("    return 0", 0), ("    return 2", 2), ("    sys.exit(5)", 1)])
+def test_the_status_of_the_command_is_the_guards(start: Start, body: str, status: int) -> None:
+    assert end(start(body, wait=False))[0] == status
+
+
+def test_a_bug_ends_with_its_traceback(start: Start) -> None:
+    status, said = end(start("    1 / 0", wait=False))
+    assert status == 1
+    assert "ZeroDivisionError" in said
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)], ids=lambda value: value
+)
+@pytest.mark.parametrize("whom", [os.kill, os.killpg], ids=["process", "group"])
+def test_a_signal_interrupts_the_command(
+    start: Start, number: signal.Signals, status: int, whom: Callable[[int, int], None]
+) -> None:
+    process = start(WAITS)
+    whom(process.pid, number)
+    ended, said = end(process, timeout_s=10)
+    assert (ended, said) == (status, "Interrupted. Type the same command again to go on.\n")
+
+
+def test_a_command_that_does_not_stop_is_answered_for_and_ended(start: Start, tmp_path: Path) -> None:
+    process = start(BUSY)
+    process.terminate()
+    assert process.stderr is not None
+    start_s = time.monotonic()
+    assert process.stderr.readline().startswith("Stopping, which may take 10 s")
+    assert time.monotonic() - start_s < 5, "the guard waited for the command"
+    status, said = end(process, timeout_s=10)
+    assert status == 143
+    assert said == (
+        "It did not stop within 1.5 s, and was ended. What was done is kept; type the same command again to go on.\n"
+    )
+    assert not is_alive(int((tmp_path / "pid").read_text()))
+
+
+def test_a_command_that_says_that_it_stops_is_not_talked_over(start: Start) -> None:
+    process = start(
+        """
+    try:
+        ready()
+        time.sleep(60)
+    except KeyboardInterrupt:
+        say_stopping()
+        time.sleep(1.2)
+    return 130
+"""
+    )
+    process.terminate()
+    assert end(process) == (143, "")
+
+
+def test_the_second_signal_ends_it_at_once_but_not_one_that_comes_with_the_first(start: Start) -> None:
+    process = start("    guard.STOP_S = 60" + BUSY, before="")
+    process.terminate()
+    time.sleep(0.1)
+    process.terminate()  # as `timeout` does
+    time.sleep(1.2)
+    assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    status, said = end(process, timeout_s=10)
+    assert status == 143
+    assert said.endswith("Ended at once. What was done is kept; type the same command again to go on.\n")
+
+
+def test_nohup_is_respected(start: Start) -> None:
+    process = start(WAITS, before="import signal; signal.signal(signal.SIGHUP, signal.SIG_IGN)\n")
+    process.send_signal(signal.SIGHUP)
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.terminate()
+    assert end(process)[0] == 143
+
+
+def test_what_the_command_leaves_running_is_ended_with_it(start: Start, tmp_path: Path) -> None:
+    daemon = "import os, time; open('daemon', 'w').write(str(os.getpid())); time.sleep(60)"
+    body = f"""
+    subprocess.Popen([sys.executable, "-c", {daemon!r}], start_new_session=True)
+    while not Path("daemon").exists() or not Path("daemon").read_text():
+        time.sleep(0.05)
+    return 0
+"""
+    assert end(start(body, wait=False)) == (0, "")
+    assert not is_alive(int((tmp_path / "daemon").read_text()))
+
+
+def test_a_guard_that_is_killed_takes_the_command_with_it(start: Start, tmp_path: Path) -> None:
+    process = start(WAITS)
+    process.kill()
+    process.communicate()
+    pid = int((tmp_path / "pid").read_text())
+    wait_for(lambda: not is_alive(pid), timeout_s=10, what="the command's end")
+
+
+def test_it_is_started_again_as_it_asks_until_that_brings_nothing_on(start: Start, tmp_path: Path) -> None:
+    body = """
+    if starts() < 5:
+        trial_ended()
+    start_again("Ray's process gcs_server died")
+"""
+    status, said = end(start(body, wait=False))
+    assert status == 3
+    *again, given_up = said.splitlines()
+    assert set(again) == {"Ray's process gcs_server died: Ray is started again, and the sweep goes on."}
+    assert given_up.startswith("error: Ray's process gcs_server died. That was the 3rd time without a trial done")
+    assert (tmp_path / "starts").read_text() == "x" * 7
+
+
+@pytest.mark.parametrize(
+    ("trouble", "said"),
+    [
+        ("time.sleep(60)", "The sweep stood still for 1 s"),
+        ("ctypes.PyDLL(None).sleep(60)", "The sweep stood still for 1 s"),
+        ("ctypes.string_at(0)", "The sweep's process crashed (SIGSEGV)"),
+        ("os.abort()", "The sweep's process crashed (SIGABRT)"),
+    ],
+)
+def test_a_sweep_that_stands_still_or_crashes_is_started_again(start: Start, trouble: str, said: str) -> None:
+    body = f"""
+    if starts() == 2:
+        return 0
+    beat()
+    {trouble}
+"""
+    assert end(start(body, wait=False)) == (0, f"{said}: Ray is started again, and the sweep goes on.\n")
+
+
+def test_what_may_take_any_time_is_waited_for(start: Start) -> None:
+    body = "    assert starts() == 1\n    beat()\n    stop_beating()\n    time.sleep(2)\n    return 0"
+    assert end(start(body, wait=False)) == (0, "")
+
+
+def test_a_sweep_under_a_debugger_is_waited_for(start: Start, tmp_path: Path) -> None:
+    process = start(
+        "    assert starts() == 1\n    beat()\n    ready()\n    os.kill(os.getpid(), signal.SIGSTOP)\n    return 0"
+    )
+    time.sleep(2)
+    os.kill(int((tmp_path / "pid").read_text()), signal.SIGCONT)
+    assert end(process) == (0, "")
+
+
+def test_a_killed_command_is_named_and_not_started_again(start: Start) -> None:
+    status, said = end(start("    beat()\n    os.kill(os.getpid(), signal.SIGKILL)", wait=False))
+    assert status == 137
+    assert said == (
+        "error: the command's process was ended by SIGKILL (by hand, or by the system where memory ran out). "
+        "What was done is kept; type the same command again to go on.\n"
+    )
+
+
+def test_ctrl_z_stops_everything_and_fg_goes_on(start: Start, tmp_path: Path) -> None:
+    process = start("    ready()\n    for _ in range(30):\n        beat()\n        time.sleep(0.1)\n    return 0")
+    pid = int((tmp_path / "pid").read_text())
+    process.send_signal(signal.SIGTSTP)
+    state = lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]  # noqa: E731
+    wait_for(lambda: state() == "T", timeout_s=10, what="the stop")
+    time.sleep(1.5)
+    process.send_signal(signal.SIGCONT)
+    assert end(process) == (0, "")
+
+
+def test_a_signal_in_a_destructor_is_not_forgotten(start: Start) -> None:
+    body = """
+    class Slow:
+        def __del__(self):
+            ready()
+            time.sleep(1)
+    Slow()
+    time.sleep(60)
+"""
+    process = start(body)
+    process.send_signal(signal.SIGINT)
+    status, said = end(process, timeout_s=10)
+    assert (status, said) == (130, "Interrupted. Type the same command again to go on.\n")
