@@ -78,11 +78,16 @@ def end(process: subprocess.Popen[str], timeout_s: float = 30) -> tuple[int, str
     return process.returncode, said
 
 
-def is_alive(pid: int) -> bool:
+def state(pid: int) -> str:
+    """As /proc has it; Z where there is no such process any more."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
     except OSError:
-        return False
+        return "Z"
+
+
+def is_alive(pid: int) -> bool:
+    return state(pid) != "Z"
 
 
 @pytest.mark.parametrize(("body", "status"), [("    return 0", 0), ("    return 2", 2), ("    sys.exit(5)", 1)])
@@ -242,8 +247,7 @@ def test_ctrl_z_stops_everything_and_fg_goes_on(start: Start, tmp_path: Path) ->
     process = start("    ready()\n    for _ in range(30):\n        beat()\n        time.sleep(0.1)\n    return 0")
     pid = int((tmp_path / "pid").read_text())
     process.send_signal(signal.SIGTSTP)
-    state = lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]  # noqa: E731
-    wait_for(lambda: state() == "T", timeout_s=10, what="the stop")
+    wait_for(lambda: state(pid) == "T", timeout_s=10, what="the stop")
     time.sleep(1.5)
     process.send_signal(signal.SIGCONT)
     assert end(process) == (0, "")
