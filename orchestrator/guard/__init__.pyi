@@ -7,3 +7,4 @@ from .inside import say_stopping as say_stopping
 from .inside import start_again as start_again
 from .inside import stop_beating as stop_beating
 from .inside import trial_ended as trial_ended
+from .inside import wanted as wanted

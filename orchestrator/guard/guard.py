@@ -21,9 +21,9 @@ from orchestrator.guard.inside import (
     INTERRUPTED,
     NO_BEAT,
     REASON,
-    SIGNALS,
     STOPPING,
     leave_terminal,
+    wanted,
 )
 from orchestrator.guard.processes import adopt_orphans, end_all_below, is_stopped, signal_all_below, start
 
@@ -44,7 +44,7 @@ KEPT = "What was done is kept; type the same command again to go on."
 
 def guarded(run: Callable[[], int]) -> int:
     """Have a command run in another process; returns the exit status, which `run` gives where nothing interferes."""
-    waited = [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+    waited = wanted()
     signal.pthread_sigmask(signal.SIG_BLOCK, [*waited, signal.SIGTSTP, signal.SIGCHLD])
     adopt_orphans()
     starts = 0

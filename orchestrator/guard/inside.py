@@ -25,6 +25,11 @@ BEAT, NO_BEAT, STOPPING, ENDED, REASON = "beat", "no beat", "stopping", "ended",
 _pipe: int | None = None
 
 
+def wanted() -> list[signal.Signals]:
+    """The signals to answer: all of them, but no SIGHUP under `nohup`."""
+    return [number for number in SIGNALS if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN]
+
+
 def is_guarded() -> bool:
     """Whether this process has a guard, which alone decides what a second signal does."""
     return _pipe is not None
@@ -61,9 +66,8 @@ def run_inside(run: Callable[[], int], pipe: int) -> NoReturn:
     """Run a command to its end, and end this process with the status that it gives."""
     global _pipe
     _pipe = pipe
-    for number in SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _interrupt)
+    for number in wanted():
+        signal.signal(number, _interrupt)
     sys.unraisablehook = _raise_where_it_counts
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
     try:
