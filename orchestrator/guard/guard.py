@@ -58,7 +58,7 @@ def guarded(run: Callable[[], int]) -> int:
         if starts >= MOST_STARTS:
             _say(f"error: {command.again}. That was the {starts}rd time without a trial done in between. {KEPT}")
             return GIVEN_UP
-        _say(f"{command.again}: Ray is started again, and the sweep goes on.")
+        _say(f"{command.again}: the sweep is started again, and goes on.")
 
 
 @dataclass

@@ -196,7 +196,7 @@ def test_it_is_started_again_as_it_asks_until_that_brings_nothing_on(start: Star
     status, said = end(start(body, wait=False))
     assert status == 3
     *again, given_up = said.splitlines()
-    assert set(again) == {"Ray's process gcs_server died: Ray is started again, and the sweep goes on."}
+    assert set(again) == {"Ray's process gcs_server died: the sweep is started again, and goes on."}
     assert given_up.startswith("error: Ray's process gcs_server died. That was the 3rd time without a trial done")
     assert (tmp_path / "starts").read_text() == "x" * 7
 
@@ -217,7 +217,7 @@ def test_a_sweep_that_stands_still_or_crashes_is_started_again(start: Start, tro
     beat()
     {trouble}
 """
-    assert end(start(body, wait=False)) == (0, f"{said}: Ray is started again, and the sweep goes on.\n")
+    assert end(start(body, wait=False)) == (0, f"{said}: the sweep is started again, and goes on.\n")
 
 
 def test_what_may_take_any_time_is_waited_for(start: Start) -> None:
