@@ -8,6 +8,7 @@ stands still. The sweep itself may die at any moment: what it has done is durabl
 from __future__ import annotations
 
 import os
+import select
 import signal
 import time
 from collections.abc import Callable
@@ -125,7 +126,8 @@ class _Command:
     def _stands_still(self) -> bool:
         if self._beat_s is None or time.monotonic() - self._beat_s < STILL_S:
             return False
-        if is_stopped(self.pid):
+        # Stopped, or held up by a terminal or a pager that takes no more lines, it does not stand still.
+        if is_stopped(self.pid) or not (_takes_lines(1) and _takes_lines(2)):
             self._beat_s = time.monotonic()
             return False
         self.again = f"The sweep stood still for {STILL_S:g} s"
@@ -196,13 +198,20 @@ class _Command:
             self._beat_s = time.monotonic()
 
 
+def _takes_lines(stream: int) -> bool:
+    with suppress(OSError, ValueError):
+        return bool(select.select([], [stream], [], 0)[1])
+    return True
+
+
 def _say(text: str) -> None:
     with suppress(OSError):
-        os.write(2, f"{text}\n".encode())
+        if _takes_lines(2):
+            os.write(2, f"{text}\n".encode())
 
 
 def _show_cursor() -> None:
     """The live picture of a killed sweep had hidden it."""
     with suppress(OSError):
-        if os.isatty(1):
+        if os.isatty(1) and _takes_lines(1):
             os.write(1, b"\r\x1b[K\x1b[?25h")

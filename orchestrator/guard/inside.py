@@ -59,7 +59,8 @@ def start_again(reason: str) -> None:
     """End this process at once and have the guard start it again, saying why. Without a guard it returns."""
     if is_guarded():
         _tell(REASON + " ".join(reason.split()))
-        _leave(AGAIN)
+        # Nothing is flushed: whoever holds a stream may wait for ever.
+        os._exit(AGAIN)
 
 
 def run_inside(run: Callable[[], int], pipe: int) -> NoReturn:

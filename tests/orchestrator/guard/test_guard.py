@@ -234,6 +234,14 @@ def test_a_sweep_under_a_debugger_is_waited_for(start: Start, tmp_path: Path) ->
     assert end(process) == (0, "")
 
 
+def test_a_sweep_that_is_held_up_by_its_reader_is_waited_for(start: Start) -> None:
+    process = start(
+        "    assert starts() == 1\n    ready()\n    beat()\n    print('x' * 1_000_000, flush=True)\n    return 0"
+    )
+    time.sleep(2)
+    assert end(process) == (0, "")
+
+
 def test_a_killed_command_is_named_and_not_started_again(start: Start) -> None:
     status, said = end(start("    beat()\n    os.kill(os.getpid(), signal.SIGKILL)", wait=False))
     assert status == 137
