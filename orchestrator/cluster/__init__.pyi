@@ -1,8 +1,9 @@
 from .connection import check_cluster as check_cluster
 from .connection import connected as connected
-from .connection import scratch_folder as scratch_folder
 from .interrupt import Interrupt as Interrupt
 from .jobs import submit as submit
+from .leftovers import Leftovers as Leftovers
+from .leftovers import remove_leftovers as remove_leftovers
 from .machines import LateMachines as LateMachines
 from .machines import UnfitMachineError as UnfitMachineError
 from .machines import address_of as address_of
@@ -17,4 +18,5 @@ from .resources import fit_on as fit_on
 from .resources import per_pack as per_pack
 from .resources import slots_of as slots_of
 from .run_options import RunOptions as RunOptions
+from .scratch import scratch_folder as scratch_folder
 from .shared_connection import shared as shared

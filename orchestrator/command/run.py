@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.command import options
+from orchestrator.command.clean import removed_sentence
 from orchestrator.command.options import console, named_study, store_url
 from search_spaces import catalog
 from trainables.errors import UserError
@@ -195,11 +196,13 @@ def _for_study(run_options: RunOptions, plan: Plan, gpus_per_trial: float) -> Ru
 
 def _run_all(runs: Sequence[tuple[Plan, RunOptions]], *, again: bool) -> int:
     """One study after another, until one is interrupted; returns the greatest exit status."""
-    from orchestrator.cluster import shared
+    from orchestrator.cluster import remove_leftovers, shared
     from orchestrator.sweep import INTERRUPTED, run_study
 
     # What `docker stop` and batch systems send ends a run as Ctrl-C does.
     signal.signal(signal.SIGTERM, _as_ctrl_c)
+    if removed := removed_sentence(remove_leftovers()):
+        console(stderr=True).print(removed)
     statuses = []
     with shared():
         for plan, study_options in runs:
