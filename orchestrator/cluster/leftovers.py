@@ -154,9 +154,10 @@ def _working_in(folder: Path) -> list[int]:
 
 
 def _works_in(process: int, folder: Path) -> bool:
-    """Whether it has its temporary files there, or a file open for writing: who only looks at a log does not work.
+    """Whether it was started by the run that made the folder: it has its temporary files there, or is one of Ray's own
+    that have written their titles over their environments, and has a file there open for writing.
 
-    Of the environment alone it cannot be told, as Ray's agents write their titles over it.
+    Who reads a log there, or has joined the run's Ray from elsewhere, was not.
     """
     at = Path("/proc", str(process))
     with suppress(OSError):
@@ -164,7 +165,8 @@ def _works_in(process: int, folder: Path) -> bool:
             return False
         if f"TMPDIR={folder}".encode() in (at / "environ").read_bytes().split(b"\0"):
             return True
-        return any(_is_written_below(folder, descriptor) for descriptor in (at / "fd").iterdir())
+        titled = (at / "cmdline").read_bytes().startswith(b"ray")
+        return titled and any(_is_written_below(folder, descriptor) for descriptor in (at / "fd").iterdir())
     return False
 
 

@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -46,9 +47,10 @@ def python() -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Start a Python process with a program; whatever lives in the end is killed."""
     with ExitStack() as stack:
 
-        def start(program: str, **environment: str) -> subprocess.Popen[str]:
+        def start(program: str, title: str = sys.executable, **environment: str) -> subprocess.Popen[str]:
             process = subprocess.Popen(
-                [sys.executable, "-c", program],
+                [title, "-c", program],
+                executable=sys.executable,
                 cwd=ROOT,
                 env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
                 stdout=subprocess.PIPE,
@@ -86,10 +88,12 @@ def test_the_folder_of_a_killed_run_goes_with_what_works_in_it_and_nothing_else(
     left, kept = folder_of(killed), folder_of(lives)
     asleep = "import time; time.sleep(600)"
     with_its_temporary_files_there = python(asleep, TMPDIR=str(left))
-    writes = python(f"file = open('{left}/ray/log', 'a'); {asleep}")
-    reads = python(f"file = open('{left}/ray/log'); {asleep}")
+    agent = python(f"file = open('{left}/ray/log', 'a'); {asleep}", title="ray::Agent")
+    joined = python(f"file = open('{left}/ray/log', 'a'); {asleep}")
+    reads = python(f"file = open('{left}/ray/log'); {asleep}", title="ray-log-viewer")
     of_the_other = python(asleep, TMPDIR=str(kept))
-    wait_for(lambda: {writes.pid, reads.pid} <= mentioning(left / "ray" / "log"), timeout_s=10, what="opened")
+    look = partial(mentioning, left / "ray" / "log")
+    wait_for(lambda: {agent.pid, joined.pid, reads.pid} <= look(), timeout_s=10, what="opened")
     assert remove_leftovers() == NOTHING
     killed.kill()
     killed.wait()
@@ -97,8 +101,8 @@ def test_the_folder_of_a_killed_run_goes_with_what_works_in_it_and_nothing_else(
     assert (removed.folders, removed.processes) == (1, 2)
     assert 100_000 <= removed.size_bytes < 120_000
     assert [*base.iterdir()] == [kept]
-    assert [ended(with_its_temporary_files_there), ended(writes)] == [-signal.SIGKILL] * 2
-    assert [process.poll() for process in (reads, lives, of_the_other)] == [None] * 3
+    assert [ended(with_its_temporary_files_there), ended(agent)] == [-signal.SIGKILL] * 2
+    assert [process.poll() for process in (joined, reads, lives, of_the_other)] == [None] * 4
     assert remove_leftovers() == NOTHING
 
 
