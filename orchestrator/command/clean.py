@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from orchestrator.command import options
 from orchestrator.command.options import console
@@ -13,7 +15,9 @@ if TYPE_CHECKING:
     from orchestrator.cluster import Leftovers
 
 
-def clean(storage: options.Storage = options.STORAGE) -> None:
+def clean(
+    storage: Annotated[str, typer.Option(help="The folder of results in which to look.")] = options.STORAGE,
+) -> None:
     """Remove what killed runs left on this machine, and their unfinished files in a storage folder."""
     from orchestrator.cluster import remove_leftovers
     from orchestrator.storage import is_url, remove_unfinished

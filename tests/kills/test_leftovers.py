@@ -45,7 +45,7 @@ def test_a_killed_sweep_leaves_nothing_once_the_next_begins_and_what_lives_goes_
         call = partial(train, moment=with_the_dashboard_at_once)
         drivers[name] = Process(tmp_path, call, storage, range(LONG, LONG + 20), TMPDIR=str(short_base))
         look = partial(folders_of_a_sweep, short_base, set(short_base.iterdir()))
-        folders[name] = wait_for(look, timeout_s=90, what="dashboard")
+        folders[name] = wait_for(look, timeout_s=120, what="dashboard")
     monkeypatch.setattr(tempfile, "tempdir", str(short_base))
     assert remove_leftovers().folders == 0
     drivers["killed"].kill()

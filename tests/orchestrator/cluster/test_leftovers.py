@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -31,6 +32,16 @@ with scratch_folder() as folder:
     (folder / "ray" / "log").write_bytes(b"x" * 100_000)
     print(folder, flush=True)
     time.sleep(600)
+"""
+
+
+MAKES_AND_REMOVES = """
+from orchestrator.cluster.scratch import scratch_folder
+print(flush=True)
+while True:
+    with scratch_folder() as folder:
+        for number in range(100):
+            (folder / str(number)).mkdir()
 """
 
 
@@ -104,6 +115,19 @@ def test_the_folder_of_a_killed_run_goes_with_what_works_in_it_and_nothing_else(
     assert [ended(with_its_temporary_files_there), ended(agent)] == [-signal.SIGKILL] * 2
     assert [process.poll() for process in (joined, reads, lives, of_the_other)] == [None] * 4
     assert remove_leftovers() == NOTHING
+
+
+@pytest.mark.chaos(3, 100)
+def test_whenever_it_is_killed_a_run_leaves_nothing_that_is_not_removed(base: Path, python: Start, rounds: int) -> None:
+    for _ in range(rounds):
+        killed = python(MAKES_AND_REMOVES)
+        folder_of(killed)
+        time.sleep(random.uniform(0.0, 0.1))
+        killed.kill()
+        killed.wait()
+        remove_leftovers()
+        # Killed within its first microseconds, a folder holds nothing by which it could be told from others.
+        assert {path.name for path in base.glob("*/*")} <= {f"{OWNER}.unfinished"}
 
 
 def test_what_works_in_a_run_s_folder_ends_with_the_run(base: Path, python: Start) -> None:
