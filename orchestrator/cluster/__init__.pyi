@@ -1,6 +1,5 @@
 from .connection import check_cluster as check_cluster
 from .connection import connected as connected
-from .connection import scratch_folder as scratch_folder
 from .interrupt import Interrupt as Interrupt
 from .jobs import submit as submit
 from .machines import LateMachines as LateMachines
@@ -18,4 +17,5 @@ from .resources import fit_on as fit_on
 from .resources import per_pack as per_pack
 from .resources import slots_of as slots_of
 from .run_options import RunOptions as RunOptions
+from .scratch import scratch_folder as scratch_folder
 from .shared_connection import shared as shared

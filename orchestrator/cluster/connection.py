@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +17,7 @@ from orchestrator.cluster import ray_patches
 from orchestrator.cluster.address import check_address, make_token_private, token_path
 from orchestrator.cluster.ray_watch import RayWatch
 from orchestrator.cluster.run_options import RunOptions
+from orchestrator.cluster.scratch import scratch_folder
 from orchestrator.cluster.shared_connection import entered
 from orchestrator.guard import SIGNALS, beat, stop_beating
 from trainables.errors import UserError, first_line
@@ -41,8 +41,6 @@ OBJECT_STORE_BYTES = 2**27
 """Packs and reports are small; Ray's own default is a third of the machine's memory."""
 PRELOADED = {"RAY_preload_python_modules": "torch,ray.tune,scipy.linalg,pydantic"}
 """What a worker imports while it waits for its first trial."""
-LONGEST_BASE = 24
-"""Bytes of a folder in which Ray can start: it puts sockets 83 bytes further down, and a socket's path ends at 107."""
 
 
 @contextmanager
@@ -65,7 +63,7 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
     ray_patches.leave_sigterm_alone()
     ray_patches.print_no_deaths()
     ray_patches.show_typed_command()
-    with scratch_folder("sweep-ray-") as folder:
+    with scratch_folder() as folder:
         beat()
         watch = RayWatch()
         try:
@@ -105,23 +103,6 @@ def check_cluster(address: str | None) -> None:
     check_address(address)
 
 
-@contextmanager
-def scratch_folder(prefix: str) -> Iterator[Path]:
-    """A temporary folder with a path short enough for Ray's sockets. Raises UserError where none can be made."""
-    base = tempfile.gettempdir()
-    if len(os.fsencode(base)) > LONGEST_BASE:
-        base = "/tmp"
-    try:
-        folder = tempfile.TemporaryDirectory(prefix=prefix, dir=base, ignore_cleanup_errors=True)
-    except OSError as error:
-        raise UserError(
-            f"Ray needs a temporary folder, and in {base} none can be made ({error.strerror}): free space there, or "
-            f"name another folder, of at most {LONGEST_BASE} characters, by the environment variable TMPDIR."
-        ) from error
-    with folder:
-        yield Path(folder.name)
-
-
 def _take_signals_again() -> None:
     """Install Python's handlers of signals once more: Ray's own code has put others below them."""
     if threading.current_thread() is threading.main_thread():
@@ -135,9 +116,8 @@ def _start(folder: Path) -> Any:
     """Start Ray on this machine, every port of it on loopback."""
     make_token_private()
     before = os.environ.get("TMPDIR")
-    if before is not None and len(os.fsencode(before)) > LONGEST_BASE:
-        # Ray's dashboard opens sockets there too, and would never come up.
-        os.environ["TMPDIR"] = str(folder)
+    # Ray's dashboard opens sockets there too, and would not come up with a longer path, or leaves them.
+    os.environ["TMPDIR"] = str(folder)
     os.environ.update(PRELOADED)
     ray_patches.use_ready_workers()
     try:
@@ -149,7 +129,8 @@ def _start(folder: Path) -> Any:
                 object_store_memory=OBJECT_STORE_BYTES,
                 log_to_driver=False,
                 logging_level=logging.CRITICAL,
-                _temp_dir=str(folder),
+                # Not the folder itself: Ray lets every user of the machine write here.
+                _temp_dir=str(folder / "ray"),
             )
     except Exception as error:  # Ray raises bare ones too
         raise UserError(
@@ -157,6 +138,7 @@ def _start(folder: Path) -> Any:
             "memory have room, then type the same command again, or name a running cluster with --address."
         ) from error
     finally:
+        del os.environ["TMPDIR"]
         if before is not None:
             os.environ["TMPDIR"] = before
 

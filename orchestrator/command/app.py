@@ -8,6 +8,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from orchestrator.command.clean import clean
 from orchestrator.command.files import check_corpus, fetch_corpus, rank
 from orchestrator.command.options import COMMANDS, console
 from orchestrator.command.plan_listing import studies
@@ -67,7 +68,7 @@ app.command(
     options_metavar="STUDY [OPTIONS OF run] [OPTIONS]",
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )(submit)
-for command in (stop, studies, status, results, report, rank):
+for command in (stop, studies, status, results, report, rank, clean):
     app.command()(command)
 corpus_app.command("fetch")(fetch_corpus)
 corpus_app.command("check")(check_corpus)

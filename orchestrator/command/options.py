@@ -77,7 +77,9 @@ OneStudyArgument = Annotated[str, Argument(metavar="STUDY", help="A study's name
 StudyArgument = Annotated[str, Argument(metavar="STUDY", help="A study's name, a Python file, or all.")]
 
 
-COMMANDS = ("run", "retry", "studies", "status", "results", "report", "submit", "stop", "corpus", "store", "rank")
+COMMANDS = (
+    *("run", "retry", "studies", "status", "results", "report", "submit", "stop", "corpus", "store", "rank", "clean"),
+)
 """Any other first word is that of a study."""
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.command import options
+from orchestrator.command.clean import removed_sentence
 from orchestrator.command.options import console, named_study, store_url
 from search_spaces import catalog
 from trainables.errors import UserError
@@ -195,8 +196,11 @@ def _for_study(run_options: RunOptions, plan: Plan, gpus_per_trial: float) -> Ru
 def _run_all(runs: Sequence[tuple[Plan, RunOptions]], *, again: bool) -> int:
     """One study after another, until one is interrupted; returns the greatest exit status."""
     from orchestrator.cluster import shared
+    from orchestrator.guard import remove_leftovers
     from orchestrator.sweep import INTERRUPTED, run_study
 
+    if removed := removed_sentence(remove_leftovers()):
+        console(stderr=True).print(removed)
     statuses = []
     with shared():
         for plan, study_options in runs:

@@ -8,3 +8,9 @@ from .inside import start_again as start_again
 from .inside import stop_beating as stop_beating
 from .inside import trial_ended as trial_ended
 from .inside import wanted as wanted
+from .leftovers import OWNER as OWNER
+from .leftovers import PREFIX as PREFIX
+from .leftovers import Leftovers as Leftovers
+from .leftovers import machine as machine
+from .leftovers import remove_folder as remove_folder
+from .leftovers import remove_leftovers as remove_leftovers

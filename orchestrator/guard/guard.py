@@ -26,6 +26,7 @@ from orchestrator.guard.inside import (
     leave_terminal,
     wanted,
 )
+from orchestrator.guard.leftovers import remove_leftovers
 from orchestrator.guard.processes import adopt_orphans, end_all_below, is_stopped, signal_all_below, start
 
 ANSWER_S = 0.7
@@ -40,6 +41,8 @@ MOST_STARTS = 3
 """A sweep that had to be started so often, and brought no trial to its end in between, is given up."""
 CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 GIVEN_UP = 3
+ORDERLY = (0, 1, 2)
+"""Exit statuses of a command that has cleared up itself."""
 KEPT = "What was done is kept; type the same command again to go on."
 
 
@@ -54,6 +57,8 @@ def guarded(run: Callable[[], int]) -> int:
         status = command.end()
         starts = 0 if command.brought_on else starts + 1
         end_all_below()
+        if status not in ORDERLY:
+            remove_leftovers()
         if command.again is None or command.stopped_by is not None:
             return status
         if starts >= MOST_STARTS:

@@ -71,7 +71,7 @@ def fit(driver: Driver, job: Job, *, title: str, late: LateMachines | None) -> N
     os.environ["TUNE_MAX_PENDING_TRIALS_PG"] = MOST_PENDING
     ray_patches.count_no_callbacks()
     controls = _Controls()
-    with scratch_folder("sweep-tune-") as folder:
+    with scratch_folder() as folder:
         tuner = tune.Tuner(
             tune.with_resources(_trainable(job, title, late), resources),
             tune_config=tune.TuneConfig(

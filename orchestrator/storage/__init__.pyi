@@ -9,3 +9,4 @@ from .disk import DISK_TROUBLES as DISK_TROUBLES
 from .storage import FolderStorage as FolderStorage
 from .storage import Storage as Storage
 from .storage import storage_at as storage_at
+from .unfinished import remove_unfinished as remove_unfinished

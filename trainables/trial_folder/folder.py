@@ -188,7 +188,7 @@ class TrialFolder:
 
     def forget_checkpoints(self) -> None:
         """Remove them all, with what a killed process left half written."""
-        for path in [*self.checkpoints(), *self.path.glob(f".{CHECKPOINT}*.tmp")]:
+        for path in [*self.checkpoints(), *self.path.glob(".*.tmp")]:
             path.unlink(missing_ok=True)
 
     def write_measurement(self, name: str, measurement: tuple[dict[str, Metric], NDArray[float64] | None]) -> None:

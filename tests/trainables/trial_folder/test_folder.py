@@ -114,3 +114,12 @@ def test_outside_a_checkout_the_code_is_what_the_image_says(tmp_path: Path, monk
     assert environment.code_version.__wrapped__() == "unknown"
     monkeypatch.setenv("SWEEPS_CODE_VERSION", "0123456789ab")
     assert environment.code_version.__wrapped__() == "0123456789ab"
+
+
+def test_with_its_checkpoints_goes_whatever_killed_workers_left_half_written(tmp_path: Path) -> None:
+    folder = TrialFolder(tmp_path, "0" * 64)
+    kept = [tmp_path / "result.json", tmp_path / "kept.safetensors"]
+    for path in [*kept, folder.checkpoint(1), *(tmp_path / f".{path.name}.1-01234567.tmp" for path in kept)]:
+        path.write_bytes(b"x")
+    folder.forget_checkpoints()
+    assert sorted(tmp_path.iterdir()) == sorted(kept)

@@ -1,0 +1,54 @@
+"""The command that removes what killed runs left: `clean`. What `run` removes of it by itself is said here, too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestrator.command import options
+from orchestrator.command.options import console
+from trainables.errors import UserError
+
+if TYPE_CHECKING:
+    from orchestrator.guard import Leftovers
+
+
+def clean(
+    storage: Annotated[str, typer.Option(help="The folder of results in which to look.")] = options.STORAGE,
+) -> None:
+    """Remove what killed runs left on this machine, and their unfinished files in a storage folder."""
+    from orchestrator.guard import remove_leftovers
+    from orchestrator.storage import is_url, remove_unfinished
+    from orchestrator.words import counted
+
+    if is_url(storage):
+        raise UserError(
+            f"clean takes a folder after --storage, and {storage} is an object store, where no file is unfinished: "
+            "leave --storage away"
+        )
+    folder = Path(storage)
+    if storage != options.STORAGE and not folder.is_dir():
+        raise UserError(f"clean takes a folder that exists after --storage, and {folder} is none: name another one")
+    said = [sentence] if (sentence := removed_sentence(remove_leftovers())) else []
+    sizes = remove_unfinished(folder)
+    if sizes:
+        said.append(f"Removed {counted(len(sizes), 'unfinished file')} ({_megabytes(sum(sizes))}) below {folder}.")
+    console().print("\n".join(said or ["There was nothing to remove."]), soft_wrap=True)
+
+
+def removed_sentence(removed: Leftovers) -> str:
+    """What was removed of earlier runs; empty where nothing was."""
+    from orchestrator.words import counted, listed
+
+    what = []
+    if removed.folders:
+        what.append(f"{counted(removed.folders, 'temporary folder')} ({_megabytes(removed.size_bytes)})")
+    if removed.processes:
+        what.append(counted(removed.processes, "process", "processes"))
+    return f"Removed {listed(what)} that earlier runs had left." if what else ""
+
+
+def _megabytes(size_bytes: int) -> str:
+    return f"{size_bytes / 1e6:.1f} MB"

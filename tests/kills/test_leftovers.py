@@ -1,0 +1,68 @@
+"""Two sweeps on a machine, each with a Ray and a dashboard of its own: one is killed, one lives and is interrupted."""
+
+from __future__ import annotations
+
+import signal
+import tempfile
+from functools import partial
+from pathlib import Path
+
+import pytest
+import ray
+
+from orchestrator.cluster import local_node, remove_leftovers
+from tests.support import one_ray
+from tests.support.command import wait_for
+from tests.support.drivers import train
+from tests.support.processes import Process
+from tests.support.scratch import mentioning, short_base
+from tests.support.scripted_trials import LONG
+
+__all__ = ["short_base"]
+PATCH = pytest.MonkeyPatch()
+"""For the driver's process alone, so never undone."""
+
+
+def with_the_dashboard_at_once() -> None:
+    PATCH.setattr(ray, "init", one_ray._init)
+    PATCH.setattr(local_node, "LATER_S", 0.0)
+
+
+def folders_of_a_sweep(base: Path, before: set[Path]) -> set[Path]:
+    """Those of Ray, where its dashboard is up, and of Tune."""
+    folders = set(base.iterdir()) - before
+    return folders if len(folders) == 2 and any([*folder.glob("pymp-*/*")] for folder in folders) else set()
+
+
+def test_a_killed_sweep_leaves_nothing_once_the_next_begins_and_what_lives_goes_on(
+    short_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drivers: dict[str, Process] = {}
+    folders: dict[str, set[Path]] = {}
+    for name in ("killed", "lives"):
+        storage = tmp_path / name
+        storage.mkdir()
+        call = partial(train, moment=with_the_dashboard_at_once)
+        drivers[name] = Process(tmp_path, call, storage, range(LONG, LONG + 20), TMPDIR=str(short_base))
+        look = partial(folders_of_a_sweep, short_base, set(short_base.iterdir()))
+        folders[name] = wait_for(look, timeout_s=120, what="dashboard")
+    monkeypatch.setattr(tempfile, "tempdir", str(short_base))
+    assert remove_leftovers().folders == 0
+    drivers["killed"].kill()
+    working = working_in(folders["lives"])
+    removed = remove_leftovers()
+    assert removed.folders == 2
+    assert removed.size_bytes > 1_000_000
+    assert set(short_base.iterdir()) == folders["lives"]
+    assert working_in(folders["killed"]) == set()
+    assert len(working) > 5
+    assert working <= working_in(folders["lives"])
+    drivers["lives"].signal(signal.SIGINT)
+    (summary,) = drivers["lives"].end(timeout_s=20)
+    assert summary["interrupted"]
+    assert [*short_base.iterdir()] == []
+    assert working_in(folders["lives"]) == set()
+
+
+def working_in(folders: set[Path]) -> set[int]:
+    return set().union(*map(mentioning, folders))

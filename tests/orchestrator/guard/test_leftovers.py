@@ -1,0 +1,221 @@
+"""What killed runs left is removed, and nothing else: real folders, real processes, real kills."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from orchestrator.cluster.scratch import scratch_folder
+from orchestrator.guard.leftovers import OWNER, UNOWNED_S, Leftovers, machine, remove_leftovers
+from tests.support.command import ROOT, sweep, wait_for
+from tests.support.scratch import mentioning, short_base
+
+__all__ = ["short_base"]
+NOTHING = Leftovers(folders=0, size_bytes=0, processes=0)
+OWNS = """
+from pathlib import Path
+import time
+from orchestrator.cluster.scratch import scratch_folder
+with scratch_folder() as folder:
+    (folder / "ray").mkdir()
+    (folder / "ray" / "log").write_bytes(b"x" * 100_000)
+    print(folder, flush=True)
+    time.sleep(600)
+"""
+
+
+MAKES_AND_REMOVES = """
+from orchestrator.cluster.scratch import scratch_folder
+print(flush=True)
+while True:
+    with scratch_folder() as folder:
+        for number in range(100):
+            (folder / str(number)).mkdir()
+"""
+
+
+@pytest.fixture
+def base(short_base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:  # noqa: ARG001
+    """Where temporary files go, of this process and those that it starts; pytest's own lie elsewhere by then."""
+    monkeypatch.setattr(tempfile, "tempdir", str(short_base))
+    monkeypatch.setenv("TMPDIR", str(short_base))
+    return short_base
+
+
+@pytest.fixture
+def python() -> Iterator[Callable[..., subprocess.Popen[str]]]:
+    """Start a Python process with a program; whatever lives in the end is killed."""
+    with ExitStack() as stack:
+
+        def start(program: str, title: str = sys.executable, **environment: str) -> subprocess.Popen[str]:
+            process = subprocess.Popen(
+                [title, "-c", program],
+                executable=sys.executable,
+                cwd=ROOT,
+                env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+                stdout=subprocess.PIPE,
+                text=True,
+            )
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return process
+
+        yield start
+
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+def folder_of(owner: subprocess.Popen[str]) -> Path:
+    assert owner.stdout is not None
+    return Path(owner.stdout.readline().strip())
+
+
+def dead_folder(base: Path, name: str = "sweep-abcdefgh", names: object = None) -> Path:
+    """The folder of a run that is gone."""
+    folder = base / name
+    folder.mkdir(parents=True)
+    (folder / OWNER).write_text("\n".join(machine() if names is None else [str(names)]))
+    return folder
+
+
+def ended(process: subprocess.Popen[str]) -> int:
+    return process.wait(timeout=10)
+
+
+def test_the_folder_of_a_killed_run_goes_with_what_works_in_it_and_nothing_else(base: Path, python: Start) -> None:
+    killed, lives = python(OWNS), python(OWNS)
+    left, kept = folder_of(killed), folder_of(lives)
+    asleep = "import time; time.sleep(600)"
+    with_its_temporary_files_there = python(asleep, TMPDIR=str(left))
+    agent = python(f"file = open('{left}/ray/log', 'a'); {asleep}", title="ray::Agent")
+    joined = python(f"file = open('{left}/ray/log', 'a'); {asleep}")
+    reads = python(f"file = open('{left}/ray/log'); {asleep}", title="ray-log-viewer")
+    of_the_other = python(asleep, TMPDIR=str(kept))
+    look = partial(mentioning, left / "ray" / "log")
+    wait_for(lambda: {agent.pid, joined.pid, reads.pid} <= look(), timeout_s=10, what="opened")
+    assert remove_leftovers() == NOTHING
+    killed.kill()
+    killed.wait()
+    removed = remove_leftovers()
+    assert (removed.folders, removed.processes) == (1, 2)
+    assert 100_000 <= removed.size_bytes < 120_000
+    assert [*base.iterdir()] == [kept]
+    assert [ended(with_its_temporary_files_there), ended(agent)] == [-signal.SIGKILL] * 2
+    assert [process.poll() for process in (joined, reads, lives, of_the_other)] == [None] * 4
+    assert remove_leftovers() == NOTHING
+
+
+@pytest.mark.chaos(3, 100)
+def test_whenever_it_is_killed_a_run_leaves_nothing_that_is_not_removed(base: Path, python: Start, rounds: int) -> None:
+    for _ in range(rounds):
+        killed = python(MAKES_AND_REMOVES)
+        folder_of(killed)
+        time.sleep(random.uniform(0.0, 0.1))
+        killed.kill()
+        killed.wait()
+        remove_leftovers()
+        # Killed within its first microseconds, a folder holds nothing by which it could be told from others.
+        assert {path.name for path in base.glob("*/*")} <= {f"{OWNER}.unfinished"}
+
+
+def test_what_works_in_a_run_s_folder_ends_with_the_run(base: Path, python: Start) -> None:
+    with scratch_folder() as folder:
+        daemon = python("import time; time.sleep(600)", TMPDIR=str(folder))
+        assert remove_leftovers() == NOTHING
+    assert ended(daemon) == -signal.SIGKILL
+    assert [*base.iterdir()] == []
+
+
+def test_links_files_and_folders_of_others_stay(base: Path, tmp_path: Path) -> None:
+    target = dead_folder(tmp_path, "target")
+    (target / "data").write_text("mine")
+    (base / "sweep-abcdefg0").symlink_to(target)
+    (base / "sweep-abcdefg1").write_text("a file")
+    dead_folder(base, "sweep-abcdefg2", names="another-machine")
+    dead_folder(base, "sweep-results")
+    (base / "sweep-my_stuff").mkdir()
+    linked = base / "sweep-abcdefg3"
+    linked.mkdir()
+    (linked / OWNER).symlink_to(target / OWNER)
+    before = sorted(base.rglob("*"))
+    assert remove_leftovers() == NOTHING
+    assert sorted(base.rglob("*")) == before
+    assert (target / "data").read_text() == "mine"
+
+
+def test_a_link_in_a_folder_is_removed_and_not_what_it_leads_to(base: Path, tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("mine")
+    (dead_folder(base) / "session_latest").symlink_to(tmp_path)
+    assert remove_leftovers().folders == 1
+    assert [*base.iterdir()] == []
+    assert (tmp_path / "data").read_text() == "mine"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a folder away")
+@pytest.mark.parametrize("given", ["", OWNER])
+def test_what_belongs_to_another_user_stays(base: Path, given: str) -> None:
+    folder = dead_folder(base)
+    os.chown(folder / given, 65534, 65534)
+    assert remove_leftovers() == NOTHING
+    assert (folder / OWNER).exists()
+
+
+def test_folders_of_older_versions_go_when_they_are_old_and_nothing_works_there(base: Path, python: Start) -> None:
+    names = [
+        "sweep-ray-abcdefgh",
+        "sweep-tune-abcdefgh",
+        "sweep-ray-inuse___",
+        "sweep-ray-myfiles_",
+        "sweep-ray-isyoung_",
+    ]
+    contents = ["session_2026", "packs", "session_2026", "thesis", "session_2026"]
+    for name, content in zip(names, contents, strict=True):
+        (base / name / content).mkdir(parents=True)
+    python("import time; time.sleep(600)", TMPDIR=str(base / names[2]))
+    for name in names[:4]:
+        os.utime(base / name, (0, time.time() - UNOWNED_S - 60))
+    assert remove_leftovers().folders == 2
+    assert sorted(path.name for path in base.iterdir()) == sorted(names[2:])
+
+
+@pytest.mark.usefixtures("no_ray")
+def test_the_next_run_removes_what_is_left_before_it_looks_for_its_cluster(base: Path, tmp_path: Path) -> None:
+    dead_folder(base)
+    command = ("gss_grid", "--scale", "smoke", "--storage", tmp_path / "results", "--address", "127.0.0.1:1")
+    answer = sweep(*command)
+    assert answer.stderr.startswith("Removed 1 temporary folder (0.0 MB) that earlier runs had left.\nerror: ")
+    assert [*base.iterdir()] == []
+    assert "Removed" not in sweep(*command).stderr
+
+
+def test_clean_says_what_it_removed(base: Path, tmp_path: Path) -> None:
+    dead_folder(base)
+    unfinished = tmp_path / ".writable-0123456789abcdef"
+    unfinished.write_bytes(b"x")
+    os.utime(unfinished, (0, 0))
+    answers = [sweep("clean", "--storage", tmp_path).stdout for _ in range(2)]
+    assert answers == [
+        "Removed 1 temporary folder (0.0 MB) that earlier runs had left.\n"
+        f"Removed 1 unfinished file (0.0 MB) below {tmp_path}.\n",
+        "There was nothing to remove.\n",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("storage", "says"), [("s3://bucket", "is an object store"), ("/nonexistent", "a folder that exists")]
+)
+def test_clean_takes_a_folder(storage: str, says: str) -> None:
+    answer = sweep("clean", "--storage", storage)
+    assert (answer.returncode, says in answer.stderr) == (2, True)

@@ -1,0 +1,54 @@
+"""Which files count as unfinished, and of whom."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from orchestrator.storage.unfinished import IDLE_S, remove_unfinished
+from tests.support.command import ROOT
+
+DIES = """
+import os, signal, sys
+from pathlib import Path
+from trainables.trial_folder import write_file
+os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+write_file(Path(sys.argv[1]), b"x" * 1000)
+"""
+
+
+def age(path: Path, seconds: float) -> Path:
+    written_s = path.stat().st_mtime - seconds
+    os.utime(path, (written_s, written_s))
+    return path
+
+
+def test_what_a_killed_process_did_not_finish_goes_once_nobody_can_be_writing_it(tmp_path: Path) -> None:
+    result = tmp_path / "trials" / "ab" / "result.json"
+    result.parent.mkdir(parents=True)
+    died = subprocess.run([sys.executable, "-c", DIES, result], cwd=ROOT, check=False)
+    assert died.returncode == -signal.SIGKILL
+    (left,) = result.parent.iterdir()
+    assert remove_unfinished(tmp_path) == [], "another machine may be writing it"
+    age(left, IDLE_S + 60)
+    assert remove_unfinished(tmp_path) == [1000]
+    assert [*result.parent.iterdir()] == []
+
+
+def test_files_of_living_processes_finished_files_and_links_stay(tmp_path: Path) -> None:
+    target = tmp_path / "target"
+    names = ["result.json", ".hidden", f".result.json.{os.getpid()}-0123abcd.tmp", ".result.json.tmp", ".writable-x"]
+    for path in [target, *(tmp_path / name for name in names)]:
+        path.write_text("kept")
+        age(path, IDLE_S + 60)
+    (tmp_path / f".writable-{'0' * 16}").symlink_to(target)
+    before = sorted(tmp_path.iterdir())
+    assert remove_unfinished(tmp_path) == []
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
+    assert remove_unfinished(tmp_path / "nothing") == []
