@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 import ray
 
-from orchestrator.cluster import local_node, remove_leftovers
+from orchestrator.cluster import local_node
+from orchestrator.guard import remove_leftovers
 from tests.support import one_ray
 from tests.support.command import wait_for
 from tests.support.drivers import train
