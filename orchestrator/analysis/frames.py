@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.plan import completed_group, setting_hash, told_apart, varying_settings
@@ -74,6 +75,16 @@ class FlatResults:
         """The config columns that differ between trials, which is what the study is about."""
         return tuple(
             name for name in self.config_columns if len({json.dumps(record[name]) for record in self.records}) > 1
+        )
+
+    def of_setting(self, digits: str) -> FlatResults:
+        """Only the trials whose setting's hash begins with these digits, under the names and columns that all have."""
+        kept = [record["setting"].startswith(digits[:ID_DIGITS]) for record in self.records]
+        return replace(
+            self,
+            records=tuple(compress(self.records, kept)),
+            groups=tuple(compress(self.groups, kept)),
+            places=tuple(compress(self.places, kept)),
         )
 
     def frame(self) -> pd.DataFrame:

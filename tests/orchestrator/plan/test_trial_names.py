@@ -1,4 +1,4 @@
-"""Labels of a user's function, whatever it gives: trials of different settings are never one group, nor look like one."""
+"""Whatever a label function gives, trials of different settings are never one group, and never look like one."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
     """Four settings, two seeds of each."""
     for seed in (1, 2):
         for rate, layer in itertools.product((10.0, 20.0), (SoftmaxConfig(), GssConfig(c=0.0, k=2.0))):
-            yield TrialConfig(
-                seed=seed, corpus=corpus, output_layer=layer, training=TrainingConfig(learning_rate=rate)
-            )
+            yield TrialConfig(seed=seed, corpus=corpus, output_layer=layer, training=TrainingConfig(learning_rate=rate))
 
 
 def place(config: Any) -> int:
@@ -118,10 +116,7 @@ def test_trials_of_an_older_study_in_the_store_stay_groups_of_their_own() -> Non
     """As a label function that was changed between two runs leaves them, or a hand in the database."""
     rows = stored(plan_of(LABELS["case"]))
     for names in (["x seed={seed}"] * 4, ["softmax seed={seed}", "SOFTMAX seed={seed}", "\x1bsoftmax seed={seed}", ""]):
-        left = [
-            {**row, "name": names[i % 4].format(seed=row["config"]["seed"])}
-            for i, row in enumerate(rows)
-        ]
+        left = [{**row, "name": names[i % 4].format(seed=row["config"]["seed"])} for i, row in enumerate(rows)]
         for placed in (left, [{**row, "place": object()} for row in left]):
             assert [len(settings) for settings in settings_by_group(placed).values()] == [1] * 4
 
