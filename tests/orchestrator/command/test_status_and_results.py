@@ -61,9 +61,8 @@ def test_results_give_the_trials_of_a_setting_by_the_first_digits_of_its_hash(
     trials, place = bends(1, 2, 3), ("--storage", str(tmp_path))
     store.register(KEY, trials)
     store.register(replace(KEY, scale="smoke"), bends(4)[:1])
-    rows = list(
-        csv.DictReader(io.StringIO(told(capsys, "results", "bends", "--scale", "quick", *place, "--format", "csv")))
-    )
+    command = ("results", "bends", "--scale", "quick", *place)
+    rows = list(csv.DictReader(io.StringIO(told(capsys, *command, "--format", "csv"))))
     assert [row["trial_id"] for row in rows] == [trial.trial_id for trial in trials]
     by_setting = {row["setting"]: [r for r in rows if r["setting"] == row["setting"]] for row in rows}
     assert [[r["output_layer.c"] for r in members] for members in by_setting.values()] == [["0.0"] * 3, ["1.0"] * 3]
