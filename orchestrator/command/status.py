@@ -97,7 +97,7 @@ def _lost_table(lost: Iterable[tuple[StudyKey, TrialRow]]) -> TextTable:
             Cell(one_line(row.name), kind="name"),
             Cell(row.trial_id[:12]),
             Cell(row.state, kind="bad"),
-            Cell(f"{key.study} {key.scale} {key.corpus}"),
+            Cell(" ".join([key.study, key.scale, key.corpus, *([key.overrides] if key.overrides != "{}" else [])])),
             Cell(one_line(row.cause or "no cause recorded", most=LONGEST_CAUSE), kind="cause"),
         )
         for key, row in lost

@@ -7,6 +7,7 @@ import json
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
 from orchestrator.words import one_line
@@ -16,6 +17,8 @@ from trainables.errors import UserError
 
 LONGEST_GROUP, LONGEST_COMPLETION = 100, 80
 """Characters. What is longer is cut, or not said in words."""
+_Trial = tuple[str, str]
+"""Group and setting."""
 HASH_DIGITS = 8
 """Of a setting's hash behind a label; more where two settings share these."""
 
@@ -82,39 +85,35 @@ def told_apart(groups: Sequence[str], settings: Sequence[str]) -> list[str]:
     names = {trial: trial[0] for trial in trials}
     count = len(set(settings))
     digits = next(n for n in range(HASH_DIGITS, 65) if len({setting[:n] for setting in settings}) == count)
-    while mistakable := _mistakable(names):
-        for trial in mistakable:
-            mark = f" #{trial[1][:digits]}"
-            if not names[trial].endswith(mark):
-                names[trial] += mark
+    marks = {trial: f" #{trial[1][:digits]}" for trial in names}
+    while unmarked := [trial for trial in _mistakable(names) if not names[trial].endswith(marks[trial])]:
+        for trial in unmarked:
+            names[trial] += marks[trial]
     return [names[trial] for trial in trials]
 
 
-def _mistakable(names: Mapping[tuple[str, str], str]) -> set[tuple[str, str]]:
-    """The trials, by group and setting, whose name could be taken for that of another setting."""
-    looks: defaultdict[str, set[tuple[str, str]]] = defaultdict(set)
+def _mistakable(names: Mapping[_Trial, str]) -> set[_Trial]:
+    """Those whose name could be taken for that of another setting."""
+    looks: defaultdict[str, set[_Trial]] = defaultdict(set)
     for trial, name in names.items():
         looks[_look(name)].add(trial)
-    lengths: defaultdict[int, list[str]] = defaultdict(list)
+    alike = list(looks.values())
+    shapes: defaultdict[tuple[int, frozenset[int]], list[str]] = defaultdict(list)
     for look in looks:
-        lengths[len(look)].append(look)
-    mistakable = set()
-    for look, trials in looks.items():
-        alike = [trials] if look.isascii() else [looks[other] for other in lengths[len(look)] if _alike(look, other)]
-        together = set().union(*alike)
-        if len({setting for _, setting in together}) > 1:
-            mistakable |= together
-    return mistakable
+        shapes[len(look), frozenset(i for i, letter in enumerate(look) if not letter.isascii())].append(look)
+    for (length, foreign), (other_length, other_foreign) in combinations(shapes, 2):
+        if length == other_length:
+            without: defaultdict[str, set[_Trial]] = defaultdict(set)
+            for look in (*shapes[length, foreign], *shapes[length, other_foreign]):
+                rest = (letter for i, letter in enumerate(look) if (i in foreign) == (i in other_foreign))
+                without["".join(rest)] |= looks[look]
+            alike += without.values()
+    return set().union(*(trials for trials in alike if len({setting for _, setting in trials}) > 1))
 
 
 def _look(name: str) -> str:
     letters = unicodedata.normalize("NFKD", name).casefold()
     return "".join(letter for letter in letters if not letter.isspace() and not unicodedata.combining(letter))
-
-
-def _alike(look: str, other: str) -> bool:
-    """Of two looks of the same length."""
-    return all(a == b or a.isascii() != b.isascii() for a, b in zip(look, other, strict=True))
 
 
 def _group(study: Study, config: AnyConfig) -> tuple[str, bool]:
