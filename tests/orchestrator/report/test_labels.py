@@ -27,9 +27,7 @@ def texts(section: Section, table: int) -> list[list[str]]:
 def test_word_similarity_keeps_a_column_for_each_model_whatever_its_name() -> None:
     rho = {"pairs": 0.25, "benchmark": 0.5, "model": 0.75}
     rows = [
-        trial_row(
-            name, config={"seed": 1, "layer": {"name": name}}, **{"similarity men": r, "similarity pairs men": 120}
-        )
+        trial_row(name, config={"seed": 1, "layer": {"name": name}}, **{"similarity men": r, "similarity pairs men": 9})
         for name, r in rho.items()
     ]
     section = similarity_section(similarity_numbers(flatten(rows).frame(), Similarity(), corpus="ptb"))
