@@ -36,3 +36,13 @@ def some_of(names: Sequence[str], most: int) -> str:
     """ "a, b and 5 more": at most so many of the names, and how many there are besides."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def one_line(text: str, *, most: int | None = None) -> str:
+    """The text on one line, white space and what no terminal should be sent as single spaces; cut after `most`
+    characters."""
+    # Cut first: a text that somebody else has made may be of any size.
+    head = text if most is None else text[: 4 * most]
+    line = " ".join("".join(letter if letter.isprintable() else " " for letter in head).split())
+    cut = most is not None and (len(line) > most or len(head) < len(text))
+    return f"{line[: most - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}" if cut and most is not None else line

@@ -61,9 +61,9 @@ class Study:
     source: str = ""
     """Paper and figure or table that the study reproduces."""
     label: Callable[[Any], str] = describe
-    """A short name for a trial, different for each of the study's trials. It gets the config as `trials` made it, so
-    that a trial has one name at every scale; what is before " seed=" names its group: trials that differ in their seed
-    alone. The plan completes the default one where trials differ in other settings than the output layer's."""
+    """A short name for a trial. It gets the config as `trials` made it, so that a trial has one name at every scale;
+    what is before " seed=" names its group: trials that differ in their seed alone. Where different settings have one
+    name, or names that look it, the plan completes them with what differs or with the setting's hash."""
     corpora: tuple[str, ...] = ()
     """The corpora of the paper; empty where there is none."""
     reads_text: bool = True

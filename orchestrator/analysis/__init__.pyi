@@ -13,6 +13,7 @@ from .correlations import PartialCorrelation as PartialCorrelation
 from .correlations import SeedNumbers as SeedNumbers
 from .correlations import Window as Window
 from .correlations import correlation_numbers as correlation_numbers
+from .frames import ID_DIGITS as ID_DIGITS
 from .frames import METRICS as METRICS
 from .frames import FlatResults as FlatResults
 from .frames import Row as Row

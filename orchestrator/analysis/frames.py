@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import compress
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.plan import completed_group, varying_settings
+from orchestrator.plan import completed_group, setting_hash, told_apart, varying_settings
 from orchestrator.store import Place
+from orchestrator.words import one_line
 from search_spaces.study import group_of
 from trainables.config import flat_values
 
 if TYPE_CHECKING:
     import pandas as pd
 
-LEADING = ("trial_id", "name", "state", "attempt", "cause")
+LEADING = ("trial_id", "setting", "name", "state", "attempt", "cause")
+ID_DIGITS = 12
+"""Of a trial's id and of a setting's hash, where a person is to read them."""
 METRICS = (
     "train_perplexity",
     "valid_perplexity",
@@ -73,6 +77,16 @@ class FlatResults:
             name for name in self.config_columns if len({json.dumps(record[name]) for record in self.records}) > 1
         )
 
+    def of_setting(self, digits: str) -> FlatResults:
+        """Only the trials whose setting's hash begins with these digits, under the names and columns that all have."""
+        kept = [record["setting"].startswith(digits[:ID_DIGITS]) for record in self.records]
+        return replace(
+            self,
+            records=tuple(compress(self.records, kept)),
+            groups=tuple(compress(self.groups, kept)),
+            places=tuple(compress(self.places, kept)),
+        )
+
     def frame(self) -> pd.DataFrame:
         """The records as a data frame with their groups, and sides and stages where the study tunes.
 
@@ -97,27 +111,39 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
     metric_columns = (*(name for name in METRICS if name in present), *sorted(present - set(METRICS)))
     clash = set(config_columns) & present
     assert not clash, f"metrics and config values share the names {sorted(clash)}"
+    settings = [setting_hash(row["config"]) for row in rows]
+    places = tuple(row.get("place") for row in rows)
+    groups = _groups(rows, configs, settings, complete=not any(places))
     records = tuple(
-        {key: row[key] for key in LEADING}
+        {key: leading[key] for key in LEADING}
         | {key: config.get(key) for key in config_columns}
         | {key: measured.get(key) for key in metric_columns}
-        for row, config, measured in zip(rows, configs, metrics, strict=True)
+        for leading, config, measured in zip(_leading(rows, settings, groups), configs, metrics, strict=True)
     )
-    places = tuple(row.get("place") for row in rows)
     return FlatResults(
         records=records,
         config_columns=config_columns,
         metric_columns=metric_columns,
-        groups=_groups(rows, configs) if not any(places) else tuple(group_of(row["name"]) for row in rows),
+        groups=groups,
         places=places,
     )
 
 
-def _groups(rows: Sequence[Row], configs: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Older stores have trials of different settings under one name, which are no repetitions of each other."""
-    trials = [(group_of(row["name"]), config) for row, config in zip(rows, configs, strict=True)]
-    varying = varying_settings(trials)
-    return tuple(completed_group(group, config, varying) for group, config in trials)
+def _groups(
+    rows: Sequence[Row], configs: Sequence[Mapping[str, Any]], settings: Sequence[str], *, complete: bool
+) -> tuple[str, ...]:
+    """Stores can have trials of different settings under one name, of an older version of this program or of the
+    study, which are no repetitions of each other. `complete` says what varies among them."""
+    trials = [(group_of(one_line(row["name"])), config) for row, config in zip(rows, configs, strict=True)]
+    varying = varying_settings(trials) if complete else {}
+    return tuple(told_apart([completed_group(group, config, varying) for group, config in trials], settings))
+
+
+def _leading(rows: Sequence[Row], settings: Sequence[str], groups: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """What is said of each trial besides its config and metrics; its name is as told apart as its group."""
+    for row, setting, group in zip(rows, settings, groups, strict=True):
+        name = one_line(row["name"])
+        yield {**row, "setting": setting[:ID_DIGITS], "name": group + name.removeprefix(group_of(name))}
 
 
 def _with_derived(metrics: Mapping[str, Any]) -> dict[str, Any]:

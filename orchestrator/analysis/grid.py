@@ -27,6 +27,8 @@ class GridCell:
     trials: int
     done: int = 0
     """How many of them the mean is over."""
+    settings: int = 0
+    """How many settings these have: more than one where more than the two config values and the seed differ."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +59,11 @@ class Grid:
         counts = [cell.done for row in self.cells for cell in row if cell.value is not None]
         return min(counts, default=1), max(counts, default=1)
 
+    @property
+    def mixed(self) -> int:
+        """How many settings a value is the mean over, at most."""
+        return max((cell.settings for row in self.cells for cell in row), default=0)
+
 
 def lay_out(frame: pd.DataFrame, *, row: str, column: str, metric: str) -> Grid:
     """Arrange `metric` over the config columns `row` and `column`; trials that lack one of the two are left out."""
@@ -78,10 +85,12 @@ def lay_out(frame: pd.DataFrame, *, row: str, column: str, metric: str) -> Grid:
 
 def _cell(trials: pd.DataFrame, metric: str) -> GridCell:
     states = set(trials["state"])
-    values = [value for (value,) in values_of_done(trials, metric)]
+    measured = list(values_of_done(trials, metric, "setting"))
+    values = [value for _, value in measured]
     return GridCell(
         value=math.fsum(values) / len(values) if values else None,
         state=next((state for state in BAD_STATES if state in states), "done"),
         trials=len(trials),
         done=len(values),
+        settings=len({setting for setting, _ in measured}),
     )

@@ -12,8 +12,9 @@ from orchestrator.command.clean import clean
 from orchestrator.command.files import check_corpus, fetch_corpus, rank
 from orchestrator.command.options import COMMANDS, console
 from orchestrator.command.plan_listing import studies
-from orchestrator.command.results import check_store, report, results, status, upgrade_store
+from orchestrator.command.results import check_store, report, results, upgrade_store
 from orchestrator.command.run import run
+from orchestrator.command.status import status
 from orchestrator.command.submit_and_stop import stop, submit
 from trainables.errors import UserError
 

@@ -1,9 +1,10 @@
-"""The commands over what the store holds: `status`, `results`, `report`, `store upgrade` and `store check`."""
+"""The commands over what the store holds: `results`, `report`, `store upgrade` and `store check`."""
 
 from __future__ import annotations
 
+import re
+import shlex
 import sys
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,12 +12,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import check_format, console, named_study, print_records, store_url
+from orchestrator.command.options import check_format, console, named_study, store_url
 from search_spaces.catalog import ALL, NAMES, is_file
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
-    from orchestrator.store import Store, StudyKey, TrialRow
+    from orchestrator.analysis import FlatResults
+    from orchestrator.store import Store, StudyKey
     from search_spaces.study import Study
 
 
@@ -53,73 +55,27 @@ def study_name(argument: str) -> str:
     return named_study(argument).name if is_file(argument) else argument
 
 
-def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyKey:
-    """The variant of a study that is meant; which of several, is said. Raises UserError where none fits.
-
-    Of several that fit, those with a result go first, then those without `--set`, then the one planned last.
-    """
+def _fitting(store: Store, study: str, variants: VariantFilter) -> list[StudyKey]:
+    """The variants of a study that are meant, those with a result first, then those without `--set`, then those planned
+    last. Raises UserError where none fits."""
     fitting = [s for s in store.studies() if s.key.study == study and variants.fits(s.key)]
     if not fitting:
         raise UserError(f"the store has no study {study!r}{variants}: see what it has with python sweep.py status")
     order = {s.key: (s.counts["done"] > 0, s.key.overrides == "{}", place) for place, s in enumerate(fitting)}
-    chosen = max(order, key=order.__getitem__)
-    if len(fitting) > 1:
+    return sorted(order, key=order.__getitem__, reverse=True)
+
+
+def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyKey:
+    """The first of them; which of several, is said."""
+    chosen, *others = _fitting(store, study, variants)
+    if others:
         settings = "" if chosen.overrides == "{}" else f", --set {chosen.overrides}"
         print(
-            f"Of {len(fitting)} variants of {study}, this is the one at scale {chosen.scale}, corpus {chosen.corpus}"
+            f"Of {1 + len(others)} variants of {study}, this is the one at scale {chosen.scale}, corpus {chosen.corpus}"
             f"{settings}; name another with --scale, --corpus and --set.",
             file=sys.stderr,
         )
     return chosen
-
-
-def status(
-    study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="Only this study.")] = None,
-    store: options.StoreUrl = None,
-    storage: options.Storage = options.STORAGE,
-    form: options.Format = "table",
-) -> None:
-    """Show how far each study has come."""
-    from orchestrator.store import expire_dead_owners, open_store
-
-    check_format(form)
-    name = study and study_name(study)
-    with open_store(store_url(store, storage), create=False) as opened:
-        with suppress(UserError):  # a store that can only be read is shown as it is
-            expire_dead_owners(opened)
-        every = opened.studies()
-        summaries = [s for s in every if name in (None, s.key.study)]
-        busy = [s.key for s in summaries if s.counts["running"]]
-        running = [_running_line(row) for key in busy for row in opened.trials(key) if row.owner]
-    if not summaries and name is not None:
-        names = ", ".join(dict.fromkeys(s.key.study for s in every)) or "none"
-        raise UserError(f"the store has no study {name!r}; it has {names}: choose one of these, or run it first")
-    records = [
-        {
-            "study": s.key.study,
-            "scale": s.key.scale,
-            "corpus": s.key.corpus,
-            "overrides": "" if s.key.overrides == "{}" else s.key.overrides,
-            "trials": sum(s.counts.values()),
-            **s.counts,
-        }
-        for s in summaries
-    ]
-    keys = ("study", "scale", "corpus", "overrides", "trials")
-    states = ("done", "running", "planned", "diverged", "failed", "pruned")
-    print_records(records, {key: key for key in (*keys, *states)}, form)
-    if form == "table" and running:
-        shown = console()
-        shown.print("\nRunning, or next on a worker; to stop one, type python sweep.py stop and the start of its id:")
-        for line in dict.fromkeys(running):
-            shown.print(line, soft_wrap=True)
-
-
-def _running_line(trial: TrialRow) -> str:
-    """A trial's id, name, and the machine of the command that runs it."""
-    host = (trial.owner or "").partition(":")[0]
-    attempt = f", attempt {trial.attempt}" if trial.attempt > 1 else ""
-    return f"{trial.trial_id[:12]}  {trial.name}  (run from {host}{attempt})"
 
 
 def results(
@@ -127,6 +83,10 @@ def results(
     scale: options.AnyScale = None,
     corpus: options.AnyCorpus = None,
     settings: options.AnySettings = None,
+    setting: Annotated[
+        str | None,
+        typer.Option(metavar="HASH", help="Only the setting of this hash, or of these first digits of it."),
+    ] = None,
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
     form: Annotated[str, typer.Option("--format", help="table, csv, json or parquet.")] = "table",
@@ -141,13 +101,32 @@ def results(
     if form == "parquet" and sys.stdout.isatty():
         raise UserError("parquet is a binary format: send it to a file, for example with > results.parquet")
     with open_store(url, create=False) as opened:
-        trials = flatten(opened.results(_choose_variant(opened, study_name(study), variants)))
+        if setting is None:
+            trials = flatten(opened.results(_choose_variant(opened, study_name(study), variants)))
+        else:
+            trials = _of_setting(opened, study_name(study), variants, setting)
     if form == "parquet":
         write_parquet(trials, sys.stdout.buffer)
     else:
         # Of a study whose file was not named, nobody knows which metrics it is about.
         first = group_metrics(named_study(study)) if study in NAMES or is_file(study) else []
         write_results(trials, form, sys.stdout, first)  # type: ignore[arg-type]
+
+
+def _of_setting(store: Store, study: str, variants: VariantFilter, setting: str) -> FlatResults:
+    """The trials of a setting, in the first variant that has any. Raises UserError where none has."""
+    from orchestrator.analysis import flatten
+
+    digits = setting.removeprefix("#").lower()
+    for key in _fitting(store, study, variants) if re.fullmatch("[0-9a-f]{4,64}", digits) else ():
+        trials = flatten(store.results(key)).of_setting(digits)
+        if trials.records:
+            return trials
+    raise UserError(
+        "--setting takes the first 4 or more digits of a setting's hash, and no trial of "
+        f"{study}{variants} has one that begins with {setting!r}: see the column setting of "
+        f"python sweep.py results {shlex.quote(study)}"
+    )
 
 
 def report(

@@ -31,7 +31,8 @@ def named_trials(
     # As the study has written them, the same at every scale; but what fits the scale's config need not fit the paper's.
     named = _overridden(configs, overrides, resolved)
     with _blaming(study, "its label function"):
-        names = trial_names(study, named, named if configs is written else _overridden(written, overrides, named))
+        variety = named if configs is written else _overridden(written, overrides, named)
+        names = trial_names(study, named, resolved, variety)
     return repeat_with_seeds(list(zip(names, resolved, strict=True)), count), count
 
 

@@ -2,50 +2,59 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import hashlib
+import json
+import unicodedata
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import combinations
 from typing import Any
 
+from orchestrator.words import one_line
 from search_spaces.study import Study, describe, group_of
-from trainables.config import AnyConfig, flat_values
+from trainables.config import AnyConfig, flat_values, identity
 from trainables.errors import UserError
 
+LONGEST_GROUP, LONGEST_COMPLETION = 100, 80
+"""Characters. What is longer is cut, or not said in words."""
+_Trial = tuple[str, str]
+"""Group and setting."""
+HASH_DIGITS = 8
+"""Of a setting's hash behind a label; more where two settings share these."""
 
-def trial_names(study: Study, configs: Sequence[AnyConfig], variety: Iterable[AnyConfig]) -> list[str]:
-    """The configs' labels; where the study has no label of its own, with the settings that the default one leaves out
-    and that vary among the trials it stands for: "softmax, training.learning_rate=20 seed=1".
 
-    `variety` are all trials of the study, so that a trial has one name whether or not its scale runs the others.
-    Raises UserError for a label that is no text, and for one that several trials cannot share.
+def trial_names(
+    study: Study, written: Sequence[AnyConfig], resolved: Sequence[AnyConfig], variety: Iterable[AnyConfig]
+) -> list[str]:
+    """The configs' labels, whatever the label function gives: on one line, with what varies among the trials that it
+    calls alike ("softmax, training.learning_rate=20 seed=1"), or with the setting's hash ("mine #1a2b3c4d seed=1").
+
+    `written` are the configs as the study has them, `resolved` as they are trained, and `variety` all trials of the
+    study, so that a trial has one name whether or not its scale runs the others. Raises UserError for a label that is
+    no text.
     """
-    labels = [_label(study, config) for config in configs]
-    varying = varying_settings((group_of(_label(study, config)), _settings(config)) for config in variety)
-    if study.label is not describe:
-        for group, keys in varying.items():
-            raise UserError(
-                f"trials that share a name but for the seed are taken for repetitions; the label function of "
-                f"{study.name} calls trials {group!r} that differ in {', '.join(keys)}: let it name what differs"
-            )
-    names = [_completed(label, config, varying) for label, config in zip(labels, configs, strict=True)]
-    seeds = dict.fromkeys((name, config.seed) for name, config in zip(names, configs, strict=True))
-    for name, count in Counter(name for name, _ in seeds).items():
-        if count > 1:
-            raise UserError(
-                f"trials of different seeds have different names; the label function of {study.name} calls {count} of "
-                f"them {name!r}: let the name end in ' seed=' and the seed"
-            )
-    return names
+    others = [(*_group(study, config), config) for config in variety]
+    varying = varying_settings((group, _settings(config)) for group, _, config in others)
+    trials = Counter(_completed(group, config, varying) for group, _, config in others)
+    labels = [_group(study, config) for config in written]
+    completed = [_completed(group, config, varying) for (group, _), config in zip(labels, written, strict=True)]
+    groups = told_apart([group for group, _ in completed], [_hash_of(config) for config in resolved])
+    return [
+        f"{group} seed={config.seed}" if says_seed or trials[setting] > 1 else group
+        for group, (_, says_seed), setting, config in zip(groups, labels, completed, written, strict=True)
+    ]
 
 
-def _label(study: Study, config: AnyConfig) -> str:
-    label: object = study.label(config)
-    if not isinstance(label, str):
-        raise UserError(f"a trial's name is a text; the label function of {study.name} gives {label!r}: mend it")
-    return label
+def setting_hash(content: Mapping[str, Any]) -> str:
+    """SHA-256 of a config's JSON data without its seed, as 64 hexadecimal digits: the same for trials that differ in
+    their seed alone."""
+    setting = {key: value for key, value in identity(content).items() if key != "seed"}
+    return hashlib.sha256(json.dumps(setting, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def varying_settings(trials: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[str, list[str]]:
-    """By group, the dotted keys besides the seed in which its trials differ; groups of one setting are left out.
+    """By group, the dotted keys besides the seed in which its trials differ; groups of one setting are left out, and
+    those that it would take too many words to tell apart.
 
     `trials` are the group and the settings, by dotted key, of each.
     """
@@ -55,23 +64,85 @@ def varying_settings(trials: Iterable[tuple[str, Mapping[str, Any]]]) -> dict[st
     varying = {}
     for group, members in groups.items():
         keys = dict.fromkeys(key for settings in members for key in settings if key != "seed")
-        if differing := [key for key in keys if any(settings.get(key) != members[0].get(key) for settings in members)]:
+        differing = [key for key in keys if any(settings.get(key) != members[0].get(key) for settings in members)]
+        if differing and all(len(_completion(settings, differing)) <= LONGEST_COMPLETION for settings in members):
             varying[group] = differing
     return varying
 
 
 def completed_group(group: str, settings: Mapping[str, Any], varying: Mapping[str, Sequence[str]]) -> str:
     """The group with what varies among its trials: "softmax, training.learning_rate=20"."""
-    return group + "".join(f", {key}={_shown(settings[key])}" for key in varying.get(group, ()) if key in settings)
+    return group + _completion(settings, varying.get(group, ()))
+
+
+def told_apart(groups: Sequence[str], settings: Sequence[str]) -> list[str]:
+    """The groups; where two of different settings are the same, or look it, with the settings' hashes behind.
+
+    `settings` are the hashes of the same trials. Labels look the same that differ in case, white space, accents or
+    characters that are not ASCII in place of others that are.
+    """
+    trials = list(zip(groups, settings, strict=True))
+    names = {trial: trial[0] for trial in trials}
+    count = len(set(settings))
+    digits = next(n for n in range(HASH_DIGITS, 65) if len({setting[:n] for setting in settings}) == count)
+    marks = {trial: f" #{trial[1][:digits]}" for trial in names}
+    while unmarked := [trial for trial in _mistakable(names) if not names[trial].endswith(marks[trial])]:
+        for trial in unmarked:
+            names[trial] += marks[trial]
+    return [names[trial] for trial in trials]
+
+
+def _mistakable(names: Mapping[_Trial, str]) -> set[_Trial]:
+    """Those whose name could be taken for that of another setting."""
+    looks: defaultdict[str, set[_Trial]] = defaultdict(set)
+    for trial, name in names.items():
+        looks[_look(name)].add(trial)
+    alike = list(looks.values())
+    shapes: defaultdict[tuple[int, frozenset[int]], list[str]] = defaultdict(list)
+    for look in looks:
+        shapes[len(look), frozenset(i for i, letter in enumerate(look) if not letter.isascii())].append(look)
+    for (length, foreign), (other_length, other_foreign) in combinations(shapes, 2):
+        if length == other_length:
+            without: defaultdict[str, set[_Trial]] = defaultdict(set)
+            for look in (*shapes[length, foreign], *shapes[length, other_foreign]):
+                rest = (letter for i, letter in enumerate(look) if (i in foreign) == (i in other_foreign))
+                without["".join(rest)] |= looks[look]
+            alike += without.values()
+    return set().union(*(trials for trials in alike if len({setting for _, setting in trials}) > 1))
+
+
+def _look(name: str) -> str:
+    letters = unicodedata.normalize("NFKD", name).casefold()
+    return "".join(letter for letter in letters if not letter.isspace() and not unicodedata.combining(letter))
+
+
+def _group(study: Study, config: AnyConfig) -> tuple[str, bool]:
+    """What the label says apart from the seed, and whether it ends in one."""
+    label: object = study.label(config)
+    if not isinstance(label, str):
+        raise UserError(f"a trial's name is a text; the label function of {study.name} gives {label!r}: mend it")
+    # An entry of a legend that begins with an underscore is not shown.
+    text = f" {one_line(label, most=10 * LONGEST_GROUP).lstrip('_ ')}"
+    group = group_of(text)
+    name = one_line(group, most=LONGEST_GROUP) or one_line(group_of(describe(config)), most=LONGEST_GROUP)
+    return name, group != text
+
+
+def _completed(group: str, config: AnyConfig, varying: Mapping[str, Sequence[str]]) -> tuple[str, str]:
+    """The completed group and the setting, which only together tell it from all others."""
+    return completed_group(group, _settings(config), varying), _hash_of(config)
+
+
+def _hash_of(config: AnyConfig) -> str:
+    return setting_hash(config.model_dump(mode="json"))
 
 
 def _settings(config: AnyConfig) -> dict[str, Any]:
     return {**flat_values(config.model_dump(mode="json")), "kind": config.kind}
 
 
-def _completed(label: str, config: AnyConfig, varying: Mapping[str, Sequence[str]]) -> str:
-    group = group_of(label)
-    return completed_group(group, _settings(config), varying) + label.removeprefix(group)
+def _completion(settings: Mapping[str, Any], keys: Sequence[str]) -> str:
+    return one_line("".join(f", {key}={_shown(settings[key])}" for key in keys if key in settings))
 
 
 def _shown(value: object) -> str:

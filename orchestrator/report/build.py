@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from orchestrator.analysis import Environment, Row, StudySummaryNumbers, count_values, flatten, summarise
 from orchestrator.plan import is_paper_scale
 from orchestrator.report import formats, sentences, tables
+from orchestrator.report.configs import CONFIGS_FILE, config_records, configs_table
 from orchestrator.report.export import write_results
 from orchestrator.report.figures import draw, inline_svg
 from orchestrator.report.glossary import terms
@@ -98,12 +99,15 @@ def build_report(
         svg=lambda drawing: inline_svg(documents[f"{drawing.name}.svg"].decode(), drawing),
         trials=tables.trials_table(results, tables.group_metrics(study)),
         trials_file=TRIALS_FILE,
+        configs=configs_table(results),
+        configs_file=CONFIGS_FILE,
         terms=terms(results),
     )
     texts = {name: _csv(lines) for answer in answers for name, lines in answer.section.files.items()}
     trials = io.StringIO()
     write_results(results, "csv", trials)
-    texts |= {TRIALS_FILE: trials.getvalue(), "report.html": page, CARD_FILE: card.model_dump_json(indent=1)}
+    texts |= {TRIALS_FILE: trials.getvalue(), CONFIGS_FILE: _csv(tables.csv_lines(config_records(results)))}
+    texts |= {"report.html": page, CARD_FILE: card.model_dump_json(indent=1)}
     try:
         out.mkdir(parents=True, exist_ok=True)
         for name, content in {**documents, **{name: text.encode() for name, text in texts.items()}}.items():

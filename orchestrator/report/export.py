@@ -29,7 +29,7 @@ def write_results(results: FlatResults, form: ResultsFormat, stream: TextIO, fir
     if form == "csv":
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(results.columns)
-        writer.writerows([_plain(record[name]) for name in results.columns] for record in results.records)
+        writer.writerows([plain(record[name]) for name in results.columns] for record in results.records)
     elif form == "json":
         json.dump(list(results.records), stream, indent=1, allow_nan=False)
         stream.write("\n")
@@ -46,7 +46,7 @@ def write_parquet(results: FlatResults, stream: BinaryIO | Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet
 
-    columns = {name: pa.array([_plain(record[name]) for record in results.records]) for name in results.columns}
+    columns = {name: pa.array([plain(record[name]) for record in results.records]) for name in results.columns}
     pa.parquet.write_table(pa.table(columns), stream)
 
 
@@ -57,9 +57,9 @@ def _write_table(results: FlatResults, stream: TextIO, first_metrics: Sequence[s
     from orchestrator.report.terminal import Fitting
 
     width = None if stream.isatty() else WIDEST_TABLE
-    Console(file=stream, width=width).print(Fitting(table=trials_table(results, first_metrics)))
+    Console(file=stream, width=width).print(Fitting(table=trials_table(results, first_metrics, hashes=True)))
 
 
-def _plain(value: Any) -> Any:
-    """Lists and the like as JSON text: CSV and Parquet columns hold one plain value a trial."""
+def plain(value: Any) -> Any:
+    """Lists and the like as JSON text: a column of CSV or Parquet holds one plain value a trial."""
     return json.dumps(value) if isinstance(value, (list, tuple, dict)) else value

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from orchestrator.analysis import METRICS, FlatResults, Interval, StudySummaryNumbers
+from orchestrator.analysis import ID_DIGITS, METRICS, FlatResults, Interval, StudySummaryNumbers
 from orchestrator.report import formats
 from orchestrator.store import LOST
+from orchestrator.words import one_line
 from search_spaces.study import GroupTable, Study
 
 TRIAL_METRICS = (
@@ -31,6 +32,7 @@ TRIAL_METRICS = (
     "seconds",
 )
 MOST_SETTINGS = 6
+LONGEST_CAUSE = 1000
 WHOLE = 32
 """Cells of up to so many characters stay on one line; longer ones wrap between words."""
 
@@ -59,12 +61,16 @@ def text_table(caption: str, rows: Iterable[Mapping[str, object]]) -> TextTable:
     A short text is kept on one line, and so is the first of its row, a name.
     """
     records = list(rows)
+    return headed_table(caption, tuple(records[0]) if records else (), (tuple(record.values()) for record in records))
+
+
+def headed_table(caption: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> TextTable:
+    """The same where labels are among the headings, which may be called like other columns."""
     return TextTable(
         caption=caption,
-        head=tuple(records[0]) if records else (),
+        head=head,
         body=tuple(
-            tuple(_cell(value, kind="short" if i else "name") for i, value in enumerate(record.values()))
-            for record in records
+            tuple(_cell(value, kind="short" if i else "name") for i, value in enumerate(values)) for values in rows
         ),
     )
 
@@ -106,10 +112,11 @@ def group_metrics(study: Study) -> list[str]:
     return list(dict.fromkeys(metric for table in tables for metric in table.metrics))
 
 
-def trials_table(results: FlatResults, first_metrics: Sequence[str] = ()) -> TextTable:
+def trials_table(results: FlatResults, first_metrics: Sequence[str] = (), *, hashes: bool = False) -> TextTable:
     """Every trial: name, state, the settings that differ between trials, the main metrics, and the cause of trouble.
 
-    `first_metrics` are those of the study itself, which come before those that every study has.
+    `first_metrics` are those of the study itself, which come before those that every study has. `hashes` shows
+    the first digits of each setting's hash and of each trial's id.
     """
     varying = [name for name in results.varying if name != "output_layer.name"]
     if len(varying) > MOST_SETTINGS:  # models of different kinds: their names say more than their settings
@@ -117,14 +124,16 @@ def trials_table(results: FlatResults, first_metrics: Sequence[str] = ()) -> Tex
     names = [*(name for name in first_metrics if name not in METRICS), *TRIAL_METRICS]
     metrics = [name for name in names if name in results.metric_columns] or list(results.metric_columns)
     with_cause = any(record["cause"] for record in results.records)
-    head = ["trial", "state", *varying, *metrics, *(["cause"] if with_cause else [])]
+    last = [*(["setting", "trial id"] if hashes else []), *(["cause"] if with_cause else [])]
+    head = ["trial", "state", *varying, *metrics, *last]
     body = []
     for record in results.records:
         state = Cell(record["state"], kind="bad" if record["state"] in LOST else "short")
-        cause = [Cell(record["cause"] or "", kind="cause")] if with_cause else []
+        ids = [Cell(text, kind="short") for text in (record["setting"], record["trial_id"][:ID_DIGITS]) if hashes]
+        cause = [_cause(record)] if with_cause else []
         settings = [sortable(record[name], formats.setting(record[name])) for name in varying]
         values = [sortable(record[name], formats.cell(name, record[name])) for name in metrics]
-        body.append((Cell(record["name"], kind="name"), state, *settings, *values, *cause))
+        body.append((Cell(record["name"], kind="name"), state, *settings, *values, *ids, *cause))
     caption = f"{len(body)} trials in the order of the plan"
     return TextTable(caption=caption, head=tuple(formats.title(name) for name in head), body=tuple(body))
 
@@ -137,11 +146,16 @@ def trouble_table(summary: StudySummaryNumbers) -> TextTable:
             {
                 "trial": trial["name"],
                 "state": Cell(trial["state"], kind="bad"),
-                "cause": Cell(trial["cause"] or "no cause recorded", kind="cause"),
+                "cause": _cause(trial, "no cause recorded"),
             }
             for trial in summary.trouble
         ),
     )
+
+
+def _cause(record: Mapping[str, Any], otherwise: str = "") -> Cell:
+    """Whatever a trial has died of may have written its text."""
+    return Cell(one_line(record["cause"] or otherwise, most=LONGEST_CAUSE), kind="cause")
 
 
 def sortable(value: Any, text: str) -> Cell:

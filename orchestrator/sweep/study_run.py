@@ -141,7 +141,7 @@ def _nothing_to_retry(plan: Plan, store: Store) -> str:
         if summary.key.study == plan.study.name and summary.counts["failed"] + summary.counts["diverged"]
     ]
     variants = [
-        f"scale {key.scale}{on_corpus(key.corpus)}" + ("" if key.overrides == "{}" else ", --set")
+        f"scale {key.scale}{on_corpus(key.corpus)}" + ("" if key.overrides == "{}" else f", --set {key.overrides}")
         for key in keys
         if key != plan.key
     ]

@@ -29,12 +29,11 @@ def correlation_section(numbers: CorrelationNumbers) -> Section:
     remarks = tuple(_comparisons(numbers))
     findings = [correlation_sentence(line) for line in numbers.lines]
     tables = [_table(numbers)]
-    files = {"correlations.csv": csv_lines(list(_records(numbers)))}
+    files = {"correlations.csv": csv_lines(list(_records(numbers))), "cells.csv": _cell_lines(numbers)}
     if seeds is not None:
         findings += _seed_sentences(numbers.lines[0], seeds)
         tables.append(_component_table(seeds))
         files["variance_components.csv"] = csv_lines(list(_component_records(seeds)))
-        files["cells.csv"] = _cell_lines(numbers)
     if numbers.partials:
         findings += _partial_sentences(numbers.partials)
         tables.append(_partial_table(numbers.partials))

@@ -15,7 +15,7 @@ from orchestrator.report.figures import Drawing, draw_cells, new_figure
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, sortable, text_table
 from orchestrator.store import LOST
-from orchestrator.words import listed
+from orchestrator.words import counted, listed
 
 
 def grid_section(grids: Sequence[Grid]) -> Section:
@@ -44,7 +44,8 @@ def _caption(grid: Grid) -> str:
 def _means(grid: Grid) -> str:
     """What a value is the mean of, where it is one."""
     least, most = grid.repeats
-    return f", each the mean of {formats.bounds(least, most)} trials" if most > 1 else ""
+    mixed = f" of up to {counted(grid.mixed, 'setting')}" if grid.mixed > 1 else ""
+    return f", each the mean of {formats.bounds(least, most)} trials{mixed}" if most > 1 else ""
 
 
 def _csv(grid: Grid) -> list[list[object]]:

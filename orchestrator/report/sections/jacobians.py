@@ -169,9 +169,11 @@ def _draw(spectra: Sequence[LayerSpectrum], *, logarithmic_y: bool) -> Figure:
     titles = {"softmax": "softmax gates", "constant": "constant gates 1/K"}
     for axes, (gates, title) in zip(panels[0], titles.items(), strict=True):
         layers = [layer for layer in spectra if layer.gates in ("none", gates)]
-        for place, layer in enumerate(layers):
+        short = [_short_name(layer) for layer in layers]
+        for place, (layer, name) in enumerate(zip(layers, short, strict=True)):
             # Half the floor lies under the axis: a zero has no place on a logarithmic one.
-            _draw_line(axes, layer, place, least=FLOOR / 2 if logarithmic_y else 0.0)
+            shown = name if short.count(name) == 1 else layer.group
+            _draw_line(axes, layer, place, name=shown, least=FLOOR / 2 if logarithmic_y else 0.0)
         axes.set_title(title, fontsize=10)
         axes.set_xlabel("index of the singular value")
         axes.set_ylabel("mean singular value")
@@ -183,9 +185,12 @@ def _draw(spectra: Sequence[LayerSpectrum], *, logarithmic_y: bool) -> Figure:
     return figure
 
 
-def _draw_line(axes: Axes, layer: LayerSpectrum, place: int, *, least: float) -> None:
+def _short_name(layer: LayerSpectrum) -> str:
+    return "dense" if layer.gates == "none" else f"K = {layer.experts}"
+
+
+def _draw_line(axes: Axes, layer: LayerSpectrum, place: int, *, name: str, least: float) -> None:
     index, colour = np.arange(1, len(layer.mean) + 1), group_colour(place)
-    name = "dense" if layer.gates == "none" else f"K = {layer.experts}"
     axes.plot(index, np.maximum(layer.mean, least), group_line(place), color=colour, linewidth=1.4, label=name)
     if layer.deviation is not None:
         low, high = (np.maximum(layer.mean + sign * layer.deviation, least) for sign in (-1, 1))

@@ -218,7 +218,10 @@ def curve_section(numbers: CurveNumbers) -> Section:
     name = f"curves_over_{over.replace(' ', '_')}"
     pale = numbers.points if several else numbers.points.iloc[:0]
     drawing = Drawing(name=name, caption=caption, draw=lambda: _draw_curves(rows, pale, request.metrics, over))
-    return Section(kind="curves", heading=f"Over the {over}", drawings=(drawing,))
+    means = numbers.means.astype(object).where(numbers.means.notna(), None)
+    lines = [[group, *values] for group, *values in means.itertuples()]
+    files = {"curves.csv": [["group", request.x, *request.metrics], *lines]}
+    return Section(kind="curves", heading=f"Over the {over}", drawings=(drawing,), files=files)
 
 
 def _draw_curves(rows: Mapping[str, pd.DataFrame], pale: pd.DataFrame, metrics: Sequence[str], over: str) -> Figure:

@@ -11,7 +11,7 @@ from orchestrator.analysis import Prediction, PredictionNumbers
 from orchestrator.report.figures import Drawing, draw_cells, new_figure
 from orchestrator.report.formats import DASH
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, TextTable, csv_lines, text_table
+from orchestrator.report.tables import Cell, TextTable, csv_lines, headed_table, text_table
 from orchestrator.words import counted
 
 LIGHTEST = 1.3
@@ -67,8 +67,9 @@ def _words_table(numbers: PredictionNumbers) -> TextTable:
     for context, first, row in zip(numbers.contexts, numbers.first, numbers.cells, strict=True):
         word = first.next_shown if first else ""
         expected = (Cell(_expected(cell), kind="name") for cell in row)
-        rows.append({"context": context, "next word": word, **dict(zip(numbers.models, expected, strict=True))})
-    return text_table("The five likeliest words, and the place of the true one", rows)
+        rows.append([context, word, *expected])
+    head = ["context", "next word", *numbers.models]
+    return headed_table("The five likeliest words, and the place of the true one", head, rows)
 
 
 def _expected(cell: Prediction | None) -> str:

@@ -178,7 +178,7 @@ def _epoch_records(numbers: RankTraining) -> Iterator[dict[str, Any]]:
         for place, epoch in enumerate(path.epochs):
             yield {
                 "rank": numbers.rank,
-                "setting": path.group,
+                "group": path.group,
                 "seeds": path.seeds,
                 "epoch": epoch,
                 "averaging": path.averaging[place],

@@ -14,7 +14,7 @@ from orchestrator.report import formats
 from orchestrator.report.figures import Drawing, draw_cells, new_figure
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, TextTable, csv_lines, text_table
+from orchestrator.report.tables import Cell, TextTable, csv_lines, headed_table
 from orchestrator.words import counted
 
 
@@ -29,10 +29,9 @@ def similarity_section(numbers: SimilarityNumbers) -> Section:
         whose = f"as published for {formats.corpus_title(corpus)}" if corpus else "ours"
         name = f"similarity_wins_published_{corpus}" if corpus else "similarity_wins"
         caption = f"On how many benchmarks the row beats the column, {whose}"
-        head = ["model", *map(str, rho.columns)]
-        rows = [dict(zip(head, line, strict=True)) for line in wins(rho).itertuples()]
-        tables.append(text_table(caption, rows))
-        files[f"{name}.csv"] = csv_lines(rows)
+        head, rows = ["model", *map(str, rho.columns)], list(map(list, wins(rho).itertuples()))
+        tables.append(headed_table(caption, head, rows))
+        files[f"{name}.csv"] = [head, *rows]
         drawings.append(Drawing(name=name, caption=f"{caption}.", draw=partial(_draw, rho)))
     return Section(
         kind="similarity",
@@ -64,9 +63,10 @@ def _rho_table(numbers: SimilarityNumbers) -> TextTable:
     rows = []
     for name in numbers.rho.index:
         ours, printed = _row(numbers.rho, name), _row(numbers.printed, name)
-        cells = {group: Cell(_rho(value, printed[group]), value) for group, value in ours.items()}
-        rows.append({"benchmark": name, "pairs": numbers.pairs.get(name, 0), **cells})
-    return text_table(f"Spearman's \N{GREEK SMALL LETTER RHO} of each benchmark{beside}", rows)
+        cells = [Cell(_rho(value, printed[group]), value) for group, value in ours.items()]
+        rows.append([name, numbers.pairs.get(name, 0), *cells])
+    caption = f"Spearman's \N{GREEK SMALL LETTER RHO} of each benchmark{beside}"
+    return headed_table(caption, ["benchmark", "pairs", *map(str, numbers.rho.columns)], rows)
 
 
 def _row(rho: pd.DataFrame, benchmark: str) -> dict[str, float | None]:
@@ -82,12 +82,10 @@ def _rho(value: float | None, published: float | None) -> str:
 
 def _records(numbers: SimilarityNumbers) -> Iterator[dict[str, object]]:
     for name in numbers.rho.index:
-        record: dict[str, object] = {"benchmark": name, "pairs": numbers.pairs.get(name, 0)}
-        record |= _row(numbers.rho, name)
-        if numbers.corpus:
-            printed = _row(numbers.printed, name)
-            record |= {f"published_{numbers.corpus}_{group}": value for group, value in printed.items()}
-        yield record
+        printed = _row(numbers.printed, name)
+        for group, rho in _row(numbers.rho, name).items():
+            record = {"benchmark": name, "pairs": numbers.pairs.get(name, 0), "group": group, "rho": rho}
+            yield record | ({f"published_{numbers.corpus}": printed[group]} if numbers.corpus else {})
 
 
 def _draw(rho: pd.DataFrame) -> Figure:

@@ -18,7 +18,7 @@ def test_columns_are_leading_then_dotted_config_then_metrics_in_reading_order() 
     results = flatten(rows)
     assert flatten(rows[::-1]).metric_columns == results.metric_columns, "whoever finished first"
     assert results.columns == (
-        *("trial_id", "name", "state", "attempt", "cause"),
+        *("trial_id", "setting", "name", "state", "attempt", "cause"),
         *("seed", "layer.name", "layer.k"),
         *("test_perplexity", "press_rank", "zeta"),
     )
@@ -36,7 +36,7 @@ def test_the_generalisation_gap_is_test_minus_train_perplexity_where_both_are() 
     assert results.metric_columns == ("train_perplexity", "test_perplexity", "generalisation_gap")
     assert [record["generalisation_gap"] for record in results.records] == [21.5, None]
     assert "generalisation_gap" not in flatten(rows[1:]).columns
-    assert list(flatten([]).frame().columns) == ["trial_id", "name", "state", "attempt", "cause", "group"]
+    assert list(flatten([]).frame().columns) == ["trial_id", "setting", "name", "state", "attempt", "cause", "group"]
 
 
 def test_a_grid_holds_means_and_the_worst_state() -> None:

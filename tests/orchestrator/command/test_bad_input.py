@@ -14,15 +14,10 @@ LOGGED = ("gss_grid", "--scale", "smoke", "--storage", "{tmp}/r", "--log-to")
 SUBMIT = ("submit", "gss_grid", "--storage", "/shared")
 NOWHERE = ("--address", "http://127.0.0.1:9")
 HEAD = """from search_spaces.study import Correlation, Curves, GridMap, Study
-from trainables.config import SoftmaxConfig, TrainingConfig, TrialConfig
+from trainables.config import SoftmaxConfig, TrialConfig
 from search_spaces.tuning import Dimension, Tuning
 def trial(corpus):
     return TrialConfig(seed=1, corpus=corpus, output_layer=SoftmaxConfig())
-def seeds(corpus):
-    return [trial(corpus).model_copy(update={"seed": seed}) for seed in (1, 2)]
-def rates(corpus):
-    rates = (TrainingConfig(learning_rate=rate) for rate in (1.0, 2.0))
-    return [trial(corpus).model_copy(update={"training": training}) for training in rates]
 def tuned(key="seed", side="a", base=trial):
     space = (Dimension(key=key, short="x", values=(1, 2)),)
     return Study(name="mine", tuning=Tuning(sides={side: base}, stage1=space, stage2=space, seeds=(3,)))
@@ -131,11 +126,6 @@ def test_an_override_that_makes_no_sense_is_named(setting: str, sentence: str) -
         ("STUDY = over(name='gss_grid')", "is a built-in name: rename it"),
         ("STUDY = over(name='../mine')", "letters, digits"),
         ("STUDY = over(label=lambda config: 3)", "gives 3"),
-        (
-            "STUDY = over(trials=rates, label=lambda config: 'x seed=1')",
-            "that differ in training.learning_rate: let it",
-        ),
-        ("STUDY = over(trials=seeds, label=lambda config: 'x')", "calls 2 of them 'x': let the name end in ' seed="),
         ("raise SystemExit(0)", "SystemExit"),
         ("STUDY = over(analyses=(GridMap(row='seed', column='output_layer.nme'),))", "did you mean output_layer.name"),
         ("STUDY = over(analyses=(GridMap(row='training.averaging', column='seed'),))", "no trial has that key"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.command.results import status
+from orchestrator.command.status import status
 from orchestrator.store.lease import LeaseKeeper, dead_owners, this_owner
 from orchestrator.store.opening import open_store
 from orchestrator.store.store import Store

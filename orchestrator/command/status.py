@@ -1,0 +1,105 @@
+"""The command `status`: how far each study is, what runs, and why trials have no result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import islice
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestrator.command import options
+from orchestrator.command.options import check_format, console, print_records, store_url
+from orchestrator.command.results import study_name
+from orchestrator.words import one_line
+from trainables.errors import UserError
+
+if TYPE_CHECKING:
+    from orchestrator.report import TextTable
+    from orchestrator.store import Store, StudyKey, TrialRow
+
+CAUSES_SHOWN, LONGEST_CAUSE = 20, 400
+"""Trials, and characters of each cause."""
+
+
+def status(
+    study: Annotated[str | None, typer.Argument(metavar="[STUDY]", help="Only this study.")] = None,
+    store: options.StoreUrl = None,
+    storage: options.Storage = options.STORAGE,
+    form: options.Format = "table",
+) -> None:
+    """Show how far each study has come."""
+    from orchestrator.store import LOST, expire_dead_owners, open_store
+
+    check_format(form)
+    name = study and study_name(study)
+    with open_store(store_url(store, storage), create=False) as opened:
+        with suppress(UserError):  # a store that can only be read is shown as it is
+            expire_dead_owners(opened)
+        every = opened.studies()
+        summaries = [s for s in every if name in (None, s.key.study)]
+        busy = [s.key for s in summaries if s.counts["running"]]
+        running = [_running_line(row) for key in busy for row in opened.trials(key) if row.owner]
+        lost_counts = {s.key: sum(s.counts[state] for state in LOST) for s in reversed(summaries)}
+        troubled = {key: count for key, count in lost_counts.items() if count}
+        lost = list(islice(_lost_trials(opened, troubled), CAUSES_SHOWN)) if form == "table" else []
+    if not summaries and name is not None:
+        names = ", ".join(dict.fromkeys(s.key.study for s in every)) or "none"
+        raise UserError(f"the store has no study {name!r}; it has {names}: choose one of these, or run it first")
+    records = [
+        {
+            "study": s.key.study,
+            "scale": s.key.scale,
+            "corpus": s.key.corpus,
+            "overrides": "" if s.key.overrides == "{}" else s.key.overrides,
+            "trials": sum(s.counts.values()),
+            **s.counts,
+        }
+        for s in summaries
+    ]
+    keys = ("study", "scale", "corpus", "overrides", "trials")
+    states = ("done", "running", "planned", "diverged", "failed", "pruned")
+    print_records(records, {key: key for key in (*keys, *states)}, form)
+    shown = console()
+    if form == "table" and running:
+        shown.print("\nRunning, or next on a worker; to stop one, type python sweep.py stop and the start of its id:")
+        for line in dict.fromkeys(running):
+            shown.print(line, soft_wrap=True)
+    if lost:
+        from orchestrator.report import Fitting
+
+        shown.print("\nWithout a result, and why; python sweep.py retry STUDY runs these again:")
+        shown.print(Fitting(table=_lost_table(lost)))
+        if more := sum(troubled.values()) - len(lost):
+            shown.print(f"and {more:,} more: python sweep.py results STUDY shows the causes of all.")
+
+
+def _running_line(trial: TrialRow) -> str:
+    """A trial's id, name, and the machine of the command that runs it."""
+    host = (trial.owner or "").partition(":")[0]
+    attempt = f", attempt {trial.attempt}" if trial.attempt > 1 else ""
+    return f"{trial.trial_id[:12]}  {one_line(trial.name)}  (run from {host}{attempt})"
+
+
+def _lost_trials(store: Store, troubled: Iterable[StudyKey]) -> Iterator[tuple[StudyKey, TrialRow]]:
+    from orchestrator.store import LOST
+
+    return ((key, row) for key in troubled for row in store.trials(key) if row.state in LOST)
+
+
+def _lost_table(lost: Iterable[tuple[StudyKey, TrialRow]]) -> TextTable:
+    """A failed or diverged trial a line, the studies that were planned last first."""
+    from orchestrator.report import Cell, TextTable
+
+    body = tuple(
+        (
+            Cell(one_line(row.name), kind="name"),
+            Cell(row.trial_id[:12]),
+            Cell(row.state, kind="bad"),
+            Cell(" ".join([key.study, key.scale, key.corpus, *([key.overrides] if key.overrides != "{}" else [])])),
+            Cell(one_line(row.cause or "no cause recorded", most=LONGEST_CAUSE), kind="cause"),
+        )
+        for key, row in lost
+    )
+    return TextTable(caption="", head=("trial", "id", "state", "study", "cause"), body=body)

@@ -1,0 +1,86 @@
+"""What `status` says of trials without a result, and how `results` is asked for the trials of one setting."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from orchestrator.command.app import main
+from orchestrator.command.status import CAUSES_SHOWN
+from orchestrator.store.records import PlannedTrial, StudyKey
+from orchestrator.store.store import Store
+from tests.support.store_rows import RUN
+from trainables.config import CorpusConfig, GssConfig, TrialConfig
+
+KEY = StudyKey(study="bends", scale="quick", corpus="pydocs")
+ESCAPE = "\x1b[2J\x1b]0;owned\x07"
+
+
+def bends(*seeds: int) -> list[PlannedTrial]:
+    """Two settings, these seeds of each, all with names that say nothing."""
+    corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
+    layers = (GssConfig(c=0.0, k=2.0), GssConfig(c=1.0, k=2.0))
+    configs = [TrialConfig(seed=seed, corpus=corpus, output_layer=layer) for layer in layers for seed in seeds]
+    return [PlannedTrial.of(config, f"bend seed={config.seed}") for config in configs]
+
+
+def told(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert main(list(arguments)) == 0
+    return capsys.readouterr().out
+
+
+def test_status_names_what_failed_and_why_and_how_many_more(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trials = bends(*range(15))
+    store.register(KEY, trials)
+    run_id, place = store.begin_run(RUN), ("--storage", str(tmp_path))
+    assert "Without a result" not in told(capsys, "status", *place)
+    for number, trial in enumerate(trials[:3]):
+        store.fail(trial.trial_id, cause=f"RuntimeError: [bold]no[/bold]\n{ESCAPE}cause {number}", run_id=run_id)
+    shown = told(capsys, "status", *place)
+    assert all(f"[bold]no[/bold] [2J ]0;owned cause {number}" in shown for number in range(3))
+    assert all(trial.trial_id[:12] in shown and trial.name in shown for trial in trials[:3])
+    assert "more" not in shown and "\x1b" not in shown and "\x07" not in shown
+    for trial in trials[3:]:
+        store.fail(trial.trial_id, cause="x" * 100_000, run_id=run_id)
+    shown = told(capsys, "status", "bends", *place)
+    assert shown.count(" failed ") == CAUSES_SHOWN + 1, "and the heading of the counts"
+    assert f"and {30 - CAUSES_SHOWN} more" in shown and len(shown) < 40_000
+    assert json.loads(told(capsys, "status", *place, "--format", "json"))[0]["failed"] == 30
+
+
+def test_results_give_the_trials_of_a_setting_by_the_first_digits_of_its_hash(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trials, place = bends(1, 2, 3), ("--storage", str(tmp_path))
+    store.register(KEY, trials)
+    store.register(replace(KEY, scale="smoke"), bends(4)[:1])
+    command = ("results", "bends", "--scale", "quick", *place)
+    rows = list(csv.DictReader(io.StringIO(told(capsys, *command, "--format", "csv"))))
+    assert [row["trial_id"] for row in rows] == [trial.trial_id for trial in trials]
+    by_setting = {row["setting"]: [r for r in rows if r["setting"] == row["setting"]] for row in rows}
+    assert [[r["output_layer.c"] for r in members] for members in by_setting.values()] == [["0.0"] * 3, ["1.0"] * 3]
+    for setting, members in by_setting.items():
+        for typed in (setting[:8], f"#{setting[:8]}", setting.upper()):
+            answer = told(capsys, *command, "--setting", typed, "--format", "csv")
+            assert list(csv.DictReader(io.StringIO(answer))) == members
+        table = told(capsys, *command, "--setting", setting)
+        assert table.count(setting) == 3 and all(member["trial_id"][:12] in table for member in members)
+    # The variant that would be shown without it has no such setting.
+    last = list(by_setting)[1]
+    assert told(capsys, "results", "bends", *place, "--setting", last).count(last) == 3
+
+
+@pytest.mark.parametrize("typed", ["", "abc", "zzzz", "0" * 65, "0000"])
+def test_a_setting_that_there_is_not_is_one_sentence(
+    typed: str, store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.register(KEY, bends(1))
+    assert main(["results", "bends", "--storage", str(tmp_path), "--setting", typed]) == 2
+    assert f"bends has one that begins with {typed!r}: see the column setting of" in capsys.readouterr().err

@@ -1,0 +1,162 @@
+"""Whatever a label function gives, trials of different settings are never one group, and never look like one."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import random
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from orchestrator.analysis.frames import flatten
+from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
+from orchestrator.plan.trial_names import setting_hash, told_apart, trial_names
+from search_spaces.study import Study, group_of
+from trainables.config import CorpusConfig, CustomConfig, GssConfig, SoftmaxConfig, TrainingConfig, TrialConfig
+
+ZERO_WIDTH, CYRILLIC_A, FULL_WIDTH_A = "\u200b", "\u0430", "\uff41"
+LATIN = str.maketrans({CYRILLIC_A: "a", FULL_WIDTH_A: "a", "á": "a", "²": "2", "\u0301": "", ZERO_WIDTH: ""})
+"""What a reader takes some characters for."""
+SPACED = ("a b", "a  b", "a\nb", "ab")
+
+
+def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
+    """Four settings, two seeds of each."""
+    for seed in (1, 2):
+        for rate, layer in itertools.product((10.0, 20.0), (SoftmaxConfig(), GssConfig(c=0.0, k=2.0))):
+            yield TrialConfig(seed=seed, corpus=corpus, output_layer=layer, training=TrainingConfig(learning_rate=rate))
+
+
+def place(config: Any) -> int:
+    """0 to 3: which of the four settings."""
+    return 2 * (config.training.learning_rate == 20.0) + (config.output_layer.name == "gss")
+
+
+def read(group: str) -> str:
+    """As somebody reads it who looks at neither case nor blanks."""
+    return "".join(group.translate(LATIN).split()).casefold()
+
+
+def plan_of(label: Callable[[Any], Any], **request: Any) -> Plan:
+    study = Study(name="mine", trials=trials, label=label)
+    return make_plan(study, scale_named("quick"), "pydocs", PlanRequest(**request))
+
+
+def stored(plan: Plan) -> list[dict[str, Any]]:
+    """The plan's trials as the store gives them."""
+    given = {"state": "done", "attempt": 1, "cause": None, "metrics": {}}
+    return [
+        {**given, "trial_id": t.trial_id, "name": t.name, "config": t.config.model_dump(mode="json")}
+        for t in plan.trials
+    ]
+
+
+def settings_by_group(rows: list[dict[str, Any]]) -> dict[str, set[str]]:
+    """What the analyses would take for seeds of one setting, by the configs themselves."""
+    groups: defaultdict[str, set[str]] = defaultdict(set)
+    for group, row in zip(flatten(rows).groups, rows, strict=True):
+        groups[group].add(json.dumps({key: value for key, value in row["config"].items() if key != "seed"}))
+    return groups
+
+
+LABELS: dict[str, Callable[[Any], str]] = {
+    "the same": lambda config: f"x seed={config.seed}",
+    "the same without a seed": lambda config: "x",  # noqa: ARG005
+    "the same with a wrong seed": lambda config: "x seed=7",  # noqa: ARG005
+    "nothing": lambda config: "",  # noqa: ARG005
+    "only the seed": lambda config: f" seed={config.seed}",
+    "only white space": lambda config: "\t \u00a0\n",  # noqa: ARG005
+    "case": lambda config: f"{('abc', 'Abc', 'ABC', 'aBc')[place(config)]} seed={config.seed}",
+    "white space": lambda config: f"{SPACED[place(config)]} seed={config.seed}",
+    "look-alikes": lambda config: f"{('a', CYRILLIC_A, FULL_WIDTH_A, 'á')[place(config)]}x seed={config.seed}",
+    "invisible": lambda config: f"{ZERO_WIDTH * place(config)}x seed={config.seed}",
+    "the end of a long text": lambda config: f"{'x' * 5000}{place(config)} seed={config.seed}",
+    "what follows the seed": lambda config: f"x seed={config.seed} \n",
+    "broken text": lambda config: f"\ud800\x1b[2J\x00_{place(config) // 2} seed={config.seed}",
+    "names of other columns": lambda config: f"{('model', 'pairs', 'benchmark', '_model')[place(config)]} seed=0",
+}
+
+
+@pytest.mark.parametrize("label", LABELS.values(), ids=LABELS)
+def test_each_setting_is_one_group_whose_name_no_other_looks_like(label: Callable[[Any], str]) -> None:
+    rows = stored(plan_of(label))
+    groups = settings_by_group(rows)
+    assert [len(settings) for settings in groups.values()] == [1] * 4
+    assert len(set(map(read, groups))) == 4
+    names = [row["name"] for row in rows]
+    assert len(set(names)) == 8 and names == [record["name"] for record in flatten(rows).records]
+    assert all(name.isprintable() and len(name) < 200 and name == " ".join(name.split()) for name in names)
+    assert {group_of(name) for name in names} == set(groups)
+
+
+def test_labels_that_tell_the_settings_apart_stay_as_they_are() -> None:
+    names = [trial.name for trial in plan_of(lambda config: f"μ=0.{place(config)} ≤ 3 seed={config.seed}").trials]
+    assert names == [f"μ=0.{place} ≤ 3 seed={seed}" for seed in (1, 2) for place in (0, 1, 2, 3)]
+
+
+def test_what_differs_is_named_where_that_is_short_and_hashed_where_it_is_not() -> None:
+    """Two files that define a layer of one name differ in 64 digits."""
+    corpus = CorpusConfig(name="pydocs", sha256="0" * 64)
+    layers = [CustomConfig(layer="mine", sha256=digit * 64) for digit in "12"]
+    configs = [TrialConfig(seed=1, corpus=corpus, output_layer=layer) for layer in layers]
+    hashes = [setting_hash(config.model_dump(mode="json"))[:8] for config in configs]
+    names = trial_names(Study(name="mine", trials=lambda _: configs), configs, configs, configs)
+    assert names == [f"mine #{mark} seed=1" for mark in hashes]
+    names = [trial.name for trial in plan_of(lambda config: config.output_layer.name).trials]
+    layers_and_rates = itertools.product((10, 20), ("softmax", "gss"))
+    assert names[:4] == [f"{layer}, training.learning_rate={rate} seed=1" for rate, layer in layers_and_rates]
+
+
+def test_the_hash_in_a_name_is_that_of_the_trial_as_it_is_trained_whatever_the_scale() -> None:
+    for scale in ("smoke", "quick", "paper"):
+        study = Study(name="mine", trials=trials, label=LABELS["case"], corner=lambda trials: trials)
+        plan = make_plan(study, scale_named(scale), "pydocs")
+        for row in stored(plan):
+            mark = group_of(row["name"]).rpartition("#")[2]
+            assert setting_hash(row["config"]).startswith(mark) and len(mark) == 8
+
+
+def test_trials_of_an_older_study_in_the_store_stay_groups_of_their_own() -> None:
+    """As a label function that was changed between two runs leaves them, or a hand in the database."""
+    rows = stored(plan_of(LABELS["case"]))
+    for names in (["x seed={seed}"] * 4, ["softmax seed={seed}", "SOFTMAX seed={seed}", "\x1bsoftmax seed={seed}", ""]):
+        left = [{**row, "name": names[i % 4].format(seed=row["config"]["seed"])} for i, row in enumerate(rows)]
+        for placed in (left, [{**row, "place": object()} for row in left]):
+            assert [len(settings) for settings in settings_by_group(placed).values()] == [1] * 4
+
+
+def test_a_hash_depends_on_everything_but_the_seed() -> None:
+    [config] = itertools.islice(trials(CorpusConfig(name="pydocs", sha256="0" * 64)), 1)
+    content = config.model_dump(mode="json")
+    assert setting_hash({**content, "seed": 5}) == setting_hash(content)
+    assert setting_hash({**content, "kind": "other"}) != setting_hash(content)
+
+
+def test_forged_hashes_and_hashes_that_begin_alike_are_told_apart_too() -> None:
+    assert told_apart(["x", "x", "x #aaaaaaaa"], ["a" * 64, "b" * 64, "c" * 64]) == [
+        "x #aaaaaaaa",
+        "x #bbbbbbbb",
+        "x #aaaaaaaa #cccccccc",
+    ]
+    assert told_apart(["x", "x"], ["a" * 64, "a" * 63 + "b"]) == [f"x #{'a' * 64}", f"x #{'a' * 63}b"]
+
+
+@pytest.mark.chaos(300, 10_000)
+def test_any_labels_are_told_apart(rounds: int) -> None:
+    draws = random.Random(15)
+    letters = f"aA0123 #²\u0301\u00a0\n{CYRILLIC_A}{FULL_WIDTH_A}"
+    for _ in range(rounds):
+        settings = [f"{draws.getrandbits(256):064x}" for _ in range(draws.randint(1, 6))]
+        pairs = [
+            ("".join(draws.choices(letters, k=draws.randint(0, 3))), draws.choice(settings))
+            for _ in range(draws.randint(1, 20))
+        ]
+        groups = told_apart([group for group, _ in pairs], [setting for _, setting in pairs])
+        owners: defaultdict[str, set[str]] = defaultdict(set)
+        for group, (_, setting) in zip(groups, pairs, strict=True):
+            owners[read(group)].add(setting)
+        assert all(len(owner) == 1 for owner in owners.values()), pairs
+        assert told_apart(groups, [setting for _, setting in pairs]) == groups

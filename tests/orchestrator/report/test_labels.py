@@ -1,0 +1,69 @@
+"""Labels that are called like other columns, and lines that would have one label in a legend."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+
+from orchestrator.analysis.frames import flatten
+from orchestrator.analysis.jacobians import jacobian_numbers
+from orchestrator.analysis.predictions import prediction_numbers
+from orchestrator.analysis.similarity import similarity_numbers
+from orchestrator.report.sections.jacobians import jacobian_section
+from orchestrator.report.sections.predictions import prediction_section
+from orchestrator.report.sections.section import Section
+from orchestrator.report.sections.similarity import similarity_section
+from search_spaces.analyses import JacobianSpectra, Similarity
+from tests.support.synthetic_results import trial_row
+
+
+def texts(section: Section, table: int) -> list[list[str]]:
+    """A table's heading and lines."""
+    shown = section.tables[table]
+    return [list(shown.head), *([cell.text for cell in line] for line in shown.body)]
+
+
+def test_word_similarity_keeps_a_column_for_each_model_whatever_its_name() -> None:
+    rho = {"pairs": 0.25, "benchmark": 0.5, "model": 0.75}
+    rows = [
+        trial_row(name, config={"seed": 1, "layer": {"name": name}}, **{"similarity men": r, "similarity pairs men": 9})
+        for name, r in rho.items()
+    ]
+    section = similarity_section(similarity_numbers(flatten(rows).frame(), Similarity(), corpus="ptb"))
+    assert texts(section, 0) == [["benchmark", "pairs", *rho], ["men", "9", "+0.25", "+0.50", "+0.75"]]
+    wins = [["model", *rho], ["pairs", "0", "0", "0"], ["benchmark", "1", "0", "0"], ["model", "1", "1", "0"]]
+    assert texts(section, 1) == wins
+    assert [[str(cell) for cell in line] for line in section.files["similarity_wins.csv"]] == wins
+    head, *lines = section.files["word_similarity.csv"]
+    assert list(head) == ["benchmark", "pairs", "group", "rho"]
+    assert {line[2]: line[3] for line in lines} == rho
+
+
+def test_predictions_keep_a_column_for_each_model_whatever_its_name() -> None:
+    told = {"next": "tons", "probability": 0.1, "rank": 1}
+    rows = [
+        trial_row(
+            name,
+            config={"seed": 1, "layer": {"name": name}},
+            **{"top_k yang 1": json.dumps({**told, "top": [[f"word{i}", 0.5]]})},
+        )
+        for i, name in enumerate(("context", "next word"))
+    ]
+    section = prediction_section(prediction_numbers(flatten(rows).frame()))
+    head, line = texts(section, 1)
+    assert head == ["context", "next word", "context", "next word"]
+    assert line == ["yang 1", "tons", "word0 (1)", "word1 (1)"]
+
+
+def test_layers_of_as_many_experts_that_differ_otherwise_are_two_entries_of_a_legend() -> None:
+    rows, spectra = [], {}
+    for width in (8, 16):
+        layer = {"name": "experts", "experts": 2, "gates": "softmax", "gate_for": "expert", "width": width}
+        rows.append(trial_row(f"layer seed={width}", config={"seed": 1, "layer": layer}, zero_share=0.25))
+        spectra[f"layer seed={width}"] = np.array([3.0, 1.0])
+    numbers = jacobian_numbers(flatten(rows).frame(), JacobianSpectra(), spectra=spectra)
+    axes = jacobian_section(numbers).drawings[0].draw().axes[0]
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["layer, layer.width=8", "layer, layer.width=16"]
