@@ -38,9 +38,10 @@ def markov_rank(name: str) -> int | None:
     numbered = _NUMBERED.fullmatch(name)
     rank = int(numbered[1]) if numbered else 0
     if not LEAST_MARKOV_RANK <= rank <= GREATEST_MARKOV_RANK:
+        nearest = min(max(rank, LEAST_MARKOV_RANK), GREATEST_MARKOV_RANK) if numbered else 20
         raise UserError(
             f"a generated language is {MARKOV} or {MARKOV}-R, with R the rank of its log-P matrix, a number from "
-            f"{LEAST_MARKOV_RANK} to {GREATEST_MARKOV_RANK}; got {name!r}: try {MARKOV}-20"
+            f"{LEAST_MARKOV_RANK} to {GREATEST_MARKOV_RANK}; got {name!r}: try {MARKOV}-{nearest}"
         )
     return rank
 

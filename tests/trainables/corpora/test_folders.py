@@ -34,9 +34,16 @@ def test_a_built_in_corpus_has_one_name_and_no_data_folder(typed: str, name: str
         locate(typed, data)
 
 
-@pytest.mark.parametrize("name", ["markov-3", "markov-501", "markov-x", "markov-", "markov-020", "markov-20.0"])
-def test_a_rank_that_there_is_not_is_answered_with_one_sentence(name: str) -> None:
-    with pytest.raises(UserError, match=rf"a number from 5 to 500; got '{name}': try markov-20"):
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("markov-3", 5),
+        ("markov-501", 500),
+        *((name, 20) for name in ("markov-x", "markov-", "markov-020", "markov-20.0")),
+    ],
+)
+def test_a_rank_that_there_is_not_is_answered_with_the_nearest(name: str, nearest: int) -> None:
+    with pytest.raises(UserError, match=rf"a number from 5 to 500; got '{name}': try markov-{nearest}$"):
         resolve_argument(name, None)
 
 
