@@ -61,8 +61,8 @@ def test_threads_share_one_store(store_url: str) -> None:
         run_id = store.begin_run(RUN)
 
         def work(trial_id: str) -> bool:
-            assert store.claim([trial_id], owner="a", lease_s=600) == [trial_id]
-            store.record_epochs({each: [epoch(1)] for each in ids(trials)})
+            assert store.claim([trial_id], owner="a", lease_s=600) == {trial_id: 1}
+            store.record_epochs({every: [epoch(1)] for every in ids(trials)}, attempts=dict.fromkeys(ids(trials), 1))
             store.renew("a", 600)
             return store.record(outcome(trial_id), run_id=run_id, spectrum=None)
 
