@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Callable
 from contextlib import redirect_stderr, redirect_stdout, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -158,6 +159,11 @@ def go_on(path: Path) -> None:
 def check_rows(path: Path, right: Answers) -> None:
     """After a repair, a trial is as it was at some moment, or planned anew."""
     status, said = run(path, *READS["results"])
-    rows = [row for answer in right["results"] for row in json.loads(answer)]
+    rows = [row for answer in right["results"] for row in numbers(answer)]
     if status == 0:
-        assert all(row in rows or row["state"] == "planned" for row in json.loads(said))
+        assert all(row in rows or row["state"] == "planned" for row in numbers(said))
+
+
+def numbers(answer: str) -> list[dict[str, Any]]:
+    """The rows of a table, each without the columns that only others have."""
+    return [{name: value for name, value in row.items() if value is not None} for row in json.loads(answer)]
