@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import pytest
 from orchestrator.store.integrity import check
 from orchestrator.store.store import Store
 from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, plan
-from trainables.trial_folder import TrialOutcome
+from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 WRONG = [epoch(1, valid_loss=9.0), epoch(4, valid_loss=9.0)]
 """Epochs that only the first attempt has, so that one of them in the wrong place shows."""
@@ -39,9 +40,12 @@ class Deliveries:
 
     def all(self) -> list[Callable[[], None]]:
         """In a random order; most of them twice."""
-        early = [lambda end=end: self.end(end, 1) for end in ends_of_the_first_attempt(self.trial_id)]
+        early: list[Callable[[], None]] = [partial(self.end, end) for end in ends_of_the_first_attempt(self.trial_id)]
         early += [lambda: self.epochs(WRONG, 1), lambda: self.done(1), lambda: self.done(None)]
-        late = [lambda: self.epochs(list(self.right.epochs), self.second), lambda: self.done(self.second)]
+        late: list[Callable[[], None]] = [
+            lambda: self.epochs(list(self.right.epochs), self.second),
+            lambda: self.done(self.second),
+        ]
         calls = [*early, *early, *late, *late, lambda: self.epochs([epoch(2)], self.second)]
         self.draw.shuffle(calls)
         calls.insert(self.draw.randrange(len(calls) // 2), self.claim_again)
@@ -51,17 +55,17 @@ class Deliveries:
         self.second = self.store.claim([self.trial_id], owner="second", lease_s=600).get(self.trial_id)
         assert self.second in (None, 2)
 
-    def end(self, end: TrialOutcome, attempt: int) -> None:
-        taken = self.store.record(end, run_id=self.run_id, spectrum=np.ones(2), attempt=attempt)
+    def end(self, end: TrialOutcome) -> None:
+        taken = self.store.record(end, run_id=self.run_id, spectrum=np.ones(2), attempt=1)
         assert not (taken and self.second), "an attempt that was over has ended the trial"
 
     def done(self, attempt: int | None) -> None:
         self.takings += self.store.record(self.right, run_id=self.run_id, spectrum=SPECTRUM, attempt=attempt)
 
-    def epochs(self, rows: list[object], attempt: int | None) -> None:
+    def epochs(self, rows: list[EpochMetrics], attempt: int | None) -> None:
         if attempt is not None:  # no worker speaks for an attempt that nobody was given
             before = self.store.epochs(self.trial_id)
-            self.store.record_epochs({self.trial_id: rows}, attempts={self.trial_id: attempt})  # type: ignore[dict-item]
+            self.store.record_epochs({self.trial_id: rows}, attempts={self.trial_id: attempt})
             assert self.second in (None, attempt) or self.store.epochs(self.trial_id) == before
 
 

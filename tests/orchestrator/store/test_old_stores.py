@@ -28,6 +28,7 @@ from search_spaces.catalog import load_study
 from search_spaces.scales import SCALES, Scale
 from tests.support.store_rows import KEY, SPECTRUM, damage, epoch, execute, ids, outcome, plan
 from trainables.errors import UserError
+from trainables.trial_folder import EpochMetrics
 
 ASSETS = Path(__file__).parents[2] / "assets"
 
@@ -153,7 +154,10 @@ def test_every_number_of_an_old_store_is_the_same_after_the_upgrade_and_guarded(
     path = stored(version, store_url, tmp_path)
     assert f"to {REVISIONS[-1]}" in upgrade(path)
     assert check(path) == []
-    metrics, epochs, spectra, environments = {}, {}, {}, {}
+    metrics: dict[str, dict[str, object]] = {}
+    epochs: dict[str, list[EpochMetrics]] = {}
+    spectra: dict[str, np.ndarray] = {}
+    environments: dict[str, dict[str, str]] = {}
     with open_store(path) as store:
         for summary in store.studies():
             metrics |= {row["trial_id"]: row["metrics"] for row in store.results(summary.key)}
