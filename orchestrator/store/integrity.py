@@ -78,7 +78,9 @@ def damaged_trials(connection: Connection) -> Iterator[Damage]:
         try:
             config = connection.execute(select(trial.c.config).where(trial.c.id == trial_id)).scalar_one()
             has_config = is_config_of(trial_id, config)
-            problem = _trial_problem(connection, trial_id) if has_config else "has another config than was recorded"
+            problem = (
+                _trial_problem(connection, trial_id) if has_config else "has changed since it was recorded (config)"
+            )
         except (*NEVER_WRITTEN, OperationalError) as error:
             cause = error.orig if isinstance(error, OperationalError) else error
             problem = f"holds what this program never wrote ({first_line(str(cause))})"
@@ -91,11 +93,11 @@ def _trial_problem(connection: Connection, trial_id: str) -> str | None:
     columns = [column for column in trial.c if column not in set(END)]
     row = connection.execute(select(*END, *columns).where(trial.c.id == trial_id)).one()
     if end_is_wrong(row):
-        return f"has not come to the end that was recorded, or has none: it is {row.state}"
+        return "has changed since it was recorded (end)"
     for name, checksum in part_checksums(connection, trial_id).items():
         guarded = name != "epochs_checksum" or row.state not in OPEN
         if guarded and checksum != getattr(row, name):
-            return f"has other {name.removesuffix('_checksum')} than were recorded"
+            return f"has changed since it was recorded ({name.removesuffix('_checksum')})"
     rows = connection.execute(select(*RESULT).where(result.c.trial_id == trial_id)).all()
     for stored in rows:
         json.loads(stored.metrics)

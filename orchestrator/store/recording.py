@@ -15,7 +15,7 @@ from orchestrator.store.database import Transactions, now, storable, upsert
 from orchestrator.store.records import name_and_version
 from orchestrator.store.schema import epoch, result, trial
 from orchestrator.store.schema import spectrum as spectrum_table
-from orchestrator.store.studies import canonical_json
+from orchestrator.store.studies import canonical_json, changed
 from trainables.trial_folder import EpochMetrics, FinalState, Metric, TrialOutcome
 
 Metrics = Mapping[str, Metric]
@@ -108,7 +108,7 @@ class Recording(Transactions):
             rows = connection.execute(select(*RESULT).where(result.c.trial_id == trial_id)).all()
             # A checksum of damaged results would pass them off as sound.
             if part_checksums(connection, trial_id).items() - row._mapping.items():
-                self._refuse([f"what trial {trial_id[:12]} came to is not what was recorded"])
+                self._refuse([changed("results", trial_id)])
             measured: dict[tuple[str, int], Metrics] = {
                 (row.measurement, row.version): json.loads(row.metrics) for row in rows
             }

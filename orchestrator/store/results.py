@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, select
 from orchestrator.store.checksums import END, EPOCH, RESULT, end_is_wrong, rows_checksum, spectrum_checksum
 from orchestrator.store.records import OPEN, StudyKey, name_and_version
 from orchestrator.store.schema import epoch, result, spectrum, study_trial, trial
-from orchestrator.store.studies import Studies, select_members, the
+from orchestrator.store.studies import Studies, changed, select_members
 from trainables.trial_folder import EpochMetrics, Metric
 
 _EPOCH_NAMES = [column.name for column in EPOCH]
@@ -37,7 +37,7 @@ class Results(Studies):
                 stored[trial_id].append(values)
             self._refuse(
                 [
-                    the("results", row)
+                    changed("results", row.trial_id)
                     for row in connection.execute(_select_checksums(key, trial.c.results_checksum))
                     if row.results_checksum != rows_checksum(row.trial_id, stored[row.trial_id])
                 ]
@@ -95,7 +95,7 @@ class Results(Studies):
             stored[trial_id].append(values)
         self._refuse(
             [
-                the("epochs", row)
+                changed("epochs", row.trial_id)
                 for row in connection.execute(checksums)
                 if row.state not in OPEN and row.epochs_checksum != rows_checksum(row.trial_id, stored[row.trial_id])
             ]
@@ -113,7 +113,7 @@ class Results(Studies):
             rows = connection.execute(query.join(spectrum, isouter=True)).all()
             self._refuse(
                 [
-                    the("spectrum", row)
+                    changed("spectrum", row.trial_id)
                     for row in rows
                     if row.spectrum_checksum != spectrum_checksum(row.trial_id, row.singular_values)
                 ]
@@ -128,7 +128,7 @@ class Results(Studies):
         """Code and package versions, host and device of the recorded attempts, by trial id."""
         with self._database.read() as connection:
             rows = connection.execute(_select_checksums(key, trial.c.checksum, *END)).all()
-            self._refuse([the("end", row) for row in rows if end_is_wrong(row)])
+            self._refuse([changed("end", row.trial_id) for row in rows if end_is_wrong(row)])
             return {row.trial_id: json.loads(row.environment) for row in rows if row.environment is not None}
 
 

@@ -52,8 +52,8 @@ class Studies(Transactions):
             self._insert_trials(connection, configs)
             members = [_member(study_id, position, planned) for position, planned in enumerate(trials)]
             checksum = study_checksum(astuple(key), ([row[column.name] for column in MEMBER] for row in members))
-            changed = {"planned_at": now(connection), "checksum": checksum}
-            connection.execute(update(study).where(study.c.id == study_id).values(changed))
+            values = {"planned_at": now(connection), "checksum": checksum}
+            connection.execute(update(study).where(study.c.id == study_id).values(values))
             if stored != members:  # planning a study again, the common case, writes next to nothing
                 connection.execute(delete(study_trial).where(study_trial.c.study_id == study_id))
                 if members:
@@ -141,8 +141,8 @@ class Studies(Transactions):
         query = select_members(key, *MEMBER, trial.c.config, trial.c.owner, trial.c.lease_until, trial.c.checksum, *END)
         rows = connection.execute(query.join(trial, isouter=True).order_by(study_trial.c.position)).all()
         self._check_members(key, stored.checksum, rows)
-        self._refuse([the("config", row) for row in rows if not is_config_of(row.trial_id, row.config)])
-        self._refuse([the("end", row) for row in rows if end_is_wrong(row)])
+        self._refuse([changed("config", row.trial_id) for row in rows if not is_config_of(row.trial_id, row.config)])
+        self._refuse([changed("end", row.trial_id) for row in rows if end_is_wrong(row)])
         return [
             TrialRow(
                 trial_id=row.trial_id,
@@ -177,12 +177,12 @@ class Studies(Transactions):
         for trial_id, config in configs.items():
             if stored[trial_id] != config:
                 assert is_config_of(trial_id, config), f"trial {trial_id} is stored with another config"
-                self._refuse([f"the config of trial {trial_id[:12]} is not what was recorded"])
+                self._refuse([changed("config", trial_id)])
 
 
-def the(part: str, row: Row[Any]) -> str:
-    """That a part of a trial is damaged."""
-    return f"the {part} of trial {row.trial_id[:12]} is not what was recorded"
+def changed(part: str, trial_id: str) -> str:
+    """The clause that a part of a trial is damaged."""
+    return f"trial {trial_id[:12]} has changed since it was recorded ({part})"
 
 
 def canonical_json(value: Any) -> str:

@@ -118,7 +118,12 @@ def test_of_much_damage_the_first_is_named_and_the_rest_counted(filled: str) -> 
     with open_store(filled) as store:
         store.record(outcome(PLANNED), run_id=1, spectrum=SPECTRUM)
     damage(filled, "UPDATE epoch SET tokens = 1")
-    with open_store(filled) as store, pytest.raises(UserError, match=f"of trial {DONE[:12]}.* and so with 1 more"):
+    with (
+        open_store(filled) as store,
+        pytest.raises(
+            UserError, match=f"trial {DONE[:12]} has changed since it was recorded .epochs., and so with 1 more"
+        ),
+    ):
         store.epochs_by_trial(KEY)
 
 
