@@ -20,10 +20,10 @@ from orchestrator.store.checksums import (
     part_checksums,
     study_checksum,
 )
-from orchestrator.store.database import NEVER_WRITTEN
 from orchestrator.store.opening import open_database
 from orchestrator.store.records import OPEN
 from orchestrator.store.schema import result, study, study_trial, trial
+from orchestrator.store.troubles import NEVER_WRITTEN
 from trainables.errors import first_line
 
 

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, inspect, text
 
 from orchestrator.store.address import parse
-from orchestrator.store.database import AFRESH, Database
+from orchestrator.store.database import Database
 from orchestrator.store.schema import REVISIONS, metadata
 from orchestrator.store.store import Store
 from orchestrator.store.triggers import make_triggers
+from orchestrator.store.troubles import AFRESH
 from trainables.errors import UserError
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from contextlib import closing
 
 from sqlalchemy import Connection, delete, update
 
-from orchestrator.store.database import AFRESH, NEVER_WRITTEN
 from orchestrator.store.integrity import damaged_studies, damaged_trials, dangling, sqlite_findings
 from orchestrator.store.opening import open_database
 from orchestrator.store.schema import epoch, result, spectrum, stop_request, study, study_trial, trial
 from orchestrator.store.triggers import drop_triggers, make_triggers
+from orchestrator.store.troubles import AFRESH, NEVER_WRITTEN
 from trainables.errors import UserError, first_line
 
 

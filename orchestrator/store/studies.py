@@ -89,7 +89,9 @@ class Studies(Transactions):
     def states(self, trial_ids: Collection[str]) -> dict[str, TrialState]:
         """The state of each of these trials that the store has."""
         with self._database.read() as connection:
-            return column_of(connection, "state", trial_ids)
+            states = column_of(connection, "state", trial_ids)
+            self._refuse([changed("state", trial_id) for trial_id, state in states.items() if state not in STATES])
+            return states
 
     def begin_run(self, record: RunRecord) -> int:
         """Record that a run of the command starts now; returns its id."""

@@ -174,13 +174,13 @@ def read(say: Callable[[Any], None], url: str, until: int) -> None:
     say(reads)
 
 
-@pytest.mark.chaos(800, 100_000)
+@pytest.mark.chaos(400, 100_000)
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
 def test_eight_readers_see_right_numbers_and_no_lock_while_another_process_writes(
     store_url: str, tmp_path: Path, rounds: int
 ) -> None:
-    """`rounds` writes; no trial is read with more than 200 others, so that readers read often."""
-    lot = 200
+    """`rounds` writes; no trial is read with more than 100 others, so that readers read often."""
+    lot = 100
     for first in range(0, rounds // 4, lot):
         with open_store(store_url) as store:
             store.register(KEY, plan(first + lot)[first:])

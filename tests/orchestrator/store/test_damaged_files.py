@@ -116,7 +116,7 @@ def an_old_copy(path: Path, number: int, _draw: random.Random) -> None:
         Path(f"{path}-wal").unlink()
 
 
-@pytest.mark.chaos(4, 100)
+@pytest.mark.chaos(2, 100)
 @pytest.mark.parametrize("change", [a_page, the_log, truncated, without_its_log, an_old_copy])
 def test_numbers_are_right_or_refused_in_a_sentence(
     template: Path, right: Answers, tmp_path: Path, rounds: int, change: Callable[[Path, int, random.Random], None]

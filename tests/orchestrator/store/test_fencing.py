@@ -69,7 +69,7 @@ class Deliveries:
             assert self.second in (None, attempt) or self.store.epochs(self.trial_id) == before
 
 
-@pytest.mark.chaos(25, 1000)
+@pytest.mark.chaos(10, 1000)
 def test_of_all_deliveries_in_any_order_one_result_stays_the_right_one(
     store: Store, store_url: str, rounds: int
 ) -> None:
