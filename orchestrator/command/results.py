@@ -183,11 +183,16 @@ def upgrade_store(store: options.StoreUrl = None, storage: options.Storage = opt
     console().print(upgrade(store_url(store, storage)), soft_wrap=True)
 
 
-def check_store(store: options.StoreUrl = None, storage: options.Storage = options.STORAGE) -> None:
-    """Check a store for damage; exit status 1 where there is some."""
-    from orchestrator.store import check
+def check_store(
+    store: options.StoreUrl = None,
+    storage: options.Storage = options.STORAGE,
+    put_right: Annotated[bool, typer.Option("--repair", help="Plan anew what is damaged.")] = False,
+) -> None:
+    """Check a store for damage; exit status 1 where there is some that stays."""
+    from orchestrator.store import check, repair
 
-    problems = check(store_url(store, storage))
+    url = store_url(store, storage)
+    problems = repair(url) if put_right else check(url)
     for line in problems or ["The store is sound."]:
         console().print(line, soft_wrap=True)
-    raise typer.Exit(1 if problems else 0)
+    raise typer.Exit(1 if problems and not put_right else 0)

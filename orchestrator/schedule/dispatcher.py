@@ -52,11 +52,11 @@ class Dispatcher:
         """`owner` is this driver's name in the store; `slots` packs fit on the machines at first."""
         self._work = work
         self._listener, self._source = work.listener, work.source
-        self._recorder = Recorder(work.store, work.options, work.run_id)
         self.attempts = Attempts(work.options.max_attempts)
         self.resize(slots)
         self._next_poll_s = self._next_ask_s = 0.0
         self._table = TrialTable(work.store, owner, unclaimed=work.lacking)
+        self._recorder = Recorder(work.store, work.options, work.run_id, self._table.attempts)
         self._queue: deque[Pack] = deque()
         self._flights: dict[str, _Flight] = {}
         self._start_failures = 0
@@ -154,7 +154,7 @@ class Dispatcher:
                 self._listener.started(event.trial_id, flight.left[event.trial_id].name)
         running = {trial_id: rows for trial_id, rows in epochs.items() if trial_id in flight.left}
         if running:
-            self._work.store.record_epochs(running)
+            self._work.store.record_epochs(running, attempts=self._table.attempts)
 
     def ended(self, key: str, ending: Ending | None) -> None:
         """The pack is over; `ending` says why where its worker did not come to its end.
@@ -294,7 +294,8 @@ class Dispatcher:
             self._queue.extend(self._packs([trial]))
             return
         if not measured:
-            self._work.store.fail(trial.trial_id, cause=failure, run_id=self._work.run_id)
+            attempt = self._table.attempts[trial.trial_id]
+            self._work.store.fail(trial.trial_id, cause=failure, run_id=self._work.run_id, attempt=attempt)
         outcome = TrialOutcome(trial_id=trial.trial_id, state="failed", cause=failure)
         self._end(trial, outcome, State.FAILED)
 

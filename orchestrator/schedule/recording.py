@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from types import MappingProxyType
+
+import numpy as np
 
 from orchestrator.cluster import RunOptions
 from orchestrator.storage import patiently
@@ -17,8 +20,12 @@ from trainables.trial_folder import TrialOutcome, UnusableResultError, measureme
 class Recorder:
     """Takes what trials left in their folders to the store, for one run."""
 
-    def __init__(self, store: Store, options: RunOptions, run_id: int) -> None:
-        self._store, self._run_id = store, run_id
+    def __init__(
+        self, store: Store, options: RunOptions, run_id: int, attempts: Mapping[str, int] = MappingProxyType({})
+    ) -> None:
+        """`attempts`: those for which trials are claimed, by trial id, always the last; none of them: for whoever finds
+        results."""
+        self._store, self._run_id, self._attempts = store, run_id, attempts
         self._storage = options.storage
 
     def recover(
@@ -40,7 +47,8 @@ class Recorder:
         recorded = 0
         for trial in left:
             try:
-                recorded += self._result(trial.trial_id, may_be_pruned=may_be_pruned(trial)) is not None
+                result = self._result(trial.trial_id, may_be_pruned=may_be_pruned(trial))
+                recorded += result is not None and self._record(*result)
             except UnusableResultError as error:
                 note(f"{trial.name} runs again: {error}.")
                 self._storage.set_aside_result(trial.trial_id)
@@ -53,16 +61,20 @@ class Recorder:
         for trial_id in trial_ids:
             # Unusable files are set aside when the trial runs again.
             with suppress(UnusableResultError):
-                outcomes.append(self._result(trial_id, may_be_pruned=may_be_pruned))
-        return [outcome for outcome in outcomes if outcome is not None]
+                result = self._result(trial_id, may_be_pruned=may_be_pruned)
+                if result is not None:
+                    self._record(*result)
+                    outcomes.append(result[0])
+        return outcomes
 
-    def _result(self, trial_id: str, *, may_be_pruned: bool) -> TrialOutcome | None:
-        """Record the result that lies in the trial's folder; None where there is none that counts."""
+    def _result(self, trial_id: str, *, may_be_pruned: bool) -> tuple[TrialOutcome, np.ndarray | None] | None:
+        """The result that lies in the trial's folder; None where there is none that counts."""
         result = self._storage.trial(trial_id).result()
-        if result is None or (result[0].state == "pruned" and not may_be_pruned):
-            return None
-        self._store.record(result[0], run_id=self._run_id, spectrum=result[1])
-        return result[0]
+        return None if result is None or (result[0].state == "pruned" and not may_be_pruned) else result
+
+    def _record(self, outcome: TrialOutcome, spectrum: np.ndarray | None) -> bool:
+        attempt = self._attempts.get(outcome.trial_id)
+        return self._store.record(outcome, run_id=self._run_id, spectrum=spectrum, attempt=attempt)
 
     def outcome(self, outcome: TrialOutcome) -> TrialOutcome:
         """Record a reported outcome and its spectrum; returns what was recorded.
@@ -78,7 +90,7 @@ class Recorder:
             self._storage.set_aside_result(outcome.trial_id)
             outcome = TrialOutcome(trial_id=outcome.trial_id, state="failed", cause=str(error))
             spectrum = None
-        self._store.record(outcome, run_id=self._run_id, spectrum=spectrum)
+        self._record(outcome, spectrum)
         return outcome
 
     def measurements(self, lacking: Mapping[str, Iterable[str]]) -> tuple[int, dict[str, str]]:

@@ -58,6 +58,8 @@ class TrialTable:
         self._store, self._owner, self._unclaimed = store, owner, unclaimed
         self._states: dict[str, State] = {}
         self._trials: dict[State, dict[str, PlannedTrial]] = {state: {} for state in State}
+        self.attempts: dict[str, int] = {}
+        """Of each trial that was claimed, the attempt for which it was, last: what the store knows this driver by."""
 
     def __contains__(self, trial_id: str) -> bool:
         return trial_id in self._states
@@ -91,7 +93,9 @@ class TrialTable:
         """Claim trials for an attempt, unless they are; returns those that are ours now, the others are elsewhere."""
         new = [trial for trial in trials if self._states[trial.trial_id] is not State.CLAIMED]
         ids = [trial.trial_id for trial in new if trial.trial_id not in self._unclaimed]
-        lost = set(ids).difference(self._store.claim(ids, owner=self._owner, lease_s=LEASE_S)) if ids else set()
+        claimed = self._store.claim(ids, owner=self._owner, lease_s=LEASE_S) if ids else {}
+        self.attempts |= claimed
+        lost = set(ids).difference(claimed)
         # At once: whatever fails from here on, these are known to be ours and are given back.
         self.move([trial for trial in new if trial.trial_id not in lost], State.CLAIMED)
         elsewhere = self._trials[State.ELSEWHERE].keys()

@@ -17,4 +17,5 @@ from .records import RunRecord as RunRecord
 from .records import StudyKey as StudyKey
 from .records import TrialRow as TrialRow
 from .records import TrialState as TrialState
+from .repair import repair as repair
 from .store import Store as Store

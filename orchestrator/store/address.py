@@ -26,13 +26,16 @@ def parse(address: str) -> URL:
         return _sqlite(address)
     try:
         url = make_url(address)
+        if url.drivername in ("postgresql", "postgresql+psycopg"):
+            url = url.set(drivername="postgresql+psycopg")
+            url.get_dialect()().create_connect_args(url)  # looks at the ports
     except (ArgumentError, ValueError):
         # What was typed is not repeated: it may hold a password.
         raise UserError(f"The {scheme} URL given as the results store cannot be read: a store is {FORMS}.") from None
     if url.drivername == "sqlite":
         return _sqlite(url.database or "")
-    if url.drivername in ("postgresql", "postgresql+psycopg"):
-        return url.set(drivername="postgresql+psycopg")
+    if url.drivername == "postgresql+psycopg":
+        return url
     raise UserError(f"A results store cannot be of the kind {scheme}: it is {FORMS}.")
 
 

@@ -11,6 +11,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, selec
 from orchestrator.store.database import Transactions, chunks, now
 from orchestrator.store.records import LOST, TrialState
 from orchestrator.store.schema import result, spectrum, trial
+from orchestrator.store.studies import column_of
 
 _IDLE: dict[str, Any] = {"state": "planned", "owner": None, "lease_until": None}
 
@@ -18,8 +19,9 @@ _IDLE: dict[str, Any] = {"state": "planned", "owner": None, "lease_until": None}
 class Claims(Transactions):
     """The part of the store that says who works on what; see `Store`."""
 
-    def claim(self, trial_ids: Sequence[str], *, owner: str, lease_s: float) -> list[str]:
-        """Take trials for `owner` until `lease_s` seconds from now; returns those it got, in the given order.
+    def claim(self, trial_ids: Sequence[str], *, owner: str, lease_s: float) -> dict[str, int]:
+        """Take trials for `owner` until `lease_s` seconds from now; returns those it got, in the given order, each with
+        its attempt: the token by which the store knows what comes from this claim and what from an earlier one.
 
         It gets those that are planned, those running whose lease has run out, and those it owns already. Each one got
         counts as one more attempt.
@@ -39,7 +41,8 @@ class Claims(Transactions):
                 "ended_at": None,
             }
             claimed = _update(connection, is_free, taken, among=trial_ids)
-        return [trial_id for trial_id in trial_ids if trial_id in claimed]
+            attempts = column_of(connection, "attempt", claimed)
+        return {trial_id: attempts[trial_id] for trial_id in trial_ids if trial_id in claimed}
 
     def renew(self, owner: str, lease_s: float) -> int:
         """Extend the lease of all that `owner` runs to `lease_s` seconds from now; returns how many those are."""
@@ -67,7 +70,8 @@ class Claims(Transactions):
         """
         if {"done", "running"}.intersection(states):
             raise ValueError(f"a done trial never changes, and a running one is released: none of {states} is reset")
-        cleared = {**_IDLE, "cause": None, "environment": None, "run_id": None, "ended_at": None}
+        checksums = [column.name for column in trial.c if column.name.endswith("checksum")]
+        cleared = {**_IDLE, **dict.fromkeys(["cause", "environment", "run_id", "ended_at", *checksums])}
         with self._database.write() as connection:
             changed = _update(connection, trial.c.state.in_(list(states)), cleared, among=trial_ids)
             for chunk in chunks(changed):

@@ -3,77 +3,148 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Iterator
+import sys
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, Table, create_engine, event, text
+from sqlalchemy import Connection, Engine, RootTransaction, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError, OperationalError
+from sqlalchemy.exc import DBAPIError
 
 from orchestrator.store.address import printable
+from orchestrator.store.troubles import CHECK, NEVER_WRITTEN, passes, user_errors
 from trainables.errors import UserError, first_line
 
 BUSY_TIMEOUT_S = 30.0
-CONNECT_TIMEOUT_S = 10
+AWAY_S = 180.0
+"""So long a store that has answered before is waited for: its server starts again, another's transaction is long."""
+AGAIN_S = 1.0
+SERVER_SETTINGS = {"statement_timeout": "60s", "idle_in_transaction_session_timeout": "60s"}
+CONNECT_ARGUMENTS = {
+    "connect_timeout": 10,
+    "keepalives_idle": 5,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 20_000,
+}
+"""By these a server that is gone without a word is noticed within 20 s; what a store's address says goes first."""
 IDS_A_STATEMENT = 5_000
 """Ids bound to one statement; SQLite allows 32,766 parameters, PostgreSQL 65,535."""
-CURES = {
-    "SQLITE_FULL": "the disk is full: make room and give the same command again; what was recorded is kept",
-    "SQLITE_READONLY": "it is read-only: make it and its folder writable, or name another store with --store",
-    "SQLITE_CANTOPEN": "it cannot be opened or created: name a file in a folder you may write to with --store",
-    "SQLITE_IOERR": "the disk refuses to read or write: check its space, your quota and its health, then try again",
-    "SQLITE_NOTADB": "the file is no SQLite database: name another store with --store",
-    "SQLITE_CORRUPT": "the file is damaged: put back a copy of it, or name another store with --store",
-    "SQLITE_BUSY": "another process has been writing to it for too long: end that process, then try again",
-    "SQLITE_LOCKED": "another process has been writing to it for too long: end that process, then try again",
-    "53100": "the server's disk is full: make room and give the same command again; what was recorded is kept",
-    "53": "the server is out of resources: free some (connections, memory) and try again",
-    "25006": "the server is read-only: name its primary server with --store",
-    "28": "the server refuses the user or password: put the right ones into --store",
-    "3D": "there is no such database: make it with createdb, or name another one with --store",
-    "42501": "the user may not do that: grant it CREATE on the schema and all rights on the tables",
-    "57P": "the server was shut down: start it and give the same command again; what was recorded is kept",
-    "08": "the connection was lost: check the server and give the same command again; what was recorded is kept",
-}
-"""What is amiss and what to do, by SQLite's error names and PostgreSQL's states; a key stands for all codes that begin
-with it (SQLITE_READONLY_DIRECTORY and the like)."""
 
 
 class Database:
-    """A database with read and write transactions; trouble that a user can cure comes out as UserError."""
+    """A database with read and write transactions; trouble that a user can cure comes out as UserError.
+
+    A database that has answered once and is away when a transaction is to begin is waited for, for `AWAY_S`.
+    """
 
     def __init__(self, url: URL) -> None:
         self.url = url
         self.address = printable(url)
         """Safe to print: without the password."""
+        self._files: _Files | None = None
+        self._answered = self._waiting = False
         if url.drivername == "sqlite":
+            self._files = _Files(Path(url.database or ""))
             self._reader: Engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})
             event.listen(self._reader, "connect", _set_up_sqlite)
             event.listen(self._reader, "begin", _begin_sqlite)
             self._writer: Engine = self._reader.execution_options(sqlite_begin="IMMEDIATE")
         else:
-            self._writer = create_engine(url, pool_pre_ping=True, connect_args={"connect_timeout": CONNECT_TIMEOUT_S})
+            arguments = {name: value for name, value in CONNECT_ARGUMENTS.items() if name not in url.query}
+            self._writer = create_engine(url, pool_pre_ping=True, connect_args=arguments)
+            event.listen(self._writer, "connect", _set_up_postgresql)
             self._reader = self._writer.execution_options(isolation_level="REPEATABLE READ")
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """A transaction that sees one moment of the database."""
-        with _user_errors(self.address), self._reader.begin() as connection:
-            yield connection
+        """A transaction that sees one moment of the database; a value in it that cannot be read is a UserError."""
+        with self._transaction(self._reader) as connection:
+            try:
+                yield connection
+            except NEVER_WRITTEN as error:
+                problem = first_line(error)
+                raise UserError(
+                    f"The results store {self.address} holds what this program never wrote ({problem}): {CHECK}."
+                ) from error
 
     @contextmanager
     def write(self) -> Iterator[Connection]:
         """A transaction that may write; an exception inside undoes all of it."""
-        with _user_errors(self.address), self._writer.begin() as connection:
+        with self._transaction(self._writer) as connection:
             yield connection
+            self._check_files()
 
     def close(self) -> None:
         """Close all connections."""
         self._writer.dispose()
+
+    @contextmanager
+    def _transaction(self, engine: Engine) -> Iterator[Connection]:
+        with user_errors(self.address):
+            connection, transaction = self._begun(engine)
+            with connection, transaction:
+                yield connection
+
+    def _begun(self, engine: Engine) -> tuple[Connection, RootTransaction]:
+        """A transaction that has begun, in its connection; waits where waiting helps."""
+        deadline_s = time.monotonic() + AWAY_S
+        while True:
+            try:
+                connection = engine.connect()
+                try:
+                    transaction = connection.begin()
+                    self._check_files()
+                except BaseException:
+                    connection.close()
+                    raise
+                self._answered, self._waiting = True, False
+                return connection, transaction
+            except DBAPIError as error:
+                if not (self._answered and passes(error)) or time.monotonic() >= deadline_s:
+                    raise
+                if not self._waiting:
+                    self._waiting = True
+                    print(
+                        f"The results store {self.address} cannot be used now ({first_line(str(error.orig))}): waiting "
+                        f"for it for up to {AWAY_S / 60:g} minutes.",
+                        file=sys.stderr,
+                    )
+            time.sleep(AGAIN_S)
+
+    def _check_files(self) -> None:
+        if self._files is not None:
+            self._files.check()
+
+
+class _Files:
+    """A SQLite database and its log as files: are they those that were opened first? Connections hold on to deleted
+    ones, and take into them whatever they are given."""
+
+    def __init__(self, database: Path) -> None:
+        self._paths = (database, Path(f"{database}-wal"))
+        self._first: dict[Path, tuple[int, int]] = {}
+
+    def check(self) -> None:
+        """Raise UserError where one of them was deleted or replaced."""
+        for path in self._paths:
+            try:
+                stat = path.stat()
+                now = (stat.st_dev, stat.st_ino)
+            except OSError:
+                now = None
+            first = self._first.get(path) if now is None else self._first.setdefault(path, now)
+            if first != now:
+                raise UserError(
+                    f"{path} was deleted or replaced while this command used it as its results store: put it back, or "
+                    "leave it as it is, and type the same command again; what lies as result files is recorded anew."
+                )
 
 
 class Transactions:
@@ -82,26 +153,14 @@ class Transactions:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-
-@contextmanager
-def _user_errors(store: str) -> Iterator[None]:
-    """Turn curable database errors into a UserError about `store`, an address without a password; pass on the rest."""
-    try:
-        yield
-    except DBAPIError as error:
-        problem = _problem(error)
-        if problem is None:
-            raise
-        raise UserError(f"The results store {store} cannot be used: {problem}.") from error
-
-
-def _problem(error: DBAPIError) -> str | None:
-    code = getattr(error.orig, "sqlite_errorname", getattr(error.orig, "sqlstate", ""))
-    if code is None and (isinstance(error, OperationalError) or error.statement is None):
-        # PostgreSQL's client library itself speaks: no server, a lost connection, an option that it does not know.
-        problem = first_line(str(error.orig)) or "no answer"
-        return f"{problem}: check that the server runs and that host, port, user, password and database are right"
-    return next((cure for prefix, cure in CURES.items() if code and code.startswith(prefix)), None)
+    def _refuse(self, damage: Sequence[str]) -> None:
+        """Raise UserError where there is damage, given as clauses."""
+        if damage:
+            more = f", and so with {len(damage) - 1} more" if len(damage) > 1 else ""
+            raise UserError(
+                f"The results store {self._database.address} is damaged: {damage[0]}{more}; {CHECK}, and have what is "
+                "damaged planned anew with `python sweep.py store check --repair`."
+            )
 
 
 def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
@@ -113,6 +172,12 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     # few milliseconds are nothing beside the training that a lost result would cost.
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.close()
+
+
+def _set_up_postgresql(connection: Any, _record: object) -> None:
+    for name, value in SERVER_SETTINGS.items():
+        connection.execute(f"SET {name} = '{value}'")
+    connection.commit()
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -128,6 +193,11 @@ def now(connection: Connection) -> datetime:
         assert isinstance(moment, datetime)
         return moment.astimezone(UTC)
     return datetime.now(UTC)
+
+
+def storable(words: str) -> str:
+    """Text of anybody's, with a question mark for what a database refuses: surrogates and the character 0."""
+    return words.encode("utf-8", "replace").decode().replace("\0", "?")
 
 
 _INSERTS: dict[str, Callable[[Table], Any]] = {"sqlite": sqlite.insert, "postgresql": postgresql.insert}

@@ -2,61 +2,119 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
 
-import numpy as np
-from sqlalchemy import Connection, exists, select
+from sqlalchemy import Connection, select
+from sqlalchemy.exc import OperationalError
 
+from orchestrator.store.checksums import (
+    END,
+    MEMBER,
+    RESULT,
+    STUDY,
+    end_is_wrong,
+    is_config_of,
+    part_checksums,
+    study_checksum,
+)
 from orchestrator.store.opening import open_database
-from orchestrator.store.schema import result, spectrum, trial
-from orchestrator.store.studies import canonical_json
+from orchestrator.store.records import OPEN
+from orchestrator.store.schema import result, study, study_trial, trial
+from orchestrator.store.troubles import NEVER_WRITTEN
+from trainables.errors import first_line
+
+
+@dataclass(frozen=True, kw_only=True)
+class Damage:
+    """Something that is wrong, and with what."""
+
+    sentence: str
+    trial_id: str | None = None
+    has_config: bool = True
+    """Whether the trial's config is sound."""
+    study_id: int | None = None
 
 
 def check(url: str) -> list[str]:
     """Every problem found in the store at `url`, one sentence each; empty for a sound one.
 
     Looks for: damaged pages, broken rules of the tables and dangling references (SQLite; PostgreSQL guards its own),
-    done trials without results, spectra with values that are not finite, and trials whose id is not the SHA-256 of
-    their config. Raises UserError where the store cannot be opened at all.
+    trials and studies that are not what their checksums say, values that no version of this program writes, and done
+    trials without results. Raises UserError where the store cannot be opened or read at all.
     """
     with closing(open_database(url, create=False)) as database, database.read() as connection:
-        damage = list(_damage(connection))
-        if damage:  # nothing read from a damaged file says anything about the rest
-            return damage
-        return [*_without_results(connection), *_spectra(connection), *_identities(connection)]
+        findings = sqlite_findings(connection)
+        sentences = [f"SQLite finds damage: {finding}." for finding in findings]
+        if any(not finding.startswith("CHECK constraint") for finding in findings):
+            return sentences  # nothing read from damaged pages says anything about the rest
+        for table, row, parent, _ in dangling(connection):
+            sentences.append(f"Row {row} of the table {table} refers to a row of {parent} that does not exist.")
+        damage = [*damaged_trials(connection), *damaged_studies(connection)]
+        return [*sentences, *(problem.sentence for problem in damage)]
 
 
-def _damage(connection: Connection) -> Iterator[str]:
+def sqlite_findings(connection: Connection) -> list[str]:
+    """What SQLite itself finds wrong with its pages, indices and rules."""
     if connection.dialect.name != "sqlite":
-        return
-    for (finding,) in connection.exec_driver_sql("PRAGMA integrity_check"):
-        if finding != "ok":
-            yield f"SQLite finds damage: {finding}."
-    for table, row, parent, _ in connection.exec_driver_sql("PRAGMA foreign_key_check"):
-        yield f"Row {row} of the table {table} refers to a row of {parent} that does not exist."
+        return []
+    findings = connection.exec_driver_sql("PRAGMA integrity_check").scalars()
+    return [str(finding) for finding in findings if finding != "ok"]
 
 
-def _without_results(connection: Connection) -> Iterator[str]:
-    measured = exists().where(result.c.trial_id == trial.c.id)
-    for trial_id in connection.execute(select(trial.c.id).where(trial.c.state == "done", ~measured)).scalars():
-        yield f"Trial {trial_id} is done but has no results."
+def dangling(connection: Connection) -> list[tuple[str, int, str, int]]:
+    """Table, row, parent table and key of references to rows that do not exist."""
+    if connection.dialect.name != "sqlite":
+        return []
+    return [tuple(row) for row in connection.exec_driver_sql("PRAGMA foreign_key_check")]
 
 
-def _spectra(connection: Connection) -> Iterator[str]:
-    for row in connection.execute(select(spectrum).execution_options(yield_per=100)):
-        if not np.isfinite(np.frombuffer(row.singular_values, dtype="<f8")).all():
-            yield f"The spectrum of trial {row.trial_id} has values that are not finite."
-
-
-def _identities(connection: Connection) -> Iterator[str]:
-    for row in connection.execute(select(trial.c.id, trial.c.config).execution_options(yield_per=1_000)):
+def damaged_trials(connection: Connection) -> Iterator[Damage]:
+    """Trials that are not what was recorded."""
+    for trial_id in connection.execute(select(trial.c.id)).scalars().all():
+        problem, has_config = None, False
         try:
-            identity = hashlib.sha256(canonical_json(json.loads(row.config)).encode()).hexdigest()
-        except ValueError:
-            yield f"The config of trial {row.id} is no JSON."
-            continue
-        if identity != row.id:
-            yield f"Trial {row.id} has a config whose SHA-256 is {identity}: one of them was changed."
+            config = connection.execute(select(trial.c.config).where(trial.c.id == trial_id)).scalar_one()
+            has_config = is_config_of(trial_id, config)
+            problem = (
+                _trial_problem(connection, trial_id) if has_config else "has changed since it was recorded (config)"
+            )
+        except (*NEVER_WRITTEN, OperationalError) as error:
+            cause = error.orig if isinstance(error, OperationalError) else error
+            problem = f"holds what this program never wrote ({first_line(str(cause))})"
+        if problem is not None:
+            sentence = f"Trial {trial_id} {problem}."
+            yield Damage(sentence=sentence, trial_id=trial_id, has_config=has_config)
+
+
+def _trial_problem(connection: Connection, trial_id: str) -> str | None:
+    columns = [column for column in trial.c if column not in set(END)]
+    row = connection.execute(select(*END, *columns).where(trial.c.id == trial_id)).one()
+    if end_is_wrong(row):
+        return "has changed since it was recorded (end)"
+    for name, checksum in part_checksums(connection, trial_id).items():
+        guarded = name != "epochs_checksum" or row.state not in OPEN
+        if guarded and checksum != getattr(row, name):
+            return f"has changed since it was recorded ({name.removesuffix('_checksum')})"
+    rows = connection.execute(select(*RESULT).where(result.c.trial_id == trial_id)).all()
+    for stored in rows:
+        json.loads(stored.metrics)
+    return "is done but has no results" if row.state == "done" and not rows else None
+
+
+def damaged_studies(connection: Connection) -> Iterator[Damage]:
+    """Studies whose members are not those that were planned."""
+    for study_id in connection.execute(select(study.c.id)).scalars().all():
+        name = "?"
+        try:
+            row = connection.execute(select(study).where(study.c.id == study_id)).one()
+            name, key = row.study, [getattr(row, column.name) for column in STUDY]
+            members = connection.execute(select(*MEMBER).where(study_trial.c.study_id == study_id)).all()
+            is_sound = row.checksum == study_checksum(key, members)
+        except (*NEVER_WRITTEN, OperationalError):
+            is_sound = False
+        if not is_sound:
+            sentence = f"The study {study_id} ({name}) or the list of its trials is not what was planned."
+            yield Damage(sentence=sentence, study_id=study_id)

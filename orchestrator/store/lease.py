@@ -85,7 +85,7 @@ class LeaseKeeper:
         self._thread.join()
 
     def check(self, held: int) -> None:
-        """Raise the error that ended the renewals, if one did: a store that takes no lease takes no result.
+        """Raise the error for which the lease ran out, if one did: a store that takes no lease takes no result.
 
         Raises UserError where this process stood still for longer than its lease (a laptop that slept) and owns fewer
         trials by now than the `held` ones it believes to: another driver runs those, or has ended them.
@@ -106,9 +106,11 @@ class LeaseKeeper:
         while not self._ended.wait(self._lease_s / RENEWALS_PER_LEASE):
             try:
                 self._renew()
-            except Exception as error:  # raised again on the main thread, by check
-                self._error = error
-                return
+            except Exception as error:
+                # What fails once may succeed while the lease still has time to run.
+                if not isinstance(error, UserError) or _since_boot_s() - self._renewed_s > self._lease_s:
+                    self._error = error  # raised again on the main thread, by check
+                    return
 
     def _renew(self) -> int:
         start_s = _since_boot_s()

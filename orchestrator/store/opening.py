@@ -15,6 +15,8 @@ from orchestrator.store.address import parse
 from orchestrator.store.database import Database
 from orchestrator.store.schema import REVISIONS, metadata
 from orchestrator.store.store import Store
+from orchestrator.store.triggers import make_triggers
+from orchestrator.store.troubles import AFRESH
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
@@ -112,7 +114,12 @@ def _version(database: Database, *, may_be_empty: bool) -> str | None:
                 f"The database {database.address} holds something else than a results store "
                 f"(the table {min(tables)}): name another one with --store."
             )
-        version = str(connection.execute(text("SELECT version_num FROM alembic_version")).scalar_one())
+        versions = connection.execute(text("SELECT version_num FROM alembic_version")).scalars().all()
+    if len(versions) != 1:
+        raise UserError(
+            f"The results store {database.address} is damaged: it does not say of what version it is; {AFRESH}."
+        )
+    version = str(versions[0])
     if version not in REVISIONS:
         raise UserError(
             f"The results store {database.address} was made by a newer version of this program (schema version "
@@ -128,9 +135,11 @@ def _bring_up_to_date(database: Database) -> None:
     with database.write() as connection:
         # Two processes may create the same store; on SQLite the write transaction itself makes one wait.
         if connection.dialect.name == "postgresql":
+            connection.execute(text("SET LOCAL statement_timeout = 0"))
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _UPGRADE_LOCK})
         if inspect(connection).has_table("alembic_version"):
             command.upgrade(alembic_config(connection), "head")
         else:
             metadata.create_all(connection)
+            make_triggers(connection)
             command.stamp(alembic_config(connection), "head")

@@ -123,3 +123,11 @@ class RunRecord:
     host: str
     device: str
     corpus_sha256: str
+
+
+def name_and_version(name_at_version: str) -> tuple[str, int]:
+    """("spectrum", 1) of "spectrum@1". Raises ValueError for another form."""
+    name, separator, version = name_at_version.rpartition("@")
+    if not (name and separator and version.isascii() and version.isdigit()):
+        raise ValueError(f'a measurement is called "name@version", as in "spectrum@1": not "{name_at_version}"')
+    return name, int(version)

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from orchestrator.store.records import STATES
 
-REVISIONS: tuple[str, ...] = ("0001", "0002", "0003", "0004")
+REVISIONS: tuple[str, ...] = ("0001", "0002", "0003", "0004", "0005")
 """Every schema version from the first to the newest, the ids of the files in `migrations/versions`."""
 
 
@@ -51,6 +51,7 @@ study = sa.Table(
     sa.Column("corpus", sa.Text, nullable=False),
     sa.Column("overrides", sa.Text, nullable=False),
     sa.Column("planned_at", UtcDateTime, nullable=False),
+    sa.Column("checksum", sa.String(64)),
     sa.UniqueConstraint("study", "scale", "corpus", "overrides"),
 )
 
@@ -83,6 +84,11 @@ trial = sa.Table(
     sa.Column("cause", sa.Text),
     sa.Column("environment", sa.Text),
     sa.Column("config", sa.Text, nullable=False),
+    # Of a trial that has ended; what stands behind them: `checksums.py`.
+    sa.Column("checksum", sa.String(64)),
+    sa.Column("results_checksum", sa.String(64)),
+    sa.Column("epochs_checksum", sa.String(64)),
+    sa.Column("spectrum_checksum", sa.String(64)),
     sa.CheckConstraint("state IN ({})".format(", ".join(f"'{state}'" for state in STATES)), name="state"),
     sa.CheckConstraint("(state = 'running') = (owner IS NOT NULL)", name="owner"),
     sa.CheckConstraint("(owner IS NULL) = (lease_until IS NULL)", name="lease"),

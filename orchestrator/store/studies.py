@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, astuple
+from itertools import groupby
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, select, update
+from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, select, update
 
-from orchestrator.store.database import Transactions, chunks, insert_new, now
+from orchestrator.store.checksums import END, MEMBER, STUDY, end_is_wrong, is_config_of, study_checksum
+from orchestrator.store.database import Transactions, chunks, insert_new, now, storable
 from orchestrator.store.records import (
     STATES,
     Place,
@@ -46,9 +49,11 @@ class Studies(Transactions):
             stored = [dict(row) for row in connection.execute(query).mappings()]
             if instead_of is not None and [member["trial_id"] for member in stored] != list(instead_of):
                 return False
-            connection.execute(update(study).where(study.c.id == study_id).values(planned_at=now(connection)))
-            _insert_trials(connection, configs)
+            self._insert_trials(connection, configs)
             members = [_member(study_id, position, planned) for position, planned in enumerate(trials)]
+            checksum = study_checksum(astuple(key), ([row[column.name] for column in MEMBER] for row in members))
+            values = {"planned_at": now(connection), "checksum": checksum}
+            connection.execute(update(study).where(study.c.id == study_id).values(values))
             if stored != members:  # planning a study again, the common case, writes next to nothing
                 connection.execute(delete(study_trial).where(study_trial.c.study_id == study_id))
                 if members:
@@ -58,31 +63,35 @@ class Studies(Transactions):
     def studies(self) -> list[StudySummary]:
         """Every study variant with the count of each state, zeros included; the one planned last comes last."""
         query = (
-            select(study, trial.c.state, func.count().label("trials"))
+            select(study, *MEMBER, trial.c.state)
             .join_from(study, study_trial, isouter=True)
             .join(trial, isouter=True)
-            .group_by(study.c.id, trial.c.state)
             .order_by(study.c.planned_at, study.c.id)
         )
-        summaries: dict[int, StudySummary] = {}
+        summaries = []
         with self._database.read() as connection:
-            for row in connection.execute(query):
-                key = StudyKey(study=row.study, scale=row.scale, corpus=row.corpus, overrides=row.overrides)
-                empty: dict[TrialState, int] = dict.fromkeys(STATES, 0)
-                summary = summaries.setdefault(row.id, StudySummary(key=key, planned_at=row.planned_at, counts=empty))
-                if row.state is not None:
-                    summary.counts[row.state] = row.trials
-        return list(summaries.values())
+            for _, group in groupby(connection.execute(query), key=lambda row: row.id):
+                rows = list(group)
+                key = StudyKey(**{column.name: getattr(rows[0], column.name) for column in STUDY})
+                members = [row for row in rows if row.trial_id is not None]
+                self._check_members(key, rows[0].checksum, members)
+                counts = Counter(row.state for row in members)
+                by_state: dict[TrialState, int] = {state: counts.pop(state, 0) for state in STATES}
+                self._refuse([f"trials of {key.study} are in no state that there is" for _ in counts])
+                summaries.append(StudySummary(key=key, planned_at=rows[0].planned_at, counts=by_state))
+        return summaries
 
     def trials(self, key: StudyKey) -> list[TrialRow]:
         """The study's trials in plan order; empty for a study that was never registered."""
         with self._database.read() as connection:
-            return read_trials(connection, key)
+            return self._trials(connection, key)
 
     def states(self, trial_ids: Collection[str]) -> dict[str, TrialState]:
         """The state of each of these trials that the store has."""
         with self._database.read() as connection:
-            return _column(connection, "state", trial_ids)
+            states = column_of(connection, "state", trial_ids)
+            self._refuse([changed("state", trial_id) for trial_id, state in states.items() if state not in STATES])
+            return states
 
     def begin_run(self, record: RunRecord) -> int:
         """Record that a run of the command starts now; returns its id."""
@@ -126,6 +135,57 @@ class Studies(Transactions):
             stop_trials=frozenset(row.trial_id for row in rows if row.trial_id is not None),
         )
 
+    def _trials(self, connection: Connection, key: StudyKey) -> list[TrialRow]:
+        """`trials` inside the caller's transaction."""
+        stored = connection.execute(select(study.c.checksum).where(is_study(key))).one_or_none()
+        if stored is None:
+            return []
+        query = select_members(key, *MEMBER, trial.c.config, trial.c.owner, trial.c.lease_until, trial.c.checksum, *END)
+        rows = connection.execute(query.join(trial, isouter=True).order_by(study_trial.c.position)).all()
+        self._check_members(key, stored.checksum, rows)
+        self._refuse([changed("config", row.trial_id) for row in rows if not is_config_of(row.trial_id, row.config)])
+        self._refuse([changed("end", row.trial_id) for row in rows if end_is_wrong(row)])
+        return [
+            TrialRow(
+                trial_id=row.trial_id,
+                name=row.name,
+                place=None if row.side is None else Place(side=row.side, stage=row.stage, number=row.number),
+                config=completed(json.loads(row.config)),
+                state=row.state,
+                attempt=row.attempt,
+                owner=row.owner,
+                lease_until=row.lease_until,
+                cause=row.cause,
+            )
+            for row in rows
+        ]
+
+    def _check_members(self, key: StudyKey, checksum: str | None, rows: Sequence[Row[Any]]) -> None:
+        members = ([getattr(row, column.name) for column in MEMBER] for row in rows)
+        if checksum != study_checksum(astuple(key), members):
+            self._refuse([f"the list of the trials of {key.variant} is not what was planned"])
+
+    def _insert_trials(self, connection: Connection, configs: Mapping[str, str]) -> None:
+        moment = now(connection)
+        stored = column_of(connection, "config", configs)
+        # In the order of their ids: two studies that insert the same trials in different orders would block each other.
+        new_ids = sorted(configs.keys() - stored.keys())
+        rows = [
+            {"id": trial_id, "state": "planned", "attempt": 0, "planned_at": moment, "config": configs[trial_id]}
+            for trial_id in new_ids
+        ]
+        insert_new(connection, trial, rows)
+        stored |= column_of(connection, "config", new_ids)  # another process may have inserted some of them just before
+        for trial_id, config in configs.items():
+            if stored[trial_id] != config:
+                assert is_config_of(trial_id, config), f"trial {trial_id} is stored with another config"
+                self._refuse([changed("config", trial_id)])
+
+
+def changed(part: str, trial_id: str) -> str:
+    """The clause that a part of a trial is damaged."""
+    return f"trial {trial_id[:12]} has changed since it was recorded ({part})"
+
 
 def canonical_json(value: Any) -> str:
     """JSON with sorted keys and no white space, as `TrialConfig.canonical_json` writes it."""
@@ -142,55 +202,28 @@ def select_members(key: StudyKey, *columns: Any) -> Select[Any]:
     return select(*columns).join_from(study, study_trial).where(is_study(key))
 
 
-def read_trials(connection: Connection, key: StudyKey) -> list[TrialRow]:
-    """`Store.trials` inside the caller's transaction."""
-    query = select_members(key, study_trial, trial).join(trial).order_by(study_trial.c.position)
-    return [
-        TrialRow(
-            trial_id=row.trial_id,
-            name=row.name,
-            place=None if row.side is None else Place(side=row.side, stage=row.stage, number=row.number),
-            config=completed(json.loads(row.config)),
-            state=row.state,
-            attempt=row.attempt,
-            owner=row.owner,
-            lease_until=row.lease_until,
-            cause=row.cause,
-        )
-        for row in connection.execute(query)
-    ]
-
-
 def _member(study_id: int, position: int, planned: PlannedTrial) -> dict[str, Any]:
     """The row of a planned trial in `study_trial`."""
     place = asdict(planned.place) if planned.place else {"side": None, "stage": None, "number": None}
-    return {"study_id": study_id, "position": position, "trial_id": planned.trial_id, "name": planned.name, **place}
+    return {
+        "study_id": study_id,
+        "position": position,
+        "trial_id": planned.trial_id,
+        "name": storable(planned.name),
+        **place,
+    }
 
 
 def _locked_study(connection: Connection, key: StudyKey) -> int:
     """The study's id. Its row stays locked, so that a study planned twice at the same time has one plan, not a
     mixture."""
-    insert_new(connection, study, [{**asdict(key), "planned_at": now(connection)}])
+    row = {**asdict(key), "planned_at": now(connection), "checksum": study_checksum(astuple(key), [])}
+    insert_new(connection, study, [row])
     study_id: int = connection.execute(select(study.c.id).where(is_study(key)).with_for_update()).scalar_one()
     return study_id
 
 
-def _insert_trials(connection: Connection, configs: Mapping[str, str]) -> None:
-    moment = now(connection)
-    stored = _column(connection, "config", configs)
-    # In the order of their ids: two studies that insert the same trials in different orders would block each other.
-    new_ids = sorted(configs.keys() - stored.keys())
-    rows = [
-        {"id": trial_id, "state": "planned", "attempt": 0, "planned_at": moment, "config": configs[trial_id]}
-        for trial_id in new_ids
-    ]
-    insert_new(connection, trial, rows)
-    stored |= _column(connection, "config", new_ids)  # another process may have inserted some of them just before
-    for trial_id, config in configs.items():
-        assert stored[trial_id] == config, f"trial {trial_id} is stored with another config: {stored[trial_id]}"
-
-
-def _column(connection: Connection, name: str, trial_ids: Collection[str]) -> dict[str, Any]:
+def column_of(connection: Connection, name: str, trial_ids: Collection[str]) -> dict[str, Any]:
     """One column of those of these trials that the store has, by their ids."""
     values: dict[str, Any] = {}
     for chunk in chunks(trial_ids):

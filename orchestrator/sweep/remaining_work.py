@@ -11,7 +11,7 @@ from rich.console import Console
 from orchestrator.cluster import RunOptions
 from orchestrator.plan import Plan, configs_left, measured_pace
 from orchestrator.schedule import Recorder, RunSummary, StudyWork
-from orchestrator.store import OPEN, PlannedTrial, RunRecord, TrialState
+from orchestrator.store import OPEN, PlannedTrial, RunRecord, TrialState, expire_dead_owners
 from orchestrator.sweep.announcement import opening
 from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.watch import Listener, Several, watching
@@ -108,6 +108,7 @@ class RemainingWork:
     def _recover(self, work: _Work, run_id: int) -> None:
         """Record what an earlier run left as files: results of missing trials, measurements that done ones lack; a
         trial that was stopped early counts where it is searched."""
+        expire_dead_owners(self.store)  # what they claimed takes any result
         recorder, lacking = Recorder(self.store, self.options, run_id), work.lacking
         results = recorder.recover(
             work.trials,

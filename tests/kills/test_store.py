@@ -7,14 +7,16 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 
 from orchestrator.store.integrity import check
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import STATES
 from tests.support.processes import Process
-from tests.support.store_rows import KEY, RUN, epoch, ids, outcome, plan
+from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, plan
 
 
 def claim(say: Callable[[str], None], url: str, owner: str, count: int) -> None:
@@ -61,8 +63,8 @@ def test_threads_share_one_store(store_url: str) -> None:
         run_id = store.begin_run(RUN)
 
         def work(trial_id: str) -> bool:
-            assert store.claim([trial_id], owner="a", lease_s=600) == [trial_id]
-            store.record_epochs({each: [epoch(1)] for each in ids(trials)})
+            assert store.claim([trial_id], owner="a", lease_s=600) == {trial_id: 1}
+            store.record_epochs({every: [epoch(1)] for every in ids(trials)}, attempts=dict.fromkeys(ids(trials), 1))
             store.renew("a", 600)
             return store.record(outcome(trial_id), run_id=run_id, spectrum=None)
 
@@ -109,4 +111,83 @@ def test_a_process_killed_while_it_records_leaves_each_trial_absent_or_complete(
                 assert store.epochs(trial_id) == []
         (summary,) = store.studies()
         assert summary.counts == dict.fromkeys(STATES, 0) | {"done": len(done), "planned": 500 - len(done)}
+    assert check(store_url) == []
+
+
+def work(say: Callable[[str], None], url: str, owner: str, count: int) -> None:
+    """Claim trials, record what they come to, and say whose result was taken; take over what others left."""
+    trial_ids = ids(plan(count))
+    random.Random(owner).shuffle(trial_ids)
+    with open_store(url) as store:
+        run_id = store.begin_run(RUN)
+        while left := [trial_id for trial_id, state in store.states(trial_ids).items() if state != "done"]:
+            for trial_id, attempt in store.claim(left[:3], owner=owner, lease_s=1).items():
+                store.record_epochs({trial_id: [epoch(1)]}, attempts={trial_id: attempt})
+                if store.record(outcome(trial_id), run_id=run_id, spectrum=None, attempt=attempt):
+                    say(trial_id)
+            time.sleep(0.02)
+
+
+def test_of_four_processes_one_is_killed_and_each_trial_is_done_once(store_url: str, tmp_path: Path) -> None:
+    trials = plan(200)
+    with open_store(store_url) as store:
+        store.register(KEY, trials)
+    first, *others = (Process(tmp_path, work, store_url, owner, len(trials)) for owner in "abcd")
+    said = [first.hear(), *first.kill()]
+    rest = [trial_id for process in others for trial_id in process.end()]
+    assert len(rest) == len(set(rest)), "a result was taken twice"
+    assert not set(said) & set(rest)
+    # Of the last one that it recorded, the killed process may not have said it.
+    assert len(said) + len(rest) in (len(trials), len(trials) - 1)
+    with open_store(store_url) as store:
+        assert {row.state for row in store.trials(KEY)} == {"done"}
+    assert check(store_url) == []
+
+
+def write(say: Callable[[Any], None], url: str, first: int, count: int) -> None:
+    """Claim trials one after the other, from one on, and record their epochs and their end: four writes each."""
+    with open_store(url) as store:
+        run_id = store.begin_run(RUN)
+        for trial_id in ids(plan(first + count))[first:]:
+            attempts = store.claim([trial_id], owner="a", lease_s=600)
+            store.record_epochs({trial_id: [epoch(1)]}, attempts=attempts)
+            store.renew("a", 600)
+            store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM, attempt=1)
+    say("written")
+
+
+def read(say: Callable[[Any], None], url: str, until: int) -> None:
+    """Read until so many trials are done, and say how often; whatever is read is of one moment, and right."""
+    right, reads, done = outcome(""), 0, -1
+    metrics = right.measurements["perplexity@1"] | right.measurements["spectrum@1"]
+    with open_store(url, create=False) as store:
+        while done < until:
+            rows = store.results(KEY)
+            (summary,) = store.studies()
+            before, done = done, summary.counts["done"]
+            reads += 1
+            assert sum(row["state"] == "done" for row in rows) in range(before, done + 1)
+            assert all(row["metrics"] == (metrics if row["state"] == "done" else {}) for row in rows)
+            finished = [row["trial_id"] for row in rows if row["state"] == "done"]
+            if finished:
+                assert store.epochs(finished[-1]) == list(right.epochs)
+    say(reads)
+
+
+@pytest.mark.chaos(400, 100_000)
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_eight_readers_see_right_numbers_and_no_lock_while_another_process_writes(
+    store_url: str, tmp_path: Path, rounds: int
+) -> None:
+    """`rounds` writes; no trial is read with more than 100 others, so that readers read often."""
+    lot = 100
+    for first in range(0, rounds // 4, lot):
+        with open_store(store_url) as store:
+            store.register(KEY, plan(first + lot)[first:])
+        readers = [Process(tmp_path, read, store_url, lot) for _ in range(8)]
+        writer = Process(tmp_path, write, store_url, first, lot)
+        assert writer.end(600) == ["written"]
+        for reader in readers:
+            (reads,) = reader.end(600)
+            assert reads > 1
     assert check(store_url) == []

@@ -44,9 +44,13 @@ class PostgresServer:
             options["listen_addresses"], clients = network
             with (data / "pg_hba.conf").open("a") as rules:
                 rules.write(f"host all all {clients} scram-sha-256\n")
-        self._process = self._run(
-            inside, "postgres", "-D", str(data), *(f"--{key}={value}" for key, value in options.items())
-        )
+        self._inside = inside
+        self._arguments = ["-D", str(data), *(f"--{key}={value}" for key, value in options.items())]
+        self.start()
+
+    def start(self) -> None:
+        """Again, where it was stopped."""
+        self._process = self._run(self._inside, "postgres", *self._arguments)
         self._wait_until_it_answers()
 
     def _run(self, inside: Inside, name: str, *arguments: str) -> subprocess.Popen[bytes]:

@@ -10,6 +10,8 @@ import numpy as np
 from sqlalchemy import create_engine, text
 
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
+from orchestrator.store.store import Store
+from orchestrator.store.triggers import drop_triggers, make_triggers
 from trainables.trial_folder.outcome import EpochMetrics, FinalState, TrialOutcome
 
 KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs")
@@ -75,3 +77,26 @@ def execute(url: str, *statements: str, **values: object) -> None:
         for statement in statements:
             connection.execute(text(statement), values)
     engine.dispose()
+
+
+def damage(url: str, *statements: str, **values: object) -> None:
+    """The same to what the database refuses to change."""
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        drop_triggers(connection)
+        for statement in statements:
+            connection.execute(text(statement), values)
+        make_triggers(connection)
+    engine.dispose()
+
+
+def everything(store: Store, key: StudyKey = KEY) -> dict[str, object]:
+    """All that a store says about a study, moments aside."""
+    return {
+        "counts": [summary.counts for summary in store.studies() if summary.key == key],
+        "rows": [{**row, "attempt": None, "lease_until": None} for row in store.results(key)],
+        "trials": [(row.trial_id, row.name, row.place, row.state, row.cause) for row in store.trials(key)],
+        "epochs": store.epochs_by_trial(key),
+        "spectra": {trial_id: values.tobytes() for trial_id, values in store.spectra(key).items()},
+        "environments": store.environments(key),
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 import pytest
@@ -73,7 +74,8 @@ def test_trials_that_a_tuning_has_yet_to_name_count(store: Store) -> None:
 def test_configs_of_an_older_version_and_a_study_that_is_done_are_no_trouble(store: Store) -> None:
     plan = plan_of("mos_k")
     end(store, plan, {trial.name: 10.0 for trial in plan.trials})
-    old = PlannedTrial(trial_id="0" * 64, name="old", config={"kind": "language_model", "schema_version": 1})
+    old_id = hashlib.sha256(b'{"kind":"language_model","schema_version":1}').hexdigest()
+    old = PlannedTrial(trial_id=old_id, name="old", config={"kind": "language_model", "schema_version": 1})
     store.register(replace(plan.key, study="older"), [old])
     outcome = TrialOutcome(trial_id=old.trial_id, state="done", measurements={"cost@1": {"wall_seconds": 1.0}})
     store.record(outcome, run_id=store.begin_run(RUN), spectrum=None)

@@ -66,9 +66,10 @@ class StoreMachine(RuleBasedStateMachine):
             if (trial := self.expected[trial_id]).state == "planned"
             or (trial.state == "running" and (trial.expired or trial.owner == owner))
         ]
-        assert self.store.claim(wanted, owner=owner, lease_s=-1 if expired else 600) == free
+        claimed = self.store.claim(wanted, owner=owner, lease_s=-1 if expired else 600)
         for trial_id in free:
             self.expected[trial_id] = Expected("running", self.expected[trial_id].attempt + 1, owner, expired)
+        assert list(claimed.items()) == [(trial_id, self.expected[trial_id].attempt) for trial_id in free]
 
     @rule(name=who)
     def renew(self, name: str) -> None:
@@ -88,13 +89,21 @@ class StoreMachine(RuleBasedStateMachine):
         owners = {owner for owner in self.store.owners() if owner.endswith(self.group)}
         assert owners == {trial.owner for trial in self.expected.values() if trial.owner is not None}
 
-    @rule(number=one, state=st.sampled_from(["done", "diverged", "failed"]))
-    def record(self, number: int, state: FinalState) -> None:
+    @rule(number=one, state=st.sampled_from(["done", "diverged", "failed"]), behind=st.none() | st.integers(0, 2))
+    def record(self, number: int, state: FinalState, behind: int | None) -> None:
         (trial_id,) = self.numbered([number])
-        was_done = self.expected[trial_id].state == "done"
-        recorded = self.store.record(outcome(trial_id, state=state), run_id=self.run_id, spectrum=None)
-        assert recorded is not was_done
-        self.idle([trial_id], "done" if was_done else state)
+        trial = self.expected[trial_id]
+        if trial.state == "done" or state == "done":
+            takes = trial.state != "done"
+        elif behind is None:
+            takes = trial.state == "planned" or (trial.state == "running" and trial.expired)
+        else:
+            takes = trial.state == "running" and behind == 0
+        attempt = None if behind is None else trial.attempt - behind
+        end = outcome(trial_id, state=state)
+        assert self.store.record(end, run_id=self.run_id, spectrum=None, attempt=attempt) is takes
+        if takes:
+            self.idle([trial_id], state)
 
     @rule(numbers=subset)
     def reset(self, numbers: list[int]) -> None:
@@ -131,7 +140,7 @@ def trial_ids(store: Store) -> list[str]:
 
 def test_claimed_trials_come_in_the_given_order_with_the_lease(store: Store, trial_ids: list[str]) -> None:
     some = [trial_ids[2], trial_ids[0]]
-    assert store.claim([trial_ids[2], "f" * 64, trial_ids[0]], owner="a", lease_s=600) == some
+    assert store.claim([trial_ids[2], "f" * 64, trial_ids[0]], owner="a", lease_s=600) == dict.fromkeys(some, 1)
     until = store.trials(KEY)[0].lease_until
     assert until is not None
     assert abs(until - datetime.now(UTC) - timedelta(seconds=600)) < timedelta(seconds=10)

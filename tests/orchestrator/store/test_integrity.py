@@ -1,62 +1,188 @@
-"""`check` finds what is wrong with a store, and nothing wrong with a sound one; the database refuses much by itself."""
+"""`check` finds what is wrong with a store, `repair` puts it right, reads refuse it, the database much by itself."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
+from contextlib import nullcontext
+
 import pytest
 from sqlalchemy import Table, create_engine
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DBAPIError, IntegrityError
 
 from orchestrator.store.integrity import check
 from orchestrator.store.opening import open_store
+from orchestrator.store.repair import repair
 from orchestrator.store.schema import study_trial, trial
-from tests.support.store_rows import KEY, RUN, SPECTRUM, execute, ids, outcome, plan
+from orchestrator.store.store import Store
+from tests.support.store_rows import KEY, RUN, SPECTRUM, damage, everything, execute, ids, outcome, plan
+from trainables.errors import UserError
 
 DONE, FAILED, PLANNED = ids(plan(3))
-NAN = np.array([1.0, np.nan]).astype("<f8").tobytes()
 
 
 @pytest.fixture
 def filled(store_url: str) -> str:
     """The address of a store with a done, a failed and a planned trial."""
     with open_store(store_url) as store:
-        store.register(KEY, plan(3))
-        run_id = store.begin_run(RUN)
-        store.record(outcome(DONE), run_id=run_id, spectrum=SPECTRUM)
-        store.fail(FAILED, cause="the worker died", run_id=run_id)
+        fill(store)
     return store_url
 
 
-@pytest.mark.parametrize(
-    ("statement", "values", "problem"),
-    [
-        ("DELETE FROM result", {}, f"Trial {DONE} is done but has no results."),
-        ("UPDATE trial SET config = replace(config, '-1.5', '-1.0') WHERE id = :id", {"id": PLANNED}, PLANNED),
-        ("UPDATE trial SET config = '{' WHERE id = :id", {"id": PLANNED}, f"The config of trial {PLANNED} is no JSON."),
-        (
-            "UPDATE spectrum SET singular_values = :values, length = 2",
-            {"values": NAN},
-            f"{DONE} has values that are not",
-        ),
-    ],
-)
-def test_what_was_changed_behind_its_back_is_told(
-    filled: str, statement: str, values: dict[str, object], problem: str
-) -> None:
-    assert check(filled) == []
-    execute(filled, statement, **values)
-    (sentence,) = check(filled)
-    assert problem in sentence
+READERS: dict[str, Callable[[Store], object]] = {
+    "results": lambda store: store.results(KEY),
+    "trials": lambda store: store.trials(KEY),
+    "epochs": lambda store: store.epochs_by_trial(KEY),
+    "spectra": lambda store: store.spectra(KEY),
+    "environments": lambda store: store.environments(KEY),
+    "studies": lambda store: store.studies(),
+}
+CHANGES = {
+    "UPDATE result SET metrics = replace(metrics, '402', '403')": "results",
+    "UPDATE result SET metrics = '{' WHERE measurement = 'spectrum'": "results",
+    "UPDATE result SET version = 2": "results",
+    f"UPDATE result SET trial_id = '{FAILED}'": "results",
+    "DELETE FROM result WHERE measurement = 'spectrum'": "results",
+    "DELETE FROM result": "results",
+    "UPDATE epoch SET valid_loss = 5.5 WHERE epoch = 2": "epochs",
+    "DELETE FROM epoch WHERE epoch = 3": "epochs",
+    f"UPDATE spectrum SET trial_id = '{FAILED}'": "spectra",
+    "DELETE FROM spectrum": "spectra",
+    "UPDATE trial SET environment = replace(environment, '2.13', '2.14')": "environments trials results",
+    f"UPDATE trial SET cause = 'another' WHERE id = '{FAILED}'": "trials results environments",
+    f"UPDATE trial SET state = 'done' WHERE id = '{FAILED}'": "trials results environments",
+    f"UPDATE trial SET state = 'planned' WHERE id = '{DONE}'": "trials results environments",
+    f"UPDATE trial SET config = replace(config, '-1.5', '-1.0') WHERE id = '{PLANNED}'": "trials results",
+    f"UPDATE trial SET config = '{{' WHERE id = '{DONE}'": "trials results",
+    "UPDATE study_trial SET name = 'trial 7' WHERE position = 0": "trials results studies",
+    "DELETE FROM study_trial WHERE position = 1": "trials results studies",
+    "DELETE FROM study_trial": "trials results studies",
+    "UPDATE study SET scale = 'full'": "studies",
+}
+"""What a stranger could do, and the reads that refuse the store for it."""
+STRANGE_VALUES = {
+    "UPDATE trial SET cause = CAST(x'ff' AS TEXT)": "trials results environments",
+    "UPDATE result SET metrics = x'ff'": "results",
+    "UPDATE result SET version = 'one'": "results",
+    "UPDATE epoch SET tokens = 'many' WHERE epoch = 1": "epochs",
+    "UPDATE spectrum SET singular_values = 'abcdefgh', length = 1": "spectra",
+    "UPDATE study SET planned_at = 'yesterday'": "studies",
+    "UPDATE study SET overrides = CAST(x'c328' AS TEXT)": "studies",
+    f"UPDATE trial SET lease_until = 'soon', owner = 'x', state = 'running' WHERE id = '{PLANNED}'": "trials results",
+}
+"""What SQLite lets stand in any column."""
+
+
+def fill(store: Store) -> None:
+    """Bring a store to a done, a failed and a planned trial, whatever it has of them already."""
+    store.register(KEY, plan(3))
+    run_id = store.begin_run(RUN)
+    store.record(outcome(DONE), run_id=run_id, spectrum=SPECTRUM)
+    store.fail(FAILED, cause="the worker died", run_id=run_id)
+
+
+@pytest.mark.chaos(5, 20)
+def test_what_was_changed_behind_its_back_is_refused_told_and_put_right(filled: str, rounds: int) -> None:
+    for statement in list(CHANGES)[:: len(CHANGES) // rounds]:
+        check_damage(filled, statement, CHANGES[statement])
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-def test_a_cut_spectrum_and_a_dangling_reference_which_postgresql_refuses_are_told(filled: str) -> None:
-    execute(filled, "UPDATE epoch SET trial_id = :id", id="f" * 64)
-    execute(filled, "PRAGMA ignore_check_constraints = ON", "UPDATE spectrum SET singular_values = x'00'")
-    cut, *dangling = check(filled)
+def test_values_of_another_kind_are_refused_told_and_put_right(filled: str) -> None:
+    for statement, refused in STRANGE_VALUES.items():
+        check_damage(filled, statement, refused)
+
+
+def check_damage(url: str, statement: str, refused: str) -> None:
+    """The damage is refused by the reads that it hits and no other, found by the check, and gone after the repair."""
+    with open_store(url) as store:
+        expected = everything(store)
+    assert check(url) == []
+    assert repair(url) == []
+    damage(url, statement)
+    with open_store(url) as store:
+        for name, read in READERS.items():
+            with pytest.raises(UserError, match="store check") if name in refused.split() else nullcontext():
+                read(store)
+    problems = check(url)
+    assert problems
+    assert all(problem.endswith(".") and "\n" not in problem for problem in problems)
+    assert len(repair(url)) >= 1
+    assert check(url) == []
+    with open_store(url) as store:
+        fill(store)
+        assert everything(store) == expected
+    assert check(url) == []
+
+
+def test_of_much_damage_the_first_is_named_and_the_rest_counted(filled: str) -> None:
+    with open_store(filled) as store:
+        store.record(outcome(PLANNED), run_id=1, spectrum=SPECTRUM)
+    damage(filled, "UPDATE epoch SET tokens = 1")
+    with (
+        open_store(filled) as store,
+        pytest.raises(
+            UserError, match=f"trial {DONE[:12]} has changed since it was recorded .epochs., and so with 1 more"
+        ),
+    ):
+        store.epochs_by_trial(KEY)
+
+
+def test_damaged_results_are_not_passed_off_as_sound_by_a_later_measurement(filled: str) -> None:
+    damage(filled, "UPDATE result SET metrics = replace(metrics, '402', '403')")
+    with open_store(filled) as store:
+        with pytest.raises(UserError, match="damaged"):
+            store.add_measurement(DONE, "top@1", {"hits": 3}, run_id=1)
+        with pytest.raises(UserError, match="damaged"):
+            store.results(KEY)
+
+
+DONE_ROWS = [
+    "UPDATE trial SET state = 'planned' WHERE id = :id",
+    "UPDATE trial SET attempt = 9 WHERE id = :id",
+    "UPDATE trial SET environment = '{}' WHERE id = :id",
+    "UPDATE trial SET config = replace(config, '1', '2') WHERE id = :id",
+    "UPDATE trial SET checksum = NULL WHERE id = :id",
+    "DELETE FROM trial WHERE id = :id",
+    "UPDATE result SET metrics = replace(metrics, '402', '403') WHERE trial_id = :id",
+    "DELETE FROM result WHERE trial_id = :id",
+    "UPDATE epoch SET valid_loss = 1 WHERE trial_id = :id",
+    "DELETE FROM epoch WHERE trial_id = :id",
+    "INSERT INTO epoch VALUES (:id, 9, 1, 1, 1, true, 1, NULL, NULL)",
+    "UPDATE spectrum SET length = length WHERE trial_id = :id",
+    "DELETE FROM spectrum WHERE trial_id = :id",
+]
+
+
+def test_the_database_itself_refuses_to_change_a_done_trial(filled: str) -> None:
+    for statement in DONE_ROWS:
+        with pytest.raises(DBAPIError, match="a done trial never changes"):
+            execute(filled, statement, id=DONE)
+    assert check(filled) == []
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("table", ["trial", "result", "epoch", "spectrum"])
+def test_the_rows_of_a_done_trial_cannot_be_replaced(filled: str, table: str) -> None:
+    key = "id" if table == "trial" else "trial_id"
+    with pytest.raises(DBAPIError, match="a done trial never changes"):
+        execute(filled, f"INSERT OR REPLACE INTO {table} SELECT * FROM {table} WHERE {key} = :id", id=DONE)
+
+
+@pytest.mark.parametrize("store_url", ["postgresql"], indirect=True)
+def test_tables_of_done_trials_cannot_be_emptied(filled: str) -> None:
+    with pytest.raises(DBAPIError, match="a done trial never changes"):
+        execute(filled, "TRUNCATE trial CASCADE")
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_a_cut_spectrum_and_a_dangling_reference_which_postgresql_refuses_are_told_and_put_right(filled: str) -> None:
+    damage(filled, "UPDATE epoch SET trial_id = :id", id="f" * 64)
+    damage(filled, "PRAGMA ignore_check_constraints = ON", "UPDATE spectrum SET singular_values = x'00'")
+    cut, *problems = check(filled)
     assert "spectrum" in cut
-    assert len(dangling) == 3
-    assert all("epoch" in problem and "trial" in problem for problem in dangling)
+    assert sum("epoch" in problem and "trial" in problem for problem in problems) == 3
+    repair(filled)
+    assert check(filled) == []
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import signal
 import time
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -93,9 +94,31 @@ def test_a_store_that_takes_no_renewal_is_an_error_of_the_sweep(address: str, mo
     with open_store(address) as store:
         monkeypatch.setattr(type(store), "renew", full_disk)
         with LeaseKeeper(store, "me", lease_s=0.1) as keeper:
-            time.sleep(0.3)
+            time.sleep(0.5)
         with pytest.raises(UserError, match="The disk is full"):
             keeper.check(1)
+
+
+def test_a_renewal_that_fails_is_tried_again_while_the_lease_has_time_to_run(
+    address: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures = ["once", "twice"]
+
+    def busy(store: Store, *arguments: Any) -> int:
+        if failures:
+            raise UserError(failures.pop())
+        return renew(store, *arguments)
+
+    with open_store(address) as store:
+        store.claim(TRIALS, owner="me", lease_s=60)
+        renew = type(store).renew
+        monkeypatch.setattr(type(store), "renew", busy)
+        with LeaseKeeper(store, "me", lease_s=3) as keeper:
+            deadline_s = time.monotonic() + 20
+            while failures and time.monotonic() < deadline_s:
+                time.sleep(0.05)
+                keeper.check(2)
+        assert not failures
 
 
 def drive(say: Say, address: str) -> None:
@@ -122,7 +145,7 @@ def test_a_driver_that_stood_still_goes_on_unless_its_trials_were_taken_over(
     driver.signal(signal.SIGSTOP)
     time.sleep(1.5)
     with open_store(address) as store:
-        assert store.claim(TRIALS[:taken], owner="another", lease_s=60) == TRIALS[:taken]
+        assert store.claim(TRIALS[:taken], owner="another", lease_s=60) == dict.fromkeys(TRIALS[:taken], 2)
         driver.signal(signal.SIGCONT)
         driver.end(status=taken)
         assert ("1 of its trials were taken over by another one" in driver.errors) == (taken == 1)

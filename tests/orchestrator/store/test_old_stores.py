@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import CheckConstraint, inspect
+from sqlalchemy import CheckConstraint, Connection, create_engine, inspect, select
+from sqlalchemy.exc import DBAPIError
 
 from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
 from orchestrator.plan.tuning.tuner import Tuner
@@ -20,10 +23,12 @@ from orchestrator.store.opening import alembic_config, open_database, open_store
 from orchestrator.store.records import Place, TrialState
 from orchestrator.store.schema import REVISIONS, metadata
 from orchestrator.store.store import Store
+from orchestrator.store.triggers import drop_triggers, triggers
 from search_spaces.catalog import load_study
 from search_spaces.scales import SCALES, Scale
-from tests.support.store_rows import KEY, SPECTRUM, epoch, execute, ids, outcome, plan
+from tests.support.store_rows import KEY, SPECTRUM, damage, epoch, execute, ids, outcome, plan
 from trainables.errors import UserError
+from trainables.trial_folder import EpochMetrics
 
 ASSETS = Path(__file__).parents[2] / "assets"
 
@@ -91,20 +96,90 @@ def test_a_store_that_version_1_wrote_opens_upgrades_and_reads_as_it_was(tmp_pat
 
 @pytest.fixture
 def first_version(store_url: str, tmp_path: Path) -> str:
-    """A store of schema version 1 with five trials: as its program left it, and on a server by taking away what came
-    later."""
+    """A store of schema version 1 with five trials."""
+    return stored(1, store_url, tmp_path)
+
+
+def stored(version: int, store_url: str, folder: Path) -> str:
+    """A store as that schema version's program left it, in a file or on a server: there its tables are made by taking
+    away what came later, and filled with the same rows."""
+    path = old_store(version, folder)
     if store_url.startswith("sqlite"):
-        return old_store(1, tmp_path)
-    with open_store(store_url) as store:
-        store.register(KEY, plan(5))
-    execute(
-        store_url,
-        "DROP TABLE stop_request",
-        "ALTER TABLE epoch DROP COLUMN press_rank, DROP COLUMN entropy_rank",
-        "ALTER TABLE study_trial DROP COLUMN side, DROP COLUMN stage, DROP COLUMN number",
-        "UPDATE alembic_version SET version_num = '0001'",
-    )
+        return path
+    with open_store(store_url):
+        pass
+    source, target = create_engine(path), create_engine(store_url)
+    with source.begin() as old, target.begin() as new:
+        drop_triggers(new)
+        for statements in list(LATER.values())[version - 1 :]:
+            for statement in statements:
+                new.exec_driver_sql(statement)
+        new.exec_driver_sql(f"UPDATE alembic_version SET version_num = '{REVISIONS[version - 1]}'")
+        for table in metadata.sorted_tables:
+            if inspect(old).has_table(table.name):
+                columns = [table.c[column["name"]] for column in inspect(old).get_columns(table.name)]
+                rows = [dict(row) for row in old.execute(select(*columns)).mappings()]
+                if rows:
+                    new.execute(table.insert(), rows)
+    source.dispose()
+    target.dispose()
     return store_url
+
+
+LATER = {
+    2: ["DROP TABLE stop_request"],
+    3: ["ALTER TABLE study_trial DROP COLUMN side, DROP COLUMN stage, DROP COLUMN number"],
+    4: ["ALTER TABLE epoch DROP COLUMN press_rank, DROP COLUMN entropy_rank"],
+    5: [
+        "ALTER TABLE study DROP COLUMN checksum",
+        "ALTER TABLE trial DROP COLUMN checksum, DROP COLUMN results_checksum, DROP COLUMN epochs_checksum, "
+        "DROP COLUMN spectrum_checksum",
+        "DROP FUNCTION refuse_change_of_done",
+    ],
+}
+"""By schema version, what takes away what it brought."""
+
+
+def numbers(version: int, table: str, columns: str) -> list[tuple[Any, ...]]:
+    """What that version's program wrote, read without any of ours."""
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript((ASSETS / f"store_v{version}.sql").read_text())
+        return sorted(connection.execute(f"SELECT {columns} FROM {table}"))
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_every_number_of_an_old_store_is_the_same_after_the_upgrade_and_guarded(
+    version: int, store_url: str, tmp_path: Path
+) -> None:
+    path = stored(version, store_url, tmp_path)
+    assert f"to {REVISIONS[-1]}" in upgrade(path)
+    assert check(path) == []
+    metrics: dict[str, dict[str, object]] = {}
+    epochs: dict[str, list[EpochMetrics]] = {}
+    spectra: dict[str, np.ndarray] = {}
+    environments: dict[str, dict[str, str]] = {}
+    with open_store(path) as store:
+        for summary in store.studies():
+            metrics |= {row["trial_id"]: row["metrics"] for row in store.results(summary.key)}
+            epochs |= store.epochs_by_trial(summary.key)
+            spectra |= store.spectra(summary.key)
+            environments |= store.environments(summary.key)
+    expected: dict[str, dict[str, object]] = {row[0]: {} for row in numbers(version, "trial", "id")}
+    for trial_id, text in numbers(version, "result", "trial_id, metrics"):
+        expected[trial_id] |= json.loads(text)
+    assert metrics == expected
+    losses = [(key, row.epoch, row.tokens, row.train_loss, row.valid_loss) for key in epochs for row in epochs[key]]
+    assert sorted(losses) == numbers(version, "epoch", "trial_id, epoch, tokens, train_loss, valid_loss")
+    values = sorted((key, spectrum.tobytes()) for key, spectrum in spectra.items())
+    assert values == numbers(version, "spectrum", "trial_id, singular_values")
+    written = numbers(version, "trial WHERE environment IS NOT NULL", "id, environment")
+    assert environments == {key: json.loads(text) for key, text in written}
+    done = numbers(version, "trial WHERE state = 'done'", "id")[0][0]
+    with pytest.raises(DBAPIError, match="a done trial never changes"):
+        execute(path, "UPDATE epoch SET valid_loss = 1 WHERE trial_id = :id", id=done)
+    damage(path, "UPDATE epoch SET valid_loss = 1 WHERE trial_id = :id", id=done)
+    with open_store(path) as store, pytest.raises(UserError, match="damaged"):
+        store.epochs(done)
 
 
 def test_a_store_of_the_first_version_gets_the_newest_tables_and_places_filled_from_names(first_version: str) -> None:
@@ -123,6 +198,7 @@ def test_a_store_of_the_first_version_gets_the_newest_tables_and_places_filled_f
             made = {constraint["name"] for constraint in inspect(connection).get_check_constraints(table.name)}
             declared = {rule.name for rule in table.constraints if isinstance(rule, CheckConstraint)}
             assert made == declared
+        assert trigger_names(connection) == set(triggers(connection.dialect.name))
         scripts = ScriptDirectory.from_config(alembic_config(connection)).walk_revisions()
         assert tuple(script.revision for script in scripts)[::-1] == REVISIONS
     with open_store(first_version) as store:
@@ -136,6 +212,16 @@ def test_a_store_of_the_first_version_gets_the_newest_tables_and_places_filled_f
             None,
         ]
         store.ask_to_stop(rows[0].trial_id)
+
+
+def trigger_names(connection: Connection) -> set[str]:
+    """Of the triggers that the database has."""
+    if connection.dialect.name == "sqlite":
+        query = "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+    else:
+        query = "SELECT tgname FROM pg_trigger WHERE NOT tgisinternal AND tgrelid = 'trial'::regclass"
+        query += " OR tgrelid IN ('epoch'::regclass, 'result'::regclass, 'spectrum'::regclass) AND NOT tgisinternal"
+    return set(connection.exec_driver_sql(query).scalars())
 
 
 def test_nothing_that_version_2_recorded_is_run_again(upgraded: str) -> None:

@@ -54,6 +54,7 @@ def test_a_store_that_does_not_exist_is_not_made_unasked(store_url: str, tmp_pat
         ("", "in memory"),
         ("sqlite:///:memory:", "in memory"),
         ("postgresql+psycopg://user:secret@host:port/db", "cannot be read"),
+        ("postgresql://user:secret@host/db?port=port", "cannot be read"),
     ],
 )
 def test_what_is_no_address_of_a_store_is_refused_with_the_choices(address: str, rule: str) -> None:

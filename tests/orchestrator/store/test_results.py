@@ -12,6 +12,9 @@ from orchestrator.store.store import Store
 from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, plan, ranked_epoch
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
+FIRST = dict.fromkeys(ids(plan(2)), 1)
+"""Both trials in the attempt for which they are claimed first."""
+
 
 @pytest.fixture
 def trial_id(store: Store) -> str:
@@ -62,18 +65,18 @@ def test_a_done_trial_never_changes(store: Store, trial_id: str, run_id: int) ->
     assert store.record(outcome(trial_id, epochs=1, environment={}), run_id=run_id, spectrum=None) is False
     assert store.record(outcome(trial_id, state="diverged"), run_id=run_id, spectrum=None) is False
     assert store.fail(trial_id, cause="late news", run_id=run_id) is False
-    store.record_epochs({trial_id: [epoch(2, valid_loss=9.0)]})
+    store.record_epochs({trial_id: [epoch(2, valid_loss=9.0)]}, attempts=FIRST)
     assert store.add_measurement(trial_id, "spectrum@1", {"press_rank": 1}, run_id=run_id) is False
-    assert store.claim([trial_id], owner="a", lease_s=1) == []
+    assert store.claim([trial_id], owner="a", lease_s=1) == {}
     assert store.release("a", [trial_id]) == store.release("a") == 0
     assert store.reset([trial_id]) == []
     assert everything(store, trial_id) == before
 
 
 def test_other_ends_have_a_cause_and_give_way_to_done(store: Store, trial_id: str, run_id: int) -> None:
-    store.record_epochs({trial_id: [epoch(1)]})
+    store.record_epochs({trial_id: [epoch(1)]}, attempts=FIRST)
     ended = outcome(trial_id, state="diverged", measurements={}, epochs=0)
-    assert store.record(ended, run_id=run_id, spectrum=None) is True
+    assert store.record(ended, run_id=run_id, spectrum=None, attempt=1) is True
     row = store.trials(KEY)[0]
     assert (row.state, row.cause, row.owner, row.lease_until) == ("diverged", "the loss is not finite", None, None)
     assert store.epochs(trial_id) == [epoch(1)]
@@ -84,8 +87,9 @@ def test_other_ends_have_a_cause_and_give_way_to_done(store: Store, trial_id: st
 
 
 def test_later_epochs_replace_earlier_ones(store: Store, trial_id: str) -> None:
-    store.record_epochs({trial_id: [epoch(1), epoch(2), epoch(3)]})
-    store.record_epochs({trial_id: [epoch(2, valid_loss=4.5), epoch(3)], ids(plan(2))[1]: [epoch(1)]})
+    store.claim(ids(plan(2))[1:], owner="a", lease_s=600)
+    store.record_epochs({trial_id: [epoch(1), epoch(2), epoch(3)]}, attempts=FIRST)
+    store.record_epochs({trial_id: [epoch(2, valid_loss=4.5), epoch(3)], ids(plan(2))[1]: [epoch(1)]}, attempts=FIRST)
     assert store.epochs(trial_id) == [epoch(1), epoch(2, valid_loss=4.5), epoch(3)]
     assert store.epochs(ids(plan(2))[1]) == [epoch(1)]
     store.record(outcome(trial_id, epochs=2), run_id=store.begin_run(RUN), spectrum=None)
@@ -98,8 +102,9 @@ def test_epochs_of_a_study_come_by_trial_and_in_order_with_their_ranks_where_the
     other = ids(plan(2))[1]
     elsewhere = plan(1, group="another study's")
     store.register(replace(KEY, scale="small"), elsewhere)
-    store.record_epochs({other: [epoch(1)], trial_id: [ranked_epoch(2), epoch(3), ranked_epoch(1)]})
-    store.record_epochs({ids(elsewhere)[0]: [epoch(1)]})
+    attempts = store.claim([trial_id, other, *ids(elsewhere)], owner="a", lease_s=600)
+    rows = {other: [epoch(1)], trial_id: [ranked_epoch(2), epoch(3), ranked_epoch(1)]}
+    store.record_epochs({**rows, ids(elsewhere)[0]: [epoch(1)]}, attempts=attempts)
     expected = {trial_id: [ranked_epoch(1), ranked_epoch(2), epoch(3)], other: [epoch(1)]}
     assert store.epochs_by_trial(KEY) == expected
     assert {name: store.epochs(name) for name in (trial_id, other)} == expected
@@ -121,7 +126,7 @@ def test_values_that_are_not_finite_are_refused_and_nothing_is_written(
         lambda: store.record(bad_epochs, run_id=run_id, spectrum=SPECTRUM),
         lambda: store.record(outcome(trial_id), run_id=run_id, spectrum=np.array([1.0, value])),
         lambda: store.record(outcome(trial_id), run_id=run_id, spectrum=np.ones((2, 2))),
-        lambda: store.record_epochs({trial_id: [epoch(2), bad_epoch]}),
+        lambda: store.record_epochs({trial_id: [epoch(2), bad_epoch]}, attempts=FIRST),
     ):
         with pytest.raises(ValueError, match="finite"):
             call()
@@ -167,7 +172,7 @@ def test_an_unknown_trial_study_or_run_is_a_key_error(store: Store, run_id: int)
     for call in (
         lambda: store.record(outcome(unknown), run_id=run_id, spectrum=None),
         lambda: store.fail(unknown, cause="lost", run_id=run_id),
-        lambda: store.record_epochs({unknown: [epoch(1)]}),
+        lambda: store.record_epochs({unknown: [epoch(1)]}, attempts={unknown: 1}),
         lambda: store.add_measurement(unknown, "top@1", {}, run_id=run_id),
         lambda: store.ask_to_stop(unknown),
         lambda: store.ask_to_stop(KEY),

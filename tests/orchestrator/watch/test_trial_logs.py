@@ -33,12 +33,13 @@ def epoch(number: int) -> EpochMetrics:
 def interrupted_and_resumed(sinks: list[list[Sink]], store: Store) -> list[str]:
     """A trial is interrupted after its second epoch, repeats that and ends; of another one only the store knows."""
     store.register(KEY, PLAN)
+    attempts = store.claim([TRIAL.trial_id], owner="a driver", lease_s=60)
     notes: list[str] = []
     first = TrialLogs(sinks[0], store, KEY, notes.append)
     first.started(TRIAL.trial_id, TRIAL.name)
     for number in (1, 2):
         first.epoch(TRIAL.trial_id, epoch(number))
-        store.record_epochs({TRIAL.trial_id: [epoch(number)]})
+        store.record_epochs({TRIAL.trial_id: [epoch(number)]}, attempts=attempts)
     first.close()
     second = TrialLogs(sinks[1], store, KEY, notes.append)
     second.started(TRIAL.trial_id, TRIAL.name)

@@ -1,0 +1,78 @@
+"""What is amiss with a database, in words, and whether it passes."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
+
+from trainables.errors import UserError, first_line
+
+AFRESH = "if it was this study's, move it away and run the study again, which records anew what lies as result files"
+CHECK = "see what is wrong with `python sweep.py store check`"
+CURES = {
+    "SQLITE_FULL": "the disk is full: make room and give the same command again; what was recorded is kept",
+    "SQLITE_READONLY": "it is read-only: make it and its folder writable, or name another store with --store",
+    "SQLITE_CANTOPEN": "it cannot be opened or created: name a file in a folder you may write to with --store",
+    "SQLITE_IOERR": "the disk refuses to read or write: check its space, your quota and its health, then try again",
+    "SQLITE_NOTADB": f"the file is no SQLite database: name another store with --store; {AFRESH}",
+    "SQLITE_CORRUPT": f"the file is damaged: put back a copy of it, or name another store with --store; {AFRESH}",
+    "SQLITE_BUSY": "another process has been writing to it for too long: end that process, then try again",
+    "SQLITE_LOCKED": "another process has been writing to it for too long: end that process, then try again",
+    "53100": "the server's disk is full: make room and give the same command again; what was recorded is kept",
+    "53": "the server is out of resources: free some (connections, memory) and try again",
+    "25006": "the server is read-only: name its primary server with --store",
+    "28": "the server refuses the user or password: put the right ones into --store",
+    "3D": "there is no such database: make it with createdb, or name another one with --store",
+    "42501": "the user may not do that: grant it CREATE on the schema and all rights on the tables",
+    "57014": "the server took more than a minute for one statement: see what keeps it busy, then try again",
+    "57P": "the server was shut down: start it and give the same command again; what was recorded is kept",
+    "08": "the connection was lost: check the server and give the same command again; what was recorded is kept",
+}
+"""What is amiss and what to do, by SQLite's error names and PostgreSQL's states; a key stands for all codes that begin
+with it (SQLITE_READONLY_DIRECTORY and the like)."""
+PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "08", "53300", "57P")
+"""Codes of troubles that pass, as does a server that cannot be reached."""
+NEVER_WRITTEN = (ValueError, TypeError, AttributeError, OverflowError, MemoryError, RecursionError)
+"""What reading a value may raise that is not of the kind that this program writes."""
+
+
+@contextmanager
+def user_errors(store: str) -> Iterator[None]:
+    """Turn curable database errors into a UserError about `store`, an address without a password; pass on the rest."""
+    try:
+        yield
+    except DBAPIError as error:
+        problem = _problem(error)
+        if problem is None:
+            raise
+        raise UserError(f"The results store {store} cannot be used: {problem}.") from error
+
+
+def _problem(error: DBAPIError) -> str | None:
+    code, said = _code(error), first_line(str(error.orig)) or "no answer"
+    if code is None and isinstance(error.orig, sqlite3.OperationalError):
+        return f"it holds what this program never wrote ({said}): {CHECK}"
+    if _is_from_the_client(error):
+        return f"{said}: check that the server runs and that host, port, user, password and database are right"
+    if code is None and isinstance(error, ProgrammingError):
+        return None
+    return next((cure for prefix, cure in CURES.items() if code and code.startswith(prefix)), f"{said}: {CHECK}")
+
+
+def _code(error: DBAPIError) -> str | None:
+    """SQLite's name of the error, PostgreSQL's state; None where neither database has seen it."""
+    return getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None)
+
+
+def _is_from_the_client(error: DBAPIError) -> bool:
+    """Whether PostgreSQL's client library itself speaks: no server, a lost connection, an option it does not know."""
+    is_server = not isinstance(error.orig, sqlite3.Error) and _code(error) is None
+    return is_server and (isinstance(error, OperationalError) or error.statement is None)
+
+
+def passes(error: DBAPIError) -> bool:
+    """Whether waiting may help."""
+    return (_code(error) or "").startswith(PASSING) or _is_from_the_client(error)

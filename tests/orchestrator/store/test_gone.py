@@ -1,0 +1,156 @@
+"""A store that is deleted, replaced, busy or away while it is used: said in a sentence, or waited for."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from orchestrator.store.integrity import check
+from orchestrator.store.opening import open_store
+from orchestrator.store.store import Store
+from tests.support.postgres import PASSWORD, PostgresServer
+from tests.support.store_rows import KEY, RUN, SPECTRUM, everything, ids, outcome, plan
+from trainables.errors import UserError
+
+TRIALS = ids(plan(4))
+
+
+def begin(path: Path) -> Store:
+    """An open store with four planned trials."""
+    store = open_store(str(path))
+    store.register(KEY, plan(4))
+    return store
+
+
+def delete(path: Path) -> None:
+    path.unlink()
+
+
+def delete_folder(path: Path) -> None:
+    shutil.rmtree(path.parent)
+
+
+def delete_log(path: Path) -> None:
+    Path(f"{path}-wal").unlink()
+
+
+def replace(path: Path) -> None:
+    """By a copy, as a backup that is put back is one."""
+    shutil.copy(path, path.with_suffix(".copy"))
+    path.with_suffix(".copy").replace(path)
+
+
+@pytest.mark.parametrize("change", [delete, delete_folder, delete_log, replace])
+def test_a_file_that_is_deleted_or_replaced_is_noticed_at_the_next_transaction(
+    tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    path = tmp_path / "results" / "results.db"
+    with begin(path) as store:
+        change(path)
+        for call in (
+            lambda: store.claim(TRIALS, owner="a", lease_s=60),
+            lambda: store.renew("a", 60),
+            lambda: store.record(outcome(TRIALS[0]), run_id=1, spectrum=None),
+            lambda: store.trials(KEY),
+        ):
+            with pytest.raises(UserError, match=r"was deleted or replaced.* type the same command again"):
+                call()
+    with begin(path) as store:  # what is there now can be gone on with
+        assert store.claim(TRIALS, owner="a", lease_s=60)
+    assert check(str(path)) == []
+
+
+def test_an_old_copy_put_back_between_two_runs_is_an_older_store_and_work_is_repeated(tmp_path: Path) -> None:
+    path, copy = tmp_path / "results.db", tmp_path / "copy.db"
+    with begin(path) as store:
+        run_id = store.begin_run(RUN)
+        for number, trial_id in enumerate(TRIALS):
+            if number == 2:
+                with closing(sqlite3.connect(path)) as source, closing(sqlite3.connect(copy)) as target:
+                    source.backup(target)
+            store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM)
+        expected = everything(store)
+    copy.replace(path)
+    assert check(str(path)) == []
+    with begin(path) as store:
+        assert [row.state for row in store.trials(KEY)] == ["done", "done", "planned", "planned"]
+        taken = [store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM) for trial_id in TRIALS]
+        assert taken == [False, False, True, True]
+        assert everything(store) == expected
+
+
+@contextmanager
+def meanwhile(action: Callable[[], None]) -> Iterator[None]:
+    """Do it in another thread."""
+    thread = threading.Thread(target=action)
+    thread.start()
+    try:
+        yield
+    finally:
+        thread.join()
+
+
+def test_another_processs_long_transaction_is_waited_for_and_said_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("orchestrator.store.database.BUSY_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("orchestrator.store.database.AGAIN_S", 0.05)
+    path = tmp_path / "results.db"
+    with begin(path) as store, closing(sqlite3.connect(path, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+
+        def end() -> None:
+            time.sleep(0.5)
+            other.rollback()
+
+        with meanwhile(end):
+            assert store.claim(TRIALS, owner="a", lease_s=60) == dict.fromkeys(TRIALS, 1)
+        said = capsys.readouterr().err
+        assert said.count("waiting for it for up to 3 minutes.\n") == said.count("\n") == 1
+        monkeypatch.setattr("orchestrator.store.database.AWAY_S", 0.2)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(UserError, match="another process has been writing to it for too long"):
+            store.claim(TRIALS, owner="a", lease_s=60)
+
+
+def test_a_server_that_starts_again_is_waited_for_and_said_once_without_the_password(
+    postgres_server: PostgresServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = postgres_server.url(postgres_server.create_database())
+    with open_store(url) as store:
+        store.register(KEY, plan(4))
+        run_id = store.begin_run(RUN)
+        postgres_server.stop()
+
+        def start() -> None:
+            time.sleep(2)
+            postgres_server.start()
+
+        with meanwhile(start):
+            assert store.record(outcome(TRIALS[0]), run_id=run_id, spectrum=SPECTRUM) is True
+        said = capsys.readouterr().err
+        assert said.count("waiting for it") == said.count("\n") == 1
+        assert PASSWORD not in said
+        assert store.states(TRIALS[:1]) == {TRIALS[0]: "done"}
+    postgres_server.stop()
+    try:
+        start_s = time.monotonic()
+        with pytest.raises(UserError, match="check that the server runs"):
+            open_store(url)
+        assert time.monotonic() - start_s < 10, "a store that has not answered yet is not waited for"
+    finally:
+        postgres_server.start()
+
+
+def test_a_server_gives_no_statement_more_than_a_minute(postgres_server: PostgresServer) -> None:
+    url = postgres_server.url(postgres_server.create_database())
+    with open_store(url) as store, store._database.write() as connection:
+        settings = ("statement_timeout", "idle_in_transaction_session_timeout")
+        assert [connection.exec_driver_sql(f"SHOW {name}").scalar_one() for name in settings] == ["1min", "1min"]
