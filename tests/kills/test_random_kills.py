@@ -1,132 +1,139 @@
-"""SIGKILL at a random moment, or at a named step between two durable writes, of a real sweep: the same command, typed
-again where it has to be, ends with the table of a sweep that nobody disturbed."""
+"""SIGKILL at a random moment, or exactly between two durable writes, of a real sweep: the same command, typed again
+where it has to be, ends with the table of a sweep that nobody disturbed."""
 
 from __future__ import annotations
 
-import os
 import random
+import shutil
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-from tests.support.reliability import counts, spread, write_summary
-from tests.support.typed_sweep import LIMIT_S, QUIET_S, STUDY, Typed, TypedSweep
+from tests.support.disturbed import EPOCHS, FEW_EPOCHS, SEED, Round, Undisturbed, judge, summary_row, undisturbed_sweep
+from tests.support.reliability import write_summary
+from tests.support.typed_sweep import LATER, STUDY, TypedSweep
 from tests.support.victims import VICTIMS
 
-SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
+pytestmark = pytest.mark.timeout(0)  # a round has its own limit
 
 
-@dataclass(frozen=True)
-class Undisturbed:
-    """A sweep that nobody disturbed: how long its epochs are, what it came to, how long it took."""
+class Step(NamedTuple):
+    """A call of the product before and after which something is durable."""
 
-    options: tuple[str, ...]
-    table: list[dict[str, str]]
-    seconds: float
-
-    @property
-    def limit_s(self) -> float:
-        """For one command after a kill: `LIMIT_S` on a quiet machine."""
-        return LIMIT_S * max(1.0, self.seconds / QUIET_S)
+    what: str
+    place: str
+    once: bool = False
+    """It is called once a sweep."""
+    study: str = STUDY
 
 
-@dataclass
-class Round:
-    """One kill and what became of it."""
-
-    kind: str
-    moment_s: float = 0.0
-    ended_s: float | None = None
-    """From the kill to the end of the command under way; None: it hung."""
-    commands: int = 1
-    troubles: list[str] = field(default_factory=list)
-
-
-def undisturbed_sweep(folder: Path, epochs: int, study: str = STUDY) -> Undisturbed:
-    options = ("--set", f"training.epochs={epochs}")
-    with TypedSweep(folder, *options, study=study) as sweep:
-        typed = sweep.type()
-        assert typed.status(600) == 0, typed.text
-        seconds = time.monotonic() - typed.start_s
-        return Undisturbed(options, sweep.table(), seconds)
+STEPS = (
+    Step("study registered", "orchestrator.store.studies:Studies.register", once=True),
+    Step("run begun", "orchestrator.store.studies:Studies.begin_run", once=True),
+    Step("trials claimed", "orchestrator.store.claims:Claims.claim"),
+    Step("epochs recorded", "orchestrator.store.results:Results.record_epochs"),
+    Step("result recorded", "orchestrator.store.results:Results.record"),
+    Step("run ended", "orchestrator.store.studies:Studies.end_run", once=True),
+    Step("report written", "orchestrator.report.build:build_report", once=True),
+    Step("list of reports written", "orchestrator.report.index:write_index", once=True),
+    Step("fence written", "trainables.trial_folder.folder:TrialFolder.take_over"),
+    Step("checkpoint written", "trainables.trial_folder.checkpoint:Checkpoints.save"),
+    Step("kept weights written", "trainables.trial.trial_run:save_tensors"),
+    Step("spectrum.npy written", "trainables.trial_folder.folder:write_vector"),
+    Step("result.json written", "trainables.trial_folder.folder:TrialFolder.write_result"),
+    Step("checkpoints removed", "trainables.trial_folder.folder:TrialFolder.forget_checkpoints"),
+    Step("fence removed", "trainables.trial_folder.folder:TrialFolder.leave"),
+    Step("file named and its folder synced", "trainables.trial_folder.files:_sync_folder"),
+    Step("later measurement written", "trainables.trial_folder.folder:TrialFolder.write_measurement", study=LATER),
+    Step("later measurement recorded", "orchestrator.store.results:Results.add_measurement", study=LATER),
+)
+TIMES = 5
+AT_STEPS = [(step, when, call) for step in STEPS for when in ("before", "after") for call in range(1, TIMES + 1)]
 
 
 @pytest.fixture(scope="module")
-def undisturbed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    """Longer in `make chaos`, so that each kind of victim lives for a good part of it."""
-    return undisturbed_sweep(tmp_path_factory.mktemp("whole"), 30 if request.config.getoption("--chaos") else 4)
+def epochs(request: pytest.FixtureRequest) -> int:
+    """More in `make chaos`, so that each kind of victim lives for a good part of the sweep."""
+    return EPOCHS if request.config.getoption("--chaos") else FEW_EPOCHS
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory, epochs: int) -> Undisturbed:
+    return undisturbed_sweep(tmp_path_factory.mktemp("undisturbed"), epochs)
+
+
+@pytest.fixture(scope="module")
+def measured_later(tmp_path_factory: pytest.TempPathFactory, undisturbed: Undisturbed, epochs: int) -> Undisturbed:
+    """The same storage after the study asked for one more measurement."""
+    folder = tmp_path_factory.mktemp("later")
+    storage = shutil.copytree(undisturbed.storage, folder / "results")
+    return undisturbed_sweep(folder, epochs, study=LATER, storage=storage)
 
 
 @pytest.mark.chaos(1, 200)
-@pytest.mark.timeout(600)
 def test_whatever_is_killed_the_same_command_ends_with_the_same_table(
     undisturbed: Undisturbed, tmp_path: Path, rounds: int
 ) -> None:
-    print(f"seed {SEED}")
-    chance = random.Random(SEED)
-    done = []
+    chance, parts = random.Random(SEED), []
     for number in range(rounds):
         victim = VICTIMS[(number + SEED) % len(VICTIMS)]
         with TypedSweep(tmp_path / str(number), *undisturbed.options) as sweep:
-            done.append(killed_at_random(sweep, victim, undisturbed, chance))
-    if rounds == 200:
-        rows = [_row(victim, [part for part in done if part.kind == victim], len(done)) for victim in VICTIMS]
-        write_summary("random-kills", "SIGKILL at a random moment", rows, f"Seed {SEED}.")
-    assert [part for part in done if part.troubles] == []
+            parts.append(killed_at_random(sweep, victim, undisturbed, chance))
+    summarise("random-kills", "SIGKILL at a random moment", parts)
+    assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
 
 
 def killed_at_random(sweep: TypedSweep, victim: str, undisturbed: Undisturbed, chance: random.Random) -> Round:
     """One round, begun anew where the sweep ended before the moment, or before there was such a process."""
-    part = Round(victim)
-    for typed in _typed_anew(sweep):
-        part.moment_s = chance.uniform(0, undisturbed.seconds)
-        time.sleep(part.moment_s)
+    for _ in range(10):
+        typed, moment_s = sweep.type(), chance.uniform(0, undisturbed.seconds)
+        time.sleep(moment_s)
         while (killed := sweep.watch.kill(victim, typed.pid, chance)) is None and typed.runs():
             time.sleep(0.1)
         if killed is not None:
-            return _ended(part, sweep, typed, time.monotonic(), undisturbed)
-    raise AssertionError(f"no {victim} lived for long enough to be killed")
-
-
-def _typed_anew(sweep: TypedSweep) -> Iterator[Typed]:
-    for _ in range(5):
-        yield sweep.type()
+            return judge(Round(victim, moment_s), sweep, typed, undisturbed)
         sweep.forget()
+    raise AssertionError(f"no {victim} lived for long enough to be killed, seed {SEED}")
 
 
-def _ended(part: Round, sweep: TypedSweep, typed: Typed, killed_s: float, undisturbed: Undisturbed) -> Round:
-    status = typed.status(undisturbed.limit_s)
-    if status is None:
-        part.troubles.append(f"hung: {typed.text[-300:]}")
-        sweep.kill_all()
-    else:
-        part.ended_s = time.monotonic() - killed_s
-        if "Traceback" in typed.text:
-            part.troubles.append(f"traceback: {typed.text[-2000:]}")
-    try:
-        if status != 0:
-            part.commands += sweep.finish(undisturbed.limit_s)
-    except AssertionError as error:
-        part.troubles.append(str(error))
-    part.troubles += sweep.troubles(undisturbed.table, undisturbed.limit_s)
-    return part
+@pytest.mark.chaos(1, len(AT_STEPS))
+def test_killed_between_two_durable_writes_the_same_command_ends_with_the_same_table(
+    undisturbed: Undisturbed, tmp_path: Path, rounds: int, request: pytest.FixtureRequest
+) -> None:
+    parts = []
+    for number, (step, when, call) in enumerate(random.Random(SEED).sample(AT_STEPS, rounds)):
+        later = step.study == LATER
+        goal: Undisturbed = request.getfixturevalue("measured_later") if later else undisturbed
+        with TypedSweep(tmp_path / str(number), *goal.options, study=step.study) as sweep:
+            for last in range(1 if step.once or rounds < TIMES else call, 0, -1):
+                if later:
+                    shutil.copytree(undisturbed.storage, sweep.storage)
+                if (part := killed_at_step(sweep, step, f"{when} {last} {step.place}", goal)) is not None:
+                    parts.append(part)
+                    break
+                sweep.forget()
+            else:
+                raise AssertionError(f"no process came to the step {step}")
+    summarise("named-steps", "SIGKILL between two durable writes", parts)
+    assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
 
 
-def _row(kind: str, parts: list[Round], of: int) -> dict[str, object]:
-    def having(word: str) -> int:
-        return sum(any(trouble.startswith(word) for trouble in part.troubles) for part in parts)
+def killed_at_step(sweep: TypedSweep, step: Step, when: str, undisturbed: Undisturbed) -> Round | None:
+    """None where no process made so many calls."""
+    mark = sweep.storage.parent / "mark"
+    typed = sweep.type(CHAOS_STEP=when, CHAOS_MARK=str(mark))
+    while typed.runs() and not mark.exists():
+        time.sleep(0.05)
+    if not mark.exists():
+        return None
+    return judge(Round(f"{when.split()[0]}: {step.what}"), sweep, typed, undisturbed)
 
-    return {
-        "killed": kind,
-        "times": f"{len(parts)} of {of}",
-        "hung": having("hung"),
-        "another table": having("another table"),
-        "lost": having("lost"),
-        "trained twice": having("trained twice"),
-        "left behind": having("left behind"),
-        "commands typed": counts(part.commands for part in parts),
-        "s to the command's end (median / 90% / most)": spread(p.ended_s for p in parts if p.ended_s is not None),
-    }
+
+def summarise(name: str, title: str, parts: list[Round]) -> None:
+    """Only of all rounds: a few say nothing about shares."""
+    if len(parts) >= 100:
+        kinds = sorted({part.kind for part in parts})
+        rows = [summary_row(kind, [part for part in parts if part.kind == kind], len(parts)) for kind in kinds]
+        write_summary(name, title, rows, f"Seed {SEED}.")

@@ -38,10 +38,6 @@ STUDY = Study(name="chaos", trials=trials, corner=list, measurements=("perplexit
 LATER = STUDY.replace('"spectrum@1"', '"spectrum@1", "top_k@1"')
 """The same trials, which lack a measurement."""
 TRIALS = 12
-QUIET_S = 15.0
-"""What the sweep takes where nothing else runs; where it takes longer, so may what is promised in seconds."""
-LIMIT_S = 90.0
-"""A command that has not ended so long after a kill hangs."""
 MOST_COMMANDS = 4
 PLUG_IN = Path(__file__).parent / "kill_at_step"
 
@@ -149,16 +145,19 @@ class TypedSweep:
         self.watch.living()
         return [trial for trial, results in self.watch.results.items() if len(results) > 1]
 
-    def left_behind(self) -> list[str]:
-        """Processes, files in the temporary folder and shared memory; a process gets a second to end."""
+    def running(self) -> list[str]:
+        """Processes of these commands, once they had a second to end."""
         deadline_s = time.monotonic() + 1
-        while (running := self._running()) and time.monotonic() < deadline_s:
+        while True:
+            lines = {process.line for process in self.watch.living()} | set(naming(self.temporary))
+            if not lines or time.monotonic() > deadline_s:
+                return [f"process {line[:80]}" for line in lines]
             time.sleep(0.1)
-        files = [path.name for path in self.temporary.iterdir()]
-        return sorted({*running, *files, *abandoned_shared_memory(self._since_s)})
 
-    def _running(self) -> list[str]:
-        return [f"process: {line[:80]}" for line in {p.line for p in self.watch.living()} | set(naming(self.temporary))]
+    def left_behind(self) -> list[str]:
+        """Processes, files in the temporary folder and shared memory."""
+        files = [path.name for path in self.temporary.iterdir()]
+        return sorted({*self.running(), *files, *abandoned_shared_memory(self._since_s)})
 
     def kill_all(self) -> None:
         """Whatever lives below any of the commands."""
