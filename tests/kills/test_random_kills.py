@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.disturbed import EPOCHS, FEW_EPOCHS, SEED, Round, Undisturbed, judge, summary_row, undisturbed_sweep
+from tests.support.disturbed import SEED, Round, Undisturbed, judge, summary_row, undisturbed_sweep
 from tests.support.reliability import write_summary
 from tests.support.typed_sweep import LATER, STUDY, TypedSweep
 from tests.support.victims import VICTIMS
@@ -51,17 +51,6 @@ STEPS = (
 )
 TIMES = 5
 AT_STEPS = [(step, when, call) for step in STEPS for when in ("before", "after") for call in range(1, TIMES + 1)]
-
-
-@pytest.fixture(scope="module")
-def epochs(request: pytest.FixtureRequest) -> int:
-    """More in `make chaos`, so that each kind of victim lives for a good part of the sweep."""
-    return EPOCHS if request.config.getoption("--chaos") else FEW_EPOCHS
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory: pytest.TempPathFactory, epochs: int) -> Undisturbed:
-    return undisturbed_sweep(tmp_path_factory.mktemp("undisturbed"), epochs)
 
 
 @pytest.fixture(scope="module")

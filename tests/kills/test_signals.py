@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.disturbed import EPOCHS, FEW_EPOCHS, SEED, Undisturbed, undisturbed_sweep
+from tests.support.disturbed import SEED, Undisturbed
 from tests.support.reliability import counts, spread, write_summary
 from tests.support.typed_sweep import Typed, TypedSweep
 
@@ -74,12 +74,6 @@ class Answer:
     out_s: float | None = None
     status: int | None = None
     troubles: list[str] = field(default_factory=list)
-
-
-@pytest.fixture(scope="module")
-def undisturbed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Undisturbed:
-    epochs = EPOCHS if request.config.getoption("--chaos") else FEW_EPOCHS
-    return undisturbed_sweep(tmp_path_factory.mktemp("undisturbed"), epochs)
 
 
 @pytest.mark.chaos(1, 50)

@@ -35,6 +35,28 @@ def trials(corpus):
 
 STUDY = Study(name="chaos", trials=trials, corner=list, measurements=("perplexity@1", "spectrum@1"))
 """
+TUNED = """from search_spaces.awd_lstm import awd_lstm
+from search_spaces.study import Study
+from search_spaces.tuning import Dimension, Tuning
+from trainables.config import GssConfig, SoftmaxConfig
+
+def softmax(corpus):
+    return awd_lstm(corpus, SoftmaxConfig())
+
+def gss(corpus):
+    return awd_lstm(corpus, GssConfig(c=-1.5, k=2.5))
+
+TUNING = Tuning(
+    sides={"softmax": softmax, "gss": gss},
+    stage1=(Dimension(key="model.dropout_hidden", short="dh", values=(0.0, 0.3)),),
+    stage2=(
+        Dimension(key="model.dropout_embedding", short="de", values=(0.0, 0.2, 0.4, 0.6, 0.8)),
+        Dimension(key="model.dropout_output", short="do", values=(0.0, 0.2, 0.4, 0.6)),
+    ),
+    seeds=(11, 12),
+)
+STUDY = Study(name="tuned", tuning=TUNING, analyses=())
+"""
 LATER = STUDY.replace('"spectrum@1"', '"spectrum@1", "top_k@1"')
 """The same trials, which lack a measurement."""
 TRIALS = 12
@@ -90,11 +112,15 @@ class Typed:
 class TypedSweep:
     """Context: a storage and a temporary folder, and the command that is typed for them, as often as it takes."""
 
-    def __init__(self, folder: Path, *options: str, study: str = STUDY, storage: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path, *options: str, study: str = STUDY, storage: Path | None = None, store: str | None = None
+    ) -> None:
+        """`store`: the address of one that is not in the storage."""
         folder.mkdir(exist_ok=True)
         self.study = folder / "chaos.py"
         self.study.write_text(study)
-        self.storage, self.options = storage or folder / "results", options
+        self.storage, self.store = storage or folder / "results", store
+        self.options = (*options, *(("--store", store) if store else ()))
         self.watch = Watch(self.storage)
         # Ray's sockets need a short path, and whatever is in this folder afterwards was left behind.
         self.temporary = Path(tempfile.mkdtemp(prefix="c", dir="/tmp"))
@@ -139,7 +165,7 @@ class TypedSweep:
         raise AssertionError(f"did not end well in {MOST_COMMANDS} commands: {typed.text[-500:]}")
 
     def table(self) -> list[dict[str, str]]:
-        return results_table(self.storage, "chaos")
+        return results_table(self.storage, "chaos", *(("--store", self.store) if self.store else ()))
 
     def trained_twice(self) -> list[str]:
         self.watch.living()

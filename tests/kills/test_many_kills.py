@@ -1,0 +1,69 @@
+"""Four commands at once on one study, one of them killed; and a search whose drivers are killed over and over."""
+
+from __future__ import annotations
+
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from orchestrator.store.opening import open_store
+from tests.support.disturbed import SEED, Undisturbed
+from tests.support.reliability import write_summary
+from tests.support.typed_sweep import TUNED, TypedSweep
+
+pytestmark = pytest.mark.timeout(0)
+SEARCH = ("--max-concurrent", "1", "--budget", "4", "--set", "training.epochs=8")
+Search = list[tuple[str, str, str, list[float]]]
+
+
+@pytest.mark.chaos(0, 1)
+@pytest.mark.parametrize("number", range(5))
+@pytest.mark.usefixtures("rounds")
+def test_of_four_commands_at_once_one_is_killed_and_each_trial_is_trained_once(
+    undisturbed: Undisturbed, store_url: str, tmp_path: Path, number: int
+) -> None:
+    chance = random.Random(SEED + number)
+    with TypedSweep(tmp_path / "sweep", *undisturbed.options, store=store_url) as sweep:
+        commands = [sweep.type() for _ in range(4)]
+        time.sleep(chance.uniform(0, 2 * undisturbed.seconds))
+        sweep.watch.kill("driver", commands[0].pid, chance)
+        hung = [command.text[-300:] for command in commands if command.status(4 * undisturbed.limit_s) is None]
+        assert hung == [], f"seed {SEED}"
+        assert not any("Traceback" in command.text for command in commands)
+        sweep.finish(undisturbed.limit_s)
+        assert sweep.troubles(undisturbed.table, undisturbed.limit_s) == [], f"seed {SEED}"
+
+
+def searched(sweep: TypedSweep) -> Search:
+    """The trials of the search with their validation losses."""
+    with open_store(f"sqlite:///{sweep.storage}/results.db") as store:
+        key = store.studies()[-1].key
+        return [
+            (row.name, row.trial_id, row.state, [epoch.valid_loss for epoch in store.epochs(row.trial_id)])
+            for row in store.trials(key)
+        ]
+
+
+@pytest.mark.chaos(0, 100)
+def test_a_search_whose_drivers_are_killed_equals_the_undisturbed_one(tmp_path: Path, rounds: int) -> None:
+    chance, kills = random.Random(SEED), 0
+    sweeps: list[int] = []
+    troubles: list[str] = []
+    with TypedSweep(tmp_path / "undisturbed", *SEARCH, study=TUNED) as sweep:
+        typed = sweep.type()
+        assert typed.status(600) == 0, typed.text
+        seconds, goal = time.monotonic() - typed.start_s, searched(sweep)
+    assert "pruned" in {state for _, _, state, _ in goal}
+    while kills < rounds:
+        with TypedSweep(tmp_path / str(len(sweeps)), *SEARCH, study=TUNED) as sweep:
+            before = kills
+            while (typed := sweep.type()).status(chance.uniform(0, seconds)) is None:
+                kills += sweep.watch.kill("process group", typed.pid, chance) is not None
+                typed.status(10)
+                sweep.kill_all()
+            sweeps.append(kills - before)
+            troubles += [] if searched(sweep) == goal else [f"another search after {kills - before} kills"]
+    write_summary("search", "A search whose drivers are killed", [{"kills": kills, "searches": len(sweeps)}])
+    assert troubles == [], f"seed {SEED}"
