@@ -77,14 +77,17 @@ def test_whatever_is_killed_the_same_command_ends_with_the_same_table(
 
 
 def killed_at_random(sweep: TypedSweep, victim: str, undisturbed: Undisturbed, chance: random.Random) -> Round:
-    """One round, begun anew where the sweep ended before the moment, or before there was such a process."""
+    """One round, begun anew where the sweep ended before the moment. Of a process that starts later, the moment is a
+    random one from then on."""
     for _ in range(10):
-        typed, moment_s = sweep.type(), chance.uniform(0, undisturbed.seconds)
-        time.sleep(moment_s)
-        while (killed := sweep.watch.kill(victim, typed.pid, chance)) is None and typed.runs():
-            time.sleep(0.1)
-        if killed is not None:
-            return judge(Round(victim, moment_s), sweep, typed, undisturbed)
+        typed = sweep.type()
+        time.sleep(chance.uniform(0, undisturbed.seconds))
+        if not sweep.watch.alive(victim, typed.pid):
+            while typed.runs() and not sweep.watch.alive(victim, typed.pid):
+                time.sleep(0.1)
+            time.sleep(chance.uniform(0, max(0.0, undisturbed.seconds - (time.monotonic() - typed.start_s))))
+        if sweep.watch.kill(victim, typed.pid, chance) is not None:
+            return judge(Round(victim, time.monotonic() - typed.start_s), sweep, typed, undisturbed)
         sweep.forget()
     raise AssertionError(f"no {victim} lived for long enough to be killed, seed {SEED}")
 

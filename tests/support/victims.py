@@ -80,7 +80,7 @@ class Watch(threading.Thread):
 
     def kill(self, victim: str, typed: int, chance: random.Random) -> str | None:
         """SIGKILL to this kind of process below the command with this pid; its command line, None where none lives."""
-        chosen = self._chosen(victim, typed)
+        chosen = self.alive(victim, typed)
         if not chosen:
             return None
         if victim == "process group":
@@ -91,7 +91,8 @@ class Watch(threading.Thread):
                     os.kill(process.pid, signal.SIGKILL)
         return "; ".join(process.line for process in chosen[:2])
 
-    def _chosen(self, victim: str, typed: int) -> list[Living]:
+    def alive(self, victim: str, typed: int) -> list[Living]:
+        """Those of this kind that live now below the command with this pid."""
         living = self.living()
         command = [process for process in living if process.pid == typed]
         drivers = [process for process in living if process.parent == typed and "sweep.py" in process.line][:1]
