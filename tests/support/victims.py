@@ -16,7 +16,7 @@ VICTIMS = (
     "driver", "guard", "process group", "worker", "raylet", "GCS", "RuntimeEnvAgent", "DashboardAgent", "dashboard",
     "everything",
 )  # fmt: skip
-LOOK_EVERY_S = 0.05
+LOOK_EVERY_S = 0.2
 AGENTS = ("ray::RuntimeEnvAgent", "ray::DashboardAgent")
 BY_COMMAND_LINE: Mapping[str, Callable[[str], bool]] = {
     "worker": lambda line: line.startswith("ray::") and not line.startswith(AGENTS),
@@ -39,7 +39,7 @@ class Living(NamedTuple):
 
 
 class Watch(threading.Thread):
-    """Looks twenty times a second at the processes below those it is told, and at the results in a storage."""
+    """Looks five times a second at the processes below those it is told, and at the results in a storage."""
 
     def __init__(self, storage: Path) -> None:
         super().__init__(daemon=True)
