@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.disturbed import EPOCHS, FEW_EPOCHS, Undisturbed, undisturbed_sweep
+from tests.support.disturbed import EPOCHS, FEW_EPOCHS, Keep, Undisturbed, undisturbed_sweep
+from tests.support.reliability import keep_round
 
 
 @pytest.fixture(scope="session")
@@ -16,3 +17,8 @@ def epochs(request: pytest.FixtureRequest) -> int:
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory, epochs: int) -> Undisturbed:
     return undisturbed_sweep(tmp_path_factory.mktemp("undisturbed"), epochs)
+
+
+@pytest.fixture
+def keep(request: pytest.FixtureRequest) -> Keep:
+    return keep_round if request.config.getoption("--chaos") else lambda name, part: None  # noqa: ARG005

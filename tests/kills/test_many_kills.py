@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from orchestrator.store.opening import open_store
-from tests.support.disturbed import SEED, Undisturbed
-from tests.support.reliability import counts, write_summary
+from tests.support.disturbed import SEED, Keep, Round, Undisturbed
 from tests.support.typed_sweep import TUNED, TypedSweep
 
 pytestmark = pytest.mark.timeout(0)
@@ -25,7 +25,7 @@ Search = list[tuple[str, str, str, list[float]]]
 @pytest.mark.parametrize("number", range(5))
 @pytest.mark.usefixtures("rounds")
 def test_of_four_commands_at_once_one_is_killed_and_each_trial_is_trained_once(
-    undisturbed: Undisturbed, store_url: str, tmp_path: Path, number: int
+    undisturbed: Undisturbed, store_url: str, tmp_path: Path, number: int, keep: Keep
 ) -> None:
     chance = random.Random(SEED + number)
     with TypedSweep(tmp_path / "sweep", *undisturbed.options, store=store_url) as sweep:
@@ -36,7 +36,16 @@ def test_of_four_commands_at_once_one_is_killed_and_each_trial_is_trained_once(
         assert hung == [], f"seed {SEED}"
         assert not any("Traceback" in command.text for command in commands)
         sweep.finish(undisturbed.limit_s)
-        assert sweep.troubles(undisturbed.table, undisturbed.limit_s) == [], f"seed {SEED}"
+        troubles = sweep.troubles(undisturbed.table, undisturbed.limit_s)
+    keep("four-commands", Round(store_url.partition(":")[0].partition("+")[0], troubles=troubles))
+    assert troubles == [], f"seed {SEED}"
+
+
+@dataclass
+class KilledSearch:
+    kind: str
+    kills: int
+    troubles: list[str]
 
 
 def searched(sweep: TypedSweep) -> Search:
@@ -50,23 +59,21 @@ def searched(sweep: TypedSweep) -> Search:
 
 
 @pytest.mark.chaos(0, 100)
-def test_a_search_whose_drivers_are_killed_equals_the_undisturbed_one(tmp_path: Path, rounds: int) -> None:
+def test_a_search_whose_drivers_are_killed_equals_the_undisturbed_one(tmp_path: Path, rounds: int, keep: Keep) -> None:
     chance, kills = random.Random(SEED), 0
-    sweeps: list[int] = []
-    troubles: list[str] = []
+    done: list[KilledSearch] = []
     with TypedSweep(tmp_path / "undisturbed", *SEARCH, study=TUNED) as sweep:
         typed = sweep.type()
         assert typed.status(600) == 0, typed.text
         seconds, goal = time.monotonic() - typed.start_s, searched(sweep)
     assert "pruned" in {state for _, _, state, _ in goal}
     while kills < rounds:
-        with TypedSweep(tmp_path / str(len(sweeps)), *SEARCH, study=TUNED) as sweep:
+        with TypedSweep(tmp_path / str(len(done)), *SEARCH, study=TUNED) as sweep:
             before = kills
             while (typed := sweep.type()).status(chance.uniform(0, seconds / 4)) is None:
                 kills += sweep.watch.kill(chance.choice(COMMAND_DIES), typed.pid, chance) is not None
                 assert typed.status(HANGS_S) is not None, typed.text[-500:]
-            sweeps.append(kills - before)
-            troubles += [] if searched(sweep) == goal else [f"another search after {kills - before} kills"]
-    row = {"kills": kills, "searches": len(sweeps), "kills of one": counts(sweeps), "another search": len(troubles)}
-    write_summary("search", "A search whose drivers are killed", [row], f"Seed {SEED}.")
-    assert troubles == [], f"seed {SEED}"
+            troubles = [] if searched(sweep) == goal else ["another search"]
+            done.append(KilledSearch("search", kills - before, troubles))
+        keep("searches", done[-1])
+    assert [search for search in done if search.troubles] == [], f"seed {SEED}"

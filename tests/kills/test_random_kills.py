@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.disturbed import SEED, Round, Undisturbed, judge, summary_row, undisturbed_sweep
-from tests.support.reliability import write_summary
+from tests.support.disturbed import SEED, Keep, Round, Undisturbed, judge, undisturbed_sweep
 from tests.support.typed_sweep import LATER, STUDY, TypedSweep
 from tests.support.victims import VICTIMS
 
@@ -65,14 +64,14 @@ def measured_later(tmp_path_factory: pytest.TempPathFactory, undisturbed: Undist
 
 @pytest.mark.chaos(1, 200)
 def test_whatever_is_killed_the_same_command_ends_with_the_same_table(
-    undisturbed: Undisturbed, tmp_path: Path, rounds: int
+    undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
     chance, parts = random.Random(SEED), []
     for number in range(rounds):
         victim = VICTIMS[(number + SEED) % len(VICTIMS)]
         with TypedSweep(tmp_path / str(number), *undisturbed.options) as sweep:
             parts.append(killed_at_random(sweep, victim, undisturbed, chance))
-    summarise("random-kills", "SIGKILL at a random moment", parts)
+        keep("random-kills", parts[-1])
     assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
 
 
@@ -100,7 +99,7 @@ def test_every_step_is_a_call_of_the_product(step: Step) -> None:
 
 @pytest.mark.chaos(0, len(AT_STEPS))
 def test_killed_between_two_durable_writes_the_same_command_ends_with_the_same_table(
-    undisturbed: Undisturbed, tmp_path: Path, rounds: int, request: pytest.FixtureRequest
+    undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep, request: pytest.FixtureRequest
 ) -> None:
     parts = []
     for number, (step, when, call) in enumerate(random.Random(SEED).sample(AT_STEPS, rounds)):
@@ -116,7 +115,7 @@ def test_killed_between_two_durable_writes_the_same_command_ends_with_the_same_t
                 sweep.forget()
             else:
                 raise AssertionError(f"no process came to the step {step}")
-    summarise("named-steps", "SIGKILL between two durable writes", parts)
+        keep("named-steps", parts[-1])
     assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
 
 
@@ -129,11 +128,3 @@ def killed_at_step(sweep: TypedSweep, step: Step, when: str, undisturbed: Undist
     if not mark.exists():
         return None
     return judge(Round(f"{when.split()[0]}: {step.what}"), sweep, typed, undisturbed)
-
-
-def summarise(name: str, title: str, parts: list[Round]) -> None:
-    """Only of all rounds: a few say nothing about shares."""
-    if len(parts) >= 100:
-        kinds = sorted({part.kind for part in parts})
-        rows = [summary_row(kind, [part for part in parts if part.kind == kind], len(parts)) for kind in kinds]
-        write_summary(name, title, rows, f"Seed {SEED}.")

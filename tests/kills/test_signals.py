@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.disturbed import SEED, Undisturbed
-from tests.support.reliability import counts, spread, write_summary
+from tests.support.disturbed import SEED, Keep, Undisturbed
 from tests.support.typed_sweep import Typed, TypedSweep
 
 STATUSES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
@@ -70,7 +69,8 @@ def send(kind: Kind, sweep: TypedSweep, typed: Typed) -> None:
 class Answer:
     """What a command did with a signal."""
 
-    kind: Kind
+    kind: str
+    terminal: bool
     moment_s: float
     answered_s: float | None = None
     out_s: float | None = None
@@ -80,7 +80,7 @@ class Answer:
 
 @pytest.mark.chaos(1, 50)
 def test_a_signal_at_any_moment_is_answered_at_once_and_the_same_command_goes_on(
-    undisturbed: Undisturbed, tmp_path: Path, rounds: int
+    undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
 ) -> None:
     chance = random.Random(SEED)
     kinds = itertools.islice(itertools.cycle(chance.sample(KINDS, len(KINDS))), rounds)
@@ -88,8 +88,7 @@ def test_a_signal_at_any_moment_is_answered_at_once_and_the_same_command_goes_on
     for number, kind in enumerate(kinds):
         with TypedSweep(tmp_path / str(number), *undisturbed.options) as sweep:
             answers.append(signalled(sweep, kind, undisturbed, chance))
-    if rounds >= 50:
-        write_summary("signals", "Signals at a random moment", _rows(answers), f"Seed {SEED}.")
+        keep("signals", answers[-1])
     assert [answer for answer in answers if answer.troubles] == [], f"seed {SEED}"
 
 
@@ -100,7 +99,7 @@ def signalled(sweep: TypedSweep, kind: Kind, undisturbed: Undisturbed, chance: r
         moment_s = chance.uniform(0.1 * undisturbed.slowness, undisturbed.seconds)  # Python itself starts before
         time.sleep(moment_s)
         if typed.runs():
-            answer = _answer(Answer(kind, moment_s), sweep, typed, undisturbed.slowness)
+            answer = _answer(kind, Answer(kind.name, kind.terminal, moment_s), sweep, typed, undisturbed.slowness)
             with contextlib.suppress(AssertionError):
                 sweep.finish(undisturbed.limit_s)
             answer.troubles += sweep.troubles(undisturbed.table, undisturbed.limit_s)
@@ -109,9 +108,9 @@ def signalled(sweep: TypedSweep, kind: Kind, undisturbed: Undisturbed, chance: r
     raise AssertionError(f"no sweep lasted until its moment, seed {SEED}")
 
 
-def _answer(answer: Answer, sweep: TypedSweep, typed: Typed, slowness: float) -> Answer:
+def _answer(kind: Kind, answer: Answer, sweep: TypedSweep, typed: Typed, slowness: float) -> Answer:
     """Send it, and see what comes back and when."""
-    kind, before, sent_s = answer.kind, len(typed.text), time.monotonic()
+    before, sent_s = len(typed.text), time.monotonic()
     send(kind, sweep, typed)
     answer.status = typed.status(SLURM_KILLS_S * slowness)
     answer.out_s = time.monotonic() - sent_s
@@ -130,20 +129,3 @@ def _answer(answer: Answer, sweep: TypedSweep, typed: Typed, slowness: float) ->
     answer.troubles = [f"{trouble}: {reply[-500:]!r}" for trouble, is_so in troubles.items() if is_so]
     sweep.kill_all()
     return answer
-
-
-def _rows(answers: list[Answer]) -> list[dict[str, object]]:
-    rows = []
-    for name in sorted({answer.kind.name for answer in answers}):
-        some = [answer for answer in answers if answer.kind.name == name]
-        rows.append(
-            {
-                "signal": name,
-                "times": f"{len(some)} of {len(answers)}, {sum(answer.kind.terminal for answer in some)} in a terminal",
-                "s to the answer (median / 90% / most)": spread(a.answered_s for a in some if a.answered_s is not None),
-                "s to the end (median / 90% / most)": spread(a.out_s for a in some if a.out_s is not None),
-                "status": counts(answer.status for answer in some),
-                "not as promised": sum(bool(answer.troubles) for answer in some),
-            }
-        )
-    return rows

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
-from tests.support.reliability import counts, spread
 from tests.support.typed_sweep import STUDY, Typed, TypedSweep
 
 SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
@@ -19,6 +20,10 @@ QUIET_S = 15.0
 """What an undisturbed sweep takes where nothing else runs. Where it takes longer, so may what a promise is about."""
 LIMIT_S = 90.0
 """A command that has not ended so long after a kill hangs."""
+
+
+Keep = Callable[[str, Any], None]
+"""Keeps a round of the check with this name, under `make chaos`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,22 +86,3 @@ def judge(part: Round, sweep: TypedSweep, typed: Typed, undisturbed: Undisturbed
         part.troubles.append(str(error))
     part.troubles += sweep.troubles(undisturbed.table, undisturbed.limit_s)
     return part
-
-
-def summary_row(kind: str, parts: list[Round], of: int) -> dict[str, object]:
-    """One kind of kill in the table of all."""
-
-    def having(word: str) -> int:
-        return sum(any(trouble.startswith(word) for trouble in part.troubles) for part in parts)
-
-    return {
-        "killed": kind,
-        "times": f"{len(parts)} of {of}",
-        "hung": having("hung"),
-        "another table": having("another table"),
-        "lost": having("lost"),
-        "trained twice": having("trained twice"),
-        "left behind": having("left behind"),
-        "commands typed": counts(part.commands for part in parts),
-        "s to the command's end (median / 90% / most)": spread(p.ended_s for p in parts if p.ended_s is not None),
-    }
