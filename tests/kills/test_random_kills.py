@@ -1,0 +1,130 @@
+"""SIGKILL at a random moment, or exactly between two durable writes, of a real sweep: the same command, typed again
+where it has to be, ends with the table of a sweep that nobody disturbed."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import random
+import shutil
+import time
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.disturbed import SEED, Keep, Round, Undisturbed, judge, undisturbed_sweep
+from tests.support.typed_sweep import LATER, STUDY, TypedSweep
+from tests.support.victims import VICTIMS
+
+pytestmark = pytest.mark.timeout(0)  # a round has its own limit
+
+
+class Step(NamedTuple):
+    """A call of the product before and after which something is durable."""
+
+    what: str
+    place: str
+    once: bool = False
+    """It is called once a sweep."""
+    study: str = STUDY
+
+
+STEPS = (
+    Step("study registered", "orchestrator.store.studies:Studies.register", once=True),
+    Step("run begun", "orchestrator.store.studies:Studies.begin_run", once=True),
+    Step("trials claimed", "orchestrator.store.claims:Claims.claim"),
+    Step("epochs recorded", "orchestrator.store.results:Results.record_epochs"),
+    Step("result recorded", "orchestrator.store.results:Results.record"),
+    Step("run ended", "orchestrator.store.studies:Studies.end_run", once=True),
+    Step("report written", "orchestrator.report.build:build_report", once=True),
+    Step("list of reports written", "orchestrator.report.index:write_index", once=True),
+    Step("fence written", "trainables.trial_folder.folder:TrialFolder.take_over"),
+    Step("checkpoint written", "trainables.trial_folder.checkpoint:Checkpoints.save"),
+    Step("kept weights written", "trainables.trial.trial_run:save_tensors"),
+    Step("spectrum.npy written", "trainables.trial_folder.folder:write_vector"),
+    Step("result.json written", "trainables.trial_folder.folder:TrialFolder.write_result"),
+    Step("checkpoints removed", "trainables.trial_folder.folder:TrialFolder.forget_checkpoints"),
+    Step("fence removed", "trainables.trial_folder.folder:TrialFolder.leave"),
+    Step("file named and its folder synced", "trainables.trial_folder.files:_sync_folder"),
+    Step("later measurement written", "trainables.trial_folder.folder:TrialFolder.write_measurement", study=LATER),
+    Step("later measurement recorded", "orchestrator.store.results:Results.add_measurement", study=LATER),
+)
+TIMES = 5
+AT_STEPS = [(step, when, call) for step in STEPS for when in ("before", "after") for call in range(1, TIMES + 1)]
+
+
+@pytest.fixture(scope="module")
+def measured_later(tmp_path_factory: pytest.TempPathFactory, undisturbed: Undisturbed, epochs: int) -> Undisturbed:
+    """The same storage after the study asked for one more measurement."""
+    folder = tmp_path_factory.mktemp("later")
+    storage = shutil.copytree(undisturbed.storage, folder / "results")
+    return undisturbed_sweep(folder, epochs, study=LATER, storage=storage)
+
+
+@pytest.mark.chaos(1, 200)
+def test_whatever_is_killed_the_same_command_ends_with_the_same_table(
+    undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
+) -> None:
+    chance, parts = random.Random(SEED), []
+    for number in range(rounds):
+        victim = VICTIMS[(number + SEED) % len(VICTIMS)]
+        with TypedSweep(tmp_path / str(number), *undisturbed.options) as sweep:
+            parts.append(killed_at_random(sweep, victim, undisturbed, chance))
+        keep("random-kills", parts[-1])
+    assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
+
+
+def killed_at_random(sweep: TypedSweep, victim: str, undisturbed: Undisturbed, chance: random.Random) -> Round:
+    """One round, begun anew where the sweep ended before the moment. Of a process that starts later, the moment is a
+    random one from then on."""
+    for _ in range(10):
+        typed = sweep.type()
+        time.sleep(chance.uniform(0, undisturbed.seconds))
+        if not sweep.watch.alive(victim, typed.pid):
+            while typed.runs() and not sweep.watch.alive(victim, typed.pid):
+                time.sleep(0.1)
+            time.sleep(chance.uniform(0, max(0.0, undisturbed.seconds - (time.monotonic() - typed.start_s))))
+        if sweep.watch.kill(victim, typed.pid, chance) is not None:
+            return judge(Round(victim, time.monotonic() - typed.start_s), sweep, typed, undisturbed)
+        sweep.forget()
+    raise AssertionError(f"no {victim} lived for long enough to be killed, seed {SEED}")
+
+
+@pytest.mark.parametrize("step", STEPS, ids=lambda step: step.what)
+def test_every_step_is_a_call_of_the_product(step: Step) -> None:
+    module, _, path = step.place.partition(":")
+    assert callable(functools.reduce(getattr, path.split("."), importlib.import_module(module)))
+
+
+@pytest.mark.chaos(0, len(AT_STEPS))
+def test_killed_between_two_durable_writes_the_same_command_ends_with_the_same_table(
+    undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep, request: pytest.FixtureRequest
+) -> None:
+    parts = []
+    for number, (step, when, call) in enumerate(random.Random(SEED).sample(AT_STEPS, rounds)):
+        later = step.study == LATER
+        goal: Undisturbed = request.getfixturevalue("measured_later") if later else undisturbed
+        with TypedSweep(tmp_path / str(number), *goal.options, study=step.study) as sweep:
+            for last in range(1 if step.once else call, 0, -1):
+                if later:
+                    shutil.copytree(undisturbed.storage, sweep.storage)
+                if (part := killed_at_step(sweep, step, f"{when} {last} {step.place}", goal)) is not None:
+                    parts.append(part)
+                    break
+                sweep.forget()
+            else:
+                raise AssertionError(f"no process came to the step {step}")
+        keep("named-steps", parts[-1])
+    assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
+
+
+def killed_at_step(sweep: TypedSweep, step: Step, when: str, undisturbed: Undisturbed) -> Round | None:
+    """None where no process made so many calls."""
+    mark = sweep.storage.parent / "mark"
+    typed = sweep.type(CHAOS_STEP=when, CHAOS_MARK=str(mark))
+    while typed.runs() and not mark.exists() and time.monotonic() < typed.start_s + undisturbed.limit_s:
+        time.sleep(0.05)
+    if not mark.exists():
+        return None
+    return judge(Round(f"{when.split()[0]}: {step.what}"), sweep, typed, undisturbed)

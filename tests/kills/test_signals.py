@@ -1,0 +1,131 @@
+"""SIGINT, SIGTERM and SIGHUP at a random moment of a real sweep, to the command, to its group, as Slurm sends them and
+twice: answered at once, out soon, nothing left running, and the same command goes on."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import random
+import re
+import signal
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tests.support.disturbed import SEED, Keep, Undisturbed
+from tests.support.typed_sweep import Typed, TypedSweep
+
+STATUSES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
+ANSWER = re.compile(r"Stopping|Interrupted|Ended at once|did not stop")
+ANSWERED_S, OUT_S, AT_ONCE_S = 1.0, 10.0, 1.0
+SLURM_KILLS_S = 30.0
+SECOND_S = 1.5
+"""From the first signal to the second; what comes sooner is the same wish."""
+LAST_LINE = "All reports:"
+pytestmark = pytest.mark.timeout(0)
+
+
+class Kind(NamedTuple):
+    """What is sent, to whom, and whether the command has a terminal."""
+
+    number: signal.Signals
+    to: str
+    terminal: bool
+
+    @property
+    def name(self) -> str:
+        return f"{self.number.name} {self.to}"
+
+
+COMMAND, GROUP, SCANCEL, TWICE = "to the command", "to its group", "to all, as scancel does", "to its group, twice"
+KINDS = [
+    Kind(number, to, terminal)
+    for number, to, terminal in itertools.product(STATUSES, (COMMAND, GROUP, SCANCEL, TWICE), (True, False))
+    if to != SCANCEL or number == signal.SIGTERM
+]
+
+
+def send(kind: Kind, sweep: TypedSweep, typed: Typed) -> None:
+    """The signal, to whom it goes."""
+    with contextlib.suppress(ProcessLookupError):
+        if kind.to == COMMAND:
+            os.kill(typed.pid, kind.number)
+        elif kind.to == SCANCEL:
+            for process in sweep.watch.living():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process.pid, kind.number)
+        else:
+            os.killpg(typed.pid, kind.number)
+            if kind.to == TWICE:
+                time.sleep(SECOND_S)
+                os.killpg(typed.pid, kind.number)
+
+
+@dataclass
+class Answer:
+    """What a command did with a signal."""
+
+    kind: str
+    terminal: bool
+    moment_s: float
+    answered_s: float | None = None
+    out_s: float | None = None
+    status: int | None = None
+    troubles: list[str] = field(default_factory=list)
+
+
+@pytest.mark.chaos(1, 50)
+def test_a_signal_at_any_moment_is_answered_at_once_and_the_same_command_goes_on(
+    undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
+) -> None:
+    chance = random.Random(SEED)
+    kinds = itertools.islice(itertools.cycle(chance.sample(KINDS, len(KINDS))), rounds)
+    answers = []
+    for number, kind in enumerate(kinds):
+        with TypedSweep(tmp_path / str(number), *undisturbed.options) as sweep:
+            answers.append(signalled(sweep, kind, undisturbed, chance))
+        keep("signals", answers[-1])
+    assert [answer for answer in answers if answer.troubles] == [], f"seed {SEED}"
+
+
+def signalled(sweep: TypedSweep, kind: Kind, undisturbed: Undisturbed, chance: random.Random) -> Answer:
+    """One round, begun anew where the sweep ended before the moment."""
+    for _ in range(10):
+        typed = sweep.type(terminal=kind.terminal)
+        moment_s = chance.uniform(0.1 * undisturbed.slowness, undisturbed.seconds)  # Python itself starts before
+        time.sleep(moment_s)
+        if typed.runs():
+            answer = _answer(kind, Answer(kind.name, kind.terminal, moment_s), sweep, typed, undisturbed.slowness)
+            with contextlib.suppress(AssertionError):
+                sweep.finish(undisturbed.limit_s)
+            answer.troubles += sweep.troubles(undisturbed.table, undisturbed.limit_s)
+            return answer
+        sweep.forget()
+    raise AssertionError(f"no sweep lasted until its moment, seed {SEED}")
+
+
+def _answer(kind: Kind, answer: Answer, sweep: TypedSweep, typed: Typed, slowness: float) -> Answer:
+    """Send it, and see what comes back and when."""
+    before, sent_s = len(typed.text), time.monotonic()
+    send(kind, sweep, typed)
+    answer.status = typed.status(SLURM_KILLS_S * slowness)
+    answer.out_s = time.monotonic() - sent_s
+    reply = typed.text[before:]
+    answer.answered_s = next((s - sent_s for s, text in typed.texts if s >= sent_s and ANSWER.search(text)), None)
+    was_over = LAST_LINE in typed.text[:before]
+    deaf = was_over or (kind.terminal and kind.number == signal.SIGHUP)  # its terminal is gone
+    limit_s = SECOND_S + AT_ONCE_S * slowness if kind.to == TWICE else OUT_S * slowness
+    troubles = {
+        "not out in time": answer.status is None or answer.out_s > limit_s,
+        f"status {answer.status}": answer.status != STATUSES[kind.number] and not (was_over and answer.status == 0),
+        "not answered in time": not deaf and (answer.answered_s or 1e9) > ANSWERED_S * slowness,
+        "traceback": "Traceback" in reply,
+        "left running": bool(sweep.running()),
+    }
+    answer.troubles = [f"{trouble}: {reply[-500:]!r}" for trouble, is_so in troubles.items() if is_so]
+    sweep.kill_all()
+    return answer

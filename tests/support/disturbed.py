@@ -1,0 +1,88 @@
+"""Rounds of a test of chance: a sweep that was disturbed, judged by one that was not."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tests.support.typed_sweep import STUDY, Typed, TypedSweep
+
+SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
+"""Of every test of chance here; the report of a failed one shows it."""
+EPOCHS, FEW_EPOCHS = 30, 4
+"""Of a trial; with few, the sweep is nearly all start and end."""
+QUIET_S = 15.0
+"""What an undisturbed sweep takes where nothing else runs. Where it takes longer, so may what a promise is about."""
+LIMIT_S = 90.0
+"""A command that has not ended so long after a kill hangs."""
+
+
+Keep = Callable[[str, Any], None]
+"""Keeps a round of the check with this name, under `make chaos`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Undisturbed:
+    """A sweep that nobody disturbed, and what it came to."""
+
+    options: tuple[str, ...]
+    storage: Path
+    table: list[dict[str, str]]
+    seconds: float
+
+    @property
+    def slowness(self) -> float:
+        """By how much this machine is slower than a quiet one; at least 1."""
+        return max(1.0, self.seconds / QUIET_S)
+
+    @property
+    def limit_s(self) -> float:
+        """For one command after a kill."""
+        return LIMIT_S * self.slowness
+
+
+@dataclass
+class Round:
+    """One kill and what became of it."""
+
+    kind: str
+    moment_s: float = 0.0
+    ended_s: float | None = None
+    """From the kill to the end of the command under way; None: it hung."""
+    commands: int = 1
+    troubles: list[str] = field(default_factory=list)
+
+
+def undisturbed_sweep(folder: Path, epochs: int, *, study: str = STUDY, storage: Path | None = None) -> Undisturbed:
+    """Run the sweep from its start, or from what the storage has; the storage stays."""
+    options = ("--set", f"training.epochs={epochs}")
+    with TypedSweep(folder, *options, study=study, storage=storage) as sweep:
+        typed = sweep.type()
+        assert typed.status(600) == 0, typed.text
+        seconds = time.monotonic() - typed.start_s
+        return Undisturbed(options=options, storage=sweep.storage, table=sweep.table(), seconds=seconds)
+
+
+def judge(part: Round, sweep: TypedSweep, typed: Typed, undisturbed: Undisturbed) -> Round:
+    """What became of a command in which something was just killed: typed again where it has to be, and once more."""
+    killed_s = time.monotonic()
+    status = typed.status(undisturbed.limit_s)
+    if status is None:
+        part.troubles.append(f"hung: {typed.text[-300:]}")
+        sweep.kill_all()
+    else:
+        part.ended_s = time.monotonic() - killed_s
+    if "Traceback" in typed.text:
+        part.troubles.append(f"traceback: {typed.text[-2000:]}")
+    try:
+        if status != 0:
+            part.commands += sweep.finish(undisturbed.limit_s)
+    except AssertionError as error:
+        part.troubles.append(str(error))
+    part.troubles += sweep.troubles(undisturbed.table, undisturbed.limit_s)
+    return part
