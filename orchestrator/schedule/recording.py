@@ -11,7 +11,7 @@ from contextlib import suppress
 from orchestrator.cluster import RunOptions
 from orchestrator.storage import patiently
 from orchestrator.store import OPEN, PlannedTrial, Store
-from trainables.trial_folder import TrialOutcome, UnusableResultError, measurement_files
+from trainables.trial_folder import DamagedFileError, TrialOutcome, measurement_files
 
 
 class Recorder:
@@ -41,7 +41,7 @@ class Recorder:
         for trial in left:
             try:
                 recorded += self._result(trial.trial_id, may_be_pruned=may_be_pruned(trial)) is not None
-            except UnusableResultError as error:
+            except DamagedFileError as error:
                 note(f"{trial.name} runs again: {error}.")
                 self._storage.set_aside_result(trial.trial_id)
         return recorded
@@ -52,7 +52,7 @@ class Recorder:
         outcomes = []
         for trial_id in trial_ids:
             # Unusable files are set aside when the trial runs again.
-            with suppress(UnusableResultError):
+            with suppress(DamagedFileError):
                 outcomes.append(self._result(trial_id, may_be_pruned=may_be_pruned))
         return [outcome for outcome in outcomes if outcome is not None]
 
@@ -74,7 +74,7 @@ class Recorder:
             patiently(lambda: self._storage.bring([outcome.trial_id]))
         try:
             spectrum = self._storage.trial(outcome.trial_id).spectrum(outcome) if outcome.state == "done" else None
-        except UnusableResultError as error:
+        except DamagedFileError as error:
             self._storage.set_aside_result(outcome.trial_id)
             outcome = TrialOutcome(trial_id=outcome.trial_id, state="failed", cause=str(error))
             spectrum = None
@@ -97,7 +97,7 @@ class Recorder:
                         recorded += self._store.add_measurement(
                             trial_id, name, metrics, run_id=self._run_id, spectrum=spectrum
                         )
-            except ValueError as error:
+            except (ValueError, DamagedFileError) as error:
                 problems[trial_id] = f"what was measured cannot be recorded: {error}"
         return recorded, problems
 

@@ -116,9 +116,13 @@ def _run(
     trial: PlannedTrial, pack: Pack, job: Job, folder: TrialFolder, runtime: Runtime, outbox: _Outbox
 ) -> TrialOutcome:
     """Train the trial, or measure it where that is assigned."""
+
+    def note(text: str) -> None:
+        outbox.add(TrialEvent(trial_id=trial.trial_id, note=job.options.storage.in_words_of_user(text, folder)))
+
     if pack.lacking:
         measure = job.functions.measure_kept or _of_trainables("measure_kept")
-        measure(trial.validated, directory=folder.path, runtime=runtime, names=pack.lacking)
+        measure(trial.validated, directory=folder.path, runtime=runtime, names=pack.lacking, note=note)
         return TrialOutcome(trial_id=trial.trial_id, state="done")
     folder.path.mkdir(parents=True, exist_ok=True)
     run_trial: Callable[..., TrialOutcome] = job.functions.run_trial or _of_trainables("run_trial")
@@ -129,6 +133,7 @@ def _run(
         measurements=job.measurements,
         on_epoch=lambda metrics: outbox.add(TrialEvent(trial_id=trial.trial_id, epoch=metrics)),
         stop_above=pack.stop_above,
+        note=note,
     )
 
 
