@@ -54,7 +54,7 @@ def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], di
             # Cloned: memory mapped at odd addresses can change the last bit of a vectorised sum.
             return {name: file.get_tensor(name).clone() for name in file.keys()}, state  # noqa: SIM118
     except (SafetensorError, ValueError, RecursionError) as error:
-        raise DamagedFileError(f"{path} is not a checkpoint of this program: {error}") from error
+        raise DamagedFileError(f"{path} is not a checkpoint of this program, or not whole") from error
 
 
 def _entry(checksum: str) -> bytes:

@@ -98,7 +98,7 @@ def npy(values: np.ndarray) -> bytes:
         None,
     ],
 )
-def test_a_damaged_spectrum_or_another_array_is_refused_and_then_as_good_as_none(tmp_path: Path, content: bytes | None) -> None:
+def test_a_damaged_spectrum_is_refused_and_then_as_good_as_none(tmp_path: Path, content: bytes | None) -> None:
     notes: list[str] = []
     folder = TrialFolder(tmp_path, "a", notes.append)
     folder.write_measurement("spectrum@2", ({"press_rank": 2}, VALUES))
