@@ -11,13 +11,14 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from trainables.config import PERPLEXITY, SPECTRUM, AnyConfig, TrialConfig
 from trainables.corpora import load
-from trainables.errors import UserError
+from trainables.errors import UserError, first_line
 from trainables.experiments import measure_experiment
 from trainables.measurements import PeakMemory, epoch_ranks, measure
 from trainables.output_layers import load_layers
@@ -135,7 +136,7 @@ def _train(
     checkpoints = Checkpoints(folder)
     checkpoint = checkpoints.latest(trainer.runtime.device)
     if checkpoint is not None:
-        trainer.restore(*checkpoint)
+        _restore(trainer, checkpoint, folder)
     try:
         trainer.train(checkpoints, on_epoch, stop_above)
     except PrunedError:
@@ -149,6 +150,16 @@ def _train(
     folder.forget_measurements()
     save_tensors(folder.kept_weights, trainer.kept, {"trial_id": folder.trial_id})
     return {"training@1": Measured(cost), **measured}
+
+
+def _restore(trainer: Trainer, checkpoint: tuple[dict[str, Tensor], dict[str, Any]], folder: TrialFolder) -> None:
+    try:
+        trainer.restore(*checkpoint)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"the checkpoints in {folder.path} are whole, but not of this program's version ({first_line(error)}): "
+            "remove them, and the trial starts anew"
+        ) from error
 
 
 def measure_kept(

@@ -17,6 +17,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from trainables.errors import first_line
 from trainables.trial_folder.files import DamagedFileError, open_file, set_aside, write_file
 from trainables.trial_folder.folder import TrialFolder
 
@@ -89,15 +90,16 @@ class Checkpoints:
             old.unlink()
 
     def latest(self, device: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """The newest checkpoint that is as it was written, or None; others are set aside, with a note of the folder."""
+        """The newest checkpoint that is as it was written, or None; `folder.note` is told of others."""
         for path in reversed(self.folder.checkpoints()):
             try:
                 tensors, state = load_tensors(path, device)
                 if state.get("trial_id") != self.folder.trial_id:
                     raise DamagedFileError(f"{path} is a checkpoint of another trial")
-            except DamagedFileError as error:
-                set_aside(path)
-                self.folder.note(f"{error}: it goes on from the one before, or from the beginning")
+            except (DamagedFileError, OSError) as error:
+                if isinstance(error, DamagedFileError):
+                    set_aside(path)
+                self.folder.note(f"{first_line(error)}: it goes on from the checkpoint before, or from the start")
                 continue
             return tensors, state
         return None

@@ -57,17 +57,18 @@ def _sync_folder(folder: Path) -> None:
 
 
 def open_file(path: Path) -> BufferedReader:
-    """Open to read. Raises DamagedFileError for a folder, and for a pipe and the like, which a reader may wait on for
-    ever."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if stat.S_ISDIR(os.fstat(descriptor).st_mode):  # which `fdopen` refuses
+    """Open to read. Raises OSError, and DamagedFileError for what is no file: one may wait for ever on a pipe, and a
+    device may never end."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # links in a circle, and a socket
+            raise DamagedFileError(f"{path} is no file") from error
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
-        raise DamagedFileError(f"{path} is a folder")
-    file = os.fdopen(descriptor, "rb")
-    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
-        raise DamagedFileError(f"{path} is a pipe or a device and no file")
-    return file
+        raise DamagedFileError(f"{path} is no file")
+    return os.fdopen(descriptor, "rb")
 
 
 def read_file(path: Path) -> bytes:
@@ -81,7 +82,7 @@ def set_aside(path: Path) -> Path:
     aside = path.with_name(f"{path.name}.unusable")
     try:
         return path.replace(aside)
-    except (IsADirectoryError, NotADirectoryError, FileExistsError):
+    except OSError:  # a folder makes way for no file, nor a file for a folder
         return path.replace(path.with_name(f"{aside.name}-{secrets.token_hex(4)}"))
 
 
