@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -105,6 +106,10 @@ class FolderStorage(Storage):
     @override
     def __str__(self) -> str:
         return str(self.root)
+
+    def free_bytes(self) -> int:
+        """What the disk has left."""
+        return shutil.disk_usage(self.root).free
 
     @override
     @contextmanager
