@@ -63,7 +63,7 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
     try:
         if folder.outcome() is not None:
             print(f"{directory} has this trial's result already; it is shown again.", file=sys.stderr)
-        return run_trial(config, directory=directory, runtime=runtime, on_epoch=_print_epoch)
+        return run_trial(config, directory=directory, runtime=runtime, on_epoch=_print_epoch, note=_print_note)
     except UserError:
         raise
     except OSError as error:
@@ -102,6 +102,10 @@ def _print_epoch(metrics: EpochMetrics) -> None:
         f"{metrics.seconds:.1f} s",
         file=sys.stderr,
     )
+
+
+def _print_note(sentence: str) -> None:
+    print(f"{sentence}.", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -141,8 +141,10 @@ class Dispatcher:
         epochs: dict[str, list[EpochMetrics]] = {}
         for event in events:
             if event.halt is not None:
-                raise UserError(f"{event.halt}; what was done is kept.")
-            if event.outcome is not None:
+                raise UserError(f"{event.halt}.")
+            if event.note is not None:
+                self._listener.note(f"{flight.left[event.trial_id].name}: {event.note}.")
+            elif event.outcome is not None:
                 self._record(flight, event.outcome)
             elif event.epoch is not None:
                 epochs.setdefault(event.trial_id, []).append(event.epoch)

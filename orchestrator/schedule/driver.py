@@ -30,9 +30,10 @@ class Driver:
         placement: Placement,
         interrupt: Interrupt,
         keeper: LeaseKeeper,
+        check_storage: Callable[[], None],
     ) -> None:
         self._work, self._dispatcher, self._placement = work, dispatcher, placement
-        self._interrupt, self._keeper = interrupt, keeper
+        self._interrupt, self._keeper, self._check_storage = interrupt, keeper, check_storage
         self._error: Exception | None = None
         self._parcels: dict[str, Parcel] = {}
         self._next_poll_s = 0.0
@@ -115,6 +116,7 @@ class Driver:
     def _look(self) -> list[str]:
         if time.monotonic() >= self._next_poll_s:
             self._next_poll_s = time.monotonic() + POLL_S
+            self._check_storage()
             self._look_at_machines()
             if self._work.study is not None:
                 self._look_at_requests(self._work.study)

@@ -14,7 +14,7 @@ import numpy as np
 from orchestrator.cluster import RunOptions
 from orchestrator.storage import patiently
 from orchestrator.store import OPEN, PlannedTrial, Store
-from trainables.trial_folder import TrialOutcome, UnusableResultError, measurement_files
+from trainables.trial_folder import DamagedFileError, TrialOutcome, measurement_files
 
 
 class Recorder:
@@ -49,7 +49,7 @@ class Recorder:
             try:
                 result = self._result(trial.trial_id, may_be_pruned=may_be_pruned(trial))
                 recorded += result is not None and self._record(*result)
-            except UnusableResultError as error:
+            except DamagedFileError as error:
                 note(f"{trial.name} runs again: {error}.")
                 self._storage.set_aside_result(trial.trial_id)
         return recorded
@@ -60,7 +60,7 @@ class Recorder:
         outcomes = []
         for trial_id in trial_ids:
             # Unusable files are set aside when the trial runs again.
-            with suppress(UnusableResultError):
+            with suppress(DamagedFileError):
                 result = self._result(trial_id, may_be_pruned=may_be_pruned)
                 if result is not None:
                     self._record(*result)
@@ -86,7 +86,7 @@ class Recorder:
             patiently(lambda: self._storage.bring([outcome.trial_id]))
         try:
             spectrum = self._storage.trial(outcome.trial_id).spectrum(outcome) if outcome.state == "done" else None
-        except UnusableResultError as error:
+        except DamagedFileError as error:
             self._storage.set_aside_result(outcome.trial_id)
             outcome = TrialOutcome(trial_id=outcome.trial_id, state="failed", cause=str(error))
             spectrum = None
@@ -109,7 +109,7 @@ class Recorder:
                         recorded += self._store.add_measurement(
                             trial_id, name, metrics, run_id=self._run_id, spectrum=spectrum
                         )
-            except ValueError as error:
+            except (ValueError, DamagedFileError) as error:
                 problems[trial_id] = f"what was measured cannot be recorded: {error}"
         return recorded, problems
 

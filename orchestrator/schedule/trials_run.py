@@ -50,6 +50,7 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
         Interrupt() as interrupt,
         connected(options, work.listener.note),
         LeaseKeeper(store, owner) as keeper,
+        options.storage.watched() as check_storage,
         # By this every machine of a cluster can tell that it sees the same storage.
         options.storage.marked() if options.address else nullcontext("") as marker,
     ):
@@ -65,7 +66,7 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
             work = replace(work, listener=Several(work.listener, SweepMetrics(work.study, store)))
         placement = Placement(options, work.corpus, machines)
         dispatcher = Dispatcher(trials, work, owner, slots=slots)
-        driver = Driver(work, dispatcher, placement, interrupt, keeper)
+        driver = Driver(work, dispatcher, placement, interrupt, keeper, check_storage)
         job = Job(options=options.for_workers(), measurements=work.measurements, functions=work.functions)
         title = "trials" if work.study is None else work.study.variant
         with closing(dispatcher):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import secrets
+import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +14,7 @@ from pathlib import Path
 from typing_extensions import override
 
 from orchestrator.storage.disk import check_folder, write_probe
+from trainables.errors import UserError
 from trainables.trial_folder import RESULT_FILES, TrialFolder, trial_directory
 
 
@@ -45,6 +48,11 @@ class Storage(ABC):
     @abstractmethod
     def problem(self, marker: str) -> str | None:
         """Why this machine does not see what another one has `marked`, or could not work there; None if it can."""
+
+    def watched(self) -> AbstractContextManager[Callable[[], None]]:
+        """Something to ask for so long, every few seconds: it raises UserError where the place is gone, another one or
+        read-only. Where that shows by itself, it does nothing."""
+        return nullcontext(lambda: None)
 
     def working(self, trial_id: str) -> AbstractContextManager[TrialFolder]:
         """The trial's folder on this machine, for as long as it is worked in; its files are in the storage in the end.
@@ -99,6 +107,10 @@ class FolderStorage(Storage):
     def __str__(self) -> str:
         return str(self.root)
 
+    def free_bytes(self) -> int:
+        """What the disk has left."""
+        return shutil.disk_usage(self.root).free
+
     @override
     @contextmanager
     def marked(self) -> Iterator[str]:
@@ -108,6 +120,49 @@ class FolderStorage(Storage):
             yield marker.name
         finally:
             marker.unlink(missing_ok=True)
+
+    @override
+    @contextmanager
+    def watched(self) -> Iterator[Callable[[], None]]:
+        try:
+            # While it is open, no other folder gets its number.
+            descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except OSError as error:
+            raise self._gone(error) from error
+        try:
+            yield lambda: self._check_same(os.fstat(descriptor))
+        finally:
+            os.close(descriptor)
+
+    def _check_same(self, before: os.stat_result) -> None:
+        try:
+            now, flags = self.root.stat(), os.statvfs(self.root).f_flag
+        except OSError as error:
+            raise self._gone(error) from error
+        if not os.path.samestat(now, before):
+            raise UserError(
+                f"The storage folder {self} was replaced by another one, and nothing is recorded since: put the first "
+                "one back, and type the same command again."
+            )
+        if flags & os.ST_RDONLY or not os.access(self.root, os.W_OK | os.X_OK):
+            raise UserError(
+                f"The storage folder {self} became read-only: make it writable, and type the same command again; what "
+                "was done before is kept."
+            )
+
+    def _gone(self, error: OSError) -> UserError:
+        return UserError(
+            f"The storage folder {self} is gone ({error.strerror}), and nothing is recorded since: put it back, or "
+            "name another one with --storage, and type the same command again."
+        )
+
+    @override
+    @contextmanager
+    def working(self, trial_id: str) -> Iterator[TrialFolder]:
+        # Of a trial in a folder that is gone nothing can be said, also not that it failed.
+        with self.watched() as check:
+            yield self.trial(trial_id)
+            check()
 
     @override
     def problem(self, marker: str) -> str | None:

@@ -18,7 +18,7 @@ START_S = 10.0
 """Ray's start and its workers' imports."""
 
 
-def _concurrent_trials(options: RunOptions) -> int:
+def concurrent_trials(options: RunOptions) -> int:
     """How many trials run at a time, as far as that is known before Ray has started."""
     if options.gpus_per_trial:
         return options.max_concurrent or 1
@@ -52,7 +52,7 @@ def opening(
         f"{counted(plan.total, 'trial')}{_seeds(plan)}: {missing} to run, {done} already done{later}{troubled}.",
     ]
     if missing:
-        unit, concurrent = "GPU" if options.gpus_per_trial else "core", _concurrent_trials(options)
+        unit, concurrent = "GPU" if options.gpus_per_trial else "core", concurrent_trials(options)
         units = f"{concurrent} {unit}{'s' * (concurrent > 1)}"
         whole = duration(START_S + missing * seconds_each[0] / concurrent)
         lines.append(

@@ -14,8 +14,10 @@ from orchestrator.schedule import Recorder, RunSummary, StudyWork
 from orchestrator.store import OPEN, PlannedTrial, RunRecord, TrialState, expire_dead_owners
 from orchestrator.sweep.announcement import opening
 from orchestrator.sweep.corpus_files import ensure_texts
+from orchestrator.sweep.disk_space import disk_warning
 from orchestrator.watch import Listener, Several, watching
 from orchestrator.words import counted
+from trainables.config import AnyConfig
 from trainables.trial_folder import code_version, describe, package_versions
 
 if TYPE_CHECKING:
@@ -76,6 +78,8 @@ class RemainingWork:
                     self.options.data.push()
             seconds_per_trial = self._seconds_per_trial(work)
             self._announce(work, seconds_per_trial)
+            if warning := disk_warning(self._configs(work), self.plan.corpus, self.options):
+                self.console.print(warning, soft_wrap=True)
             study_work = StudyWork(
                 store=self.store,
                 run_id=run_id,
@@ -152,9 +156,13 @@ class RemainingWork:
     def _seconds_per_trial(self, work: _Work) -> tuple[float, str]:
         """Mean time of the trials to run, and where that is known from."""
         pace = measured_pace(self.plan, self.store, gpu=self.options.gpus_per_trial > 0)
-        left = configs_left(self.plan, self.store)
-        configs = [left[trial.trial_id] for trial in work.trials if trial.trial_id in left] or list(left.values())
+        configs = self._configs(work)
         return sum(map(pace.seconds, configs)) / max(1, len(configs)), pace.basis
+
+    def _configs(self, work: _Work) -> list[AnyConfig]:
+        """Of the trials to run, or of all that are left where a tuner has yet to name some."""
+        left = configs_left(self.plan, self.store)
+        return [left[trial.trial_id] for trial in work.trials if trial.trial_id in left] or list(left.values())
 
 
 def _run_record(plan: Plan, options: RunOptions) -> RunRecord:

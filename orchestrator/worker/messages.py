@@ -64,11 +64,14 @@ class Parcel:
 
 
 class TrialEvent(Frozen):
-    """What a worker tells: a trial was taken up (no field set), ended an epoch or ended, or none can go on."""
+    """What a worker tells: a trial was taken up (no field set), ended an epoch, met damaged files or ended, or none can
+    go on."""
 
     trial_id: str
     epoch: EpochMetrics | None = None
     outcome: TrialOutcome | None = None
+    note: str | None = None
+    """What was damaged, and what follows from it; without a dot."""
     halt: str | None = None
     """What is amiss with the disk or the object store, which any trial would meet, and the cure."""
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.cluster import RunOptions
-from orchestrator.storage import DISK_TROUBLES, on_this_machine
+from orchestrator.storage import DISK_TROUBLES, BucketError, on_this_machine
 from orchestrator.store import PlannedTrial
 from orchestrator.worker.messages import EVENTS, Pack, TrialEvent
 from trainables.errors import UserError
@@ -21,6 +21,8 @@ from trainables.trial_folder import SupersededError, TrialFolder, TrialOutcome
 REPORT_EVERY_S = 0.5
 """A report makes the worker wait for the driver, so it reports no more often, but for the start and end of trials
 that last longer than this."""
+
+KEPT = "what was done is kept"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +86,8 @@ def run_pack(pack: Pack, job: Job, send: Callable[[str], None], running: Callabl
 def _outcome(trial: PlannedTrial, pack: Pack, job: Job, outbox: _Outbox) -> TrialOutcome:
     """The trial's outcome; whatever it raises becomes a failed one, with the traceback in its folder's error.log.
 
-    Raises _HaltError where the disk takes nothing more or the object store fails, and BrokenProcessError where another
-    worker has taken the trial over: none of them is a trial's failure.
+    Raises _HaltError where the disk takes nothing more, or the storage fails or is gone, and BrokenProcessError where
+    another worker has taken the trial over: none of them is a trial's failure.
     """
     try:
         runtime = on_this_machine(job.options.runtime, job.options.data)
@@ -101,13 +103,15 @@ def _outcome(trial: PlannedTrial, pack: Pack, job: Job, outbox: _Outbox) -> Tria
                 cause = folder.failure_cause(error, runtime.layer_files)
     except SupersededError as error:
         raise BrokenProcessError(str(error)) from error
+    except BucketError as error:
+        raise _HaltError(f"{error}; {KEPT}") from error
     except UserError as error:
-        raise _HaltError(str(error)) from error
+        raise _HaltError(str(error).rstrip(".")) from error
     except OSError as error:
         trouble = _disk_trouble(error)
         if trouble is not None:
             place = job.options.storage.work_folder
-            raise _HaltError(f"The disk of {place} {trouble} and type the same command again") from error
+            raise _HaltError(f"The disk of {place} {trouble} and type the same command again; {KEPT}") from error
         cause = f"{type(error).__name__}: {error}"
     return TrialOutcome(trial_id=trial.trial_id, state="failed", cause=cause)
 
@@ -116,9 +120,13 @@ def _run(
     trial: PlannedTrial, pack: Pack, job: Job, folder: TrialFolder, runtime: Runtime, outbox: _Outbox
 ) -> TrialOutcome:
     """Train the trial, or measure it where that is assigned."""
+
+    def note(text: str) -> None:
+        outbox.add(TrialEvent(trial_id=trial.trial_id, note=job.options.storage.in_words_of_user(text, folder)))
+
     if pack.lacking:
         measure = job.functions.measure_kept or _of_trainables("measure_kept")
-        measure(trial.validated, directory=folder.path, runtime=runtime, names=pack.lacking)
+        measure(trial.validated, directory=folder.path, runtime=runtime, names=pack.lacking, note=note)
         return TrialOutcome(trial_id=trial.trial_id, state="done")
     folder.path.mkdir(parents=True, exist_ok=True)
     run_trial: Callable[..., TrialOutcome] = job.functions.run_trial or _of_trainables("run_trial")
@@ -129,6 +137,7 @@ def _run(
         measurements=job.measurements,
         on_epoch=lambda metrics: outbox.add(TrialEvent(trial_id=trial.trial_id, epoch=metrics)),
         stop_above=pack.stop_above,
+        note=note,
     )
 
 

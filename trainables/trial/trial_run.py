@@ -11,13 +11,14 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from trainables.config import PERPLEXITY, SPECTRUM, AnyConfig, TrialConfig
 from trainables.corpora import load
-from trainables.errors import UserError
+from trainables.errors import UserError, first_line
 from trainables.experiments import measure_experiment
 from trainables.measurements import PeakMemory, epoch_ranks, measure
 from trainables.output_layers import load_layers
@@ -25,6 +26,7 @@ from trainables.runtime import Runtime
 from trainables.training import DivergedError, PrunedError, Trainer
 from trainables.trial_folder import (
     Checkpoints,
+    DamagedFileError,
     EpochMetrics,
     FinalState,
     Measured,
@@ -46,6 +48,7 @@ def run_trial(
     measurements: Sequence[str] = (PERPLEXITY, SPECTRUM),
     on_epoch: Callable[[EpochMetrics], None] | None = None,
     stop_above: Mapping[int, float] | None = None,
+    note: Callable[[str], None] = lambda _: None,
 ) -> TrialOutcome:
     """Train and measure one trial, or return the result that its folder already holds.
 
@@ -53,12 +56,13 @@ def run_trial(
     where there is one. The outcome is `done` or `diverged`, or `pruned` by `stop_above` (see `Trainer.train`), and is
     on disk before it is returned; any other trouble is an exception,
     SupersededError where another worker took the trial over. A pruned trial keeps its checkpoint and goes on
-    from it the next time. Only one process at a time works in a folder: a second one waits.
+    from it the next time. A damaged file counts as none, and `note` is told so. Only one process at a time works in a
+    folder: a second one waits.
     """
     directory.mkdir(parents=True, exist_ok=True)
-    folder = TrialFolder(directory, config.trial_id)
+    folder = TrialFolder(directory, config.trial_id, note)
     with folder.locked():
-        earlier = folder.outcome()
+        earlier = _earlier(folder)
         if earlier is not None:
             # Its worker may have been killed before it had cleared up.
             if earlier.state == "done":
@@ -71,6 +75,17 @@ def run_trial(
         outcome = _run(config, folder, runtime, measurements, on_epoch or (lambda _: None), stop_above or {})
         folder.leave()
         return outcome
+
+
+def _earlier(folder: TrialFolder) -> TrialOutcome | None:
+    """The outcome that lies in the folder and is final."""
+    try:
+        result = folder.result()
+    except DamagedFileError as error:
+        folder.set_aside_result()
+        folder.note(f"{error}: the trial runs again")
+        return None
+    return result[0] if result is not None and result[0].state != "pruned" else None
 
 
 def _run(
@@ -103,7 +118,7 @@ def _run(
         measurements={name: metrics for name, (metrics, _) in measured.items()},
         environment=environment,
     )
-    folder.write_result(outcome, spectrum_of(measured.values()))
+    outcome = folder.write_result(outcome, spectrum_of(measured.values()))
     if trainer and state == "done":
         folder.forget_checkpoints()
     return outcome
@@ -121,7 +136,7 @@ def _train(
     checkpoints = Checkpoints(folder)
     checkpoint = checkpoints.latest(trainer.runtime.device)
     if checkpoint is not None:
-        trainer.restore(*checkpoint)
+        _restore(trainer, checkpoint, folder)
     try:
         trainer.train(checkpoints, on_epoch, stop_above)
     except PrunedError:
@@ -137,11 +152,29 @@ def _train(
     return {"training@1": Measured(cost), **measured}
 
 
-def measure_kept(config: AnyConfig, *, directory: Path, runtime: Runtime, names: Sequence[str]) -> None:
+def _restore(trainer: Trainer, checkpoint: tuple[dict[str, Tensor], dict[str, Any]], folder: TrialFolder) -> None:
+    try:
+        trainer.restore(*checkpoint)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UserError(
+            f"the checkpoints in {folder.path} are whole, but not of this program's version ({first_line(error)}): "
+            "remove them, and the trial starts anew"
+        ) from error
+
+
+def measure_kept(
+    config: AnyConfig,
+    *,
+    directory: Path,
+    runtime: Runtime,
+    names: Sequence[str],
+    note: Callable[[str], None] = lambda _: None,
+) -> None:
     """Take the named measurements ("top_k@1") of a done trial; on a CPU, bit for bit those of its end.
 
     Each is a file in the trial's folder before the next one starts, and one that is there already is not taken again.
-    Only one process at a time works in a folder: a second one waits. Raises UserError where the kept weights are
+    One that is damaged is, and `note` is told so. Only one process at a time works in a folder: a second one waits.
+    Raises UserError where the kept weights are
     missing or damaged, and as `measure` does.
     """
     if not isinstance(config, TrialConfig):
@@ -149,14 +182,14 @@ def measure_kept(config: AnyConfig, *, directory: Path, runtime: Runtime, names:
             f"{', '.join(names)} cannot be taken later of a trial of kind {config.kind}, which keeps no weights: run "
             "the study anew with another --storage (and --store)"
         )
-    folder = TrialFolder(directory, config.trial_id)
+    folder = TrialFolder(directory, config.trial_id, note)
     if not folder.kept_weights.is_file():
         raise UserError(
             f"a later measurement needs the weights that the trial kept, and {folder.kept_weights} is missing: put the "
             "trial's folder back, or train the study anew with another --storage (and --store)"
         )
     with folder.locked():
-        absent = [name for name in names if folder.measurement(name) is None]
+        absent = [name for name in names if not folder.measured(name)]
         if absent:
             prepare(runtime)
             trainer = Trainer(config, load(config.corpus, data_dir=runtime.data_dir), runtime)
@@ -171,12 +204,11 @@ def _read_weights(folder: TrialFolder, device: str) -> dict[str, Tensor]:
     path = folder.kept_weights
     try:
         tensors, state = load_tensors(path, device)
-    except ValueError as error:
+        if state.get("trial_id") != folder.trial_id:
+            raise DamagedFileError(f"{path} holds the weights of another trial, {str(state.get('trial_id'))[:12]}")
+        folder.check_kept_weights()
+    except DamagedFileError as error:
         raise UserError(f"{error}: put the file back as it was, or train the study anew elsewhere") from error
-    if state.get("trial_id") != folder.trial_id:
-        raise UserError(
-            f"{path} holds the weights of another trial, {str(state.get('trial_id'))[:12]}: put this trial's own back"
-        )
     return tensors
 
 

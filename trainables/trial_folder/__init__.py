@@ -7,22 +7,20 @@ from trainables import on_first_use
 if TYPE_CHECKING:
     from trainables.trial_folder.checkpoint import Checkpoints, load_tensors, save_tensors
     from trainables.trial_folder.environment import code_version, describe, package_versions
-    from trainables.trial_folder.files import locked, write_file
+    from trainables.trial_folder.files import DamagedFileError, locked, write_file
     from trainables.trial_folder.folder import (
         FENCE,
         LOCK,
         RESULT,
         RESULT_FILES,
-        Measured,
         SupersededError,
         TrialFolder,
-        UnusableResultError,
         is_checkpoint,
         measurement_files,
         progress,
-        spectrum_of,
         trial_directory,
     )
+    from trainables.trial_folder.measurement_file import Measured, spectrum_of
     from trainables.trial_folder.outcome import EpochMetrics, EpochRanks, FinalState, Metric, TrialOutcome
 else:
-    __getattr__ = on_first_use(__name__, "files", "environment", "outcome", "folder", "checkpoint")
+    __getattr__ = on_first_use(__name__, "files", "environment", "outcome", "measurement_file", "folder", "checkpoint")

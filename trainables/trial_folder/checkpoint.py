@@ -1,11 +1,13 @@
 """Checkpoints: one file holds everything that the next step depends on, written whole or not at all.
 
-Format: safetensors (numbers only, nothing is unpickled), with the non-tensor state as JSON in its header. The last
-two are kept, so that a machine that dies while writing, or a disk that fills up, still leaves a good one.
+Format: safetensors (numbers only, nothing is unpickled), with the non-tensor state as JSON in its header, and there the
+SHA-256 of the whole file as it is with 64 zeros in place of these digits. The last two are kept, so that a machine that
+dies while writing, or a disk that fills up, still leaves a good one.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,28 +17,60 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from trainables.trial_folder.files import write_file
+from trainables.errors import first_line
+from trainables.trial_folder.files import DamagedFileError, open_file, set_aside, write_file
 from trainables.trial_folder.folder import TrialFolder
 
 KEPT = 2
+UNKNOWN = "0" * 64
+"""What stands for the checksum while it is computed."""
+CHUNK = 2**20
 
 
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
     """Write tensors and JSON state as one safetensors file, atomically."""
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_file(path, save(contiguous, metadata={"state": json.dumps(state, allow_nan=False)}))
+    content = save(contiguous, metadata={"state": json.dumps(state, allow_nan=False), "sha256": UNKNOWN})
+    start = 8 + int.from_bytes(content[:8], "little")
+    header, data = content[:start], memoryview(content)[start:]
+    checksum = hashlib.sha256(header)
+    checksum.update(data)
+    write_file(path, header.replace(_entry(UNKNOWN), _entry(checksum.hexdigest()), 1), data)
 
 
 def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Read what `save_tensors` wrote. Raises ValueError where the file is not whole or not one of ours."""
+    """Read what `save_tensors` wrote. Raises OSError, and DamagedFileError where the file is not whole, has changed
+    since or is not one of ours; one of an older version has no checksum."""
+    open_file(path).close()
     try:
         with safe_open(path, framework="pt", device=device) as file:
             metadata = file.metadata() or {}
+            if metadata.keys() - {"sha256"} != {"state"}:
+                raise DamagedFileError(f"{path} is not a checkpoint of this program: its header has other entries")
+            if "sha256" in metadata and _checksum(path, metadata["sha256"]) != metadata["sha256"]:
+                raise DamagedFileError(f"{path} is not what was written, by its checksum")
             state = json.loads(metadata["state"])
+            if not isinstance(state, dict):
+                raise DamagedFileError(f"{path} is not a checkpoint of this program: its state is no object")
             # Cloned: memory mapped at odd addresses can change the last bit of a vectorised sum.
             return {name: file.get_tensor(name).clone() for name in file.keys()}, state  # noqa: SIM118
-    except (SafetensorError, KeyError, json.JSONDecodeError) as error:
-        raise ValueError(f"{path} is not a checkpoint of this program: {error}") from error
+    except (SafetensorError, ValueError, RecursionError) as error:
+        raise DamagedFileError(f"{path} is not a checkpoint of this program, or not whole") from error
+
+
+def _entry(checksum: str) -> bytes:
+    return f'"sha256":"{checksum}"'.encode()
+
+
+def _checksum(path: Path, stated: str) -> str:
+    """Of a file with a whole header, in which `stated` stands for its checksum."""
+    with open_file(path) as file:
+        size = file.read(8)
+        header = file.read(int.from_bytes(size, "little"))
+        checksum = hashlib.sha256(size + header.replace(_entry(stated), _entry(UNKNOWN), 1))
+        while chunk := file.read(CHUNK):
+            checksum.update(chunk)
+    return checksum.hexdigest()
 
 
 class Checkpoints:
@@ -56,12 +90,16 @@ class Checkpoints:
             old.unlink()
 
     def latest(self, device: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """The newest checkpoint that can be read, or None; one that is damaged is passed over."""
+        """The newest checkpoint that is as it was written, or None; `folder.note` is told of others."""
         for path in reversed(self.folder.checkpoints()):
             try:
                 tensors, state = load_tensors(path, device)
-            except ValueError:
+                if state.get("trial_id") != self.folder.trial_id:
+                    raise DamagedFileError(f"{path} is a checkpoint of another trial")
+            except (DamagedFileError, OSError) as error:
+                if isinstance(error, DamagedFileError):
+                    set_aside(path)
+                self.folder.note(f"{first_line(error)}: it goes on from the checkpoint before, or from the start")
                 continue
-            if state.get("trial_id") == self.folder.trial_id:
-                return tensors, state
+            return tensors, state
         return None

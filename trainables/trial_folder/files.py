@@ -1,20 +1,30 @@
-"""Files that are written whole or not at all, and folders that one process at a time works in."""
+"""Files that are written whole or not at all and read back as they were written, and folders that one process at a time
+works in."""
 
 from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import os
+import re
 import secrets
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 
 CANNOT_SYNC_FOLDERS = (errno.EINVAL, errno.EACCES)
 """What a file system answers that has no way to sync a folder, and a folder that may be written to but not listed."""
+SEAL = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})",')
 
 
-def write_file(path: Path, content: bytes) -> None:
+class DamagedFileError(Exception):
+    """A file cannot be what its worker wrote; the text says which and why."""
+
+
+def write_file(path: Path, *parts: bytes | memoryview) -> None:
     """Write a file so that, whatever happens, `path` holds either its old or its new content; the new one is on disk
     when this returns.
 
@@ -24,7 +34,7 @@ def write_file(path: Path, content: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
     try:
         with temporary.open("xb") as file:
-            file.write(content)
+            file.writelines(parts)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
@@ -46,9 +56,71 @@ def _sync_folder(folder: Path) -> None:
             raise
 
 
+def open_file(path: Path) -> BufferedReader:
+    """Open to read. Raises OSError, and DamagedFileError for what is no file: one may wait for ever on a pipe, and a
+    device may never end."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # links in a circle, and a socket
+            raise DamagedFileError(f"{path} is no file") from error
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise DamagedFileError(f"{path} is no file")
+    return os.fdopen(descriptor, "rb")
+
+
+def read_file(path: Path) -> bytes:
+    """The whole file. Raises as `open_file` does."""
+    with open_file(path) as file:
+        return file.read()
+
+
+def set_aside(path: Path) -> Path:
+    """Rename what is of no use to NAME.unusable, over an earlier one; returns its new path."""
+    aside = path.with_name(f"{path.name}.unusable")
+    try:
+        return path.replace(aside)
+    except OSError:  # a folder makes way for no file, nor a file for a folder
+        return path.replace(path.with_name(f"{aside.name}-{secrets.token_hex(4)}"))
+
+
+def sha256(content: bytes) -> str:
+    """As 64 hexadecimal digits."""
+    return hashlib.sha256(content).hexdigest()
+
+
+def sealed(text: str) -> bytes:
+    """An object as indented JSON, with the SHA-256 of that text as a new first entry."""
+    content = text.encode()
+    return b'{\n "sha256": "%b",%b' % (sha256(content).encode(), content[1:])
+
+
+def unsealed(path: Path) -> bytes:
+    """The JSON that was `sealed` into a file. Raises OSError, and DamagedFileError where its bytes have changed.
+
+    One without a checksum is from an older version and is given as it is. Its reader must take no unknown entry: then a
+    damaged seal does not pass for none.
+    """
+    content = read_file(path)
+    seal = SEAL.match(content)
+    if seal is None:
+        return content
+    text = b"{" + content[seal.end() :]
+    if sha256(text) != seal[1].decode():
+        raise DamagedFileError(f"{path} is not what was written, by its checksum")
+    return text
+
+
 @contextmanager
 def locked(directory: Path) -> Iterator[None]:
     """Have a folder to oneself; the kernel gives the lock back when the process dies."""
-    with (directory / "lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    # Nothing is written to it, and neither a link nor a pipe in its place is followed or waited for.
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(directory / "lock", flags, 0o666)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
+    finally:
+        os.close(descriptor)

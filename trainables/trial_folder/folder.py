@@ -2,81 +2,65 @@
 
 While a trial runs, its folder holds a lock, a fence and the last checkpoints; afterwards `result.json`, `spectrum.npy`
 and `kept.safetensors` (the weights of the best validation loss), and `measurement-NAME.json` for each measurement that
-was taken later from these weights. Every file is whole or absent. A worker makes a result durable before it tells
-anyone, so whatever a driver did not live to record is found again.
+was taken later from these weights. Every file is whole or absent, and has a checksum that is looked at when it is read:
+its own, or one in the JSON file that speaks of it. A worker makes a result durable before it tells anyone, so whatever
+a driver did not live to record is found again.
 """
 
 from __future__ import annotations
 
 import contextlib
-import io
+import hashlib
 import secrets
 import traceback
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from tokenize import TokenError
-from typing import NamedTuple
 
-import numpy as np
 from numpy import float64
 from numpy.typing import NDArray
 from pydantic import ValidationError
 
-from trainables.config import WITH_SPECTRUM, Frozen, TextFile
+from trainables.config import WITH_SPECTRUM, TextFile
 from trainables.errors import UserError, first_line
-from trainables.trial_folder.files import locked, write_file
-from trainables.trial_folder.outcome import Metric, TrialOutcome
+from trainables.trial_folder.files import (
+    DamagedFileError,
+    locked,
+    open_file,
+    read_file,
+    sealed,
+    set_aside,
+    unsealed,
+    write_file,
+)
+from trainables.trial_folder.measurement_file import Measured, Metrics, Values, read_measurement, write_measurement
+from trainables.trial_folder.outcome import TrialOutcome
+from trainables.trial_folder.vector import read_vector, write_vector
 
 LOCK, FENCE = "lock", "worker"
-RESULT, SPECTRUM = "result.json", "spectrum.npy"
-UNUSABLE = "result.unusable.json"
+RESULT, SPECTRUM, KEPT_WEIGHTS = "result.json", "spectrum.npy", "kept.safetensors"
 RESULT_FILES = (RESULT, SPECTRUM)
 CHECKPOINT, MEASUREMENT = "checkpoint-", "measurement-"
 Result = tuple[TrialOutcome, NDArray[float64] | None]
 """A final outcome, and the singular values where a measurement has some."""
 
 
-class Measured(NamedTuple):
-    """What a measurement gives: finite metrics, and the singular values where it has some."""
-
-    metrics: dict[str, Metric]
-    singular_values: NDArray[float64] | None = None
-
-
-def spectrum_of(measured: Iterable[Measured]) -> NDArray[float64] | None:
-    """The singular values among what some measurements gave: the last ones, if there are any."""
-    spectra = [values for _, values in measured if values is not None]
-    return spectra[-1] if spectra else None
-
-
 class SupersededError(Exception):
     """Another worker has taken the trial over; what this one has computed since is of no use."""
-
-
-class UnusableResultError(Exception):
-    """A trial's files cannot be what its worker wrote; the text says which file and why."""
-
-
-class _MeasurementFile(Frozen):
-    trial_id: str
-    name: str
-    """With its version, for example "top_k@1"."""
-    metrics: dict[str, Metric]
-    has_spectrum: bool
 
 
 class TrialFolder:
     """The folder of one trial at `path`, which need not exist yet."""
 
-    def __init__(self, path: Path, trial_id: str) -> None:
-        self.path, self.trial_id = path, trial_id
+    def __init__(self, path: Path, trial_id: str, note: Callable[[str], None] = lambda _: None) -> None:
+        """`note` is told, in a sentence, which files are damaged and what follows from it."""
+        self.path, self.trial_id, self.note = path, trial_id, note
         self._token: bytes | None = None
 
     @property
     def kept_weights(self) -> Path:
         """The file of the weights with the best validation loss."""
-        return self.path / "kept.safetensors"
+        return self.path / KEPT_WEIGHTS
 
     @property
     def error_log(self) -> Path:
@@ -100,8 +84,10 @@ class TrialFolder:
         """Raise SupersededError where the right was taken over and another worker has it by now."""
         if self._token is None:
             return
-        with contextlib.suppress(FileNotFoundError):
-            if (self.path / FENCE).read_bytes() == self._token:
+        if not self.path.is_dir():
+            raise SupersededError(f"the folder {self.path} was removed while the trial ran")
+        with contextlib.suppress(FileNotFoundError, DamagedFileError):
+            if read_file(self.path / FENCE) == self._token:
                 return
         raise SupersededError(f"another worker has taken over the trial in {self.path}")
 
@@ -116,31 +102,32 @@ class TrialFolder:
         (self.path / FENCE).unlink(missing_ok=True)
 
     def outcome(self) -> TrialOutcome | None:
-        """The final outcome; None where there is none, it is damaged, another trial's or pruned."""
+        """The final outcome; None where there is none, one that failed or was pruned, or `result` finds it damaged."""
         try:
-            outcome = TrialOutcome.model_validate_json((self.path / RESULT).read_bytes())
-        except (FileNotFoundError, ValidationError):
+            result = self.result()
+        except DamagedFileError:
             return None
-        return outcome if outcome.trial_id == self.trial_id and outcome.state != "pruned" else None
+        return result[0] if result is not None and result[0].state != "pruned" else None
 
     def result(self) -> Result | None:
         """The outcome with its spectrum; None where there is none, or one that failed.
 
-        Raises UnusableResultError for files that are truncated, corrupt or of another trial.
+        Raises DamagedFileError for files that are truncated, changed or of another trial, UserError where this user may
+        not read them or the disk fails.
         """
         path = self.path / RESULT
         try:
-            outcome = TrialOutcome.model_validate_json(path.read_bytes())
+            outcome = TrialOutcome.model_validate_json(unsealed(path))
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise UserError(
-                f"the result {path} cannot be read ({error.strerror}): give this user access to it"
+                f"the result {path} cannot be read ({error.strerror}): give this user access to it, or see to the disk"
             ) from error
         except ValidationError as error:
-            raise UnusableResultError(f"{path} is no complete result") from error
+            raise DamagedFileError(f"{path} is no complete result") from error
         if outcome.trial_id != self.trial_id:
-            raise UnusableResultError(f"{path} is the result of another trial, {outcome.trial_id}")
+            raise DamagedFileError(f"{path} is the result of another trial, {outcome.trial_id}")
         if outcome.state == "failed":
             return None
         return outcome, self.spectrum(outcome) if outcome.state == "done" else None
@@ -148,29 +135,46 @@ class TrialFolder:
     def spectrum(self, outcome: TrialOutcome) -> NDArray[float64] | None:
         """The singular values beside an outcome; None where no measurement of it made any.
 
-        Raises UnusableResultError for a file that is missing or no vector of finite float64 values.
+        Raises DamagedFileError for a file that is missing, of another outcome or no vector of finite float64 values.
         """
         if not any(name.partition("@")[0] in WITH_SPECTRUM for name in outcome.measurements):
             return None
         path = self.path / SPECTRUM
         try:
-            return read_vector(path)
+            return read_vector(path, outcome.checksums.get(SPECTRUM))
         except FileNotFoundError as error:
-            raise UnusableResultError(f"{path} is missing") from error
+            raise DamagedFileError(f"{path} is missing") from error
 
-    def write_result(self, outcome: TrialOutcome, singular_values: NDArray[float64] | None) -> None:
-        """The spectrum goes first: where there is a result, everything it speaks of is there.
+    def check_kept_weights(self) -> None:
+        """Raise DamagedFileError where the kept weights are others than those that the result is of."""
+        outcome = self.outcome()
+        checksum = outcome.checksums.get(KEPT_WEIGHTS) if outcome is not None else None
+        if checksum not in (None, self._kept_checksum()):
+            raise DamagedFileError(f"{self.kept_weights} is not what was written, by its checksum")
+
+    def _kept_checksum(self) -> str:
+        with open_file(self.kept_weights) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+
+    def write_result(self, outcome: TrialOutcome, singular_values: NDArray[float64] | None) -> TrialOutcome:
+        """Write it after all that it speaks of, so that this is there where a result is; returns it with the checksums
+        of these files.
 
         Raises SupersededError, with nothing written, where another worker has the right to write.
         """
         self.check_fence()
+        checksums = {}
         if singular_values is not None:
-            write_vector(self.path / SPECTRUM, singular_values)
-        write_file(self.path / RESULT, outcome.model_dump_json(indent=1).encode())
+            checksums[SPECTRUM] = write_vector(self.path / SPECTRUM, singular_values)
+        if outcome.state == "done" and self.kept_weights.is_file():
+            checksums[KEPT_WEIGHTS] = self._kept_checksum()
+        outcome = outcome.model_copy(update={"checksums": checksums})
+        write_file(self.path / RESULT, sealed(outcome.model_dump_json(indent=1)))
+        return outcome
 
     def set_aside_result(self) -> Path:
         """Rename a result that is of no use, or a worker would take the trial for finished; returns its new path."""
-        return (self.path / RESULT).replace(self.path / UNUSABLE)
+        return set_aside(self.path / RESULT)
 
     def forget_result(self) -> None:
         """Remove the result, so that the trial runs again, from its checkpoints where it has some."""
@@ -187,32 +191,26 @@ class TrialFolder:
         return sorted(self.path.glob(f"{CHECKPOINT}*.safetensors"))
 
     def forget_checkpoints(self) -> None:
-        """Remove them all, with what a killed process left half written."""
-        for path in [*self.checkpoints(), *self.path.glob(".*.tmp")]:
+        """Remove them all, with those that were set aside and what a killed process left half written."""
+        for path in [*self.path.glob(f"{CHECKPOINT}*"), *self.path.glob(".*.tmp")]:
             path.unlink(missing_ok=True)
 
-    def write_measurement(self, name: str, measurement: tuple[dict[str, Metric], NDArray[float64] | None]) -> None:
-        """Make one later measurement durable. The spectrum goes first: where there is a JSON file, it is there too."""
-        metrics, singular_values = measurement
-        spectrum_file, metrics_file = (self.path / file for file in measurement_files([name]))
-        if singular_values is not None:
-            write_vector(spectrum_file, singular_values)
-        content = _MeasurementFile(
-            trial_id=self.trial_id, name=name, metrics=metrics, has_spectrum=singular_values is not None
-        )
-        write_file(metrics_file, content.model_dump_json(indent=1).encode())
+    def write_measurement(self, name: str, measured: tuple[Metrics, Values]) -> None:
+        """Make one later measurement durable."""
+        write_measurement(self.path / f"{MEASUREMENT}{name}", self.trial_id, name, measured)
 
     def measurement(self, name: str) -> Measured | None:
-        """The later measurement; None where there is none, it is damaged, unreadable or another trial's."""
-        spectrum_file, metrics_file = (self.path / file for file in measurement_files([name]))
+        """The later measurement; None where there is none. Raises DamagedFileError as `read_measurement` does."""
+        return read_measurement(self.path / f"{MEASUREMENT}{name}", self.trial_id, name)
+
+    def measured(self, name: str) -> bool:
+        """Whether the later measurement is there; one that is damaged is set aside, with a note."""
         try:
-            content = _MeasurementFile.model_validate_json(metrics_file.read_bytes())
-            if (content.trial_id, content.name) != (self.trial_id, name):
-                return None
-            values = read_vector(spectrum_file) if content.has_spectrum else None
-            return Measured(content.metrics, values)
-        except (OSError, ValidationError, UnusableResultError):
-            return None
+            return self.measurement(name) is not None
+        except DamagedFileError as error:
+            set_aside(self.path / measurement_files([name])[1])
+            self.note(f"{error}: {name} is measured again")
+            return False
 
     def forget_measurements(self) -> None:
         """Remove all later measurements: they are of other weights than those about to be kept."""
@@ -226,7 +224,7 @@ class TrialFolder:
         """
         # Where the log cannot be written, the cause still reaches who asked.
         with contextlib.suppress(OSError):
-            self.error_log.write_text(traceback.format_exc())
+            write_file(self.error_log, traceback.format_exc().encode(errors="replace"))
         cause = ": ".join(filter(None, (type(error).__name__, first_line(str(error)))))
         names = tuple(file.name for file in layer_files)
         for frame in reversed(traceback.extract_tb(error.__traceback__)):
@@ -252,25 +250,4 @@ def progress(names: Collection[str]) -> tuple[bool, str]:
 
 def is_checkpoint(name: str) -> bool:
     """Whether a file of this name in a trial's folder is one of its checkpoints."""
-    return name.startswith(CHECKPOINT)
-
-
-def write_vector(path: Path, values: NDArray[float64]) -> None:
-    """Write them as a .npy file, whole or not at all."""
-    buffer = io.BytesIO()
-    np.save(buffer, values, allow_pickle=False)
-    write_file(path, buffer.getvalue())
-
-
-def read_vector(path: Path) -> NDArray[float64]:
-    """Raises OSError where it cannot be read, UnusableResultError for anything but finite float64 values in one row."""
-    try:
-        values = np.lib.format.read_array(io.BytesIO(path.read_bytes()), allow_pickle=False)
-    except (ValueError, TypeError, TokenError) as error:  # whatever numpy makes of a damaged header
-        raise UnusableResultError(f"{path} is no complete array") from error
-    if values.ndim != 1 or values.dtype != float64:
-        raise UnusableResultError(f"{path} is no vector of float64 values")
-    if not np.isfinite(values).all():
-        raise UnusableResultError(f"{path} holds values that are not finite")
-    vector: NDArray[float64] = values
-    return vector
+    return name.startswith(CHECKPOINT) and name.endswith(".safetensors")

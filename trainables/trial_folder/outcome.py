@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, field_validator
 
 from trainables.config import Frozen
 
 FinalState = Literal["done", "diverged", "failed", "pruned"]
 """Pruned: stopped early by a search. The checkpoint is kept, and a plan that wants the whole trial goes on from it."""
 Metric = int | float | str | bool
+Count = Annotated[int, Field(ge=0, lt=2**31)]
+LongCount = Annotated[int, Field(ge=0, lt=2**63)]
+MEASUREMENT = re.compile(r"[^\x00-\x1f]+@[0-9]{1,9}")
+
+
+def check_integers(tables: Iterable[Mapping[str, Metric]]) -> None:
+    """Raise ValueError for one that takes more than 64 bits."""
+    for metrics in tables:
+        for name, value in metrics.items():
+            if isinstance(value, int) and not -(2**63) <= value < 2**63:
+                raise ValueError(f"{name} is an integer of more than 64 bits")
 
 
 class EpochRanks(NamedTuple):
@@ -21,9 +38,9 @@ class EpochRanks(NamedTuple):
 class EpochMetrics(Frozen):
     """One epoch of training. Losses are mean cross-entropies in nats per token, without regularisers."""
 
-    epoch: int
+    epoch: Count
     """1 for the first."""
-    tokens: int
+    tokens: LongCount
     """Train tokens seen so far, this epoch included."""
     train_loss: float
     valid_loss: float
@@ -31,7 +48,7 @@ class EpochMetrics(Frozen):
     """True where validation used the averaged weights."""
     seconds: float
     """Wall time of training this epoch, validation left out."""
-    press_rank: int | None = None
+    press_rank: Count | None = None
     """With `entropy_rank`: of the weights that validation used, see `EpochRanks`."""
     entropy_rank: float | None = None
 
@@ -39,8 +56,9 @@ class EpochMetrics(Frozen):
 class TrialOutcome(Frozen):
     """The final record of one attempt at a trial; `result.json` in the trial's folder holds one.
 
-    `measurements` maps "name@version" to finite metrics, for example "spectrum@1" -> {"press_rank": 402, ...}. Metric
-    names are unique over all measurements, so that a table of results has one column each.
+    What is accepted can be recorded: epochs in order, integers of 64 bits, text that can be printed. `measurements`
+    maps "name@version" to finite metrics, for example "spectrum@1" -> {"press_rank": 402, ...}. Metric names are unique
+    over all measurements, so that a table of results has one column each.
     """
 
     trial_id: str
@@ -51,6 +69,34 @@ class TrialOutcome(Frozen):
     measurements: dict[str, dict[str, Metric]] = {}
     environment: dict[str, str] = {}
     """Versions of the code and packages, host, device: see `trainables.trial_folder.environment`."""
+    checksums: dict[str, str] = {}
+    """SHA-256 of the files beside this record, by name; empty in records of older versions."""
+
+    @field_validator("cause", mode="before")
+    @classmethod
+    def _printable(cls, cause: Any) -> Any:
+        """An exception may say anything."""
+        if not isinstance(cause, str):
+            return cause
+        return "".join(sign if sign.isprintable() or sign == "\n" else "?" for sign in cause)
+
+    @field_validator("epochs")
+    @classmethod
+    def _in_order(cls, epochs: tuple[EpochMetrics, ...]) -> tuple[EpochMetrics, ...]:
+        if any(later.epoch <= earlier.epoch for earlier, later in pairwise(epochs)):
+            raise ValueError("epochs are numbered upwards")
+        return epochs
+
+    @field_validator("measurements")
+    @classmethod
+    def _can_be_recorded(cls, measurements: dict[str, dict[str, Metric]]) -> dict[str, dict[str, Metric]]:
+        if wrong := next((name for name in measurements if not MEASUREMENT.fullmatch(name)), None):
+            raise ValueError(f'a measurement is called "name@version", not "{wrong}"')
+        for metric, count in Counter(metric for metrics in measurements.values() for metric in metrics).items():
+            if count > 1:
+                raise ValueError(f"the metric {metric} is in two measurements")
+        check_integers(measurements.values())
+        return measurements
 
     @property
     def metrics(self) -> dict[str, Metric]:

@@ -92,6 +92,15 @@ def states(store: Store) -> list[str]:
     return [row.state for row in store.trials(KEY)]
 
 
+def test_what_was_damaged_is_told_with_the_trials_name(store: Store, tmp_path: Path) -> None:
+    sweep = Sweep(store, tmp_path)
+    sweep.pack("a")
+    note = "/x/checkpoint-7.safetensors is not what was written"
+    sweep.events("a", [started(0), TrialEvent(trial_id=IDS[0], note=note), done(0)])
+    assert sweep.heard.notes == [f"{PLAN[0].name}: {note}."]
+    assert states(store)[0] == "done"
+
+
 def test_packs_are_claimed_as_they_are_handed_out_and_given_back_at_the_end(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path)
     assert sweep.pack("a") == [0, 1, 2]

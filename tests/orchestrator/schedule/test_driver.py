@@ -44,7 +44,7 @@ def test_only_trials_that_came_later_and_that_it_can_run_are_taken_up(
     work = work_in(tmp_path, store, listener=heard, study=KEY, corpus=CORPUS, planned_ids=planned_ids)
     dispatcher = Dispatcher([mine], work, "me", slots=1)
     placement = Placement(work.options, CORPUS, {})
-    steered = Driver(work, dispatcher, placement, Interrupt(), LeaseKeeper(store, "me"))
+    steered = Driver(work, dispatcher, placement, Interrupt(), LeaseKeeper(store, "me"), lambda: None)
 
     def look() -> bool:
         clock_s[0] += POLL_S + 1

@@ -105,6 +105,8 @@ def test_later_measurements_are_recorded_with_their_spectrum_once(
     folder.write_measurement("top_k@1", ({"top_k even 1": "{}"}, None))
     (directory / "measurement-other@1.json").write_text("{")
     names = ["spectrum@1", "top_k@1", "other@1"]
-    assert recorder.measurements({IDS[0]: names}) == (2, {})
-    assert recorder.measurements({IDS[0]: names}) == (0, {})
+    recorded, problems = recorder.measurements({IDS[0]: names})
+    assert recorded == 2
+    assert "measurement-other@1.json is no complete measurement" in problems[IDS[0]]
+    assert recorder.measurements({IDS[0]: names}) == (0, problems)
     np.testing.assert_array_equal(store.spectra(KEY)[IDS[0]], VALUES)

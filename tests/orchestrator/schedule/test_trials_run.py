@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +22,7 @@ from tests.support.scripted_trials import (
     DIVERGES,
     EXITS,
     KILLED_ONCE,
+    LONG,
     RAISES,
     SOUND,
     log_lines,
@@ -99,6 +102,22 @@ def test_a_store_that_cannot_be_written_ends_the_sweep_with_its_own_error(
     with pytest.raises(UserError, match="The disk is full"):
         run_trials(plan, work_in(tmp_path, store))
     assert {row.state for row in store.trials(KEY)} == {"planned"}
+
+
+def test_a_storage_folder_that_is_removed_ends_the_sweep_and_no_trial_counts_as_failed(
+    store: Store, tmp_path: Path
+) -> None:
+    plan = planned([LONG, LONG + 1])
+    store.register(KEY, plan)
+    folder = tmp_path / "results"
+    folder.mkdir()
+    removal = threading.Timer(3.0, shutil.rmtree, [folder])
+    removal.start()
+    with pytest.raises(UserError, match=re.escape(f"The storage folder {folder} is gone (No such file or directory)")):
+        run_trials(plan, work_in(folder, store))
+    removal.join()
+    assert {row.state for row in store.trials(KEY)} == {"planned"}
+    assert not folder.exists()
 
 
 def test_a_full_disk_stops_the_sweep_and_with_room_the_same_command_finishes_it(store: Store, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.bucket import Bucket, BucketError, _files
@@ -24,7 +25,8 @@ from tests.support.scripted_trials import SOUND, planned
 from trainables.config import TrialConfig
 from trainables.runtime import Runtime
 from trainables.trial.trial_run import run_trial
-from trainables.trial_folder.files import write_file
+from trainables.trial_folder.checkpoint import Checkpoints
+from trainables.trial_folder.files import DamagedFileError, write_file
 from trainables.trial_folder.folder import SupersededError, TrialFolder, trial_directory
 from trainables.trial_folder.outcome import TrialOutcome
 
@@ -137,6 +139,39 @@ def test_a_result_that_could_not_be_copied_is_on_the_disk_and_is_copied_the_next
     assert names(storage) == {"result.json"}
 
 
+def test_what_is_damaged_in_the_store_is_missed_as_in_a_folder(storage: ObjectStorage, move: Move) -> None:
+    def save_two_checkpoints(folder: TrialFolder) -> None:
+        for step in (1, 2):
+            Checkpoints(folder).save(step, {"x": torch.ones(2)}, {"step": step})
+
+    notes: list[str] = []
+    stopped(storage, save_two_checkpoints)
+    damage(storage, name_of(2))
+    move("two")
+    with storage.working(TRIAL) as folder:
+        newest = Checkpoints(TrialFolder(folder.path, TRIAL, notes.append)).latest("cpu")
+        assert newest is not None and newest[1]["step"] == 1
+        assert f"{name_of(2)} is not what was written" in notes[0]
+        outcome = DONE.model_copy(update={"measurements": {"spectrum@1": {"press_rank": 2}}})
+        folder.write_result(outcome, np.ones(2))
+        folder.forget_checkpoints()
+    for name in ("spectrum.npy", "result.json"):
+        damage(storage, name)
+        storage.bring([TRIAL])
+        with pytest.raises(DamagedFileError, match=f"{name} is not what was written"):
+            storage.trial(TRIAL).result()
+    storage.set_aside_result(TRIAL)
+    assert names(storage) == {"result.json.unusable", "spectrum.npy"}
+    with storage.working(TRIAL) as folder:
+        assert folder.outcome() is None
+
+
+def damage(storage: ObjectStorage, name: str) -> None:
+    """Flip a bit of its last byte but one."""
+    [content] = storage.bucket.read([f"{PLACE}/{name}"]).values()
+    storage.bucket.write(f"{PLACE}/{name}", content[:-2] + bytes([content[-2] ^ 1]) + content[-1:])
+
+
 def test_what_a_killed_worker_left_counts_only_where_it_is_further_on(storage: ObjectStorage) -> None:
     folder = stopped(storage, save_two)
     folder.checkpoint(1).unlink()
@@ -225,7 +260,8 @@ def test_what_a_killed_worker_left_does_not_replace_a_result_from_elsewhere(stor
         train(folder)
     move("one")
     with storage.working(TRIAL) as folder:
-        assert folder.outcome() == DONE
+        outcome = folder.outcome()
+        assert outcome is not None and outcome.state == "done"
         assert folder.kept_weights.read_bytes() == b"of the later one"
     assert names(storage) == {"result.json", "kept.safetensors"}
 

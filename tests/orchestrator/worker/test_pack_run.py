@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from orchestrator.worker.pack_run import BrokenProcessError, Job, TrialFunctions
 from tests.support.scripted_trials import RAISES, SOUND, planned, run_scripted
 from tests.support.small_disk import change, small_disk, small_files
 from trainables.config import TrialConfig
-from trainables.trial_folder.folder import SupersededError
+from trainables.trial_folder.folder import SupersededError, TrialFolder
 from trainables.trial_folder.outcome import TrialOutcome
 
 
@@ -65,6 +66,31 @@ def test_a_limit_of_file_sizes_ends_the_pack(tmp_path: Path) -> None:
         events = events_of([SOUND, SOUND + 1], tmp_path, broken="The disk")
     assert {event.trial_id for event in events} == {planned([SOUND])[0].trial_id}
     assert "ulimit -f" in str(events[-1].halt)
+
+
+def test_a_trial_whose_folder_is_removed_is_left_to_another_attempt(tmp_path: Path) -> None:
+    def removed(config: TrialConfig, *, directory: Path, note: Callable[[str], None], **_: Any) -> TrialOutcome:
+        folder = TrialFolder(directory, config.trial_id)
+        folder.take_over()
+        note("a file of it was damaged")
+        shutil.rmtree(tmp_path / "trials")
+        folder.write_result(TrialOutcome(trial_id=config.trial_id, state="done"), None)
+        raise AssertionError("a result was written into a folder that is gone")
+
+    events = events_of([SOUND], tmp_path, broken="was removed while the trial ran", run_trial=removed)
+    assert [event.note for event in events] == [None, "a file of it was damaged"]
+    assert not any(event.outcome for event in events)
+
+
+def test_a_storage_that_is_removed_stops_the_sweep(tmp_path: Path) -> None:
+    def removed(config: TrialConfig, **_: Any) -> TrialOutcome:
+        shutil.rmtree(tmp_path / "results")
+        return TrialOutcome(trial_id=config.trial_id, state="done")
+
+    (tmp_path / "results").mkdir()
+    *_, halt = events_of([SOUND, SOUND + 1], tmp_path / "results", broken="is gone", run_trial=removed)
+    assert "put it back, or name another one with --storage, and type the same command again" in str(halt.halt)
+    assert halt.trial_id == planned([SOUND])[0].trial_id and halt.outcome is None
 
 
 def test_any_other_trouble_is_the_trials_own_and_its_mates_go_on(tmp_path: Path) -> None:

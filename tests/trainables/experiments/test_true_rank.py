@@ -19,8 +19,8 @@ from trainables.corpora.text import tokenise
 from trainables.errors import UserError
 from trainables.runtime import Runtime
 from trainables.trial.trial_run import run_trial
-from trainables.trial_folder.folder import read_vector
 from trainables.trial_folder.outcome import TrialOutcome
+from trainables.trial_folder.vector import read_vector
 
 ROWS = 1200
 

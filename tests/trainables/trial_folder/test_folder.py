@@ -15,6 +15,7 @@ from tests.support import tiny_trial
 from trainables.runtime import Runtime
 from trainables.trial import trial_run as trial
 from trainables.trial_folder import environment
+from trainables.trial_folder.files import DamagedFileError
 from trainables.trial_folder.folder import SupersededError, TrialFolder
 from trainables.trial_folder.outcome import EpochMetrics
 
@@ -71,7 +72,9 @@ def test_a_measurement_is_read_as_it_was_written_and_only_of_its_trial(tmp_path:
     metrics, spectrum = measurement
     assert metrics == {"press_rank": 2}
     assert spectrum is not None and spectrum.tolist() == VALUES.tolist()
-    assert TrialFolder(tmp_path, "b").measurement("spectrum@2") is None
+    assert TrialFolder(tmp_path, "a").measurement("top_k@1") is None
+    with pytest.raises(DamagedFileError, match="is another measurement"):
+        TrialFolder(tmp_path, "b").measurement("spectrum@2")
 
 
 def npy(values: np.ndarray) -> bytes:
@@ -95,8 +98,9 @@ def npy(values: np.ndarray) -> bytes:
         None,
     ],
 )
-def test_a_damaged_spectrum_or_another_array_is_as_good_as_none(tmp_path: Path, content: bytes | None) -> None:
-    folder = TrialFolder(tmp_path, "a")
+def test_a_damaged_spectrum_is_refused_and_then_as_good_as_none(tmp_path: Path, content: bytes | None) -> None:
+    notes: list[str] = []
+    folder = TrialFolder(tmp_path, "a", notes.append)
     folder.write_measurement("spectrum@2", ({"press_rank": 2}, VALUES))
     [path] = tmp_path.glob("*.npy")
     path.unlink()
@@ -104,7 +108,10 @@ def test_a_damaged_spectrum_or_another_array_is_as_good_as_none(tmp_path: Path, 
         path.mkdir()
     else:
         path.write_bytes(content)
-    assert folder.measurement("spectrum@2") is None
+    with pytest.raises(DamagedFileError, match=r"spectrum@2\.npy"):
+        folder.measurement("spectrum@2")
+    assert [folder.measured("spectrum@2"), folder.measured("spectrum@2")] == [False, False]
+    assert len(notes) == 1 and "spectrum@2 is measured again" in notes[0]
 
 
 def test_outside_a_checkout_the_code_is_what_the_image_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

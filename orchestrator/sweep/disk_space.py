@@ -1,0 +1,44 @@
+"""Whether the trials of a run will find room for their files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from orchestrator.cluster import RunOptions
+from orchestrator.plan import kept_bytes, running_bytes
+from orchestrator.storage import FolderStorage
+from orchestrator.sweep.announcement import concurrent_trials
+from orchestrator.words import counted
+from trainables.config import AnyConfig
+from trainables.corpora import CorpusIdentity
+from trainables.errors import UserError
+
+
+def disk_warning(configs: Sequence[AnyConfig], corpus: CorpusIdentity, options: RunOptions) -> str | None:
+    """A sentence where the disk has no room for all that these trials keep; None where it has, or nobody can tell.
+
+    Raises UserError where it has none for the largest of those that run at the same time.
+    """
+    storage = options.storage
+    if not isinstance(storage, FolderStorage):
+        return None
+    at_once = min(len(configs), concurrent_trials(options))
+    running = sorted(running_bytes(config, corpus) for config in configs)[len(configs) - at_once :]
+    free, needed = storage.free_bytes(), sum(running)
+    if needed > free:
+        raise UserError(
+            f"{counted(at_once, 'trial')} at the same time may need {_gigabytes(needed)} for weights and checkpoints, "
+            f"and the disk of {storage} has {_gigabytes(free)} left: free space there, name another one with "
+            "--storage, or run fewer at a time with --max-concurrent"
+        )
+    kept = sum(kept_bytes(config, corpus) for config in configs)
+    if kept + needed <= free:
+        return None
+    return (
+        f"The disk of {storage} has {_gigabytes(free)} left, and {counted(len(configs), 'trial')} will keep about "
+        f"{_gigabytes(kept)}: where it fills up the sweep stops, and with room there the same command goes on."
+    )
+
+
+def _gigabytes(count: float) -> str:
+    return f"{count / 1e9:,.1f} GB" if count >= 1e8 else f"{count / 1e6:,.1f} MB"

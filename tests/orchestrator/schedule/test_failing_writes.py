@@ -1,0 +1,63 @@
+"""Any write of a sweep fails, once or from then on: a sentence, a sound store, and the next run does the rest."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.store.integrity import check
+from tests.support import small_sweep
+from tests.support.faulty_disk import BROKEN, FULL, FaultySweeps, faulty_sweeps
+from trainables.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def sweeps(tmp_path_factory: pytest.TempPathFactory) -> Iterator[FaultySweeps]:
+    with faulty_sweeps(tmp_path_factory.mktemp("faulty")) as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def truth(sweeps: FaultySweeps) -> tuple[list[dict[str, Any]], int]:
+    """The table of a sweep without faults, and how many writes it takes."""
+    shutil.rmtree(sweeps.folder, ignore_errors=True)
+    ended = sweeps.run()
+    assert ended.status == 0, ended.text
+    return small_sweep.table(sweeps.folder), ended.writes
+
+
+def problems(store: Path) -> list[str]:
+    try:
+        return check(f"sqlite:///{store}")
+    except UserError as error:
+        # It failed before the first table was there.
+        assert "There is no results store" in str(error)
+        return []
+
+
+@pytest.mark.chaos(3, 10_000)
+@pytest.mark.parametrize("error", [FULL, BROKEN], ids=["full", "broken"])
+@pytest.mark.parametrize("lasting", [True, False], ids=["from then on", "once"])
+def test_a_write_that_fails_costs_a_sentence_and_no_number(
+    sweeps: FaultySweeps, truth: tuple[list[dict[str, Any]], int], error: int, lasting: bool, rounds: int
+) -> None:
+    table, writes = truth
+    assert [row["state"] for row in table] == ["done", "done"] and writes > 50
+    # A few rounds are spread over the sweep; all of them are every write.
+    step = max(1, writes // rounds)
+    for fail_at in range(1, writes + 1, step):
+        shutil.rmtree(sweeps.folder)
+        ended = sweeps.run(fail_at=fail_at, error=error, lasting=lasting)
+        what = f"write {fail_at}: {ended.text}"
+        assert ended.status in (0, 2), what
+        assert "Traceback" not in ended.text, what
+        assert ended.text.count("error: ") == (ended.status == 2), what
+        assert ended.status == 2 or small_sweep.table(sweeps.folder) == table, what
+        assert problems(sweeps.folder / "results.db") == [], what
+        again = sweeps.run()
+        assert again.status == 0, f"{what}, then {again.text}"
+        assert small_sweep.table(sweeps.folder) == table, what

@@ -1,0 +1,73 @@
+"""A storage folder that is taken away under a run is noticed, and said in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from orchestrator.storage.storage import FolderStorage
+from tests.support.small_disk import change, small_disk
+from trainables.errors import UserError
+
+
+def remove(folder: Path) -> None:
+    folder.rmdir()
+
+
+def replace(folder: Path) -> None:
+    folder.rmdir()
+    folder.mkdir()
+
+
+def move_away(folder: Path) -> None:
+    folder.rename(folder.with_name("elsewhere"))
+
+
+def put_a_file_there(folder: Path) -> None:
+    folder.rmdir()
+    folder.touch()
+
+
+@pytest.mark.parametrize(
+    ("happens", "sentence"),
+    [
+        (remove, "is gone .No such file or directory.* and nothing is recorded since"),
+        (move_away, "is gone"),
+        (replace, "was replaced by another one"),
+        (put_a_file_there, "was replaced by another one"),
+    ],
+)
+def test_a_folder_that_is_taken_away_is_missed(tmp_path: Path, happens: Callable[[Path], None], sentence: str) -> None:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    with FolderStorage(folder).watched() as check:
+        check()
+        (folder / "trials").mkdir()
+        (folder / "trials").rmdir()
+        check()
+        happens(folder)
+        with pytest.raises(UserError, match=f"The storage folder {folder} {sentence}.*type the same command again"):
+            check()
+
+
+def test_a_folder_that_becomes_read_only_is_noticed(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", kib=64) as disk, FolderStorage(disk).watched() as check:
+        check()
+        change(disk, "ro")
+        with pytest.raises(UserError, match="became read-only: make it writable"):
+            check()
+
+
+def test_nobody_works_in_a_folder_that_is_gone(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="is gone"), FolderStorage(tmp_path / "nowhere").working("a" * 64):
+        raise AssertionError("it was entered")
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_trial_whose_storage_goes_is_no_failure_of_its_own(tmp_path: Path) -> None:
+    folder = tmp_path / "results"
+    folder.mkdir()
+    with pytest.raises(UserError, match="is gone"), FolderStorage(folder).working("a" * 64):
+        remove(folder)

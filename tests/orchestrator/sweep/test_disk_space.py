@@ -1,0 +1,47 @@
+"""A disk that will be too small is said before anything runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from orchestrator.cluster.run_options import RunOptions
+from orchestrator.storage.bucket import Bucket
+from orchestrator.storage.object_storage import ObjectStorage
+from orchestrator.storage.storage import FolderStorage
+from orchestrator.sweep.disk_space import disk_warning
+from tests.support import tiny_trial
+from tests.support.small_disk import small_disk
+from trainables.corpora import CorpusIdentity
+from trainables.errors import UserError
+
+CORPUS = CorpusIdentity(
+    name="tiny", sha256="0" * 64, train_tokens=1, valid_tokens=1, test_tokens=1, vocabulary_size=tiny_trial.VOCABULARY
+)
+CONFIGS = [tiny_trial.trial().model_copy(update={"seed": seed}) for seed in range(20)]
+
+
+def options(folder: Path) -> RunOptions:
+    return RunOptions(storage=FolderStorage(folder), max_concurrent=1)
+
+
+def test_a_disk_that_is_too_small_for_what_runs_at_once_is_refused(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", kib=128) as disk:
+        sentence = f"1 trial at the same time may need .* MB .*and the disk of {disk} has 0.1 MB left: free space there"
+        with pytest.raises(UserError, match=sentence):
+            disk_warning(CONFIGS, CORPUS, options(disk))
+
+
+def test_a_disk_that_is_too_small_for_all_is_said(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", kib=1024) as disk:
+        warning = disk_warning(CONFIGS, CORPUS, options(disk))
+        assert warning is not None
+        assert f"The disk of {disk} has 1.0 MB left, and 20 trials will keep about 1.3 MB" in warning
+        assert disk_warning(CONFIGS[:5], CORPUS, options(disk)) is None
+        assert disk_warning([], CORPUS, options(disk)) is None
+
+
+def test_of_an_object_store_nobody_knows() -> None:
+    storage = ObjectStorage(Bucket("s3://somewhere/else"))
+    assert disk_warning(CONFIGS, CORPUS, RunOptions(storage=storage)) is None

@@ -1,0 +1,101 @@
+"""A sweep of two tiny trials as the command runs one, with its store, its folders and its recorder, but without Ray."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from orchestrator.cluster.run_options import RunOptions
+from orchestrator.schedule.dispatcher import Dispatcher
+from orchestrator.schedule.recording import Recorder
+from orchestrator.schedule.study_work import StudyWork
+from orchestrator.storage.storage import FolderStorage
+from orchestrator.store.lease import expire_dead_owners, this_owner
+from orchestrator.store.opening import open_store
+from orchestrator.store.records import OPEN, PlannedTrial, StudyKey
+from orchestrator.worker.messages import EVENTS, Ending, EndingKind, Pack
+from orchestrator.worker.pack_run import BrokenProcessError, Job, TrialFunctions, run_pack
+from tests.support import tiny_trial
+from tests.support.command import TIMES
+from tests.support.notes import Heard
+from tests.support.store_rows import RUN
+from trainables.runtime import Runtime
+from trainables.trial import trial_run
+
+KEY = StudyKey(study="small", scale="smoke", corpus="tiny")
+CONFIG = tiny_trial.trial(epochs=2, epoch_tokens=60)
+PLAN = [PlannedTrial.of(CONFIG.model_copy(update={"seed": seed}), f"seed={seed}") for seed in (1, 2)]
+MEASUREMENTS = ("perplexity@1", "spectrum@1")
+
+
+def sweep(folder: Path) -> None:
+    """Run what is missing. Raises UserError."""
+    trial_run.load = lambda *_, **__: tiny_trial.corpus(600)
+    storage = FolderStorage(folder)
+    storage.check()
+    options = RunOptions(storage=storage, runtime=Runtime(checkpoint_every_s=0.0))
+    with open_store(f"sqlite:///{folder}/results.db") as store:
+        store.register(KEY, PLAN)
+        expire_dead_owners(store)
+        run_id = store.begin_run(RUN)
+        try:
+            Recorder(store, options, run_id).recover(PLAN, note=print)
+            states = store.states([trial.trial_id for trial in PLAN])
+            work = StudyWork(
+                store=store,
+                run_id=run_id,
+                options=options,
+                seconds_per_trial=60.0,
+                listener=Heard(),
+                measurements=MEASUREMENTS,
+            )
+            left = [trial for trial in PLAN if states[trial.trial_id] in OPEN]
+            with closing(Dispatcher(left, work, this_owner(), slots=1)) as dispatcher:
+                _drive(dispatcher, Job(options=options, measurements=MEASUREMENTS, functions=TrialFunctions()))
+        finally:
+            store.end_run(run_id)
+
+
+def _drive(dispatcher: Dispatcher, job: Job) -> None:
+    """Run pack by pack in this process; the driver's own trouble ends it, the worker's the pack."""
+    while not dispatcher.finished:
+        pack = dispatcher.next_pack("the pack")
+        assert pack is not None
+        ending = _run_pack(pack, job, dispatcher)
+        dispatcher.ended("the pack", ending)
+
+
+def _run_pack(pack: Pack, job: Job, dispatcher: Dispatcher) -> Ending | None:
+    troubles: list[Exception] = []
+
+    def send(text: str) -> None:
+        if not troubles:
+            try:
+                dispatcher.events("the pack", EVENTS.validate_json(text))
+            except Exception as error:
+                troubles.append(error)
+
+    try:
+        run_pack(pack, job, send)
+        ending = None
+    except BrokenProcessError as error:
+        ending = Ending(EndingKind.ERROR, str(error))
+    if troubles:
+        raise troubles[0]
+    return ending
+
+
+def table(folder: Path) -> list[dict[str, Any]]:
+    """What the store holds of the trials, but for times."""
+    with open_store(f"sqlite:///{folder}/results.db") as store:
+        spectra = store.spectra(KEY)
+        return [
+            {
+                "state": row["state"],
+                "metrics": {name: value for name, value in row["metrics"].items() if name not in TIMES},
+                "losses": [epoch.valid_loss for epoch in store.epochs(row["trial_id"])],
+                "spectrum": spectra[row["trial_id"]].tolist() if row["trial_id"] in spectra else None,
+            }
+            for row in store.results(KEY)
+        ]
