@@ -16,5 +16,10 @@ from .resources import check_options as check_options
 from .resources import fit_on as fit_on
 from .resources import per_pack as per_pack
 from .resources import slots_of as slots_of
+from .restart import start_again as start_again
 from .run_options import RunOptions as RunOptions
 from .shared_connection import shared as shared
+from .signs import leave_sign as leave_sign
+from .signs import machine_here as machine_here
+from .signs import remove_sign as remove_sign
+from .signs import signs as signs

@@ -57,6 +57,8 @@ class Dispatcher:
         self._next_poll_s = self._next_ask_s = 0.0
         self._table = TrialTable(work.store, owner, unclaimed=work.lacking)
         self._queue: deque[Pack] = deque()
+        self._alone: deque[Pack] = deque()
+        """Packs that have to be alone on their machines: they come last, when no other pack is out."""
         self._flights: dict[str, _Flight] = {}
         self._start_failures = 0
         self._stop_requests: set[str] = set()
@@ -99,7 +101,7 @@ class Dispatcher:
     @property
     def finished(self) -> bool:
         """True when nothing is left to hand out and nothing can come back."""
-        return not (self._queue or self._flights or self._table.any(State.ELSEWHERE) or self._source)
+        return not (self._queue or self._alone or self._flights or self._table.any(State.ELSEWHERE) or self._source)
 
     @property
     def claimed(self) -> list[PlannedTrial]:
@@ -119,11 +121,12 @@ class Dispatcher:
             self._take_over()
         if not self._queue:
             self._ask_source()
-        while self._queue:
-            searched = any(map(self._is_searched, self._queue[0].trials))
+        queue = self._next_queue()
+        while queue:
+            searched = any(map(self._is_searched, queue[0].trials))
             if searched and len(self._flights) >= self._workers:
                 return None
-            queued = self._queue.popleft()
+            queued = queue.popleft()
             trials = self._claim(self._without_stopped(queued.trials))
             if trials:
                 rule = self._source.stop_above(trials[0]) if self._source and searched else None
@@ -133,6 +136,13 @@ class Dispatcher:
                 self._table.move(trials, State.HANDED_OUT)
                 return handed_out
         return None
+
+    def _next_queue(self) -> deque[Pack]:
+        """Where the next pack comes from: packs that have to be alone, and others, are never out at the same time."""
+        out = {flight.pack.alone for flight in self._flights.values()}
+        if self._queue and True not in out:
+            return self._queue
+        return self._alone if not self._queue and False not in out else deque()
 
     def events(self, key: str, events: Iterable[TrialEvent]) -> None:
         """Take in what the pack's worker reports. Raises UserError where its disk takes nothing more."""
@@ -190,12 +200,21 @@ class Dispatcher:
 
     def _wait(self, trials: Sequence[PlannedTrial]) -> None:
         self._table.move(trials, State.WAITING)
-        self._queue.extend(self._packs(trials))
+        self._enqueue(self._packs(trials))
+
+    def _enqueue(self, packs: Sequence[Pack], *, first: bool = False) -> None:
+        """Queue packs behind all others, or before them."""
+        self._alone.extend(pack for pack in packs if pack.alone)
+        others = [pack for pack in packs if not pack.alone]
+        if first:
+            self._queue.extendleft(reversed(others))
+        else:
+            self._queue.extend(others)
 
     def _put_back(self, trials: Sequence[PlannedTrial]) -> None:
         """Trials that are claimed already, and made no attempt, go before all others."""
         self._table.move(trials, State.CLAIMED)
-        self._queue.extendleft(reversed(self._packs(trials)))
+        self._enqueue(self._packs(trials), first=True)
 
     def _take_over(self) -> None:
         """Take what is free again of the trials of other drivers; the store is asked now and then only."""
@@ -204,7 +223,7 @@ class Dispatcher:
         self._next_poll_s = time.monotonic() + POLL_S
         expire_dead_owners(self._work.store)
         self._tell_ended_elsewhere()
-        self._queue.extend(self._packs(self._table.claim(list(self._table.trials(State.ELSEWHERE).values()))))
+        self._enqueue(self._packs(self._table.claim(list(self._table.trials(State.ELSEWHERE).values()))))
 
     def _ask_source(self) -> None:
         """Queue what the source has for a free worker; forget the source at its end."""
@@ -212,7 +231,7 @@ class Dispatcher:
             return
         if time.monotonic() < self._next_ask_s:
             return
-        busy = set(self._table.trials(State.HANDED_OUT, State.RUNNING, State.ELSEWHERE))
+        busy = set(self._table.trials(State.RETRIED, State.HANDED_OUT, State.RUNNING, State.ELSEWHERE))
         more = self._source.more(busy | self._stop_requests)
         if more is None or (self._stop_requests and not (more or busy)):
             self._source = None
@@ -225,16 +244,17 @@ class Dispatcher:
         return self._source is not None and self._source.is_searched(trial)
 
     def _packs(self, trials: Sequence[PlannedTrial]) -> list[Pack]:
-        """Packs of trials. Searched ones go alone, since each one's thresholds need those before it, and so do later
-        measurements, of whose time nothing is known."""
+        """Packs of trials. Searched ones go in packs of their own, since each one's thresholds need those before it,
+        and so do later measurements, of whose time nothing is known, and what ran out of memory."""
         lacking = self._work.lacking
-        together, alone = [], []
+        together, apart = [], []
         for trial in trials:
-            if trial.trial_id in lacking or self._is_searched(trial):
-                alone.append(Pack((trial,), lacking=tuple(lacking.get(trial.trial_id, ()))))
+            alone = self.attempts.starved(trial.trial_id)
+            if alone or trial.trial_id in lacking or self._is_searched(trial):
+                apart.append(Pack((trial,), lacking=tuple(lacking.get(trial.trial_id, ())), alone=alone))
             else:
                 together.append(trial)
-        return [*pack(together, slots=self.slots, seconds_per_trial=self._work.seconds_per_trial), *alone]
+        return [*pack(together, slots=self.slots, seconds_per_trial=self._work.seconds_per_trial), *apart]
 
     def _without_stopped(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Those that nobody asked to stop; the others are given back."""
@@ -288,9 +308,11 @@ class Dispatcher:
         failure = self.attempts.failure(trial.trial_id, ending)
         if failure is None:
             what_next = "it is measured again" if measured else "it goes on from its last checkpoint"
+            if ending.short_of_memory:
+                what_next += ", alone on its machine"
             self._listener.note(f"{trial.name}: {ending.cause}; {what_next}.")
             self._table.move([trial], State.RETRIED)
-            self._queue.extend(self._packs([trial]))
+            self._enqueue(self._packs([trial]))
             return
         if not measured:
             self._work.store.fail(trial.trial_id, cause=failure, run_id=self._work.run_id)

@@ -21,6 +21,7 @@ from trainables.errors import UserError
 from trainables.experiments import measure_experiment
 from trainables.measurements import PeakMemory, epoch_ranks, measure
 from trainables.output_layers import load_layers
+from trainables.pulse import PULSE, START
 from trainables.runtime import Runtime
 from trainables.training import DivergedError, PrunedError, Trainer
 from trainables.trial_folder import (
@@ -36,6 +37,9 @@ from trainables.trial_folder import (
     save_tensors,
     spectrum_of,
 )
+
+LOCK_S = 3600.0
+"""So long a healthy trial may wait for its folder: another driver may be at a measurement there."""
 
 
 def run_trial(
@@ -57,7 +61,9 @@ def run_trial(
     """
     directory.mkdir(parents=True, exist_ok=True)
     folder = TrialFolder(directory, config.trial_id)
+    PULSE.enter("while it waited for its folder", quiet_s=LOCK_S)
     with folder.locked():
+        PULSE.enter(START)
         earlier = folder.outcome()
         if earlier is not None:
             # Its worker may have been killed before it had cleared up.
@@ -155,7 +161,9 @@ def measure_kept(config: AnyConfig, *, directory: Path, runtime: Runtime, names:
             f"a later measurement needs the weights that the trial kept, and {folder.kept_weights} is missing: put the "
             "trial's folder back, or train the study anew with another --storage (and --store)"
         )
+    PULSE.enter("while it waited for its folder", quiet_s=LOCK_S)
     with folder.locked():
+        PULSE.enter(START)
         absent = [name for name in names if folder.measurement(name) is None]
         if absent:
             prepare(runtime)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import secrets
 import traceback
 from collections.abc import Collection, Iterable
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from trainables.config import WITH_SPECTRUM, Frozen, TextFile
-from trainables.errors import UserError, first_line
+from trainables.errors import UserError, first_line, line_of
 from trainables.trial_folder.files import locked, write_file
 from trainables.trial_folder.outcome import Metric, TrialOutcome
 
@@ -72,6 +73,7 @@ class TrialFolder:
     def __init__(self, path: Path, trial_id: str) -> None:
         self.path, self.trial_id = path, trial_id
         self._token: bytes | None = None
+        self._pid = 0
 
     @property
     def kept_weights(self) -> Path:
@@ -93,15 +95,16 @@ class TrialFolder:
         The lock keeps workers apart where the file system has locks. Across machines it may not: a machine that is cut
         off from the cluster still trains, its lock may have been given up for it, and its trial runs on elsewhere.
         """
-        self._token = secrets.token_hex(16).encode()
+        self._token, self._pid = secrets.token_hex(16).encode(), os.getpid()
         write_file(self.path / FENCE, self._token)
 
     def check_fence(self) -> None:
         """Raise SupersededError where the right was taken over and another worker has it by now."""
         if self._token is None:
             return
+        # What an output layer has forked from this process has the token, too, and not the right.
         with contextlib.suppress(FileNotFoundError):
-            if (self.path / FENCE).read_bytes() == self._token:
+            if os.getpid() == self._pid and (self.path / FENCE).read_bytes() == self._token:
                 return
         raise SupersededError(f"another worker has taken over the trial in {self.path}")
 
@@ -228,11 +231,9 @@ class TrialFolder:
         with contextlib.suppress(OSError):
             self.error_log.write_text(traceback.format_exc())
         cause = ": ".join(filter(None, (type(error).__name__, first_line(str(error)))))
-        names = tuple(file.name for file in layer_files)
-        for frame in reversed(traceback.extract_tb(error.__traceback__)):
-            if names and Path(frame.filename).name.startswith(names):
-                return f"{cause} ({Path(frame.filename).name.partition(' ')[0]}, line {frame.lineno})"
-        return cause
+        frames = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
+        line = line_of(reversed(frames), [file.name for file in layer_files])
+        return cause if line is None else f"{cause} ({line})"
 
 
 def trial_directory(storage: Path, trial_id: str) -> Path:
