@@ -114,5 +114,6 @@ def _cause(worker: _Worker) -> str:
     cause, beat = f"it stood still for {duration(worker.silent_s)}", worker.beat
     if beat is None:
         return f"{cause} before it began"
-    seen = "no thread of its process ran any more, last seen at " if worker.same_beat_s > LONGEST_LOOK_S else ""
-    return f"{cause} {beat.place} ({seen}{beat.line})"
+    if worker.same_beat_s > LONGEST_LOOK_S:
+        return f"{cause} (no thread of its process ran any more; last seen {beat.place}, {beat.line})"
+    return f"{cause} {beat.place} ({beat.line})"

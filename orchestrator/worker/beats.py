@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import os
 import signal
@@ -55,7 +54,7 @@ class Beat(Frozen):
 
 @contextmanager
 def beating(send: Callable[[bytes], None], machine: str, layer_files: Sequence[str]) -> Iterator[None]:
-    """Send beats, as JSON, of what this thread works at, for so long.
+    """Send beats, as JSON, of what this thread works at, for so long; the last one when it is over.
 
     A process that the work forks from this one sends none, and ends with it.
     """
@@ -68,10 +67,10 @@ def beating(send: Callable[[bytes], None], machine: str, layer_files: Sequence[s
         number = 0
         while True:
             number += 1
-            with contextlib.suppress(KeyError):  # the thread has come to its end
-                send(_beat(number, worker, machine, layer_files).model_dump_json().encode())
-            if over.wait(BEAT_S):
+            send(_beat(number, worker, machine, layer_files).model_dump_json().encode())
+            if over.is_set():
                 return
+            over.wait(BEAT_S)
 
     thread = threading.Thread(target=beat, name="beats", daemon=True)
     thread.start()
