@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 import ray
@@ -76,5 +77,6 @@ def test_whatever_a_layer_does_the_sweep_ends_the_others_finish_and_each_cause_i
         said = ran.stdout.split(f"{name}: ")[-1].splitlines()[0]
         assert row["state"] == state, f"{name}: {said}"
         assert re.search(cause, said), f"{name}: {said}"
-    logs = Path(ray._private.worker._global_node.get_session_dir_path(), "logs")
+    node: Any = ray._private.worker._global_node
+    logs = Path(node.get_session_dir_path(), "logs")
     assert sum(path.stat().st_size for path in logs.rglob("worker-*")) < MOST_OUTPUT_BYTES

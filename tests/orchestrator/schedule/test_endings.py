@@ -1,0 +1,70 @@
+"""Why a process ended, by its last beat and the machine's memory."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from orchestrator.schedule import endings
+from orchestrator.schedule.endings import explained, kill_worker
+from orchestrator.worker.beats import Beat
+from orchestrator.worker.machine_memory import MachineMemory
+from orchestrator.worker.messages import Ending, EndingKind
+
+ROOM, FULL = MachineMemory(64 * 10**9, 10 * 10**9, 5), MachineMemory(64 * 10**9, 10**9, 5)
+KILLED = ROOM._replace(kills=6)
+
+
+@pytest.fixture(autouse=True)
+def here(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endings, "machine_here", lambda: "here")
+
+
+def beat(memory: MachineMemory, machine: str) -> Beat:
+    return Beat(
+        number=1,
+        trial_id="one",
+        phase="in training",
+        epoch=2,
+        step=9,
+        progress=1,
+        quiet_s=0.0,
+        line="",
+        memory_bytes=31 * 10**9,
+        machine_memory=memory,
+        machine=machine,
+        pid=os.getpid(),
+    )
+
+
+@pytest.mark.parametrize(
+    ("machine", "at_the_beat", "now", "kind"),
+    [
+        ("here", ROOM, ROOM, EndingKind.PROCESS_DIED),
+        ("here", ROOM, KILLED, EndingKind.OUT_OF_MEMORY),
+        ("here", FULL, ROOM, EndingKind.OUT_OF_MEMORY),
+        ("elsewhere", ROOM, KILLED, EndingKind.PROCESS_DIED),
+        ("elsewhere", FULL, ROOM, EndingKind.OUT_OF_MEMORY),
+    ],
+)
+def test_a_death_on_a_machine_without_memory_is_told_from_others(
+    machine: str, at_the_beat: MachineMemory, now: MachineMemory, kind: EndingKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What this machine's kernel has ended says nothing of another machine."""
+    monkeypatch.setattr(endings, "machine_memory", lambda: now)
+    ending = explained(Ending(EndingKind.PROCESS_DIED), beat(at_the_beat, machine))
+    with_memory = ", with 31.0 GB of the 64.0 GB of its machine" if kind is EndingKind.OUT_OF_MEMORY else ""
+    assert (ending.kind, ending.cause) == (kind, f"{kind.value} in epoch 2, step 9{with_memory}")
+
+
+def test_nothing_is_added_to_an_ending_that_is_no_death() -> None:
+    ending = Ending(EndingKind.ERROR, "ValueError: a bug")
+    assert explained(ending, beat(ROOM, "here")) is ending
+    assert explained(Ending(EndingKind.PROCESS_DIED), None).cause == EndingKind.PROCESS_DIED.value
+
+
+def test_a_process_that_is_no_worker_or_of_another_machine_is_not_killed() -> None:
+    """Its number is that of this very process."""
+    for machine in ("here", "elsewhere"):
+        kill_worker(beat(ROOM, machine))
