@@ -31,7 +31,8 @@ def _lines(error: BaseException | str) -> list[str]:
 def line_of(frames: Iterable[tuple[str, int]], names: Iterable[str] = ("",)) -> str | None:
     """ "my_layer.py, line 3": the first of these files and lines in a file whose name begins with one of `names`."""
     for file, line in frames:
-        if Path(file).name.startswith(tuple(names)):
+        # What has no file of its own is "<frozen importlib._bootstrap>" and the like.
+        if Path(file).name.startswith(tuple(names)) and not file.startswith("<"):
             return f"{Path(file).name.partition(' ')[0]}, line {line}"
     return None
 

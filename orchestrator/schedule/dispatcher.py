@@ -113,6 +113,10 @@ class Dispatcher:
         pack_sizes = [len(flight.pack.trials) for flight in self._flights.values()]
         self._listener.refresh(pack_sizes, set(self._table.trials(State.RUNNING)))
 
+    def trial_at(self, key: str) -> str | None:
+        """The id of the trial that the pack's worker is at, by what it has told; None after its last one."""
+        return next(iter(self._flights[key].left), None)
+
     def next_pack(self, key: str) -> Pack | None:
         """Claim and hand out the next pack under the name `key`; None while there is nothing to hand out."""
         if len(self._flights) >= self._most_flights:

@@ -123,7 +123,9 @@ class Driver:
             last = (_beats([key]) or {}).get(key) if ending is not None else None
             self._watch.ended(key)
             remove_sign(key)
-            ending = self._stood_still.pop(key, None) or (ending and explained(ending, last))
+            ending = self._stood_still.pop(key, None) or (
+                ending and explained(ending, last, self._dispatcher.trial_at(key))
+            )
         self._dispatcher.ended(key, ending)
 
     def _look(self) -> list[str]:

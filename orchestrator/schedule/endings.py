@@ -12,10 +12,11 @@ from orchestrator.cluster import machine_here
 from orchestrator.worker import Beat, Ending, EndingKind, machine_memory
 
 
-def explained(ending: Ending, last: Beat | None) -> Ending:
-    """The ending with where the trial was in its last beat, and what memory it had taken where that ran out.
+def explained(ending: Ending, last: Beat | None, trial_id: str | None) -> Ending:
+    """The ending with where this trial was in the last beat, and what memory it had taken where that ran out.
 
-    A process that was killed when its machine was full, or since when the kernel has killed one, ran out of memory.
+    The beat may be of the trial before it. A process that was killed when its machine was full, or since when the
+    kernel has killed one, ran out of memory.
     """
     if last is None or not ending.died:
         return ending
@@ -23,7 +24,7 @@ def explained(ending: Ending, last: Beat | None) -> Ending:
     now = machine_memory() if last.machine == machine_here() else memory
     if ending.kind is EndingKind.PROCESS_DIED and now.ran_out_since(memory):
         ending = replace(ending, kind=EndingKind.OUT_OF_MEMORY)
-    text = f"{ending.cause} {last.place}"
+    text = f"{ending.cause} {last.place}" if last.trial_id == trial_id else ending.cause
     if ending.short_of_memory:
         text += f", with {last.memory_bytes / 1e9:.1f} GB of the {memory.total_bytes / 1e9:.1f} GB of its machine"
     return replace(ending, text=text)

@@ -28,6 +28,7 @@ CAUSES = {
     "allocates 50 GB": ("failed", r"it ran out of memory .*misbehaving_layer.py, line \d+.* GB of its machine, alone"),
     "forks": ("done", ""),
     "leaves": ("failed", r"its process died .*in each of 2 attempts"),
+    "is stopped": ("failed", r"it stood still for \d+ s .*no thread of its process ran .*in each of 2 attempts"),
     "sleeps": (
         "failed",
         r"it stood still for \d+ s in epoch 1, step 3 \(misbehaving_layer.py, line \d+\) \(in each of 2",
@@ -36,7 +37,7 @@ CAUSES = {
     "exits": ("failed", r"SystemExit: 3 \(misbehaving_layer.py, line \d+\)"),
     "reads at no address": ("failed", r"its process died .*in each of 2 attempts"),
     "prints 100 MB": ("done", ""),
-    "returns NaN": ("diverged", "the train loss is nan"),
+    "returns NaN": ("diverged", "the train loss became nan"),
 }
 """What becomes of the trial, and its cause; those first that `make test` has time for."""
 STUDY = '''"""Healthy trials between others."""

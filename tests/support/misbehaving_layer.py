@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import resource
+import signal
 import sys
 import time
 from pathlib import Path
@@ -42,6 +43,8 @@ class Misbehaving(Pointwise):
                 os.fork()
             case "leaves":
                 os._exit(3)
+            case "is stopped":
+                os.kill(os.getpid(), signal.SIGSTOP)
             case "sleeps":
                 time.sleep(FOREVER_S)
             case "raises":

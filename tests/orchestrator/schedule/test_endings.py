@@ -13,6 +13,7 @@ from orchestrator.worker.machine_memory import MachineMemory
 from orchestrator.worker.messages import Ending, EndingKind
 
 ROOM, FULL = MachineMemory(64 * 10**9, 10 * 10**9, 5), MachineMemory(64 * 10**9, 10**9, 5)
+DEATH = Ending(EndingKind.PROCESS_DIED)
 KILLED = ROOM._replace(kills=6)
 
 
@@ -53,15 +54,20 @@ def test_a_death_on_a_machine_without_memory_is_told_from_others(
 ) -> None:
     """What this machine's kernel has ended says nothing of another machine."""
     monkeypatch.setattr(endings, "machine_memory", lambda: now)
-    ending = explained(Ending(EndingKind.PROCESS_DIED), beat(at_the_beat, machine))
+    ending = explained(DEATH, beat(at_the_beat, machine), "one")
     with_memory = ", with 31.0 GB of the 64.0 GB of its machine" if kind is EndingKind.OUT_OF_MEMORY else ""
     assert (ending.kind, ending.cause) == (kind, f"{kind.value} in epoch 2, step 9{with_memory}")
 
 
+def test_the_place_of_the_trial_before_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(endings, "machine_memory", lambda: ROOM)
+    assert explained(DEATH, beat(ROOM, "here"), "two").cause == DEATH.cause
+
+
 def test_nothing_is_added_to_an_ending_that_is_no_death() -> None:
     ending = Ending(EndingKind.ERROR, "ValueError: a bug")
-    assert explained(ending, beat(ROOM, "here")) is ending
-    assert explained(Ending(EndingKind.PROCESS_DIED), None).cause == EndingKind.PROCESS_DIED.value
+    assert explained(ending, beat(ROOM, "here"), "one") is ending
+    assert explained(DEATH, None, "one") == DEATH
 
 
 def test_a_process_that_is_no_worker_or_of_another_machine_is_not_killed() -> None:
