@@ -27,7 +27,7 @@ from orchestrator.worker import EVENTS, Beat, Ending, EndingKind, Parcel
 from trainables.config import CustomConfig, TrialConfig, output_layer_of
 
 T = TypeVar("T")
-KILL_S, GONE_S = 5.0, 30.0
+KILL_S, GONE_S = 5.0, 60.0
 """A worker that was to end and is there after so long is killed; and one that is there still, after so long, is left to
 a new Ray."""
 
@@ -120,12 +120,12 @@ class Driver:
         if ending is not None and ending.kind is EndingKind.MACHINE_UNFIT and ending.machine is not None:
             self._placement.keep_off(ending.machine)
         if key in self._watch.keys:
-            last = (_beats([key]) or {}).get(key) if ending is not None else None
+            stood_still = self._stood_still.pop(key, None)
+            if ending is not None and ending.kind is not EndingKind.MACHINE_LEFT:
+                last = (_beats([key]) or {}).get(key)
+                ending = stood_still or explained(ending, last, self._dispatcher.trial_at(key))
             self._watch.ended(key)
             remove_sign(key)
-            ending = self._stood_still.pop(key, None) or (
-                ending and explained(ending, last, self._dispatcher.trial_at(key))
-            )
         self._dispatcher.ended(key, ending)
 
     def _look(self) -> list[str]:

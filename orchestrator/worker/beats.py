@@ -1,4 +1,4 @@
-"""Heartbeats: every 2 s a worker says how far it has come, from a thread of its own, for as long as it is at a pack."""
+"""Heartbeats: again and again a worker says how far it has come, from a thread of its own, while it is at a pack."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,8 @@ from trainables.errors import line_of
 from trainables.measurements import status_mib
 from trainables.pulse import PULSE, TRAINING
 
-BEAT_S = 2.0
+BEAT_S, LOOK_S = 2.0, 0.25
+"""A beat goes out so often, and where the work has come to another phase, as soon as that is seen."""
 DIES_WITH_PARENT = 1
 """PR_SET_PDEATHSIG of Linux' prctl."""
 
@@ -64,13 +66,15 @@ def beating(send: Callable[[bytes], None], machine: str, layer_files: Sequence[s
     over, worker, pid = threading.Event(), threading.get_ident(), os.getpid()
 
     def beat() -> None:
-        number = 0
+        number, sent_s, told = 0, 0.0, ("", "")
         while True:
-            number += 1
-            send(_beat(number, worker, machine, layer_files).model_dump_json().encode())
-            if over.is_set():
+            last, phase = over.is_set(), (PULSE.trial_id, PULSE.phase)
+            if last or phase != told or time.monotonic() - sent_s >= BEAT_S:
+                number, sent_s, told = number + 1, time.monotonic(), phase
+                send(_beat(number, worker, machine, layer_files).model_dump_json().encode())
+            if last:
                 return
-            over.wait(BEAT_S)
+            over.wait(LOOK_S)
 
     thread = threading.Thread(target=beat, name="beats", daemon=True)
     thread.start()

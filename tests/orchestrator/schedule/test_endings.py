@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from orchestrator.schedule import endings
@@ -11,6 +9,7 @@ from orchestrator.schedule.endings import explained, kill_worker
 from orchestrator.worker.beats import Beat
 from orchestrator.worker.machine_memory import MachineMemory
 from orchestrator.worker.messages import Ending, EndingKind
+from tests.support.beats import beat_of
 
 ROOM, FULL = MachineMemory(64 * 10**9, 10 * 10**9, 5), MachineMemory(64 * 10**9, 10**9, 5)
 DEATH = Ending(EndingKind.PROCESS_DIED)
@@ -23,20 +22,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def beat(memory: MachineMemory, machine: str) -> Beat:
-    return Beat(
-        number=1,
-        trial_id="one",
-        phase="in training",
-        epoch=2,
-        step=9,
-        progress=1,
-        quiet_s=0.0,
-        line="",
-        memory_bytes=31 * 10**9,
-        machine_memory=memory,
-        machine=machine,
-        pid=os.getpid(),
-    )
+    return beat_of(machine, machine_memory=memory)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +42,7 @@ def test_a_death_on_a_machine_without_memory_is_told_from_others(
     monkeypatch.setattr(endings, "machine_memory", lambda: now)
     ending = explained(DEATH, beat(at_the_beat, machine), "one")
     with_memory = ", with 31.0 GB of the 64.0 GB of its machine" if kind is EndingKind.OUT_OF_MEMORY else ""
-    assert (ending.kind, ending.cause) == (kind, f"{kind.value} in epoch 2, step 9{with_memory}")
+    assert (ending.kind, ending.cause) == (kind, f"{kind.value} in epoch 3, step 9{with_memory}")
 
 
 def test_the_place_of_the_trial_before_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:

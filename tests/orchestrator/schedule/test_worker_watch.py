@@ -6,8 +6,7 @@ from typing import Any
 
 from orchestrator.schedule.study_work import POLL_S
 from orchestrator.schedule.worker_watch import WorkerWatch
-from orchestrator.worker.beats import Beat
-from orchestrator.worker.machine_memory import MachineMemory
+from tests.support.beats import beat_of
 from trainables.pulse import START, TRAINING
 
 
@@ -16,20 +15,7 @@ class Followed:
 
     def __init__(self, limit_s: float | None = None) -> None:
         self.watch, self.now_s, self.number = WorkerWatch(limit_s), 0.0, 0
-        self.beat = Beat(
-            number=0,
-            trial_id="one",
-            phase=START,
-            epoch=0,
-            step=0,
-            progress=0,
-            quiet_s=0.0,
-            line="my_layer.py, line 3",
-            memory_bytes=10**9,
-            machine_memory=MachineMemory(),
-            machine="here",
-            pid=1,
-        )
+        self.beat = beat_of("here", phase=START, epoch=0, step=0, progress=0, number=0)
         self.watch.began("pack")
         self._look()
 
@@ -137,7 +123,6 @@ def test_a_worker_is_ended_once_and_lingers_until_its_pack_is_over() -> None:
     assert worker.watch.lingering(10.0) == []
     assert worker.stands_still_within(2) is None
     (last,) = worker.watch.lingering(10.0)
-    assert last is not None
-    assert last.pid == 1
+    assert last == worker.beat.model_copy(update={"number": worker.number})
     worker.watch.ended("pack")
     assert worker.watch.lingering(0.0) == []
