@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.schedule.attempts import Attempts
-from orchestrator.schedule.packs import pack
+from orchestrator.schedule.packs import PackQueue, pack
 from orchestrator.schedule.recording import Recorder
 from orchestrator.schedule.study_work import POLL_S, StudyWork
 from orchestrator.schedule.trial_table import State, TrialTable
@@ -56,9 +55,7 @@ class Dispatcher:
         self.resize(slots)
         self._next_poll_s = self._next_ask_s = 0.0
         self._table = TrialTable(work.store, owner, unclaimed=work.lacking)
-        self._queue: deque[Pack] = deque()
-        self._alone: deque[Pack] = deque()
-        """Packs that have to be alone on their machines: they come last, when no other pack is out."""
+        self._queue = PackQueue()
         self._flights: dict[str, _Flight] = {}
         self._start_failures = 0
         self._stop_requests: set[str] = set()
@@ -101,7 +98,7 @@ class Dispatcher:
     @property
     def finished(self) -> bool:
         """True when nothing is left to hand out and nothing can come back."""
-        return not (self._queue or self._alone or self._flights or self._table.any(State.ELSEWHERE) or self._source)
+        return not (self._queue or self._flights or self._table.any(State.ELSEWHERE) or self._source)
 
     @property
     def claimed(self) -> list[PlannedTrial]:
@@ -121,16 +118,16 @@ class Dispatcher:
         """Claim and hand out the next pack under the name `key`; None while there is nothing to hand out."""
         if len(self._flights) >= self._most_flights:
             return None
-        if not self._queue:
+        if not self._queue.shared:
             self._take_over()
-        if not self._queue:
+        if not self._queue.shared:
             self._ask_source()
-        queue = self._next_queue()
-        while queue:
-            searched = any(map(self._is_searched, queue[0].trials))
+        ready = self._queue.ready([flight.pack for flight in self._flights.values()])
+        while ready:
+            searched = any(map(self._is_searched, ready[0].trials))
             if searched and len(self._flights) >= self._workers:
                 return None
-            queued = queue.popleft()
+            queued = ready.popleft()
             trials = self._claim(self._without_stopped(queued.trials))
             if trials:
                 rule = self._source.stop_above(trials[0]) if self._source and searched else None
@@ -140,13 +137,6 @@ class Dispatcher:
                 self._table.move(trials, State.HANDED_OUT)
                 return handed_out
         return None
-
-    def _next_queue(self) -> deque[Pack]:
-        """Where the next pack comes from: packs that have to be alone, and others, are never out at the same time."""
-        out = {flight.pack.alone for flight in self._flights.values()}
-        if self._queue and True not in out:
-            return self._queue
-        return self._alone if not self._queue and False not in out else deque()
 
     def events(self, key: str, events: Iterable[TrialEvent]) -> None:
         """Take in what the pack's worker reports. Raises UserError where its disk takes nothing more."""
@@ -204,21 +194,12 @@ class Dispatcher:
 
     def _wait(self, trials: Sequence[PlannedTrial]) -> None:
         self._table.move(trials, State.WAITING)
-        self._enqueue(self._packs(trials))
-
-    def _enqueue(self, packs: Sequence[Pack], *, first: bool = False) -> None:
-        """Queue packs behind all others, or before them."""
-        self._alone.extend(pack for pack in packs if pack.alone)
-        others = [pack for pack in packs if not pack.alone]
-        if first:
-            self._queue.extendleft(reversed(others))
-        else:
-            self._queue.extend(others)
+        self._queue.add(self._packs(trials))
 
     def _put_back(self, trials: Sequence[PlannedTrial]) -> None:
         """Trials that are claimed already, and made no attempt, go before all others."""
         self._table.move(trials, State.CLAIMED)
-        self._enqueue(self._packs(trials), first=True)
+        self._queue.add(self._packs(trials), first=True)
 
     def _take_over(self) -> None:
         """Take what is free again of the trials of other drivers; the store is asked now and then only."""
@@ -227,7 +208,7 @@ class Dispatcher:
         self._next_poll_s = time.monotonic() + POLL_S
         expire_dead_owners(self._work.store)
         self._tell_ended_elsewhere()
-        self._enqueue(self._packs(self._table.claim(list(self._table.trials(State.ELSEWHERE).values()))))
+        self._queue.add(self._packs(self._table.claim(list(self._table.trials(State.ELSEWHERE).values()))))
 
     def _ask_source(self) -> None:
         """Queue what the source has for a free worker; forget the source at its end."""
@@ -316,7 +297,7 @@ class Dispatcher:
                 what_next += ", alone on its machine"
             self._listener.note(f"{trial.name}: {ending.cause}; {what_next}.")
             self._table.move([trial], State.RETRIED)
-            self._enqueue(self._packs([trial]))
+            self._queue.add(self._packs([trial]))
             return
         if not measured:
             self._work.store.fail(trial.trial_id, cause=failure, run_id=self._work.run_id)

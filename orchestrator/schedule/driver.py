@@ -120,13 +120,17 @@ class Driver:
         if ending is not None and ending.kind is EndingKind.MACHINE_UNFIT and ending.machine is not None:
             self._placement.keep_off(ending.machine)
         if key in self._watch.keys:
-            stood_still = self._stood_still.pop(key, None)
-            if ending is not None and ending.kind is not EndingKind.MACHINE_LEFT:
-                last = (_beats([key]) or {}).get(key)
-                ending = stood_still or explained(ending, last, self._dispatcher.trial_at(key))
+            ending = ending and self._explained(key, ending)
             self._watch.ended(key)
             remove_sign(key)
         self._dispatcher.ended(key, ending)
+
+    def _explained(self, key: str, ending: Ending) -> Ending:
+        stood_still = self._stood_still.pop(key, None)
+        if stood_still is not None and ending.kind is not EndingKind.MACHINE_LEFT:
+            return stood_still
+        last = (_beats([key]) or {}).get(key)
+        return explained(ending, last, self._dispatcher.trial_at(key))
 
     def _look(self) -> list[str]:
         if time.monotonic() >= self._next_poll_s:
