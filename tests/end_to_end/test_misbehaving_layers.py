@@ -20,22 +20,18 @@ SMALL = {
     "evaluation.test_tokens": 2000,
     "corpus.vocabulary_limit": 300,
 }
+SILENT = r"it stood still for \d+ s \(no thread of its process ran any more; last seen .*in each of 2 attempts"
+LINE = r"\(misbehaving_layer.py, line \d+\)"
 CAUSES = {
-    "holds Python's lock": (
-        "failed",
-        r"it stood still for \d+ s .*no thread of its process ran .*in each of 2 attempts",
-    ),
-    "allocates 50 GB": ("failed", r"it ran out of memory .*misbehaving_layer.py, line \d+.* GB of its machine, alone"),
+    "allocates 50 GB": ("failed", rf"it ran out of memory \(RuntimeError.*{LINE}.* GB of its machine, alone on its"),
     "forks": ("done", ""),
-    "leaves": ("failed", r"its process died .*in each of 2 attempts"),
-    "is stopped": ("failed", r"it stood still for \d+ s .*no thread of its process ran .*in each of 2 attempts"),
-    "sleeps": (
-        "failed",
-        r"it stood still for \d+ s in epoch 1, step 3 \(misbehaving_layer.py, line \d+\) \(in each of 2",
-    ),
-    "raises": ("failed", r"ValueError: on purpose \(misbehaving_layer.py, line \d+\)"),
-    "exits": ("failed", r"SystemExit: 3 \(misbehaving_layer.py, line \d+\)"),
-    "reads at no address": ("failed", r"its process died .*in each of 2 attempts"),
+    "leaves": ("failed", "its process died .*in each of 2 attempts"),
+    "holds Python's lock": ("failed", SILENT),
+    "is stopped": ("failed", SILENT),
+    "sleeps": ("failed", rf"it stood still for \d+ s in epoch 1, step 3 {LINE} \(in each of 2 attempts"),
+    "raises": ("failed", f"ValueError: on purpose {LINE}"),
+    "exits": ("failed", f"SystemExit: 3 {LINE}"),
+    "reads at no address": ("failed", "its process died .*in each of 2 attempts"),
     "prints 100 MB": ("done", ""),
     "returns NaN": ("diverged", "the train loss became nan"),
 }
@@ -59,7 +55,7 @@ MOST_OUTPUT_BYTES = 50_000_000
 
 
 @pytest.mark.timeout(900)
-@pytest.mark.chaos(3, len(CAUSES))
+@pytest.mark.chaos(2, len(CAUSES))
 @pytest.mark.usefixtures("one_ray")
 def test_whatever_a_layer_does_the_sweep_ends_the_others_finish_and_each_cause_is_named(
     tmp_path: Path, rounds: int
@@ -72,7 +68,6 @@ def test_whatever_a_layer_does_the_sweep_ends_the_others_finish_and_each_cause_i
     answer = sweep("results", study, *settings, "--storage", storage, "--format", "csv")
     rows = {row["name"]: row for row in csv.DictReader(io.StringIO(answer.stdout))}
     assert len(rows) == rounds + 1, ran.stdout
-    print(ran.stdout)
     for name, row in rows.items():
         state, cause = next((CAUSES[what] for what in does if what in name), ("done", ""))
         said = ran.stdout.split(f"{name}: ")[-1].splitlines()[0]
