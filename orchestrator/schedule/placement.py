@@ -51,9 +51,10 @@ class Placement:
         One that has to be `alone` asks for all that this machine has.
         """
         largest = max(self._machines.values(), key=lambda has: has.get("memory", 0), default={})
-        whole = {name: largest[name] for name in WHOLE if alone and largest.get(name)}
-        memory_bytes = self._estimate(configs) if not alone else largest.get("memory", 0)
-        return Place(int(min(memory_bytes, largest.get("memory", 0))), tuple(sorted(self._unfit)), whole)
+        most = int(largest.get("memory", 0))
+        memory_bytes = most if alone else min(self._estimate(configs), most)
+        whole = {name: largest[name] for name in WHOLE if largest.get(name)} if alone else {}
+        return Place(memory_bytes, tuple(sorted(self._unfit)), whole)
 
     def has(self, place: Place) -> bool:
         """Whether a machine is there that such a pack can be put on; True, too, where none is there for any pack."""
