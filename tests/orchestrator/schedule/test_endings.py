@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
+
 import pytest
 
 from orchestrator.schedule import endings
@@ -54,6 +58,15 @@ def test_nothing_is_added_to_an_ending_that_is_no_death() -> None:
     ending = Ending(EndingKind.ERROR, "ValueError: a bug")
     assert explained(ending, beat(ROOM, "here"), "one") is ending
     assert explained(DEATH, None, "one") == DEATH
+
+
+def test_a_worker_of_this_machine_is_killed_even_where_it_is_stopped() -> None:
+    code = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
+    worker = subprocess.Popen(["ray::held", "-c", code], executable=sys.executable)
+    kill_worker(beat_of("elsewhere", pid=worker.pid))
+    assert worker.poll() is None
+    kill_worker(beat_of("here", pid=worker.pid))
+    assert worker.wait(timeout=30) == -signal.SIGKILL
 
 
 def test_a_process_that_is_no_worker_or_of_another_machine_is_not_killed() -> None:
