@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from orchestrator.worker.beats import Beat
 from orchestrator.worker.machine_memory import MachineMemory
 from orchestrator.worker.messages import Ending, EndingKind
 from tests.support.beats import beat_of
+from tests.support.command import wait_for
 
 ROOM, FULL = MachineMemory(64 * 10**9, 10 * 10**9, 5), MachineMemory(64 * 10**9, 10**9, 5)
 DEATH = Ending(EndingKind.PROCESS_DIED)
@@ -63,6 +65,8 @@ def test_nothing_is_added_to_an_ending_that_is_no_death() -> None:
 def test_a_worker_of_this_machine_is_killed_even_where_it_is_stopped() -> None:
     code = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
     worker = subprocess.Popen(["ray::held", "-c", code], executable=sys.executable)
+    status = Path(f"/proc/{worker.pid}/stat")
+    wait_for(lambda: status.read_text().split()[2] == "T", timeout_s=30, what="its stop")
     kill_worker(beat_of("elsewhere", pid=worker.pid))
     assert worker.poll() is None
     kill_worker(beat_of("here", pid=worker.pid))
