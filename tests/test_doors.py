@@ -49,4 +49,12 @@ def test_a_door_says_what_its_room_is_for_and_leads_to_what_it_names(room: str) 
 def test_nothing_lies_loose_beside_the_rooms() -> None:
     loose = {folder: {path.name for path in (ROOT / folder).glob("*.py")} for folder in ("orchestrator", "trainables")}
     assert loose["orchestrator"] == {"__init__.py", "words.py"}
-    assert loose["trainables"] == {"__init__.py", "__main__.py", "draws.py", "errors.py", "parameters.py", "runtime.py"}
+    assert loose["trainables"] == {
+        "__init__.py",
+        "__main__.py",
+        "draws.py",
+        "errors.py",
+        "parameters.py",
+        "pulse.py",
+        "runtime.py",
+    }

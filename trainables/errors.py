@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 from pydantic import ValidationError
 
@@ -25,6 +26,15 @@ def last_line(error: BaseException | str) -> str:
 
 def _lines(error: BaseException | str) -> list[str]:
     return str(error).strip().splitlines() or ["" if isinstance(error, str) else type(error).__name__]
+
+
+def line_of(frames: Iterable[tuple[str, int]], names: Iterable[str] = ("",)) -> str | None:
+    """ "my_layer.py, line 3": the first of these files and lines in a file whose name begins with one of `names`."""
+    for file, line in frames:
+        # What has no file of its own is "<frozen importlib._bootstrap>" and the like.
+        if Path(file).name.startswith(tuple(names)) and not file.startswith("<"):
+            return f"{Path(file).name.partition(' ')[0]}, line {line}"
+    return None
 
 
 def first_problem(error: ValidationError) -> str:

@@ -32,6 +32,8 @@ SETTINGS = {
     "RAY_AIR_NEW_OUTPUT": "0",
     "TUNE_GLOBAL_CHECKPOINT_S": "1e9",
     "TUNE_FUNCTION_THREAD_TIMEOUT_S": "30",
+    "RAY_ROTATION_MAX_BYTES": "10000000",
+    "RAY_ROTATION_BACKUP_COUNT": "1",
     "MALLOC_ARENA_MAX": "1",
 }
 """What Ray and Tune are told by environment: no telemetry, no logs, handlers and snapshots of Tune's own, no change of

@@ -30,6 +30,8 @@ PRIVATE = (
     "ray._private.authentication.authentication_token_setup:maybe_enable_token_auth_if_token_available",
     "ray.air._internal.usage:tag_callbacks",
     "ray._raylet:setproctitle",
+    # This `signs.py` calls: the functions beside it take no time limit.
+    "ray.experimental.internal_kv:internal_kv_get_gcs_client",
     # These two `schedule/tune.py` calls itself: no other part of Tune ends all packs, or one that waits.
     "ray.tune.execution.tune_controller:TuneController.request_stop_experiment",
     "ray.tune.execution.tune_controller:TuneController.stop_trial",

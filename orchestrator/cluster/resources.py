@@ -8,6 +8,8 @@ from math import floor, isfinite
 from orchestrator.cluster.run_options import RunOptions
 from trainables.errors import UserError
 
+SHORTEST_TIMEOUT_S = 10.0
+
 
 def check_options(options: RunOptions) -> None:
     """Raise UserError for numbers that no machine could serve."""
@@ -16,6 +18,11 @@ def check_options(options: RunOptions) -> None:
         raise UserError(f"--cores-per-trial takes a number from 1, not {options.runtime.threads}.")
     if options.max_concurrent is not None and options.max_concurrent < 1:
         raise UserError(f"--max-concurrent takes a number from 1, not {options.max_concurrent}.")
+    if options.trial_timeout_s is not None and not options.trial_timeout_s >= SHORTEST_TIMEOUT_S:
+        raise UserError(
+            f"--trial-timeout takes seconds from {SHORTEST_TIMEOUT_S:g}, as workers say every 2 s how far they are, "
+            f"not {options.trial_timeout_s:g}."
+        )
 
 
 def check_gpus(gpus: float) -> None:

@@ -27,6 +27,8 @@ class RunOptions:
     """At most so many packs at the same time; None: as many as fit."""
     max_attempts: int = 2
     """How often a trial may be started before a process death counts as its failure."""
+    trial_timeout_s: float | None = None
+    """A trial that gives no sign of progress for so long is ended; None: see `orchestrator.schedule.worker_watch`."""
     log_to: tuple[str, ...] = ()
     """See `orchestrator.watch.log_targets`."""
     typed: tuple[str, ...] = field(default=(), repr=False)

@@ -51,6 +51,14 @@ Gpus = Annotated[
 ]
 Cores = Annotated[int, Option(min=1, help="Threads of a trial that runs on a CPU.")]
 MaxConcurrent = Annotated[int | None, Option(min=1, help="At most so many trials at the same time.")]
+TrialTimeout = Annotated[
+    float | None,
+    Option(
+        metavar="SECONDS",
+        help="End a trial that gives no sign of progress for so long. [default: ten of its steps, at least 2 min; "
+        "10 min where it has no pace]",
+    ),
+]
 Deterministic = Annotated[
     bool, Option("--deterministic", help="On a GPU too, the same bits for the same seed; slower.")
 ]

@@ -37,6 +37,7 @@ def run(
     gpus_per_trial: options.Gpus = None,
     cores_per_trial: options.Cores = 1,
     max_concurrent: options.MaxConcurrent = None,
+    trial_timeout: options.TrialTimeout = None,
     deterministic: options.Deterministic = False,
     contexts: options.Contexts = None,
     benchmarks: options.Benchmarks = None,
@@ -87,6 +88,7 @@ def run(
         address=address,
         runtime=Runtime(threads=cores_per_trial, deterministic=deterministic),
         max_concurrent=max_concurrent,
+        trial_timeout_s=trial_timeout,
         log_to=tuple(log_to or ()),
         typed=tuple(context.obj),
     )

@@ -10,6 +10,7 @@ from orchestrator.worker import Ending, EndingKind
 MOST_MACHINES_LOST = 5
 """A trial whose machine leaves the cluster goes on elsewhere, and it counts as no attempt; a trial that loses so many
 may be what brings them down."""
+MORE_MEMORY = "train with a smaller batch (--set training.batch_size=N), or where there is more memory"
 
 
 class Attempts:
@@ -20,11 +21,20 @@ class Attempts:
         self._most = most
         self._deaths: Counter[str] = Counter()
         self._losses: Counter[str] = Counter()
+        self._starved: set[str] = set()
         self._died_on: dict[str, str] = {}
         """Trials that go on after their process died, each with the address of its machine."""
 
     def failure(self, trial_id: str, ending: Ending) -> str | None:
-        """Count a death; where it was the last one that the trial may have, why it fails."""
+        """Count a death; where it was the last one that the trial may have, why it fails.
+
+        One that runs out of memory gets another attempt in any case, alone on its machine, and no more after that.
+        """
+        if ending.short_of_memory:
+            if trial_id in self._starved:
+                return f"{ending.cause}, alone on its machine too: {MORE_MEMORY}"
+            self._starved.add(trial_id)
+            return None
         lost = ending.kind is EndingKind.MACHINE_LEFT
         counts = self._losses if lost else self._deaths
         counts[trial_id] += 1
@@ -36,6 +46,10 @@ class Attempts:
         if ending.machine is not None and not lost:
             self._died_on[trial_id] = ending.machine
         return None
+
+    def starved(self, trial_id: str) -> bool:
+        """Whether the trial has run out of memory, and has to be alone on its machine."""
+        return trial_id in self._starved
 
     def machines_left(self, present: Collection[str]) -> None:
         """Only machines of these addresses are there now: what died with another one died by no fault of its own.

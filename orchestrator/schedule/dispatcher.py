@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.guard import trial_ended
 from orchestrator.schedule.attempts import Attempts
-from orchestrator.schedule.packs import pack
+from orchestrator.schedule.packs import PackQueue, pack
 from orchestrator.schedule.recording import Recorder
 from orchestrator.schedule.study_work import POLL_S, StudyWork
 from orchestrator.schedule.trial_table import State, TrialTable
@@ -57,7 +56,7 @@ class Dispatcher:
         self._next_poll_s = self._next_ask_s = 0.0
         self._table = TrialTable(work.store, owner, unclaimed=work.lacking)
         self._recorder = Recorder(work.store, work.options, work.run_id, self._table.attempts)
-        self._queue: deque[Pack] = deque()
+        self._queue = PackQueue()
         self._flights: dict[str, _Flight] = {}
         self._start_failures = 0
         self._stop_requests: set[str] = set()
@@ -112,19 +111,24 @@ class Dispatcher:
         pack_sizes = [len(flight.pack.trials) for flight in self._flights.values()]
         self._listener.refresh(pack_sizes, set(self._table.trials(State.RUNNING)))
 
+    def trial_at(self, key: str) -> str | None:
+        """The id of the trial that the pack's worker is at, by what it has told; None after its last one."""
+        return next(iter(self._flights[key].left), None)
+
     def next_pack(self, key: str) -> Pack | None:
         """Claim and hand out the next pack under the name `key`; None while there is nothing to hand out."""
         if len(self._flights) >= self._most_flights:
             return None
-        if not self._queue:
+        if not self._queue.shared:
             self._take_over()
-        if not self._queue:
+        if not self._queue.shared:
             self._ask_source()
-        while self._queue:
-            searched = any(map(self._is_searched, self._queue[0].trials))
+        ready = self._queue.ready([flight.pack for flight in self._flights.values()])
+        while ready:
+            searched = any(map(self._is_searched, ready[0].trials))
             if searched and len(self._flights) >= self._workers:
                 return None
-            queued = self._queue.popleft()
+            queued = ready.popleft()
             trials = self._claim(self._without_stopped(queued.trials))
             if trials:
                 rule = self._source.stop_above(trials[0]) if self._source and searched else None
@@ -193,12 +197,12 @@ class Dispatcher:
 
     def _wait(self, trials: Sequence[PlannedTrial]) -> None:
         self._table.move(trials, State.WAITING)
-        self._queue.extend(self._packs(trials))
+        self._queue.add(self._packs(trials))
 
     def _put_back(self, trials: Sequence[PlannedTrial]) -> None:
         """Trials that are claimed already, and made no attempt, go before all others."""
         self._table.move(trials, State.CLAIMED)
-        self._queue.extendleft(reversed(self._packs(trials)))
+        self._queue.add(self._packs(trials), first=True)
 
     def _take_over(self) -> None:
         """Take what is free again of the trials of other drivers; the store is asked now and then only."""
@@ -207,7 +211,7 @@ class Dispatcher:
         self._next_poll_s = time.monotonic() + POLL_S
         expire_dead_owners(self._work.store)
         self._tell_ended_elsewhere()
-        self._queue.extend(self._packs(self._table.claim(list(self._table.trials(State.ELSEWHERE).values()))))
+        self._queue.add(self._packs(self._table.claim(list(self._table.trials(State.ELSEWHERE).values()))))
 
     def _ask_source(self) -> None:
         """Queue what the source has for a free worker; forget the source at its end."""
@@ -215,7 +219,7 @@ class Dispatcher:
             return
         if time.monotonic() < self._next_ask_s:
             return
-        busy = set(self._table.trials(State.HANDED_OUT, State.RUNNING, State.ELSEWHERE))
+        busy = set(self._table.trials(State.RETRIED, State.HANDED_OUT, State.RUNNING, State.ELSEWHERE))
         more = self._source.more(busy | self._stop_requests)
         if more is None or (self._stop_requests and not (more or busy)):
             self._source = None
@@ -228,16 +232,17 @@ class Dispatcher:
         return self._source is not None and self._source.is_searched(trial)
 
     def _packs(self, trials: Sequence[PlannedTrial]) -> list[Pack]:
-        """Packs of trials. Searched ones go alone, since each one's thresholds need those before it, and so do later
-        measurements, of whose time nothing is known."""
+        """Packs of trials. Searched ones go in packs of their own, since each one's thresholds need those before it,
+        and so do later measurements, of whose time nothing is known, and what ran out of memory."""
         lacking = self._work.lacking
-        together, alone = [], []
+        together, apart = [], []
         for trial in trials:
-            if trial.trial_id in lacking or self._is_searched(trial):
-                alone.append(Pack((trial,), lacking=tuple(lacking.get(trial.trial_id, ()))))
+            alone = self.attempts.starved(trial.trial_id)
+            if alone or trial.trial_id in lacking or self._is_searched(trial):
+                apart.append(Pack((trial,), lacking=tuple(lacking.get(trial.trial_id, ())), alone=alone))
             else:
                 together.append(trial)
-        return [*pack(together, slots=self.slots, seconds_per_trial=self._work.seconds_per_trial), *alone]
+        return [*pack(together, slots=self.slots, seconds_per_trial=self._work.seconds_per_trial), *apart]
 
     def _without_stopped(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Those that nobody asked to stop; the others are given back."""
@@ -291,9 +296,11 @@ class Dispatcher:
         failure = self.attempts.failure(trial.trial_id, ending)
         if failure is None:
             what_next = "it is measured again" if measured else "it goes on from its last checkpoint"
+            if ending.short_of_memory:
+                what_next += ", alone on its machine"
             self._listener.note(f"{trial.name}: {ending.cause}; {what_next}.")
             self._table.move([trial], State.RETRIED)
-            self._queue.extend(self._packs([trial]))
+            self._queue.add(self._packs([trial]))
             return
         if not measured:
             attempt = self._table.attempts[trial.trial_id]

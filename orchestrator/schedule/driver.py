@@ -4,20 +4,34 @@ come and go, somebody asks for the end, trials are added to the study."""
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 
-from orchestrator.cluster import Interrupt, address_of, check_ray, machine_resources, nodes
-from orchestrator.guard import beat, say_stopping
+from orchestrator.cluster import (
+    Interrupt,
+    address_of,
+    check_ray,
+    machine_resources,
+    nodes,
+    remove_sign,
+    signs,
+)
+from orchestrator.guard import beat, say_stopping, start_again
 from orchestrator.schedule.dispatcher import Dispatcher
+from orchestrator.schedule.endings import explained, kill_worker
 from orchestrator.schedule.placement import Placement
 from orchestrator.schedule.study_work import POLL_S, StudyWork
+from orchestrator.schedule.worker_watch import WorkerWatch
 from orchestrator.store import LeaseKeeper, PlannedTrial, StudyKey
-from orchestrator.worker import EVENTS, Ending, EndingKind, Parcel
+from orchestrator.worker import EVENTS, Beat, Ending, EndingKind, Parcel
 from trainables.config import CustomConfig, TrialConfig, output_layer_of
+from trainables.errors import UserError
 
 T = TypeVar("T")
+KILL_S, GONE_S = 5.0, 60.0
+"""A worker that was to end and is there after so long is killed; and one that is there still, after so long, is left to
+a new Ray."""
 
 
 class Driver:
@@ -36,6 +50,8 @@ class Driver:
         self._interrupt, self._keeper, self._check_storage = interrupt, keeper, check_storage
         self._error: Exception | None = None
         self._parcels: dict[str, Parcel] = {}
+        self._watch = WorkerWatch(work.options.trial_timeout_s)
+        self._stood_still: dict[str, Ending] = {}
         self._next_poll_s = 0.0
         self._waits_for_machines = self._said = False
         self._planned_at: datetime | None = None
@@ -58,6 +74,10 @@ class Driver:
     def next_pack(self, key: str) -> Parcel | None:
         """The next pack, under the name `key`; None while there is none."""
         return self._guarded(lambda: self._next_pack(key), None)
+
+    def began(self, key: str) -> None:
+        """A worker has that pack now."""
+        self._watch.began(key)
 
     def events(self, key: str, text: str) -> None:
         """What the worker of that pack tells."""
@@ -103,15 +123,26 @@ class Driver:
         pack = self._dispatcher.next_pack(key)
         if pack is None:
             return None
-        place = self._placement.place([trial.validated for trial in pack.trials])
-        self._parcels[key] = Parcel(pack, place)
+        place = self._placement.place([trial.validated for trial in pack.trials], alone=pack.alone)
+        self._parcels[key] = Parcel(key, pack, place)
         return self._parcels[key]
 
     def _ended(self, key: str, ending: Ending | None) -> None:
         self._parcels.pop(key).empty()
         if ending is not None and ending.kind is EndingKind.MACHINE_UNFIT and ending.machine is not None:
             self._placement.keep_off(ending.machine)
+        if key in self._watch.keys:
+            ending = ending and self._explained(key, ending)
+            self._watch.ended(key)
+            remove_sign(key)
         self._dispatcher.ended(key, ending)
+
+    def _explained(self, key: str, ending: Ending) -> Ending:
+        stood_still = self._stood_still.pop(key, None)
+        if stood_still is not None and ending.kind is not EndingKind.MACHINE_LEFT:
+            return stood_still
+        last = (_beats([key]) or {}).get(key)
+        return explained(ending, last, self._dispatcher.trial_at(key))
 
     def _look(self) -> list[str]:
         if time.monotonic() >= self._next_poll_s:
@@ -120,8 +151,28 @@ class Driver:
             self._look_at_machines()
             if self._work.study is not None:
                 self._look_at_requests(self._work.study)
+            self._look_at_workers()
         nowhere = [key for key, parcel in self._parcels.items() if not self._placement.has(parcel.place)]
-        return self._dispatcher.give_up(nowhere)
+        new = self._watch.standing_still()
+        self._stood_still |= new
+        given_up = [*self._dispatcher.give_up(nowhere), *new]
+        for key in given_up:
+            self._watch.ends(key)
+        return given_up
+
+    def _look_at_workers(self) -> None:
+        """Take in their heartbeats, and see that those end that were to."""
+        keys = self._watch.keys
+        beats = _beats(keys) if keys else {}
+        if beats is None:
+            return
+        self._watch.look(time.monotonic(), beats)
+        for heartbeat in self._watch.lingering(KILL_S):
+            kill_worker(heartbeat)
+        if self._watch.lingering(GONE_S):
+            reason = "A worker that stands still cannot be ended"
+            start_again(reason)
+            raise UserError(f"{reason}: type the same command again to go on; what was done is kept.")
 
     def _look_at_machines(self) -> None:
         check_ray()
@@ -160,3 +211,9 @@ class Driver:
         layer = output_layer_of(config)
         files = self._work.options.runtime.layer_files
         return not isinstance(layer, CustomConfig) or layer.sha256 in {file.sha256 for file in files}
+
+
+def _beats(keys: Sequence[str]) -> dict[str, Beat] | None:
+    """The newest of each pack's worker that has sent one; None where they cannot be had."""
+    texts = signs(keys)
+    return None if texts is None else {key: Beat.model_validate_json(text) for key, text in texts.items()}

@@ -6,7 +6,8 @@ at about the same time.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Iterable, Sequence
 from math import ceil
 
 from orchestrator.store import PlannedTrial
@@ -20,6 +21,32 @@ SMALLEST_PACK_S = 1.0
 """Packs are not cut below this for the sake of balance: their overhead would outweigh it."""
 MOST_TRIALS = 100
 """The largest pack: what one lost message or one dead process puts at stake stays small."""
+
+
+class PackQueue:
+    """Packs that wait for a worker. Those that have to be alone on their machines come last, when no other is out."""
+
+    def __init__(self) -> None:
+        self.shared, self._alone = deque[Pack](), deque[Pack]()
+
+    def __bool__(self) -> bool:
+        return bool(self.shared or self._alone)
+
+    def add(self, packs: Sequence[Pack], *, first: bool = False) -> None:
+        """Queue packs behind all others, or before them."""
+        self._alone.extend(pack for pack in packs if pack.alone)
+        shared = [pack for pack in packs if not pack.alone]
+        if first:
+            self.shared.extendleft(reversed(shared))
+        else:
+            self.shared.extend(shared)
+
+    def ready(self, out: Iterable[Pack]) -> deque[Pack]:
+        """From where the next pack is to be taken, with those that are `out`."""
+        alone_out = {pack.alone for pack in out}
+        if self.shared:
+            return deque() if True in alone_out else self.shared
+        return deque() if False in alone_out else self._alone
 
 
 def pack(trials: Sequence[PlannedTrial], *, slots: int, seconds_per_trial: float) -> list[Pack]:

@@ -15,6 +15,10 @@ STEP_BYTES = 250_000_000
 """Requests are rounded up to multiples of this: Ray hands a process on only to a pack that asks for just as much."""
 
 
+WHOLE = ("CPU", "GPU")
+"""What nobody else can be without: who has all of it, and all of the memory, has the machine."""
+
+
 class Placement:
     """The machines that there are at a time, by Ray's ids."""
 
@@ -41,14 +45,22 @@ class Placement:
         """How many packs fit at a time; None where none does at the moment."""
         return sum(fit_on(has, self._options) for has in self._machines.values()) or None
 
-    def place(self, configs: Sequence[AnyConfig]) -> Place:
-        """What a pack of these trials asks for: never more memory than the largest machine has, where it runs alone."""
-        most = max(self._memory_bytes(), default=0)
-        return Place(min(self._estimate(configs), most), tuple(sorted(self._unfit)))
+    def place(self, configs: Sequence[AnyConfig], *, alone: bool = False) -> Place:
+        """What a pack of these trials asks for: never more memory than the largest machine has, where it runs alone.
+
+        One that has to be `alone` asks for all that this machine has.
+        """
+        largest = max(self._machines.values(), key=lambda has: has.get("memory", 0), default={})
+        most = int(largest.get("memory", 0))
+        memory_bytes = most if alone else min(self._estimate(configs), most)
+        whole = {name: largest[name] for name in WHOLE if largest.get(name)} if alone else {}
+        return Place(memory_bytes, tuple(sorted(self._unfit)), whole)
 
     def has(self, place: Place) -> bool:
         """Whether a machine is there that such a pack can be put on; True, too, where none is there for any pack."""
-        return not self._machines or max(self._memory_bytes()) >= place.memory_bytes
+        needs = {"memory": place.memory_bytes, **place.whole}
+        machines = self._machines.values()
+        return not machines or any(all(has.get(name, 0) >= need for name, need in needs.items()) for has in machines)
 
     def _estimate(self, configs: Sequence[AnyConfig]) -> int:
         """Bytes of memory; 0 where that is unknown."""
@@ -56,6 +68,3 @@ class Placement:
             return 0
         largest = max((estimate(config, self._corpus).memory_gb for config in configs), default=0.0)
         return ceil(largest * 1e9 / STEP_BYTES) * STEP_BYTES
-
-    def _memory_bytes(self) -> list[int]:
-        return [int(has.get("memory", 0)) for has in self._machines.values()]

@@ -10,6 +10,7 @@ import os
 import pickle
 import re
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,9 +23,17 @@ from ray.tune.schedulers import FIFOScheduler
 from ray.tune.search import Searcher
 from typing_extensions import override
 
-from orchestrator.cluster import LateMachines, UnfitMachineError, per_pack, ray_patches, scratch_folder
+from orchestrator.cluster import (
+    LateMachines,
+    UnfitMachineError,
+    leave_sign,
+    machine_here,
+    per_pack,
+    ray_patches,
+    scratch_folder,
+)
 from orchestrator.schedule.driver import Driver
-from orchestrator.worker import Ending, EndingKind, Job, Place, run_pack
+from orchestrator.worker import Ending, EndingKind, Job, MemoryShortageError, Parcel, Place, beating, run_pack
 from trainables.errors import last_line
 
 FINISHED: Any = Searcher.FINISHED
@@ -52,7 +61,10 @@ def _trainable(job: Job, title: str, late: LateMachines | None) -> Callable[[dic
     def run(config: dict[str, Any]) -> None:
         if late is not None:
             late.refuse_unfit()
-        run_pack(config["pack"].open(), job, lambda text: tune.report({"events": text}), ray_patches.name_process)
+        parcel: Parcel = config["pack"]
+        layers = [file.name for file in job.options.runtime.layer_files]
+        with beating(partial(leave_sign, parcel.key), machine_here(), layers):
+            run_pack(parcel.open(), job, lambda text: tune.report({"events": text}), ray_patches.name_process)
 
     run.__name__ = title
     return run
@@ -64,7 +76,7 @@ def fit(driver: Driver, job: Job, *, title: str, late: LateMachines | None) -> N
 
     def resources(config: dict[str, Any]) -> tune.PlacementGroupFactory:
         place: Place = config["pack"].place
-        need = {**bundle, "memory": place.memory_bytes} if place.memory_bytes else bundle
+        need = {**bundle, **place.whole, **({"memory": place.memory_bytes} if place.memory_bytes else {})}
         where: dict[str, Any] = {"bundle_label_selector": [{"ray.io/node-id": f"!in({','.join(place.not_on)})"}]}
         return tune.PlacementGroupFactory([need], **(where if place.not_on else {}))
 
@@ -179,6 +191,11 @@ class _Reports(_Shared, TrialProgressCallback):
                 self._controls.end(trial)
 
     @override
+    def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        """A worker has the pack now."""
+        self._driver.began(trial.trial_id)
+
+    @override
     def on_trial_result(
         self, iteration: int, trials: list[Trial], trial: Trial, result: dict[str, Any], **info: Any
     ) -> None:
@@ -207,6 +224,8 @@ def _ending(trial: Trial) -> Ending:
     text = str(error)
     if isinstance(error, UnfitMachineError):
         return Ending(EndingKind.MACHINE_UNFIT, error.why, error.machine)
+    if isinstance(error, MemoryShortageError):
+        return Ending(EndingKind.OUT_OF_MEMORY, f"{EndingKind.OUT_OF_MEMORY} ({error.why})")
     if not isinstance(error, RayActorError):
         return Ending(EndingKind.ERROR, last_line(error))
     # Ray tells these apart in words alone.

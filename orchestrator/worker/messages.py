@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Self
 
@@ -24,6 +24,8 @@ class Pack:
     nats per token. None for trials that run in full."""
     lacking: tuple[str, ...] = ()
     """Measurements to take of these trials, which are done; empty where they are trained."""
+    alone: bool = False
+    """Nothing else runs on the machine at that time."""
 
 
 PACK: TypeAdapter[Pack] = TypeAdapter(Pack)
@@ -37,6 +39,8 @@ class Place:
     """0 where that is unknown."""
     not_on: tuple[str, ...]
     """Machines that must not get it, by Ray's ids."""
+    whole: Mapping[str, float] = field(default_factory=dict)
+    """Ray's resources of a whole machine, for a pack that has to be alone there; empty for any other."""
 
 
 class Parcel:
@@ -45,8 +49,9 @@ class Parcel:
     It is in this file so that workers import nothing of the driver's.
     """
 
-    def __init__(self, pack: Pack, place: Place) -> None:
-        self.place, self._text = place, PACK.dump_json(pack)
+    def __init__(self, key: str, pack: Pack, place: Place) -> None:
+        """`key`: the driver's name for the pack."""
+        self.key, self.place, self._text = key, place, PACK.dump_json(pack)
 
     def open(self) -> Pack:
         """What is to be done."""
@@ -83,7 +88,9 @@ EVENTS: TypeAdapter[tuple[TrialEvent, ...]] = TypeAdapter(tuple[TrialEvent, ...]
 class EndingKind(StrEnum):
     """What ended a worker before it came to the end of its pack, in one clause."""
 
-    PROCESS_DIED = "its process died (killed by a signal, out of memory, or left by an exit call)"
+    PROCESS_DIED = "its process died (killed by a signal, or left by an exit call)"
+    STOOD_STILL = "it stood still"
+    OUT_OF_MEMORY = "it ran out of memory"
     LOW_MEMORY = "its process was ended because the machine ran low on memory"
     MACHINE_LEFT = "its machine left the cluster"
     MACHINE_UNFIT = "its machine cannot run the trials"
@@ -107,5 +114,10 @@ class Ending:
 
     @property
     def died(self) -> bool:
-        """Whether the process died under the trial that it was at."""
-        return self.kind in (EndingKind.PROCESS_DIED, EndingKind.LOW_MEMORY, EndingKind.MACHINE_LEFT)
+        """Whether the process died, or had to end, under the trial that it was at."""
+        return self.kind not in (EndingKind.MACHINE_UNFIT, EndingKind.ERROR)
+
+    @property
+    def short_of_memory(self) -> bool:
+        """Whether there was not enough memory for the trial that it was at."""
+        return self.kind in (EndingKind.LOW_MEMORY, EndingKind.OUT_OF_MEMORY)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import os
 import sys
@@ -15,6 +16,7 @@ from orchestrator.storage import DISK_TROUBLES, BucketError, on_this_machine
 from orchestrator.store import PlannedTrial
 from orchestrator.worker.messages import EVENTS, Pack, TrialEvent
 from trainables.errors import UserError
+from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.trial_folder import SupersededError, TrialFolder, TrialOutcome
 
@@ -47,6 +49,14 @@ class BrokenProcessError(Exception):
     """This process can run no further trial; the driver hands the rest of the pack to another one."""
 
 
+class MemoryShortageError(BrokenProcessError):
+    """The trial that it was at asked for memory that there was not."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(why)
+        self.why = why
+
+
 class _HaltError(BrokenProcessError):
     """No process can: see `TrialEvent.halt`."""
 
@@ -65,6 +75,7 @@ def run_pack(pack: Pack, job: Job, send: Callable[[str], None], running: Callabl
     was_long = True
     for trial in pack.trials:
         outbox.running = trial.name
+        PULSE.begin(trial.trial_id)
         start_s = time.monotonic()
         outbox.add(TrialEvent(trial_id=trial.trial_id), now=was_long)
         try:
@@ -86,9 +97,11 @@ def run_pack(pack: Pack, job: Job, send: Callable[[str], None], running: Callabl
 def _outcome(trial: PlannedTrial, pack: Pack, job: Job, outbox: _Outbox) -> TrialOutcome:
     """The trial's outcome; whatever it raises becomes a failed one, with the traceback in its folder's error.log.
 
-    Raises _HaltError where the disk takes nothing more, or the storage fails or is gone, and BrokenProcessError where
-    another worker has taken the trial over: none of them is a trial's failure.
+    Raises _HaltError where the disk takes nothing more, or the storage fails or is gone, BrokenProcessError where
+    another worker has taken the trial over: neither is a trial's failure. And MemoryShortageError, since in a process
+    of its own, alone on a machine, the trial may have enough.
     """
+    short_of_memory = False
     try:
         runtime = on_this_machine(job.options.runtime, job.options.data)
         with job.options.storage.working(trial.trial_id) as folder:
@@ -96,10 +109,12 @@ def _outcome(trial: PlannedTrial, pack: Pack, job: Job, outbox: _Outbox) -> Tria
             try:
                 return _run(trial, pack, job, folder, runtime, outbox)
             except UserError as error:
+                short_of_memory = _asks_for_memory(error)
                 cause = job.options.storage.in_words_of_user(str(error), folder)
             except (Exception, SystemExit) as error:  # any trouble is this trial's alone; it is reported, not swallowed
                 if isinstance(error, SupersededError) or _disk_trouble(error):
                     raise
+                short_of_memory = _asks_for_memory(error)
                 cause = folder.failure_cause(error, runtime.layer_files)
     except SupersededError as error:
         raise BrokenProcessError(str(error)) from error
@@ -113,6 +128,8 @@ def _outcome(trial: PlannedTrial, pack: Pack, job: Job, outbox: _Outbox) -> Tria
             place = job.options.storage.work_folder
             raise _HaltError(f"The disk of {place} {trouble} and type the same command again; {KEPT}") from error
         cause = f"{type(error).__name__}: {error}"
+    if short_of_memory:
+        raise MemoryShortageError(cause)
     return TrialOutcome(trial_id=trial.trial_id, state="failed", cause=cause)
 
 
@@ -150,6 +167,18 @@ def _disk_trouble(error: BaseException) -> str | None:
     return DISK_TROUBLES.get(error.errno or 0) if isinstance(error, OSError) else None
 
 
+def _asks_for_memory(error: BaseException) -> bool:
+    """Whether the error, or the one behind it, says that there is too little memory, of the machine or of its GPU."""
+    return (
+        isinstance(error, MemoryError)
+        or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+        # torch's own, for a GPU, and what it raises for the machine.
+        or type(error).__name__ == "OutOfMemoryError"
+        or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error))
+        or (error.__cause__ is not None and _asks_for_memory(error.__cause__))
+    )
+
+
 def _gpu_is_lost(runtime: Runtime) -> bool:
     """True after an error that leaves the process' CUDA context unusable (running out of memory does not)."""
     torch = sys.modules.get("torch")
@@ -163,26 +192,34 @@ def _gpu_is_lost(runtime: Runtime) -> bool:
 
 
 class _Outbox:
-    """Collects events and sends them together. `running` is the name of the trial whose events they are."""
+    """Collects events and sends them together. `running` is the name of the trial whose events they are.
+
+    What an output layer has forked from this process, and comes to speak here, ends.
+    """
 
     def __init__(self, send: Callable[[str], None], tell: Callable[[str], None] | None) -> None:
         self._send, self._tell = send, tell
         self.running = ""
         self._events: list[TrialEvent] = []
         self._sent_s = time.monotonic()
+        self._pid = os.getpid()
 
     def hold(self, event: TrialEvent) -> None:
         """Keep an event for the next message."""
+        if os.getpid() != self._pid:
+            os._exit(0)
         self._events.append(event)
 
     def add(self, event: TrialEvent, *, now: bool = False) -> None:
         """Keep an event, and send all of them if the last message is long enough ago, or `now`."""
-        self._events.append(event)
+        self.hold(event)
         if now or time.monotonic() - self._sent_s >= REPORT_EVERY_S:
             self.flush()
 
     def flush(self) -> None:
         """Send what is there; returns once the driver has taken it."""
+        if os.getpid() != self._pid:
+            os._exit(0)
         if self._events:
             self._send(EVENTS.dump_json(tuple(self._events)).decode())
             self._events.clear()

@@ -6,6 +6,7 @@ a test can count them whatever happened to the processes.
 
 from __future__ import annotations
 
+import ctypes
 import fcntl
 import os
 import signal
@@ -27,7 +28,7 @@ from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
 from trainables.errors import UserError
 from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
-SOUND, RAISES, DIVERGES, EXITS, KILLED_ONCE, BAD_INPUT, SLOW, LONG, HELD = range(0, 900, 100)
+SOUND, RAISES, DIVERGES, EXITS, KILLED_ONCE, BAD_INPUT, SLOW, LONG, HELD, STANDS = range(0, 1000, 100)
 STEPS = 4
 SLOW_STEP_S, LONG_STEP_S = 0.3, 2.0
 PAUSES = {SLOW: SLOW_STEP_S, LONG: LONG_STEP_S}
@@ -93,6 +94,8 @@ def misbehave(behaviour: int, *, again: bool) -> None:
         raise RuntimeError("the weights are on strike\nand this line is for the log")
     if behaviour == BAD_INPUT:
         raise UserError("The folder has no train.txt: put one there.")
+    if behaviour == STANDS:
+        ctypes.PyDLL(None).sleep(10**6)  # with Python's lock
     if behaviour == EXITS:
         os._exit(9)
     if behaviour == KILLED_ONCE and not again:

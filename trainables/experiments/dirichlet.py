@@ -24,6 +24,7 @@ from trainables.output_layers import (
     PointwiseSoftmax,
     build_output_layer,
 )
+from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.training import DivergedError
 from trainables.trial_folder import Measured, Metric
@@ -118,6 +119,7 @@ def fit(model: Model, targets_NV: Tensor, *, floor: float, config: FitConfig) ->
 
     def loss_with_gradients() -> float:
         nonlocal passes
+        PULSE.touch()
         for parameter in trained:
             parameter.grad = None
         loss = model.loss(targets_NV)

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from importlib import import_module
 
 from trainables.config import ExperimentConfig
+from trainables.pulse import PULSE, SLOWEST_FLOPS
 from trainables.runtime import Runtime
 from trainables.trial_folder import Measured
 
 
 def measure_experiment(config: ExperimentConfig, runtime: Runtime) -> dict[str, Measured]:
     """The trial's measurements, by the module of its kind. Raises DivergedError."""
+    PULSE.enter("in its measurement", quiet_s=config.operations / SLOWEST_FLOPS)
     measure: Callable[[ExperimentConfig, Runtime], dict[str, Measured]]
     measure = import_module(f"trainables.experiments.{config.kind}").measure
     return measure(config, runtime)

@@ -17,6 +17,7 @@ from trainables.config import LAYER_JACOBIAN, LayerJacobianConfig
 from trainables.draws import stream
 from trainables.experiments.mixture_of_experts import MixtureOfExperts
 from trainables.measurements import effective_rank, entropy_rank, singular_values, stable_rank
+from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.trial_folder import Measured, Metric
 
@@ -42,6 +43,7 @@ def measure(config: LayerJacobianConfig, runtime: Runtime) -> dict[str, Measured
     layer.to(runtime.device)
     spectra, gaussian, zero_rows = [], [], []
     for batch_NI in inputs_NI.split(BATCH):
+        PULSE.touch()
         jacobian_NOI = jacobian(layer, batch_NI.to(runtime.device))
         spectra.append(singular_values(jacobian_NOI).cpu())
         gaussian.append(singular_values(gaussian_like(jacobian_NOI, reference)).cpu())

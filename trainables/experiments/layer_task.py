@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from trainables.config import LAYER_TASK, LayerTaskConfig
 from trainables.draws import stream
 from trainables.experiments.mixture_of_experts import MixtureOfExperts
+from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.training import DivergedError
 from trainables.trial_folder import Measured, Metric
@@ -131,6 +132,7 @@ def _fit(config: LayerTaskConfig, rate: float, task: Task, device: str) -> dict[
     optimizer = torch.optim.Adam(network.parameters(), lr=rate)
     decay = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 - step / config.steps)
     for _ in range(config.steps):
+        PULSE.touch()
         chosen_N = torch.randint(config.train_examples, (config.batch,), generator=batches).to(device)
         loss = nn.functional.mse_loss(network(train.inputs_NI[chosen_N]), train.targets_NO[chosen_N])
         optimizer.zero_grad(set_to_none=True)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from trainables.config import PRESS_NOISE, PressNoiseConfig
 from trainables.measurements import EFFECTIVE_RANK_EPSILONS, effective_rank, press_tolerance, singular_values
+from trainables.pulse import PULSE, SLOWEST_FLOPS
 from trainables.runtime import Runtime
 from trainables.trial_folder import Measured, Metric
 
@@ -32,6 +33,7 @@ def measure(config: PressNoiseConfig, runtime: Runtime) -> dict[str, Measured]:
     metrics: dict[str, Metric] = {"noisy_sigma_max": float(sigma[0]), "noisy_press_tolerance": tolerance}
     metrics |= {f"noisy_{name}": value for name, value in ranks.items()}
     for trip in range(1, config.round_trips + 1):
+        PULSE.touch(quiet_s=50 * config.size**3 / SLOWEST_FLOPS)
         matrix_NV = round_trip(matrix_NV, config.size if config.kept == "all" else int(ranks["press_rank"]))
         _, _, ranks = _ranks(matrix_NV)
         metrics |= {f"round_trip {trip} {name}": value for name, value in ranks.items()}

@@ -19,6 +19,8 @@ from numpy.typing import NDArray
 from scipy.linalg import eigvals_banded
 from torch import Tensor
 
+from trainables.pulse import PULSE, SLOWEST_FLOPS
+
 BANDWIDTH = 48
 """The fastest of 24 to 96 at V = 4,000: a wider band makes the first step faster and LAPACK's slower."""
 BLOCK = 512
@@ -38,6 +40,7 @@ def eigenvalues_in_place(symmetric_VV: NDArray[np.float64]) -> NDArray[np.float6
     Needs memory for about 6 V B values besides. Each eigenvalue is off by a few eps of the largest.
     """
     band_BV = _band(torch.from_numpy(symmetric_VV), max(1, min(BANDWIDTH, len(symmetric_VV) - 1)))
+    PULSE.touch(quiet_s=6 * len(band_BV) * len(symmetric_VV) ** 2 / SLOWEST_FLOPS)
     values: NDArray[np.float64] = eigvals_banded(band_BV.numpy(), lower=True, overwrite_a_band=True, check_finite=False)
     return values
 
@@ -51,6 +54,7 @@ def _band(matrix_VV: Tensor, width: int) -> Tensor:
         square.copy_(torch.where(above, square.T, square))
     band_BV = matrix_VV.new_zeros(width + 1, size)
     for start in range(0, size, width):
+        PULSE.touch()
         end = min(start + width, size)
         corner = matrix_VV[start:end, start:end]
         for below in range(end - start):

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from trainables.errors import UserError
 from trainables.language_model import AwdLstm
+from trainables.pulse import PULSE
 
 ROWS_PER_CHUNK = 1024
 NORMALISED_WITHIN = 1e-2
@@ -33,6 +34,7 @@ def context_windows(model: AwdLstm, tokens: NDArray[np.int64], *, window: int) -
     stream_TB = torch.tensor(tokens, device=model.embedding_VD.device).unsqueeze(1)
     state = model.zero_state(1)
     for window_TB in stream_TB.split(window):
+        PULSE.touch()
         contexts = model.contexts(window_TB, state)
         state = contexts.state
         yield contexts.dropped_TBC.squeeze(1)
@@ -42,6 +44,7 @@ def context_windows(model: AwdLstm, tokens: NDArray[np.int64], *, window: int) -
 def log_probability_rows(model: AwdLstm, contexts_NC: Tensor) -> Iterator[NDArray[np.float32]]:
     """Chunks of the log-P matrix (rows x V), in the precision of the model."""
     for start in range(0, len(contexts_NC), ROWS_PER_CHUNK):
+        PULSE.touch()
         chunk = contexts_NC[start : start + ROWS_PER_CHUNK]
         log_p_NV = model.output.log_probabilities(chunk, model.embedding_VD)
         if start == 0:

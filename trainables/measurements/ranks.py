@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from trainables.errors import UserError
 from trainables.measurements.spectrum import FLOAT64_EPS, Method, Spectrum, resolution
+from trainables.pulse import PULSE
 
 FLOAT32_EPS = float(np.finfo(np.float32).eps)
 EFFECTIVE_RANK_EPSILONS = ("1e-3", "1e-4", "1e-5")
@@ -110,6 +111,7 @@ def rank_modulo_prime(matrix_NR: NDArray[np.int64]) -> int:
     rest = (matrix_NR if len(matrix_NR) <= matrix_NR.shape[1] else matrix_NR.T) % PRIME
     rank = 0
     while rest.size:
+        PULSE.touch()
         first, rest = rest[0], rest[1:]
         places = np.flatnonzero(first)
         if not len(places):

@@ -17,6 +17,7 @@ from trainables.measurements.ranks import entropy_rank, press_rank, rank_report
 from trainables.measurements.spectrum import Spectrum, log_p_spectrum
 from trainables.measurements.top_k import default_contexts, top_k_metrics
 from trainables.measurements.word_similarity import similarity_metrics
+from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.training import MAX_LOSS, DivergedError, mean_loss
 from trainables.trial_folder import EpochRanks, Measured
@@ -36,7 +37,11 @@ def measure(
     for name in names:
         if name not in by_name:
             raise UserError(f"unknown measurement {name!r}: choose from {', '.join(by_name)}")
-    return {name: by_name[name](model, corpus, config) for name in names}
+    measured = {}
+    for name in names:
+        PULSE.enter(f"in the measurement {name}")
+        measured[name] = by_name[name](model, corpus, config)
+    return measured
 
 
 def measurements(runtime: Runtime) -> dict[str, Measure]:

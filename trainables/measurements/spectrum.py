@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas, lapack, svd
 
 from trainables.errors import UserError
+from trainables.pulse import PULSE, SLOWEST_FLOPS
 
 Method = Literal["gram", "qr"]
 FLOAT64_EPS = float(np.finfo(np.float64).eps)
@@ -102,6 +103,7 @@ class SpectrumStream(ABC):
             )
         step = max(1, BLOCK_BYTES // (8 * self.columns))
         for start in range(0, len(rows_NV), step):
+            PULSE.touch()
             block_NV = rows_NV[start : start + step]
             self._largest = max(self._largest, largest_magnitude(block_NV, first_row=self.rows))
             self._absorb(block_NV)
@@ -173,6 +175,7 @@ class QrSpectrum(SpectrumStream):
         assert info == 0, f"dtpqrt returned {info}"
 
     def _values(self) -> NDArray[np.float64]:
+        PULSE.touch(quiet_s=4 * self.columns**3 / SLOWEST_FLOPS)
         values: NDArray[np.float64] = svd(self._square_VV, compute_uv=False, overwrite_a=True, check_finite=False)
         return values
 

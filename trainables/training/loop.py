@@ -20,6 +20,7 @@ from trainables.config import TrainingConfig, TrialConfig
 from trainables.corpora import Corpus
 from trainables.language_model import AwdLstm, LstmState
 from trainables.output_layers import Pointwise
+from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.training.averaging import WeightAverage, should_switch, weights_swapped
 from trainables.training.optimizers import EagerAdam, EagerSGD
@@ -123,6 +124,7 @@ class Trainer:
     def step(self) -> None:
         """One window: forward, backward, one update."""
         training, progress, model = self.config.training, self.progress, self.model
+        PULSE.begin_step(len(progress.epochs) + 1, progress.step + 1)
         model.train()
         start = progress.position
         drawn = draw_window(training.bptt, self.draws)
@@ -174,6 +176,7 @@ class Trainer:
         progress, evaluation = self.progress, self.config.evaluation
         train_loss = self.epoch_loss.item() / progress.epoch_tokens
         self._raise_if_diverged(train_loss, "train")
+        PULSE.enter("in validation")
         with weights_swapped(self.model, self.average):
             valid_loss = mean_loss(
                 self.model,

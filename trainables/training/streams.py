@@ -10,6 +10,7 @@ from torch import Tensor
 
 from trainables.config import MIN_STREAM
 from trainables.language_model import AwdLstm
+from trainables.pulse import PULSE
 
 MIN_WINDOW = 5
 MAX_EXTRA = 40
@@ -51,6 +52,7 @@ def mean_loss(model: AwdLstm, tokens: NDArray[np.int64], *, batch: int, window: 
     last = len(streams_TB) - 1
     predicted, pending = 0, list[Tensor]()
     for start in range(0, last, window):
+        PULSE.touch()
         end = min(start + window, last)
         contexts = model.contexts(streams_TB[start:end], state)
         state = contexts.state

@@ -22,6 +22,7 @@ from trainables.errors import UserError, first_line
 from trainables.experiments import measure_experiment
 from trainables.measurements import PeakMemory, epoch_ranks, measure
 from trainables.output_layers import load_layers
+from trainables.pulse import PULSE, START
 from trainables.runtime import Runtime
 from trainables.training import DivergedError, PrunedError, Trainer
 from trainables.trial_folder import (
@@ -38,6 +39,9 @@ from trainables.trial_folder import (
     save_tensors,
     spectrum_of,
 )
+
+LOCK_S = 3600.0
+"""So long a healthy trial may wait for its folder: another driver may be at a measurement there."""
 
 
 def run_trial(
@@ -61,7 +65,9 @@ def run_trial(
     """
     directory.mkdir(parents=True, exist_ok=True)
     folder = TrialFolder(directory, config.trial_id, note)
+    PULSE.enter("while it waited for its folder", quiet_s=LOCK_S)
     with folder.locked():
+        PULSE.enter(START)
         earlier = _earlier(folder)
         if earlier is not None:
             # Its worker may have been killed before it had cleared up.
@@ -188,7 +194,9 @@ def measure_kept(
             f"a later measurement needs the weights that the trial kept, and {folder.kept_weights} is missing: put the "
             "trial's folder back, or train the study anew with another --storage (and --store)"
         )
+    PULSE.enter("while it waited for its folder", quiet_s=LOCK_S)
     with folder.locked():
+        PULSE.enter(START)
         absent = [name for name in names if not folder.measured(name)]
         if absent:
             prepare(runtime)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import secrets
 import traceback
 from collections.abc import Callable, Collection, Iterable
@@ -22,7 +23,7 @@ from numpy.typing import NDArray
 from pydantic import ValidationError
 
 from trainables.config import WITH_SPECTRUM, TextFile
-from trainables.errors import UserError, first_line
+from trainables.errors import UserError, first_line, line_of
 from trainables.trial_folder.files import (
     DamagedFileError,
     locked,
@@ -56,6 +57,7 @@ class TrialFolder:
         """`note` is told, in a sentence, which files are damaged and what follows from it."""
         self.path, self.trial_id, self.note = path, trial_id, note
         self._token: bytes | None = None
+        self._pid = 0
 
     @property
     def kept_weights(self) -> Path:
@@ -77,7 +79,7 @@ class TrialFolder:
         The lock keeps workers apart where the file system has locks. Across machines it may not: a machine that is cut
         off from the cluster still trains, its lock may have been given up for it, and its trial runs on elsewhere.
         """
-        self._token = secrets.token_hex(16).encode()
+        self._token, self._pid = secrets.token_hex(16).encode(), os.getpid()
         write_file(self.path / FENCE, self._token)
 
     def check_fence(self) -> None:
@@ -86,8 +88,9 @@ class TrialFolder:
             return
         if not self.path.is_dir():
             raise SupersededError(f"the folder {self.path} was removed while the trial ran")
+        # What an output layer has forked from this process has the token, too, and not the right.
         with contextlib.suppress(FileNotFoundError, DamagedFileError):
-            if read_file(self.path / FENCE) == self._token:
+            if os.getpid() == self._pid and read_file(self.path / FENCE) == self._token:
                 return
         raise SupersededError(f"another worker has taken over the trial in {self.path}")
 
@@ -226,11 +229,9 @@ class TrialFolder:
         with contextlib.suppress(OSError):
             write_file(self.error_log, traceback.format_exc().encode(errors="replace"))
         cause = ": ".join(filter(None, (type(error).__name__, first_line(str(error)))))
-        names = tuple(file.name for file in layer_files)
-        for frame in reversed(traceback.extract_tb(error.__traceback__)):
-            if names and Path(frame.filename).name.startswith(names):
-                return f"{cause} ({Path(frame.filename).name.partition(' ')[0]}, line {frame.lineno})"
-        return cause
+        frames = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
+        line = line_of(reversed(frames), [file.name for file in layer_files])
+        return cause if line is None else f"{cause} ({line})"
 
 
 def trial_directory(storage: Path, trial_id: str) -> Path:

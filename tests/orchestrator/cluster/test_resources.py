@@ -61,6 +61,7 @@ def test_what_does_not_fit_is_told_with_both_numbers(
     [
         *({"gpus_per_trial": gpus} for gpus in (-1, 1.5, 2, 64, math.inf, -math.inf, math.nan)),
         {"max_concurrent": 0},
+        *({"trial_timeout_s": seconds} for seconds in (-1.0, 9.9, math.nan)),
         {"threads": 0},
     ],
 )

@@ -25,6 +25,7 @@ from trainables.trial_folder.outcome import TrialOutcome
 PLAN = planned(range(6))
 IDS = [trial.trial_id for trial in PLAN]
 DEATH = Ending(EndingKind.PROCESS_DIED, "its process died")
+NO_MEMORY = Ending(EndingKind.OUT_OF_MEMORY, "it ran out of memory in epoch 1")
 KEY = StudyKey(study="handed out", scale="smoke", corpus="none")
 
 
@@ -121,6 +122,55 @@ def test_a_death_costs_the_running_trial_an_attempt_and_its_mates_nothing(store:
     assert states(store) == ["done", "failed"] + ["done"] * 4
     assert [row.attempt for row in store.trials(KEY)] == [1, 2, 1, 1, 1, 1]
     assert store.trials(KEY)[1].cause == "its process died (in each of 2 attempts)"
+
+
+def test_what_ran_out_of_memory_is_tried_once_more_when_nothing_else_runs_and_then_fails(
+    store: Store, tmp_path: Path
+) -> None:
+    sweep = Sweep(store, tmp_path)
+    assert [sweep.pack(key) for key in "ab"] == [[0, 1, 2], [3, 4, 5]]
+    sweep.tell("a", at=0)
+    sweep.ended("a", NO_MEMORY)
+    assert sweep.heard.notes == [
+        f"seed=0: {NO_MEMORY.cause}; it goes on from its last checkpoint, alone on its machine."
+    ]
+    assert sweep.pack("c") == [1, 2]
+    assert sweep.pack("d") == [], "others are out"
+    sweep.tell("c", 1, 2)
+    sweep.ended("c", None)
+    sweep.tell("b", at=3)
+    sweep.ended("b", NO_MEMORY)
+    assert sweep.run("d") == [4, 5]
+    assert [sweep.pack(key) for key in "ef"] == [[0], [3]]
+    assert all(flight.pack.alone for flight in sweep._flights.values())
+    sweep.add(PLAN[:6])
+    sweep.tell("e", 0)
+    sweep.ended("e", None)
+    sweep.tell("f", at=3)
+    sweep.ended("f", NO_MEMORY)
+    assert sweep.finished
+    assert states(store) == ["done", "done", "done", "failed", "done", "done"]
+    assert str(store.trials(KEY)[3].cause).startswith(f"{NO_MEMORY.cause}, alone on its machine too: train with")
+
+
+def test_while_a_trial_has_a_machine_for_itself_no_other_is_handed_out(store: Store, tmp_path: Path) -> None:
+    sweep = Sweep(store, tmp_path, 1)
+    sweep.die("a", at=0, ending=NO_MEMORY)
+    assert sweep.pack("b") == [0]
+    sweep.add(PLAN[:2])
+    assert sweep.pack("c") == []
+    sweep.tell("b", 0)
+    sweep.ended("b", None)
+    assert sweep.run("c") == [1]
+    assert sweep.finished
+
+
+def test_a_trial_that_stands_still_is_tried_again_and_then_fails_with_its_place(store: Store, tmp_path: Path) -> None:
+    sweep = Sweep(store, tmp_path, 1)
+    ending = Ending(EndingKind.STOOD_STILL, "it stood still for 64 s in epoch 2, step 114 (my_layer.py, line 12)")
+    for key in "ab":
+        sweep.die(key, at=0, ending=ending)
+    assert store.trials(KEY)[0].cause == f"{ending.cause} (in each of 2 attempts)"
 
 
 def test_a_result_that_was_durable_before_the_death_counts(store: Store, tmp_path: Path) -> None:

@@ -1,14 +1,16 @@
-"""Which trials that others add to a study a running sweep takes up, over a real store."""
+"""What a driver makes of what changes around a sweep, over a real store: trials that others add, workers that stand."""
 
 from __future__ import annotations
 
+import re
 import time
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
 from orchestrator.cluster.interrupt import Interrupt
-from orchestrator.schedule import driver
+from orchestrator.schedule import driver, endings
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.driver import Driver
 from orchestrator.schedule.placement import Placement
@@ -16,11 +18,14 @@ from orchestrator.schedule.study_work import POLL_S
 from orchestrator.store.lease import LeaseKeeper
 from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
+from orchestrator.worker.messages import EVENTS, Ending, EndingKind, TrialEvent
+from tests.support.beats import beat_of
 from tests.support.notes import Heard
 from tests.support.scripted_trials import planned, work_in
 from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
 from trainables.corpora import CorpusIdentity
 
+LIMIT_S = 10.0
 KEY = StudyKey(study="steered", scale="smoke", corpus="none")
 CORPUS = CorpusIdentity(name="none", sha256="0" * 64, train_tokens=1, valid_tokens=1, test_tokens=1, vocabulary_size=10)
 MACHINE = {"NodeID": "one", "NodeManagerAddress": "10.0.0.1", "Resources": {"CPU": 1.0}}
@@ -66,3 +71,52 @@ def test_only_trials_that_came_later_and_that_it_can_run_are_taken_up(
     assert heard.notes == ["There is no machine any more that a trial fits on: waiting for one."]
     store.ask_to_stop(KEY)
     assert look()
+
+
+class GivenUpError(Exception):
+    """The driver asks for another Ray."""
+
+
+def test_a_worker_that_stands_still_is_named_once_and_one_that_cannot_be_ended_is_left_to_another_ray(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its heart beats, and nobody can tell more: the process is on a machine that does not answer."""
+    clock_s = [0.0]
+    beat = beat_of("elsewhere", step=7)
+
+    def give_up(reason: str) -> NoReturn:
+        raise GivenUpError(reason)
+
+    monkeypatch.setattr(time, "monotonic", lambda: clock_s[0])
+    monkeypatch.setattr(driver, "nodes", lambda: [MACHINE])
+    monkeypatch.setattr(driver, "signs", lambda keys: {key: beat.model_dump_json().encode() for key in keys})
+    monkeypatch.setattr(driver, "remove_sign", lambda _key: None)
+    monkeypatch.setattr(endings, "machine_here", lambda: "here")
+    monkeypatch.setattr(driver, "start_again", give_up)
+    plan, heard = planned(range(2)), Heard()
+    store.register(KEY, plan)
+    work = work_in(tmp_path, store, {"trial_timeout_s": LIMIT_S}, listener=heard, seconds_per_trial=100.0)
+    dispatcher = Dispatcher(plan, work, "me", slots=1)
+    placement = Placement(work.options, CORPUS, {})
+    watching = Driver(work, dispatcher, placement, Interrupt(), LeaseKeeper(store, "me"), lambda: None)
+
+    def looks(count: int) -> list[str]:
+        ended = []
+        for _ in range(count):
+            clock_s[0] += POLL_S + 0.1
+            ended += watching.look()
+        return ended
+
+    for key in "ab":
+        assert watching.next_pack(key) is not None
+        watching.began(key)
+    pack = dispatcher._flights["a"].pack
+    watching.events("a", EVENTS.dump_json((TrialEvent(trial_id=pack.trials[0].trial_id),)).decode())
+    assert looks(10) == ["a", "b"]
+    watching.ended("a", Ending(EndingKind.PROCESS_DIED))
+    (note,) = heard.notes
+    assert re.fullmatch(r"seed=0: it stood still for 1\d s .*epoch 3, step 7, my_layer.py, line 3.*checkpoint.", note)
+    assert not watching.stopping
+    with pytest.raises(GivenUpError, match="cannot be ended"):
+        looks(100)
+        watching.raise_error()

@@ -25,6 +25,7 @@ from tests.support.scripted_trials import (
     LONG,
     RAISES,
     SOUND,
+    STANDS,
     log_lines,
     planned,
     work_in,
@@ -88,6 +89,15 @@ def test_the_listener_hears_of_every_trial_and_the_store_holds_its_epochs(swept:
         row.trial_id: row.state for row in swept.rows.values()
     }
     assert [epoch.epoch for epoch in swept.store.epochs(swept.rows[SOUND].trial_id)] == [1, 2, 3, 4]
+
+
+def test_a_worker_that_stands_still_is_ended_and_the_others_finish(store: Store, tmp_path: Path) -> None:
+    plan = planned([STANDS, SOUND])
+    store.register(KEY, plan)
+    run_trials(plan, work_in(tmp_path, store, {"trial_timeout_s": 10.0, "max_attempts": 1}))
+    stands, sound = store.trials(KEY)
+    assert (stands.state, sound.state) == ("failed", "done")
+    assert re.match(r"it stood still for \d+ s \(no thread of its process ran any more; last seen", str(stands.cause))
 
 
 def test_a_store_that_cannot_be_written_ends_the_sweep_with_its_own_error(

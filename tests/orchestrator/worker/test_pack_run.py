@@ -9,16 +9,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.worker import pack_run
 from orchestrator.worker.messages import EVENTS, Pack, TrialEvent
-from orchestrator.worker.pack_run import BrokenProcessError, Job, TrialFunctions, run_pack
+from orchestrator.worker.pack_run import BrokenProcessError, Job, MemoryShortageError, TrialFunctions, run_pack
 from tests.support.scripted_trials import RAISES, SOUND, planned, run_scripted
 from tests.support.small_disk import change, small_disk, small_files
 from trainables.config import TrialConfig
+from trainables.measurements.spectrum import GramSpectrum
 from trainables.trial_folder.folder import SupersededError, TrialFolder
 from trainables.trial_folder.outcome import TrialOutcome
 
@@ -42,6 +45,42 @@ def events_of(
         with pytest.raises(BrokenProcessError, match=broken):
             run_pack(pack, job, sent.append)
     return [event for text in sent for event in EVENTS.validate_json(text)]
+
+
+def fill_gpu() -> None:
+    """What torch raises on a machine with a GPU."""
+    raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 80.00 GiB.")
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda: np.empty(10**15),
+        lambda: torch.empty(10**15),
+        lambda: [0] * 10**15,
+        lambda: GramSpectrum(10**8),
+        fill_gpu,
+    ],
+)
+def test_what_asks_for_more_memory_than_there_is_ends_the_process_and_blames_nobody_yet(
+    tmp_path: Path, take: Callable[[], object]
+) -> None:
+    def take_memory(config: TrialConfig, **arguments: Any) -> TrialOutcome:
+        if config.seed == SOUND:
+            take()
+        return run_scripted(config, **arguments)
+
+    job = Job(
+        options=RunOptions(storage=FolderStorage(tmp_path)),
+        measurements=(),
+        functions=TrialFunctions(run_trial=take_memory),
+    )
+    sent: list[str] = []
+    with pytest.raises(MemoryShortageError):
+        run_pack(Pack(tuple(planned([RAISES, SOUND, SOUND + 1]))), job, sent.append)
+    events = [event for text in sent for event in EVENTS.validate_json(text)]
+    assert [event.outcome.state for event in events if event.outcome is not None] == ["failed"]
+    assert events[-1] == TrialEvent(trial_id=planned([SOUND])[0].trial_id)
 
 
 def test_what_tune_runs_in_a_worker_imports_nothing_of_the_driver() -> None:

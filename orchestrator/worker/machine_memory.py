@@ -1,0 +1,61 @@
+"""The memory of the machine that this process runs on, or of its container where that has a limit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+PROC, CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
+FULL_BELOW = 0.05
+"""The share of free memory below which a machine counts as full."""
+
+
+class MachineMemory(NamedTuple):
+    """Zeros where the system does not say."""
+
+    total_bytes: int = 0
+    free_bytes: int = 0
+    kills: int = 0
+    """How many processes the kernel has ended for want of memory, since the machine or container started."""
+
+    def ran_out_since(self, earlier: MachineMemory) -> bool:
+        """Whether the kernel has ended a process since, or the machine was full already."""
+        return self.kills > earlier.kills or earlier.free_bytes < FULL_BELOW * earlier.total_bytes
+
+
+def machine_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> MachineMemory:
+    """As it is now, by the files of Linux."""
+    meminfo, kills = _numbers(proc / "meminfo"), _numbers(proc / "vmstat").get("oom_kill", 0)
+    total, free = 1024 * meminfo.get("MemTotal:", 0), 1024 * meminfo.get("MemAvailable:", 0)
+    for group in _groups(proc, cgroups):
+        kills += _numbers(group / "memory.events").get("oom_kill", 0)
+        limit, used = (_number(group / name) for name in ("memory.max", "memory.current"))
+        if limit is not None and used is not None:
+            total, free = min(total, limit), min(free, max(0, limit - used))
+    return MachineMemory(total, free, kills)
+
+
+def _groups(proc: Path, cgroups: Path) -> Iterator[Path]:
+    """Those of control groups, version 2, that this process is in, from the innermost one outwards."""
+    lines = _lines(proc / "self/cgroup")
+    inner = next((line.removeprefix("0::").lstrip("/") for line in lines if line.startswith("0::")), None)
+    if inner is not None:
+        yield from (cgroups / inner, *(cgroups / parent for parent in Path(inner).parents if inner))
+
+
+def _numbers(path: Path) -> dict[str, int]:
+    pairs = (line.split() for line in _lines(path))
+    return {pair[0]: int(pair[1]) for pair in pairs if len(pair) > 1}
+
+
+def _number(path: Path) -> int | None:
+    lines = _lines(path)
+    return int(lines[0]) if lines and lines[0].isdigit() else None
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        return path.read_text().splitlines()
+    except OSError:
+        return []

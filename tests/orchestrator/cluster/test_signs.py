@@ -1,0 +1,24 @@
+"""What workers leave with Ray's head for their driver."""
+
+from __future__ import annotations
+
+import pytest
+import ray
+
+from orchestrator.cluster.signs import leave_sign, machine_here, remove_sign, signs
+
+
+@ray.remote(num_cpus=0)
+def leave(key: str, text: bytes) -> str:
+    leave_sign(key, text)
+    return machine_here()
+
+
+@pytest.mark.usefixtures("one_ray")
+def test_the_newest_sign_of_another_process_is_read_until_it_is_removed() -> None:
+    for text in (b"first", b"second"):
+        assert ray.get(leave.remote("a", text)) == machine_here()
+    assert signs(["a", "nobody"]) == {"a": b"second"}
+    remove_sign("a")
+    remove_sign("nobody")
+    assert signs(["a"]) == {}

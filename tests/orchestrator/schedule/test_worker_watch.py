@@ -1,0 +1,128 @@
+"""When a worker has been silent for too long: a clock and beats as they would come, no processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from orchestrator.schedule.study_work import POLL_S
+from orchestrator.schedule.worker_watch import WorkerWatch
+from tests.support.beats import beat_of
+from trainables.pulse import START, TRAINING
+
+
+class Followed:
+    """A worker whose beats are read every 2 s."""
+
+    def __init__(self, limit_s: float | None = None) -> None:
+        self.watch, self.now_s, self.number = WorkerWatch(limit_s), 0.0, 0
+        self.beat = beat_of("here", phase=START, epoch=0, step=0, progress=0, number=0)
+        self.watch.began("pack")
+        self._look()
+
+    def says(self, **changes: Any) -> None:
+        """What the worker says from now on."""
+        self.beat = self.beat.model_copy(update=changes)
+        self._look()
+
+    def trains(self, steps: int, step_s: float) -> None:
+        """Training steps of so long, none of which may be its last."""
+        for _ in range(steps):
+            self.says(phase=TRAINING, epoch=1, step=self.beat.step + 1, progress=self.beat.progress + 1)
+            assert self.stands_still_within(step_s) is None
+
+    def stands_still_within(self, seconds: float, *, beats: bool = True) -> float | None:
+        """When it was said to stand still, in seconds from now; None where it was not."""
+        start_s = self.now_s
+        while self.now_s < start_s + seconds:
+            self.now_s += POLL_S
+            self.number += beats
+            self._look()
+            if self.watch.standing_still():
+                return self.now_s - start_s
+        return None
+
+    def _look(self) -> None:
+        self.watch.look(self.now_s, {"pack": self.beat.model_copy(update={"number": self.number})})
+
+    @property
+    def cause(self) -> str:
+        return self.watch.standing_still()["pack"].cause
+
+
+def test_a_trial_that_hangs_after_quick_steps_is_named_with_its_place_after_two_minutes() -> None:
+    worker = Followed()
+    worker.trains(100, step_s=POLL_S)
+    assert worker.stands_still_within(1000) == 120
+    assert worker.cause == "it stood still for 2 min in epoch 1, step 100 (my_layer.py, line 3)"
+
+
+def test_a_healthy_trial_whose_steps_take_minutes_goes_on_and_one_that_hangs_is_ended() -> None:
+    worker = Followed()
+    worker.trains(5, step_s=400)
+    worker.trains(1, step_s=3900)
+    worker.says(progress=10**6)
+    assert worker.stands_still_within(10**6) == 39_002
+
+
+def test_without_a_pace_ten_minutes_pass() -> None:
+    """At the start, in the first step, in validation and where another trial of the pack begins."""
+    worker = Followed()
+    assert worker.stands_still_within(600) is None
+    worker.trains(2, step_s=600)
+    worker.says(phase="in validation", progress=1000)
+    assert worker.stands_still_within(600) is None
+    worker.says(trial_id="two", phase=TRAINING, progress=1)
+    assert worker.stands_still_within(10**4) == 602
+
+
+def test_work_that_says_it_will_be_silent_for_long_is_left_alone_so_long() -> None:
+    worker = Followed()
+    worker.says(phase="in the measurement spectrum@1", progress=7, quiet_s=5000.0)
+    assert worker.stands_still_within(10**6) == 5002
+
+
+def test_the_users_own_limit_is_for_every_phase() -> None:
+    worker = Followed(limit_s=20.0)
+    worker.says(quiet_s=5000.0)
+    assert worker.stands_still_within(100) == 22
+    worker = Followed(limit_s=2000.0)
+    worker.trains(10, step_s=1900)
+
+
+def test_a_process_that_lets_no_thread_run_is_told_apart() -> None:
+    worker = Followed()
+    assert worker.stands_still_within(1000, beats=False) == 602
+    assert worker.cause == (
+        "it stood still for 10 min (no thread of its process ran any more; last seen at its start, my_layer.py, line 3)"
+    )
+
+
+def test_a_worker_that_never_said_anything_is_ended_too() -> None:
+    watch = WorkerWatch(10.0)
+    watch.began("pack")
+    for second in range(0, 14, 2):
+        watch.look(float(second), {})
+    assert watch.standing_still()["pack"].cause == "it stood still for 12 s before it began"
+
+
+def test_time_in_which_the_driver_stood_still_itself_ends_no_trial() -> None:
+    """A laptop that slept, or a sweep that was stopped and continued: for hours, again and again."""
+    worker = Followed(limit_s=20.0)
+    for _ in range(5):
+        worker.now_s += 10_000.0
+        assert worker.stands_still_within(POLL_S) is None
+        worker.says(progress=worker.beat.progress + 1)
+        assert worker.stands_still_within(3 * POLL_S) is None
+
+
+def test_a_worker_is_ended_once_and_lingers_until_its_pack_is_over() -> None:
+    worker = Followed(limit_s=20.0)
+    assert worker.stands_still_within(100) == 22
+    worker.watch.ends("pack")
+    assert worker.stands_still_within(10) is None
+    assert worker.watch.lingering(10.0) == []
+    assert worker.stands_still_within(2) is None
+    (last,) = worker.watch.lingering(10.0)
+    assert last == worker.beat.model_copy(update={"number": worker.number})
+    worker.watch.ended("pack")
+    assert worker.watch.lingering(0.0) == []

@@ -1,0 +1,77 @@
+"""An output layer that does on purpose, at the third step of training, what others do by accident."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+
+import torch
+from torch import Tensor
+
+from trainables.output_layers import LayerShape, Pointwise, PointwiseSoftmax
+
+STEP, FOREVER_S = 3, 10**6
+
+
+class Misbehaving(Pointwise):
+    """The identity until it misbehaves."""
+
+    def __init__(self, does: str) -> None:
+        super().__init__()
+        self.does, self.calls = does, 0
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """Logits as they are."""
+        if not (self.training and torch.is_grad_enabled()):
+            return logits
+        self.calls += 1
+        return self.misbehave(logits) if self.calls == STEP else logits
+
+    def misbehave(self, logits: Tensor) -> Tensor:
+        """What `does` says, in one call."""
+        match self.does:
+            case "holds Python's lock":
+                ctypes.PyDLL(None).sleep(FOREVER_S)
+            case "allocates 50 GB":
+                allocate(50)
+            case "forks":
+                os.fork()
+            case "leaves":
+                os._exit(3)
+            case "is stopped":
+                os.kill(os.getpid(), signal.SIGSTOP)
+            case "sleeps":
+                time.sleep(FOREVER_S)
+            case "raises":
+                raise ValueError("on purpose")
+            case "exits":
+                sys.exit(3)
+            case "reads at no address":
+                ctypes.string_at(0)
+            case "prints 100 MB":
+                for stream in (sys.stdout, sys.stderr) * 500:
+                    stream.write(("x" * 999 + "\n") * 100)
+            case "returns NaN":
+                return logits * float("nan")
+        return logits
+
+
+def allocate(gigabytes: int) -> None:
+    """So much, in a process that may have 1 GB more than it has: no test takes what the machine has."""
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limit = pages * os.sysconf("SC_PAGE_SIZE") + 10**9
+    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    kept = [torch.ones(25_000_000) for _ in range(10 * gigabytes)]
+    del kept
+
+
+class MisbehavingSoftmax(PointwiseSoftmax):
+    """A softmax layer that misbehaves."""
+
+    def __init__(self, shape: LayerShape, does: str) -> None:
+        super().__init__(shape, Misbehaving(does))

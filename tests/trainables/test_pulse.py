@@ -1,0 +1,56 @@
+"""Who works says so often enough to be told from what hangs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.support import tiny_trial as tiny
+from trainables.measurements.decomposition import BANDWIDTH, eigenvalues_in_place
+from trainables.measurements.registry import measure
+from trainables.pulse import PULSE, START, TRAINING
+from trainables.runtime import Runtime
+from trainables.training.loop import Trainer
+
+
+@pytest.fixture(autouse=True)
+def begun() -> None:
+    PULSE.begin("one")
+
+
+def test_every_training_step_is_a_sign_with_its_place() -> None:
+    trainer = Trainer(tiny.trial(), tiny.corpus(), Runtime())
+    assert (PULSE.phase, PULSE.epoch, PULSE.step) == (START, 0, 0)
+    for number in range(1, 4):
+        before = PULSE.count
+        trainer.step()
+        assert PULSE.count > before
+        assert (PULSE.phase, PULSE.epoch, PULSE.step) == (TRAINING, 1, number)
+    before = PULSE.count
+    trainer.end_epoch()
+    # The protocol's windows of 70 over 600 tokens in 10 streams, at least one.
+    assert PULSE.count > before + 1
+    assert PULSE.phase == "in validation"
+    trainer.step()
+    assert (PULSE.phase, PULSE.epoch, PULSE.step) == (TRAINING, 2, 4)
+
+
+def test_measuring_gives_a_sign_for_every_window_it_reads() -> None:
+    config = tiny.trial()
+    trainer = Trainer(config, tiny.corpus(), Runtime())
+    before = PULSE.count
+    measure(["perplexity@1"], trainer.model, trainer.corpus, config, Runtime())
+    assert PULSE.phase == "in the measurement perplexity@1"
+    windows = len(trainer.corpus.test) // config.evaluation.window
+    assert PULSE.count - before >= windows / config.evaluation.test_batch_size
+
+
+def test_a_large_decomposition_gives_signs_and_says_when_it_will_be_silent() -> None:
+    quiet_s = []
+    for size in (200, 400):
+        drawn_VV = np.random.default_rng(0).standard_normal((size, size))
+        before = PULSE.count
+        eigenvalues_in_place(drawn_VV @ drawn_VV.T)
+        assert PULSE.count - before > size / BANDWIDTH
+        quiet_s.append(PULSE.quiet_s)
+    assert quiet_s[1] == pytest.approx(4 * quiet_s[0], rel=0.01), "LAPACK from a band on takes V^2 B operations"
