@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Sequence
 
 from trainables.corpora import NO_TEXT
+
+PLAIN_NAME = re.compile(r"\w[\w ._=,+@()-]*")
+LONGEST_NAME, LONGEST_REST = 150, 40
+"""Bytes of a plain name, which leaves room for what is put around it, and characters kept of another one."""
 
 
 def duration(seconds: float) -> str:
@@ -36,3 +42,12 @@ def some_of(names: Sequence[str], most: int) -> str:
     """ "a, b and 5 more": at most so many of the names, and how many there are besides."""
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
+
+
+def file_name(text: str) -> str:
+    """What a file or folder is called after a text, whatever that holds: a plain text is its name; of any other it is
+    what is plain in it, and a hash that keeps different ones apart."""
+    if PLAIN_NAME.fullmatch(text) and len(text.encode()) <= LONGEST_NAME:
+        return text
+    rest = re.sub(r"[^\w ._=,+@()-]", "_", text)[:LONGEST_REST].lstrip(". =,+@()-")
+    return f"{rest}-{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:8]}".lstrip("-")

@@ -1,9 +1,15 @@
 """The error whose text is written for the person at the keyboard, and how the texts of others are cut for one."""
 
 import difflib
+import re
 from collections.abc import Iterable
 
 from pydantic import ValidationError
+
+COMMANDS = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]",
+)
+"""To a terminal: control characters but tab and line feed, marks of the direction of writing, halves of characters."""
 
 
 class UserError(Exception):
@@ -25,6 +31,11 @@ def last_line(error: BaseException | str) -> str:
 
 def _lines(error: BaseException | str) -> list[str]:
     return str(error).strip().splitlines() or ["" if isinstance(error, str) else type(error).__name__]
+
+
+def shown(text: str) -> str:
+    """The text as a terminal may get it: what would command the terminal is spelled out, as in "\\x1b[2J"."""
+    return COMMANDS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def first_problem(error: ValidationError) -> str:

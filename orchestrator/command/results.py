@@ -65,10 +65,10 @@ def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyK
     chosen = max(order, key=order.__getitem__)
     if len(fitting) > 1:
         settings = "" if chosen.overrides == "{}" else f", --set {chosen.overrides}"
-        print(
+        console(stderr=True).print(
             f"Of {len(fitting)} variants of {study}, this is the one at scale {chosen.scale}, corpus {chosen.corpus}"
             f"{settings}; name another with --scale, --corpus and --set.",
-            file=sys.stderr,
+            soft_wrap=True,
         )
     return chosen
 
