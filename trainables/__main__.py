@@ -92,7 +92,7 @@ def _read_config(path: Path) -> AnyConfig:
         raise UserError(f"cannot read {path}: {error.strerror}; name a trial's config file") from error
     except ValidationError as error:
         raise UserError(f"{path} is not a trial's config ({first_problem(error)}): mend it") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not a trial's config, as it is no JSON ({error}): mend it") from error
 
 
