@@ -40,8 +40,8 @@ OBJECT_STORE_BYTES = 2**27
 """Packs and reports are small; Ray's own default is a third of the machine's memory."""
 PRELOADED = {"RAY_preload_python_modules": "torch,ray.tune,scipy.linalg,pydantic"}
 """What a worker imports while it waits for its first trial."""
-LONGEST_BASE = 24
-"""Bytes of a folder in which Ray can start: it puts sockets 83 bytes further down, and a socket's path ends at 107."""
+LONGEST_BASE = 22
+"""Bytes of a folder in which Ray can start: it puts sockets 85 bytes further down, and a socket's path ends at 107."""
 
 
 @contextmanager
@@ -142,7 +142,7 @@ def _start(folder: Path) -> Any:
                 object_store_memory=OBJECT_STORE_BYTES,
                 log_to_driver=False,
                 logging_level=logging.CRITICAL,
-                _temp_dir=str(folder),
+                _temp_dir=str(folder / "r"),  # Ray lets everybody write to this folder, and nobody else gets into ours
             )
     except Exception as error:  # Ray raises bare ones too
         raise UserError(

@@ -36,7 +36,7 @@ def test_the_lock_holds_all_that_the_project_asks_for_but_torch() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     groups = (project["dependencies"], *project["optional-dependencies"].values())
     needs = [Requirement(line) for group in groups for line in group]
-    wanted = {canonicalize_name(need.name): need for need in needs if need.name != project["name"]}
+    wanted = {str(canonicalize_name(need.name)): need for need in needs if need.name != project["name"]}
     torch = Requirement((ROOT / "torch.txt").read_text().splitlines()[-1])
     assert wanted.pop("torch").specifier.contains(next(iter(torch.specifier)).version)
     assert "torch" not in PINNED

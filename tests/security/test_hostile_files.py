@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 import torch
 from hypothesis import strategies as st
 
-from tests.security.conftest import Cases
+from tests.security.conftest import Cases, in_time
 from tests.support.command import sweep
 from tests.support.hostile import CONFIGS, damaged, spoiled, texts, values
 from tests.support.writes import outside, written
@@ -156,3 +157,16 @@ def test_a_corpus_is_planned_with_or_refused(tmp_path: Path, every_case: Cases) 
                 refused(answer)
 
     every_case(st.tuples(contents, contents, contents), check)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_text_that_never_ends_is_refused(tmp_path: Path, kind: str) -> None:
+    for split in SPLITS:
+        (tmp_path / f"{split}.txt").write_text("a b c\n" * 400)
+    (tmp_path / "valid.txt").unlink()
+    if kind == "pipe":
+        os.mkfifo(tmp_path / "valid.txt")
+    else:
+        (tmp_path / "valid.txt").symlink_to("/dev/zero")
+    with in_time():
+        refused(sweep("corpus", "check", tmp_path))

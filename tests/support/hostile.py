@@ -9,7 +9,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from trainables.config import CorpusConfig, GssConfig, MosConfig, PressNoiseConfig, TrialConfig, TrueRankConfig
+from trainables.config import (
+    CorpusConfig,
+    CustomConfig,
+    GssConfig,
+    MosConfig,
+    PressNoiseConfig,
+    TrialConfig,
+    TrueRankConfig,
+)
 
 NASTY_TEXTS = (
     "", " ", ".", "..", "../../outside", "/outside", "~", "a/b", "a\\b", "-x", "--help", "a\nb", "a\rb", "\t",
@@ -42,6 +50,9 @@ CONFIGS: tuple[dict[str, Any], ...] = tuple(
     for config in (
         TrialConfig(seed=1, corpus=CORPUS, output_layer=GssConfig(c=-1.5, k=2.5)),
         TrialConfig(seed=2, corpus=CORPUS, output_layer=MosConfig(mixtures=3)),
+        TrialConfig(
+            seed=1, corpus=CORPUS, output_layer=CustomConfig(layer="Mine", sha256="2" * 64, settings={"width": 3})
+        ),
         PressNoiseConfig(seed=3),
         TrueRankConfig(seed=4, corpus=CorpusConfig(name="markov", sha256="1" * 64), variant="noise"),
     )
