@@ -25,6 +25,7 @@ def parse(address: str) -> URL:
     if not separator:
         return _sqlite(address)
     try:
+        address.encode()  # bytes that are no text, a ValueError
         url = make_url(address)
     except (ArgumentError, ValueError):
         # What was typed is not repeated: it may hold a password.

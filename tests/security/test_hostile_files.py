@@ -159,6 +159,30 @@ def test_a_corpus_is_planned_with_or_refused(tmp_path: Path, every_case: Cases) 
     every_case(st.tuples(contents, contents, contents), check)
 
 
+@pytest.mark.chaos(30, 1_000)
+def test_contexts_and_benchmarks_are_taken_or_refused(tmp_path: Path, every_case: Cases) -> None:
+    contexts, benchmarks = tmp_path / "contexts.json", tmp_path / "benchmarks"
+    benchmarks.mkdir()
+    listed = ([{"last_token_index": 3, "group": "mine", "number": 1, "next_token": "a"}, {"last_token_index": 9}],)
+    pairs = texts.map(lambda text: text.encode(errors="replace")) | damaged((b"cat dog 1\nking queen 0.5\n",))
+
+    def check(case: tuple[bytes, bytes]) -> None:
+        contexts.write_bytes(case[0])
+        (benchmarks / "EN-MINE.txt").write_bytes(case[1])
+        for study, option, place in (
+            ("qualitative", "--contexts", contexts),
+            ("word_similarity", "--benchmarks", benchmarks),
+        ):
+            with written() as places:
+                answer = sweep(study, "--scale", "smoke", "--dry-run", option, place)
+            assert outside(places) == []
+            if answer.returncode:
+                refused(answer)
+
+    as_json = (spoiled(listed) | values).map(lambda value: json.dumps(value).encode())
+    every_case(st.tuples(as_json | damaged((json.dumps(listed[0]).encode(),)), pairs), check)
+
+
 @pytest.mark.parametrize("kind", ["pipe", "device"])
 def test_a_text_that_never_ends_is_refused(tmp_path: Path, kind: str) -> None:
     for split in SPLITS:
