@@ -65,7 +65,7 @@ def answered(*arguments: str | Path, allowed: Path | None = None) -> Any:
     return answer
 
 
-@pytest.mark.chaos(60, 1_500)
+@pytest.mark.chaos(30, 1_500)
 def test_a_command_line_is_answered(folder: Path, every_case: Cases) -> None:
     plain = words.filter(lambda word: not set(word) & set("@/?#&"))
     stores = st.builds("postgresql://{}:{}@/{}?{}=1&host=/nowhere".format, plain, plain, plain, plain)
@@ -99,7 +99,7 @@ def test_what_is_no_text_or_too_long_is_refused(line: tuple[str, ...]) -> None:
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.chaos(60, 1_500)
+@pytest.mark.chaos(30, 1_500)
 def test_a_setting_is_in_every_config_or_refused(every_case: Cases) -> None:
     written_out = values.map(json.dumps) | texts.filter(lambda text: "\0" not in text)
     pairs = st.tuples(st.sampled_from(KEYS) | texts, written_out)
@@ -128,7 +128,7 @@ STUDY = Study(name={name!r}, title={title!r}, trials=trials, label=label, measur
 """
 
 
-@pytest.mark.chaos(40, 1_000)
+@pytest.mark.chaos(25, 1_000)
 def test_a_study_is_planned_or_refused(folder: Path, every_case: Cases) -> None:
     """A study is code that the user runs; what it holds by mistake is said, all the same."""
     file = folder / "mine.py"
@@ -145,7 +145,7 @@ def test_a_study_is_planned_or_refused(folder: Path, every_case: Cases) -> None:
     every_case(fields | st.binary(max_size=80), check)
 
 
-@pytest.mark.chaos(6, 150)
+@pytest.mark.chaos(4, 150)
 def test_a_store_is_shown_and_reported_whatever_its_texts_say(folder: Path, every_case: Cases) -> None:
     """Names that a store holds become folders, cells and titles; its causes and settings are shown."""
     storage = folder / "results"

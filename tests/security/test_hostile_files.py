@@ -33,7 +33,7 @@ def refused(answer: Any) -> None:
     assert "Traceback" not in answer.stdout + answer.stderr
 
 
-@pytest.mark.chaos(100, 3_000)
+@pytest.mark.chaos(60, 3_000)
 def test_a_config_is_read_as_what_it_says_or_refused(
     tmp_path: Path, every_case: Cases, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -89,7 +89,7 @@ def npy_files(draw: Any) -> bytes:
     return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + draw(st.binary(max_size=100))
 
 
-@pytest.mark.chaos(100, 2_500)
+@pytest.mark.chaos(60, 2_500)
 def test_a_matrix_is_measured_or_refused(tmp_path: Path, every_case: Cases) -> None:
     file = tmp_path / "matrix.npy"
     matrix = np.random.default_rng(0).normal(size=(6, 4))
@@ -111,7 +111,7 @@ def test_a_matrix_is_measured_or_refused(tmp_path: Path, every_case: Cases) -> N
     every_case(damaged(originals) | npy_files(), check)
 
 
-@pytest.mark.chaos(100, 2_000)
+@pytest.mark.chaos(60, 2_000)
 def test_a_checkpoint_is_read_or_passed_over(tmp_path: Path, every_case: Cases) -> None:
     file = tmp_path / "checkpoint.safetensors"
     save_tensors(
@@ -138,7 +138,7 @@ def test_a_checkpoint_is_read_or_passed_over(tmp_path: Path, every_case: Cases) 
     every_case(damaged((original,)) | headers.map(with_header), check)
 
 
-@pytest.mark.chaos(20, 1_000)
+@pytest.mark.chaos(12, 1_000)
 def test_a_corpus_is_planned_with_or_refused(tmp_path: Path, every_case: Cases) -> None:
     folder = tmp_path / "corpora" / "mine"
     folder.mkdir(parents=True)
@@ -159,7 +159,7 @@ def test_a_corpus_is_planned_with_or_refused(tmp_path: Path, every_case: Cases) 
     every_case(st.tuples(contents, contents, contents), check)
 
 
-@pytest.mark.chaos(30, 1_000)
+@pytest.mark.chaos(12, 1_000)
 def test_contexts_and_benchmarks_are_taken_or_refused(tmp_path: Path, every_case: Cases) -> None:
     contexts, benchmarks = tmp_path / "contexts.json", tmp_path / "benchmarks"
     benchmarks.mkdir()
