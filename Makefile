@@ -6,7 +6,7 @@ STUDY ?= gss_grid
 ARGS ?=
 PIP_ARGS ?=
 
-.PHONY: sweep test chaos cluster-test image-test check format bench clean
+.PHONY: sweep test chaos cluster-test image-test check audit lock format bench clean
 
 sweep: $(VENV)/ready
 	$(BIN)/python sweep.py $(STUDY) $(ARGS)
@@ -37,6 +37,12 @@ check: $(VENV)/ready
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Known vulnerabilities of everything that is installed, by the registry's own list.
+audit: $(VENV)/ready
+	@$(BIN)/pip-audit --strict --disable-pip --no-deps --progress-spinner off \
+	    --requirement requirements.lock --requirement torch.txt || \
+	    { echo "Not clean: a vulnerability is listed above, or the registry's list of them could not be asked."; exit 1; }
+
 format: $(VENV)/ready
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
@@ -47,11 +53,19 @@ bench: $(VENV)/ready
 	$(BIN)/python -m benchmarks.scheduling
 	$(BIN)/python -m benchmarks.store
 
-# torch first, so that PIP_ARGS can name the package index of another build (CPU only, another CUDA) for it alone.
-$(VENV)/ready: pyproject.toml constraints.txt
+# What pyproject.toml allows, in exact versions with the hashes of their files. Needs uv.
+lock:
+	uv pip compile --quiet --universal --python-version 3.11 --extra dev --constraint torch.txt --generate-hashes --no-annotate \
+	    --no-header pyproject.toml --output-file requirements.lock
+	awk '/^[a-z]/ {torch = /^(torch==|triton==|cuda-|nvidia-)/} !torch' requirements.lock >requirements.lock.new
+	mv requirements.lock.new requirements.lock
+
+# torch has no hash (see torch.txt), so it comes apart; PIP_ARGS can name the package index of its build for it alone.
+$(VENV)/ready: pyproject.toml requirements.lock torch.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt $(PIP_ARGS) torch
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) --requirement torch.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@
 
 clean:

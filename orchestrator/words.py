@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Sequence
 
 from trainables.corpora import NO_TEXT
+
+PLAIN_NAME = re.compile(r"\w[\w ._=,+@()-]*")
+LONGEST_NAME, LONGEST_REST = 150, 40
+"""Bytes of a plain name, which leaves room for what is put around it, and characters kept of another one."""
 
 
 def duration(seconds: float) -> str:
@@ -46,3 +52,12 @@ def one_line(text: str, *, most: int | None = None) -> str:
     line = " ".join("".join(letter if letter.isprintable() else " " for letter in head).split())
     cut = most is not None and (len(line) > most or len(head) < len(text))
     return f"{line[: most - 1].rstrip()}\N{HORIZONTAL ELLIPSIS}" if cut and most is not None else line
+
+
+def file_name(text: str) -> str:
+    """What a file or folder is called after a text, whatever that holds: a plain text is its name; of any other it is
+    what is plain in it, and a hash that keeps different ones apart."""
+    if PLAIN_NAME.fullmatch(text) and len(text.encode()) <= LONGEST_NAME:
+        return text
+    rest = re.sub(r"[^\w ._=,+@()-]", "_", text)[:LONGEST_REST].lstrip(". =,+@()-")
+    return f"{rest}-{hashlib.sha256(text.encode(errors='surrogatepass')).hexdigest()[:8]}".lstrip("-")

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from trainables.config import AnyConfig, TextFile, read_config
-from trainables.errors import UserError, first_problem
+from trainables.errors import UserError, first_problem, shown
 from trainables.runtime import Runtime
 from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome, trial_directory
 
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         outcome = _run(options)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {shown(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("Interrupted; the same command goes on from the last checkpoint.", file=sys.stderr)
@@ -92,7 +92,7 @@ def _read_config(path: Path) -> AnyConfig:
         raise UserError(f"cannot read {path}: {error.strerror}; name a trial's config file") from error
     except ValidationError as error:
         raise UserError(f"{path} is not a trial's config ({first_problem(error)}): mend it") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not a trial's config, as it is no JSON ({error}): mend it") from error
 
 

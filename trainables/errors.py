@@ -1,10 +1,16 @@
 """The error whose text is written for the person at the keyboard, and how the texts of others are cut for one."""
 
 import difflib
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import ValidationError
+
+COMMANDS = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]",
+)
+"""To a terminal: control characters but tab and line feed, marks of the direction of writing, halves of characters."""
 
 
 class UserError(Exception):
@@ -35,6 +41,11 @@ def line_of(frames: Iterable[tuple[str, int]], names: Iterable[str] = ("",)) -> 
         if Path(file).name.startswith(tuple(names)) and not file.startswith("<"):
             return f"{Path(file).name.partition(' ')[0]}, line {line}"
     return None
+
+
+def shown(text: str) -> str:
+    """The text as a terminal may get it: what would command the terminal is spelled out, as in "\\x1b[2J"."""
+    return COMMANDS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def first_problem(error: ValidationError) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from typing import Any
 
@@ -80,6 +81,9 @@ store_app.command("check")(check_store)
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status: 0 done, 1 some trials failed, 2 bad input, 130 interrupted."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a name need not be one that the terminal's encoding has
+            stream.reconfigure(errors="backslashreplace")
     if arguments and arguments[0] not in COMMANDS and arguments[0] not in ("--help", "-h"):
         arguments.insert(0, "run")
     try:

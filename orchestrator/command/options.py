@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Console
 from typer import Argument, Option
 
+from orchestrator.watch import ShownConsole, for_reader
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
@@ -110,12 +110,12 @@ def store_url(store: str | None, storage: str) -> str:
     return store or os.fspath(Path(storage).resolve() / "results.db")
 
 
-def console(*, stderr: bool = False) -> Console:
+def console(*, stderr: bool = False) -> ShownConsole:
     """Standard output or error as every command writes to it."""
     # Without a terminal, lines are as long as they are: a log file has no width.
     wide = None if (sys.stderr if stderr else sys.stdout).isatty() else 200
     # What users name things is text, brackets and all.
-    return Console(stderr=stderr, width=wide, markup=False, highlight=False)
+    return ShownConsole(stderr=stderr, width=wide, markup=False, highlight=False)
 
 
 def check_format(form: str, formats: Sequence[str] = FORMATS) -> None:
@@ -130,7 +130,7 @@ def print_records(records: Sequence[Mapping[str, Any]], columns: Mapping[str, st
     if form == "json":
         print(json.dumps([dict(record) for record in records], indent=1))
     elif form == "csv":
-        writer = csv.DictWriter(sys.stdout, list(columns), lineterminator="\n", extrasaction="ignore")
+        writer = csv.DictWriter(for_reader(sys.stdout), list(columns), lineterminator="\n", extrasaction="ignore")
         writer.writeheader()
         writer.writerows(records)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -44,7 +43,7 @@ def print_plans(plans: Sequence[Plan], form: str, *, measured: Sequence[str]) ->
             if plan.total > len(plan.trials):
                 later = "; ".join(stage.sentence for stage in outlook(plan))
                 listed = f"{len(plan.trials)} of {plan.total} trials can be listed before results"
-                print(f"{listed}: {later}.", file=sys.stderr)
+                console(stderr=True).print(f"{listed}: {later}.", soft_wrap=True)
         return
     _print_trials(records)
     lines = []

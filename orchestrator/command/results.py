@@ -70,10 +70,10 @@ def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyK
     chosen, *others = _fitting(store, study, variants)
     if others:
         settings = "" if chosen.overrides == "{}" else f", --set {chosen.overrides}"
-        print(
+        console(stderr=True).print(
             f"Of {1 + len(others)} variants of {study}, this is the one at scale {chosen.scale}, corpus {chosen.corpus}"
             f"{settings}; name another with --scale, --corpus and --set.",
-            file=sys.stderr,
+            soft_wrap=True,
         )
     return chosen
 

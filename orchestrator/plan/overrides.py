@@ -24,7 +24,7 @@ def parse_overrides(settings: Sequence[str]) -> dict[str, Any]:
             raise UserError(f"--set takes key=value, for example --set training.epochs=3; got {setting!r}")
         try:
             overrides[key] = json.loads(text)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):  # a number or nesting that is too long to be read is no JSON either
             overrides[key] = text
     return overrides
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
+from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 
 import numpy as np
@@ -85,8 +87,12 @@ def build_report(
         trials=run.get("trials", "no trials"),
         findings=tuple(findings[:FINDINGS_SHOWN]),
     )
-    # Every text is escaped there; only the figures' SVG and the page's own style and script are not.
+    # Every text is escaped there; only the figures' SVG and the page's own style and script are not. No other script
+    # may run: the page names the hash of its own.
+    script = template("sort.js").render()
     page = template("report.html.j2").render(
+        script=script,
+        script_hash=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
         card=card,
         study=study,
         findings=findings,
@@ -110,8 +116,10 @@ def build_report(
     texts |= {"report.html": page, CARD_FILE: card.model_dump_json(indent=1)}
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name, content in {**documents, **{name: text.encode() for name, text in texts.items()}}.items():
+        for name, content in documents.items():
             write_file(out / name, content)
+        for name, text in texts.items():
+            write_file(out / name, text.encode(errors="backslashreplace"))
     except OSError as error:
         raise UserError(
             f"the report needs a folder that can be written to, but {out} cannot ({error.strerror or error}); "

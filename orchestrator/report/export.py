@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TextIO, get_args
 
 from orchestrator.analysis import FlatResults
+from orchestrator.watch import ShownConsole, for_reader
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def write_results(results: FlatResults, form: ResultsFormat, stream: TextIO, fir
     `first_metrics` before the others. Raises UserError for parquet, which is no text, and for an unknown format.
     """
     if form == "csv":
-        writer = csv.writer(stream, lineterminator="\n")
+        writer = csv.writer(for_reader(stream), lineterminator="\n")
         writer.writerow(results.columns)
         writer.writerows([plain(record[name]) for name in results.columns] for record in results.records)
     elif form == "json":
@@ -51,13 +52,12 @@ def write_parquet(results: FlatResults, stream: BinaryIO | Path) -> None:
 
 
 def _write_table(results: FlatResults, stream: TextIO, first_metrics: Sequence[str]) -> None:
-    from rich.console import Console
-
     from orchestrator.report.tables import trials_table
     from orchestrator.report.terminal import Fitting
 
     width = None if stream.isatty() else WIDEST_TABLE
-    Console(file=stream, width=width).print(Fitting(table=trials_table(results, first_metrics, hashes=True)))
+    shown = ShownConsole(file=stream, width=width)
+    shown.print(Fitting(table=trials_table(results, first_metrics, hashes=True)))
 
 
 def plain(value: Any) -> Any:

@@ -29,7 +29,7 @@ def write_index(folder: Path) -> Path:
     """Write index.html over the reports below the folder, in alphabetical order; returns its path."""
     cards = [(path.parent.name, card) for path in sorted(folder.glob(f"*/{CARD_FILE}")) if (card := _read(path))]
     path = folder / "index.html"
-    write_file(path, template("index.html.j2").render(cards=cards).encode())
+    write_file(path, template("index.html.j2").render(cards=cards).encode(errors="backslashreplace"))
     return path
 
 

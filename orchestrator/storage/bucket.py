@@ -96,11 +96,11 @@ class Bucket:
             listed: Mapping[str, Mapping[str, Any]] = _files().find(path, detail=True)
         start = len(path.removeprefix(SCHEME)) + 1
         # An object whose name is a folder's stands for that folder where it is empty.
-        # One with a folder "..", which becomes a path here, is nothing that this program has put there.
+        # One that is no path inside the folder here ("..", or a slash at its start) this program has not put there.
         return {
             name[start:]: f"{info['ETag']} {info['size']}"
             for name, info in listed.items()
-            if info["type"] == "file" and not name.endswith("/") and ".." not in name.split("/")
+            if info["type"] == "file" and not {"", ".", ".."}.intersection(name.split("/"))
         }
 
     def read(self, keys: Iterable[str]) -> dict[str, bytes]:

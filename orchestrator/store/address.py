@@ -25,6 +25,7 @@ def parse(address: str) -> URL:
     if not separator:
         return _sqlite(address)
     try:
+        address.encode()  # bytes that are no text, a ValueError
         url = make_url(address)
         if url.drivername in ("postgresql", "postgresql+psycopg"):
             url = url.set(drivername="postgresql+psycopg")

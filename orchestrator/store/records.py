@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Literal
 
+from orchestrator.words import file_name
 from trainables.config import AnyConfig, read_config
 
 TrialState = Literal["planned", "running", "done", "diverged", "failed", "pruned"]
@@ -39,8 +40,8 @@ class StudyKey:
         """A name for each variant of a study, fit for a folder: "gss_grid-quick-ptb"."""
         name = f"{self.study}-{self.scale}-{self.corpus}"
         if self.overrides != "{}":
-            name += "-" + hashlib.sha256(self.overrides.encode()).hexdigest()[:8]
-        return name
+            name += "-" + hashlib.sha256(self.overrides.encode(errors="surrogatepass")).hexdigest()[:8]
+        return file_name(name)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,3 +1,5 @@
+from .console import ShownConsole as ShownConsole
+from .console import for_reader as for_reader
 from .listener import Listener as Listener
 from .listener import Several as Several
 from .log_targets import check_places as check_places

@@ -41,7 +41,7 @@ def _opened(name: str, place: str, *, key: StudyKey, storage: Path) -> Sink:
     except ModuleNotFoundError as error:
         raise UserError(
             f"--log-to {name} needs a package that is not installed here ({error.name}): "
-            f"type python -m pip install --constraint constraints.txt '.[{name}]'."
+            "type python -m pip install --require-hashes --requirement requirements.lock."
         ) from error
 
 

@@ -10,6 +10,7 @@ from tensorboardX.summary import hparams
 
 from orchestrator.store import PlannedTrial, StudyKey, TrialState
 from orchestrator.watch.trial_logs import scalars
+from orchestrator.words import file_name
 from trainables.config import flat_values
 from trainables.trial_folder import EpochMetrics
 
@@ -38,7 +39,7 @@ class TensorBoard:
         return _Curves(trial, folder)
 
     def _folder_of(self, trial: PlannedTrial) -> Path:
-        return self._folder / trial.name.replace("/", "_")
+        return self._folder / file_name(trial.name)
 
 
 class _Curves:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from trainables.config import TextFile, is_built_in, markov_rank
-from trainables.corpora.folders import FILES, folder_in, locate
+from trainables.corpora.folders import FILES, content_of, folder_in, locate
 from trainables.corpora.published import PUBLISHED, PUBLISHED_CORPORA, WORD_SIMILARITY, CorpusIdentity, corpus_sha256
 from trainables.corpora.pydocs import split_texts
 from trainables.corpora.text import SPLITS, number, tokenise
@@ -121,7 +121,7 @@ def read_files(name: str, files: Iterable[str], *, data_dir: Path | None) -> lis
     texts = []
     for path in (folder_in(data_dir, name) / file for file in files):
         try:
-            content = path.read_bytes()
+            content = content_of(path)
         except FileNotFoundError as error:
             needs = f"the corpus {name!r} needs the files {', '.join(FILES)}"
             if path.name not in FILES:

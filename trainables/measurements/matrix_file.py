@@ -39,7 +39,7 @@ def open_matrix(path: Path) -> NDArray[np.floating[Any]]:
         raise UserError(
             f"A matrix is read from a .npy file, and {path} cannot be opened ({error.strerror}): check the path."
         ) from error
-    except (ValueError, EOFError, OverflowError) as error:
+    except Exception as error:  # of a damaged header numpy, and Python's parser, make errors of any kind
         raise UserError(
             f"A matrix is read from a whole .npy file of floats, and {path} is not one: "
             "write it with numpy.save(path, matrix)."

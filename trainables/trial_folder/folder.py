@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import secrets
 import traceback
 from collections.abc import Callable, Collection, Iterable
@@ -42,6 +43,7 @@ LOCK, FENCE = "lock", "worker"
 RESULT, SPECTRUM, KEPT_WEIGHTS = "result.json", "spectrum.npy", "kept.safetensors"
 RESULT_FILES = (RESULT, SPECTRUM)
 CHECKPOINT, MEASUREMENT = "checkpoint-", "measurement-"
+TRIAL_ID = re.compile(r"[0-9a-f]{64}")
 Result = tuple[TrialOutcome, NDArray[float64] | None]
 """A final outcome, and the singular values where a measurement has some."""
 
@@ -235,7 +237,13 @@ class TrialFolder:
 
 
 def trial_directory(storage: Path, trial_id: str) -> Path:
-    """The path of a trial's folder below the root of a storage."""
+    """The path of a trial's folder below the root of a storage. Raises UserError for an id that is none: a store that
+    somebody else wrote may hold any."""
+    if not TRIAL_ID.fullmatch(trial_id):
+        raise UserError(
+            f"a trial's id is 64 hexadecimal digits, and the results store has {trial_id[:80]!r}: it is damaged, or "
+            "this program has not written it, so name another one with --store"
+        )
     return storage / "trials" / trial_id[:2] / trial_id
 
 

@@ -1,0 +1,48 @@
+"""The console that commands print on: nothing that a store, a corpus or a file holds can command the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+from typing_extensions import override
+
+from trainables.errors import shown
+
+
+class ShownConsole(Console):
+    """Texts are shown as they are, brackets and all, what would command the terminal spelled out."""
+
+    @override
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """The pieces of what is printed; rich's own commands (cursor, colours) stay."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else Segment(shown(segment.text), segment.style)
+
+
+class Writable(Protocol):
+    """What csv is written to."""
+
+    def write(self, text: str, /) -> object:
+        """Take a text."""
+
+    def isatty(self) -> bool:
+        """Whether a person sees it at once."""
+
+
+class _Shown:
+    def __init__(self, terminal: Writable) -> None:
+        self._terminal = terminal
+
+    def write(self, text: str, /) -> object:
+        return self._terminal.write(shown(text))
+
+    def isatty(self) -> bool:
+        return True
+
+
+def for_reader(stream: Writable) -> Writable:
+    """The stream for texts of any content: a file or program gets every character, a terminal none that commands it."""
+    return _Shown(stream) if stream.isatty() else stream

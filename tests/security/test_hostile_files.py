@@ -1,0 +1,196 @@
+"""Whatever stands in a file that somebody sent: a sentence or a right result, no traceback, no hang, no write."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import strategies as st
+
+from tests.security.conftest import Cases, in_time
+from tests.support.command import sweep
+from tests.support.hostile import CONFIGS, damaged, spoiled, texts, values
+from tests.support.writes import outside, written
+from trainables.__main__ import main as train_one
+from trainables.config import read_config
+from trainables.trial_folder.checkpoint import load_tensors, save_tensors
+
+NESTED = [text.encode() for text in ("[" * 100_000, '{"a":' * 100_000, "9" * 5000, "-" * 5000, '"\\ud800"')]
+SHAPES = ["(3, 4)", "(-1, 4)", "(9223372036854775807, 2)", "()", "(3,)", "3", "(True, 2)", "(1e3, 2)"]
+SPLITS = ("train", "valid", "test")
+
+
+def refused(answer: Any) -> None:
+    """The command said in a sentence why not."""
+    assert answer.returncode == 2, answer.stderr
+    assert answer.stderr.strip().splitlines()[-1].lower().startswith("error: "), answer.stderr
+    assert "Traceback" not in answer.stdout + answer.stderr
+
+
+@pytest.mark.chaos(60, 3_000)
+def test_a_config_is_read_as_what_it_says_or_refused(
+    tmp_path: Path, every_case: Cases, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "config.json"
+    as_json = (spoiled(CONFIGS) | values | st.lists(values)).map(lambda value: json.dumps(value).encode())
+
+    def check(content: bytes) -> None:
+        file.write_bytes(content)
+        with written() as places:
+            # With no thread nothing is trained, and that is said only after the config was read.
+            assert train_one([str(file), "--threads", "0"]) == 2
+        said = capsys.readouterr().err
+        assert outside(places) == []
+        assert said.startswith("error: ")
+        if "--threads takes a number" in said:
+            config = read_config(json.loads(content))
+            again = read_config(json.loads(config.canonical_json()))
+            assert again.trial_id == config.trial_id
+
+    every_case(as_json | damaged(tuple(json.dumps(config).encode() for config in CONFIGS)), check)
+
+
+@pytest.mark.parametrize("content", NESTED, ids=range(len(NESTED)))
+def test_a_config_that_is_nested_or_long_without_end_is_refused(
+    tmp_path: Path, content: bytes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "config.json").write_bytes(content)
+    assert train_one([str(tmp_path / "config.json"), "--threads", "0"]) == 2
+    assert capsys.readouterr().err.startswith("error: ")
+
+
+def npy(array: Any) -> bytes:
+    stream = io.BytesIO()
+    np.save(stream, array)
+    return stream.getvalue()
+
+
+@st.composite
+def npy_files(draw: Any) -> bytes:
+    """A true magic and length before any header."""
+    header = draw(
+        st.builds(
+            "{{'descr': {!r}, 'fortran_order': {!r}, 'shape': {}, }}".format,
+            st.sampled_from(["<f8", "|O", "<U3", "V8", ">f2", "f", "", "<M8[s]", "<f99"]) | texts,
+            st.booleans() | values,
+            st.sampled_from(
+                ["(3, 4)", "(-1, 4)", "(9223372036854775807, 2)", "()", "(3,)", "3", "(True, 2)", "(1e3, 2)"]
+            ),
+        )
+        | st.sampled_from(["-" * 9000 + "1", "(" * 3000, "{" * 100, "[" * 500, "None", "{}", "not " * 2000 + "1"])
+        | texts
+    ).encode("latin1", errors="replace")[:60_000]
+    return b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header + draw(st.binary(max_size=100))
+
+
+@pytest.mark.chaos(60, 2_500)
+def test_a_matrix_is_measured_or_refused(tmp_path: Path, every_case: Cases) -> None:
+    file = tmp_path / "matrix.npy"
+    matrix = np.random.default_rng(0).normal(size=(6, 4))
+    originals = tuple(map(npy, (matrix, matrix.astype(np.float32), np.asfortranarray(matrix), np.zeros((3, 3)))))
+
+    def check(content: bytes) -> None:
+        file.write_bytes(content)
+        with written() as places:
+            answer = sweep("rank", file, "--format", "json")
+        assert outside(places) == []
+        if answer.returncode:
+            refused(answer)
+        else:
+            ranks = json.loads(answer.stdout)
+            exact = np.load(file, allow_pickle=False).astype(np.float64)
+            assert ranks["rank_rows"] * ranks["rank_columns"] == exact.size
+            assert ranks["sigma_max"] == pytest.approx(np.linalg.norm(exact, 2), rel=1e-6)
+
+    every_case(damaged(originals) | npy_files(), check)
+
+
+@pytest.mark.chaos(60, 2_000)
+def test_a_checkpoint_is_read_or_passed_over(tmp_path: Path, every_case: Cases) -> None:
+    file = tmp_path / "checkpoint.safetensors"
+    save_tensors(
+        file, {"weight": torch.arange(6.0).reshape(2, 3), "step": torch.tensor(3)}, {"trial_id": "a", "n": [1]}
+    )
+    original = file.read_bytes()
+    headers = spoiled((json.loads(original[8 : 8 + int.from_bytes(original[:8], "little")]),)) | values
+
+    def with_header(header: Any) -> bytes:
+        text = json.dumps(header).encode()
+        return len(text).to_bytes(8, "little") + text + original[-32:]
+
+    def check(content: bytes) -> None:
+        file.write_bytes(content)
+        with written() as places:
+            try:
+                tensors, state = load_tensors(file)
+            except ValueError:
+                return
+            finally:
+                assert outside(places) == []
+        assert isinstance(state, dict) and all(isinstance(tensor, torch.Tensor) for tensor in tensors.values())
+
+    every_case(damaged((original,)) | headers.map(with_header), check)
+
+
+@pytest.mark.chaos(12, 1_000)
+def test_a_corpus_is_planned_with_or_refused(tmp_path: Path, every_case: Cases) -> None:
+    folder = tmp_path / "corpora" / "mine"
+    folder.mkdir(parents=True)
+    contents = (
+        st.binary(max_size=60) | texts.map(lambda text: text.encode(errors="replace")) | st.just(b"a b c\n" * 400)
+    )
+
+    def check(splits: tuple[bytes, ...]) -> None:
+        for split, content in zip(SPLITS, splits, strict=True):
+            (folder / f"{split}.txt").write_bytes(content)
+        for command in (("corpus", "check", folder), ("gss_grid", "--scale", "smoke", "--dry-run", "--corpus", folder)):
+            with written() as places:
+                answer = sweep(*command)
+            assert outside(places) == []
+            if answer.returncode:
+                refused(answer)
+
+    every_case(st.tuples(contents, contents, contents), check)
+
+
+@pytest.mark.chaos(12, 1_000)
+def test_contexts_and_benchmarks_are_taken_or_refused(tmp_path: Path, every_case: Cases) -> None:
+    contexts, benchmarks = tmp_path / "contexts.json", tmp_path / "benchmarks"
+    benchmarks.mkdir()
+    listed = ([{"last_token_index": 3, "group": "mine", "number": 1, "next_token": "a"}, {"last_token_index": 9}],)
+    pairs = texts.map(lambda text: text.encode(errors="replace")) | damaged((b"cat dog 1\nking queen 0.5\n",))
+
+    def check(case: tuple[bytes, bytes]) -> None:
+        contexts.write_bytes(case[0])
+        (benchmarks / "EN-MINE.txt").write_bytes(case[1])
+        for study, option, place in (
+            ("qualitative", "--contexts", contexts),
+            ("word_similarity", "--benchmarks", benchmarks),
+        ):
+            with written() as places:
+                answer = sweep(study, "--scale", "smoke", "--dry-run", option, place)
+            assert outside(places) == []
+            if answer.returncode:
+                refused(answer)
+
+    as_json = (spoiled(listed) | values).map(lambda value: json.dumps(value).encode())
+    every_case(st.tuples(as_json | damaged((json.dumps(listed[0]).encode(),)), pairs), check)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "device"])
+def test_a_text_that_never_ends_is_refused(tmp_path: Path, kind: str) -> None:
+    for split in SPLITS:
+        (tmp_path / f"{split}.txt").write_text("a b c\n" * 400)
+    (tmp_path / "valid.txt").unlink()
+    if kind == "pipe":
+        os.mkfifo(tmp_path / "valid.txt")
+    else:
+        (tmp_path / "valid.txt").symlink_to("/dev/zero")
+    with in_time():
+        refused(sweep("corpus", "check", tmp_path))

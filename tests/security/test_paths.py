@@ -1,0 +1,104 @@
+"""Nothing outside the storage folder is written, whatever names a store, a study or a bucket holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import strategies as st
+
+from orchestrator.storage.bucket import Bucket
+from orchestrator.store.opening import open_store
+from orchestrator.store.records import PlannedTrial, StudyKey
+from orchestrator.watch.tensorboard import TensorBoard
+from orchestrator.words import file_name
+from tests.security.conftest import Cases
+from tests.support.command import sweep
+from tests.support.hostile import texts
+from tests.support.store_rows import RUN, execute, outcome, planned
+from tests.support.writes import outside, written
+from trainables.errors import UserError
+from trainables.trial_folder.folder import trial_directory
+
+UP = "/../../../outside"
+
+
+def files(folder: Path) -> set[Path]:
+    return set(folder.rglob("*"))
+
+
+@pytest.mark.chaos(300, 5_000)
+def test_any_text_has_a_file_name_of_its_own_inside_its_folder(tmp_path: Path, every_case: Cases) -> None:
+    def check(pair: tuple[str, str]) -> None:
+        names = [file_name(text) for text in pair]
+        for name in names:
+            assert (tmp_path / name).parent == tmp_path and name not in ("", ".", "..")
+            assert name.isprintable() and not name.startswith(("-", ".")) and len(name.encode()) < 200
+            (tmp_path / name).touch()
+            assert file_name(name) == name
+        assert (names[0] == names[1]) == (pair[0] == pair[1])
+
+    every_case(st.tuples(texts, texts), check)
+
+
+def test_plain_names_stay_as_they_are() -> None:
+    for name in ("gss_grid-quick-ptb", "softmax, training.learning_rate=20 seed=1", "gss c=-1.5 k=2.5", "Zoë"):
+        assert file_name(name) == name
+
+
+@pytest.mark.parametrize("column", ["corpus", "scale"])
+def test_a_report_on_a_store_stays_in_the_storage_folder(tmp_path: Path, column: str) -> None:
+    storage, trial = tmp_path / "deep" / "er" / "results", planned(1)
+    url = f"sqlite:///{storage}/results.db"
+    with open_store(url) as store:
+        store.register(StudyKey(study="gss_grid", scale="smoke", corpus="pydocs"), [trial])
+        store.record(outcome(trial.trial_id), run_id=store.begin_run(RUN), spectrum=None)
+    execute(url, f"update study set {column} = :name", name=UP)
+    before = files(tmp_path) - files(storage)
+    for command in (("report", "gss_grid"), ("report", "all")):
+        with written() as places:
+            answer = sweep(*command, "--storage", storage)
+        assert answer.returncode == 0, answer.stderr
+        assert outside(places, storage) == []
+    assert files(tmp_path) - files(storage) == before
+    [page] = storage.glob("reports/*/report.html")
+    assert ".." not in page.parent.name.replace("..", "", 0) or "/" not in page.parent.name
+
+
+@pytest.mark.parametrize("name", [UP, "..", "../x", "/outside", "a\0b"])
+def test_tensorboard_writes_inside_its_folder(tmp_path: Path, name: str) -> None:
+    storage = tmp_path / "deep" / "er" / "results"
+    log = TensorBoard(StudyKey(study="s", scale="quick", corpus=name), storage)
+    with written() as places:
+        curves = log.begin(PlannedTrial(trial_id="0" * 64, name=name, config={}))
+        curves.end("failed", "cause", {})
+    assert places and outside(places, storage / "tensorboard") == []
+    assert files(tmp_path) - files(storage) == {tmp_path / "deep", tmp_path / "deep" / "er", storage}
+
+
+@pytest.mark.parametrize("trial_id", ["../../outside", "/outside", "", "0" * 63, "0" * 64 + "\n", "A" * 64])
+def test_an_id_that_is_none_names_no_folder(tmp_path: Path, trial_id: str) -> None:
+    with pytest.raises(UserError, match="64 hexadecimal digits"):
+        trial_directory(tmp_path, trial_id)
+
+
+@pytest.fixture
+def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
+    """One whose listing has what S3 allows in a key."""
+    keys = ["result.json", "/outside", "../outside", "a/../../outside", "./result.json", "folder/", "a//b"]
+
+    class Listing:
+        """Of S3 keys the client leaves nothing away."""
+
+        def find(self, path: str, detail: bool) -> dict[str, dict[str, object]]:
+            assert detail
+            there = path.removeprefix("s3://")
+            return {f"{there}/{key}": {"ETag": "1", "size": 1, "type": "file"} for key in keys}
+
+    monkeypatch.setattr("orchestrator.storage.bucket._files", Listing)
+    yield Bucket("s3://bucket/prefix")
+
+
+def test_of_a_bucket_only_what_is_a_path_inside_the_folder_is_listed(bucket: Bucket) -> None:
+    assert bucket.files("trials/00/0").keys() == {"result.json"}

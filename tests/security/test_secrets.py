@@ -1,0 +1,134 @@
+"""Secrets that a run is given are nowhere to be found in what it shows, starts and leaves behind."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import signal
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from orchestrator.cluster.address import token_path
+from tests.support.command import ROOT, environment, wait_for
+from tests.support.postgres import PostgresServer
+
+NAMES = ("PGPASSWORD", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "MLFLOW_TRACKING_PASSWORD")
+PAGES = ("api/jobs/", "nodes?view=details", "nodes?view=summary", "logical/actors", "api/v0/workers?detail=1")
+"""Of Ray's dashboard."""
+
+
+@pytest.fixture
+def short() -> Iterator[Path]:
+    """A folder whose path Ray can use for its sockets."""
+    with tempfile.TemporaryDirectory(prefix="sec", dir="/tmp", ignore_cleanup_errors=True) as folder:
+        yield Path(folder)
+
+
+def contents(folder: Path) -> Iterator[tuple[Path, bytes]]:
+    for path in folder.rglob("*"):
+        try:
+            if path.is_file():
+                yield path, path.read_bytes()
+        except OSError:
+            continue
+
+
+def command_lines() -> Iterator[str]:
+    """Of every process but those that have the typed words, which this program did not write."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            line = (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if "sweep.py gss_grid" not in line:
+            yield line
+
+
+def shown_by(dashboard: str, page: str) -> str:
+    request = urllib.request.Request(f"{dashboard}/{page}")
+    request.add_header("Authorization", f"Bearer {Path(token_path()).read_text().strip()}")
+    try:
+        with urllib.request.urlopen(request, timeout=20) as answer:
+            return str(answer.read().decode())
+    except (urllib.error.URLError, ConnectionError):
+        return ""
+
+
+def table_texts(url: str) -> Iterator[str]:
+    """Every row of every table."""
+    with psycopg.connect(url.replace("+psycopg", "")) as connection:
+        names = connection.execute(
+            "SELECT format('%I.%I', schemaname, tablename) FROM pg_tables WHERE schemaname LIKE 'test_secrets%'"
+        ).fetchall()
+        assert len(names) > 5
+        for (name,) in names:
+            yield from (str(row) for row in connection.execute(f"SELECT * FROM {name}".encode()))
+
+
+def test_a_run_leaves_no_secret_anywhere(tmp_path: Path, short: Path, postgres_server: PostgresServer) -> None:
+    planted = {name: secrets.token_hex(16) for name in NAMES}
+    password = secrets.token_hex(16)
+    for statement in (f"CREATE ROLE planted SUPERUSER LOGIN PASSWORD '{password}'", "CREATE SCHEMA test_secrets"):
+        postgres_server.execute(statement)
+    url = postgres_server.url("postgres", user="planted", password=password) + "&options=-csearch_path%3Dtest_secrets"
+    storage, said = tmp_path / "results", tmp_path / "said.txt"
+    options = ("--scale", "smoke", "--set", "training.epochs=100000", "--log-to", "tensorboard", "--log-to", "mlflow")
+    command = [sys.executable, "sweep.py", "gss_grid", *options, "--storage", str(storage), "--store", url]
+    with said.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT, env=environment() | planted | {"TMPDIR": str(short), "PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+        )  # fmt: skip
+    found: list[str] = []
+
+    def look(what: str, text: str | bytes) -> None:
+        raw = text.encode() if isinstance(text, str) else text
+        found.extend(f"{name} in {what}" for name, value in secret.items() if value.encode() in raw)
+
+    secret = {**planted, "--store": password}
+    dashboard = ""
+    try:
+
+        def address() -> str:
+            assert process.poll() is None, said.read_text()
+            match = re.search(r"http://127\.0\.0\.1:\d+", said.read_text())
+            return match[0] if match else ""
+
+        dashboard = wait_for(address, timeout_s=120, what="Ray's dashboard")
+        wait_for(lambda: list(storage.glob("trials/*/*/checkpoint-*")), timeout_s=120, what="a checkpoint")
+        jobs = wait_for(lambda: shown_by(dashboard, PAGES[0]), timeout_s=90, what="the list of jobs")
+        assert "sweep.py" in jobs and "***" in jobs, jobs
+        for page in PAGES:
+            look(f"the dashboard's {page}", shown_by(dashboard, page))
+        for line in command_lines():
+            look(f"the process {line[:200]}", line)
+        for path in (*short.iterdir(), Path(token_path())):
+            assert not path.stat().st_mode & 0o077, f"others may read {path}"
+        logged = list(contents(short))
+        assert any("session_" in str(path) for path, _ in logged), "Ray's logs are looked at"
+        for path, content in logged:
+            look(str(path), content)
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        try:
+            process.wait(60)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+    look("what was said", said.read_bytes())
+    for path, content in [*contents(storage), *contents(short)]:
+        look(str(path), content)
+    for row in table_texts(url):
+        look("the store", row)
+    assert (storage / "mlflow.db").exists() and list(storage.glob("tensorboard/*/*/events*"))
+    assert found == []

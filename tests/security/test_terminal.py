@@ -1,0 +1,88 @@
+"""What a store holds commands no terminal, and every character of it reaches a file."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from orchestrator.store.opening import open_store
+from orchestrator.store.records import StudyKey
+from orchestrator.watch.console import ShownConsole
+from tests.support.command import ROOT, environment, sweep
+from tests.support.store_rows import RUN, execute, outcome, planned
+from trainables.errors import shown
+
+HOSTILE = "a\x1b]0;owned\x1b[2J\x9b31m\u202ecba\x7f"
+
+
+def test_what_commands_a_terminal_is_spelled_out_and_no_other_text_changes() -> None:
+    assert shown("a\x1b[2Jb\x07") == "a\\x1b[2Jb\\x07"
+    assert shown("\u202ecba \ud800") == "\\u202ecba \\ud800"
+    for text in ("tab\tand\nline", "Zoë, 東京, 🙂 ·", "[red]x[/red]", "c\\x1b"):
+        assert shown(text) == text
+
+
+def test_texts_and_tables_and_live_pictures_are_spelled_out_while_colours_stay() -> None:
+    stream = io.StringIO()
+    console = ShownConsole(file=stream, force_terminal=True, width=200, color_system="standard", highlight=False)
+    table = Table()
+    table.add_column(Text(HOSTILE))
+    table.add_row(Text(HOSTILE, style="red"))
+    console.print(HOSTILE, markup=False)
+    console.print(table)
+    with Live(Text(HOSTILE), console=console):
+        pass
+    said = stream.getvalue()
+    # A live picture is drawn at its start and at its end; a table may cut what is spelled out.
+    assert said.count("a\\x1b]0;owned\\x1b[2J") == 3 and said.count("owned") == 5
+    assert "\x1b[31m" in said, "the cell is red"
+    assert not set(said) & set("\x07\x9b\u202e\x7f")
+    assert "\x1b]0" not in said and "\x1b[2J" not in said
+
+
+@pytest.fixture
+def storage(tmp_path: Path) -> Path:
+    """With a store of hostile texts."""
+    trial = planned(1)
+    with open_store(f"sqlite:///{tmp_path}/results.db") as store:
+        for scale in ("smoke", "quick"):
+            store.register(StudyKey(study="gss_grid", scale=scale, corpus="pydocs"), [trial])
+        run_id = store.begin_run(RUN)
+        store.record(outcome(trial.trial_id, state="failed"), run_id=run_id, spectrum=None)
+    texts = "update study set corpus = :text", "update study_trial set name = :text", "update trial set cause = :text"
+    execute(f"sqlite:///{tmp_path}/results.db", *texts, text=HOSTILE)
+    return tmp_path
+
+
+@pytest.mark.parametrize("form", ["table", "csv"])
+def test_a_terminal_gets_no_command_from_a_store(storage: Path, form: str) -> None:
+    for command in (("status",), ("results", "gss_grid")):
+        arguments = [sys.executable, ROOT / "sweep.py", *command, "--storage", storage, "--format", form]
+        here, there = pty.openpty()
+        with os.fdopen(here, "rb", buffering=0) as terminal:
+            process = subprocess.Popen(arguments, env=environment() | {"TERM": "dumb"}, stdout=there, stderr=there)
+            os.close(there)
+            said = b""
+            try:
+                while block := terminal.read(1 << 16):
+                    said += block
+            except OSError:  # of a terminal whose last process has ended
+                pass
+            assert process.wait(60) == 0, said
+        assert b"owned" in said
+        assert not {b"\x07", b"\x9b", b"\x7f", b"\x1b]"} & {said[i : i + n] for n in (1, 2) for i in range(len(said))}
+
+
+def test_a_file_gets_every_character(storage: Path) -> None:
+    answer = sweep("results", "gss_grid", "--storage", storage, "--format", "csv")
+    assert HOSTILE in answer.stdout
+    assert "\x1b" not in answer.stderr, "which of the variants this is"
