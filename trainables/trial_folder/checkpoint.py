@@ -30,7 +30,8 @@ CHUNK = 2**20
 def save_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, Any]) -> None:
     """Write tensors and JSON state as one safetensors file, atomically."""
     contiguous = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    content = save(contiguous, metadata={"state": json.dumps(state, allow_nan=False), "sha256": UNKNOWN})
+    # One entry: of several, the file would have them in any order.
+    content = save(contiguous, metadata={"state": json.dumps({**state, "sha256": UNKNOWN}, allow_nan=False)})
     start = 8 + int.from_bytes(content[:8], "little")
     header, data = content[:start], memoryview(content)[start:]
     checksum = hashlib.sha256(header)
@@ -45,13 +46,14 @@ def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], di
     try:
         with safe_open(path, framework="pt", device=device) as file:
             metadata = file.metadata() or {}
-            if metadata.keys() - {"sha256"} != {"state"}:
+            if metadata.keys() != {"state"}:
                 raise DamagedFileError(f"{path} is not a checkpoint of this program: its header has other entries")
-            if "sha256" in metadata and _checksum(path, metadata["sha256"]) != metadata["sha256"]:
-                raise DamagedFileError(f"{path} is not what was written, by its checksum")
             state = json.loads(metadata["state"])
             if not isinstance(state, dict):
                 raise DamagedFileError(f"{path} is not a checkpoint of this program: its state is no object")
+            stated = state.pop("sha256", None)
+            if stated is not None and _checksum(path, str(stated)) != stated:
+                raise DamagedFileError(f"{path} is not what was written, by its checksum")
             # Cloned: memory mapped at odd addresses can change the last bit of a vectorised sum.
             return {name: file.get_tensor(name).clone() for name in file.keys()}, state  # noqa: SIM118
     except (SafetensorError, ValueError, RecursionError) as error:
@@ -59,7 +61,7 @@ def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], di
 
 
 def _entry(checksum: str) -> bytes:
-    return f'"sha256":"{checksum}"'.encode()
+    return json.dumps(f'"sha256": "{checksum}"')[1:-1].encode()
 
 
 def _checksum(path: Path, stated: str) -> str:
