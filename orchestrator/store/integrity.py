@@ -23,7 +23,7 @@ from orchestrator.store.checksums import (
 from orchestrator.store.opening import open_database
 from orchestrator.store.records import OPEN
 from orchestrator.store.schema import result, study, study_trial, trial
-from orchestrator.store.troubles import NEVER_WRITTEN
+from orchestrator.store.troubles import NEVER_WRITTEN, code_of
 from trainables.errors import first_line
 
 
@@ -82,8 +82,7 @@ def damaged_trials(connection: Connection) -> Iterator[Damage]:
                 _trial_problem(connection, trial_id) if has_config else "has changed since it was recorded (config)"
             )
         except (*NEVER_WRITTEN, OperationalError) as error:
-            cause = error.orig if isinstance(error, OperationalError) else error
-            problem = f"holds what this program never wrote ({first_line(str(cause))})"
+            problem = f"holds what this program never wrote ({_about_a_value(error)})"
         if problem is not None:
             sentence = f"Trial {trial_id} {problem}."
             yield Damage(sentence=sentence, trial_id=trial_id, has_config=has_config)
@@ -108,13 +107,23 @@ def damaged_studies(connection: Connection) -> Iterator[Damage]:
     """Studies whose members are not those that were planned."""
     for study_id in connection.execute(select(study.c.id)).scalars().all():
         name = "?"
+        is_sound = False
         try:
             row = connection.execute(select(study).where(study.c.id == study_id)).one()
             name, key = row.study, [getattr(row, column.name) for column in STUDY]
             members = connection.execute(select(*MEMBER).where(study_trial.c.study_id == study_id)).all()
             is_sound = row.checksum == study_checksum(key, members)
-        except (*NEVER_WRITTEN, OperationalError):
-            is_sound = False
+        except (*NEVER_WRITTEN, OperationalError) as error:
+            _about_a_value(error)
         if not is_sound:
             sentence = f"The study {study_id} ({name}) or the list of its trials is not what was planned."
             yield Damage(sentence=sentence, study_id=study_id)
+
+
+def _about_a_value(error: Exception) -> str:
+    """What an error says of a value that cannot be read; raises any error about something else."""
+    if isinstance(error, OperationalError):
+        if code_of(error) is not None:
+            raise error
+        return first_line(str(error.orig))
+    return first_line(error)

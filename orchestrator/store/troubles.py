@@ -19,6 +19,7 @@ CURES = {
     "SQLITE_IOERR": "the disk refuses to read or write: check its space, your quota and its health, then try again",
     "SQLITE_NOTADB": f"the file is no SQLite database: name another store with --store; {AFRESH}",
     "SQLITE_CORRUPT": f"the file is damaged: put back a copy of it, or name another store with --store; {AFRESH}",
+    "SQLITE_ERROR": f"its tables are damaged: put back a copy of it, or name another store with --store; {AFRESH}",
     "SQLITE_BUSY": "another process has been writing to it for too long: end that process, then try again",
     "SQLITE_LOCKED": "another process has been writing to it for too long: end that process, then try again",
     "53100": "the server's disk is full: make room and give the same command again; what was recorded is kept",
@@ -27,6 +28,7 @@ CURES = {
     "28": "the server refuses the user or password: put the right ones into --store",
     "3D": "there is no such database: make it with createdb, or name another one with --store",
     "42501": "the user may not do that: grant it CREATE on the schema and all rights on the tables",
+    "42": "its tables are not those that this program made: put back a copy of it, or name another store with --store",
     "57014": "the server took more than a minute for one statement: see what keeps it busy, then try again",
     "57P": "the server was shut down: start it and give the same command again; what was recorded is kept",
     "08": "the connection was lost: check the server and give the same command again; what was recorded is kept",
@@ -49,10 +51,12 @@ def user_errors(store: str) -> Iterator[None]:
         if problem is None:
             raise
         raise UserError(f"The results store {store} cannot be used: {problem}.") from error
+    except UnicodeDecodeError as error:  # what SQLite itself says of damage may repeat it
+        raise UserError(f"The results store {store} cannot be used: {CURES['SQLITE_CORRUPT']}.") from error
 
 
 def _problem(error: DBAPIError) -> str | None:
-    code, said = _code(error), first_line(str(error.orig)) or "no answer"
+    code, said = code_of(error), first_line(str(error.orig)) or "no answer"
     if code is None and isinstance(error.orig, sqlite3.OperationalError):
         return f"it holds what this program never wrote ({said}): {CHECK}"
     if _is_from_the_client(error):
@@ -62,17 +66,17 @@ def _problem(error: DBAPIError) -> str | None:
     return next((cure for prefix, cure in CURES.items() if code and code.startswith(prefix)), f"{said}: {CHECK}")
 
 
-def _code(error: DBAPIError) -> str | None:
+def code_of(error: DBAPIError) -> str | None:
     """SQLite's name of the error, PostgreSQL's state; None where neither database has seen it."""
     return getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None)
 
 
 def _is_from_the_client(error: DBAPIError) -> bool:
     """Whether PostgreSQL's client library itself speaks: no server, a lost connection, an option it does not know."""
-    is_server = not isinstance(error.orig, sqlite3.Error) and _code(error) is None
+    is_server = not isinstance(error.orig, sqlite3.Error) and code_of(error) is None
     return is_server and (isinstance(error, OperationalError) or error.statement is None)
 
 
 def passes(error: DBAPIError) -> bool:
     """Whether waiting may help."""
-    return (_code(error) or "").startswith(PASSING) or _is_from_the_client(error)
+    return (code_of(error) or "").startswith(PASSING) or _is_from_the_client(error)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.schedule import dispatcher
+from orchestrator.schedule import dispatcher, trial_table
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.trial_table import TrialTable
 from orchestrator.store.records import PlannedTrial, StudyKey
@@ -20,7 +20,7 @@ from tests.support.notes import Heard
 from tests.support.scripted_trials import planned, work_in
 from trainables.errors import UserError
 from trainables.trial_folder.folder import TrialFolder, trial_directory
-from trainables.trial_folder.outcome import TrialOutcome
+from trainables.trial_folder.outcome import EpochMetrics, TrialOutcome
 
 PLAN = planned(range(6))
 IDS = [trial.trial_id for trial in PLAN]
@@ -220,6 +220,25 @@ def test_trials_of_another_living_driver_are_waited_for_and_taken_over_when_give
     assert sweep.run("d") == [1]
     assert sweep.finished
     assert states(store) == ["done"] * 6
+
+
+def test_a_driver_whose_trials_were_taken_over_says_nothing_of_them_but_what_is_done(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trial_table, "LEASE_S", -1.0)
+    sweep = Sweep(store, tmp_path, options={"max_attempts": 1})
+    sweep.pack("a")
+    sweep.tell("a", at=0)
+    assert store.claim(IDS[:3], owner="another", lease_s=600) == dict.fromkeys(IDS[:3], 2)
+    epoch = EpochMetrics(epoch=1, tokens=1, train_loss=9.0, valid_loss=9.0, averaging=False, seconds=1.0)
+    diverged = TrialOutcome(trial_id=IDS[1], state="diverged", cause="the loss is not finite")
+    sweep.events("a", [TrialEvent(trial_id=IDS[0], epoch=epoch)])
+    sweep.events("a", [done(0), started(1)])
+    sweep.events("a", [TrialEvent(trial_id=IDS[1], outcome=diverged), started(2)])
+    sweep.ended("a", DEATH)
+    assert states(store)[:3] == ["done", "running", "running"]
+    assert [row.owner for row in store.trials(KEY)[:3]] == [None, "another", "another"]
+    assert store.epochs(IDS[0]) == []
 
 
 def test_trials_that_another_driver_ended_meanwhile_are_told_and_not_waited_for(store: Store, tmp_path: Path) -> None:

@@ -114,6 +114,15 @@ def check_damage(url: str, statement: str, refused: str) -> None:
     assert check(url) == []
 
 
+@pytest.mark.parametrize("call", [check, repair])
+def test_tables_that_are_not_ours_are_not_put_right(filled: str, call: Callable[[str], object]) -> None:
+    execute(filled, "ALTER TABLE epoch RENAME COLUMN valid_loss TO valid_lost")
+    with pytest.raises(UserError, match=r"its tables are .* put back a copy of it"):
+        call(filled)
+    with open_store(filled) as store, pytest.raises(UserError, match="its tables are"):
+        store.epochs_by_trial(KEY)
+
+
 def test_of_much_damage_the_first_is_named_and_the_rest_counted(filled: str) -> None:
     with open_store(filled) as store:
         store.record(outcome(PLANNED), run_id=1, spectrum=SPECTRUM)

@@ -157,6 +157,16 @@ def test_a_damaged_file_is_told(tmp_path: Path) -> None:
         assert "damaged" in refusal(lambda: store.trials(KEY))
 
 
+def test_a_damaged_schema_that_is_no_text_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with open_store(str(path)):
+        pass
+    content = path.read_bytes()
+    at = content.index(b"CREATE TABLE trial")
+    path.write_bytes(content[:at] + b"\xff\xc3" * 9 + content[at + 18 :])
+    assert "the file is damaged" in refusal(lambda: open_store(str(path)))
+
+
 def test_sqlite_keeps_its_promises(tmp_path: Path) -> None:
     # 2 is FULL: SQLite syncs its log at every commit.
     promises = {"journal_mode": "wal", "foreign_keys": 1, "synchronous": 2, "busy_timeout": 30_000}
