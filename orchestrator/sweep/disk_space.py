@@ -24,7 +24,9 @@ def disk_warning(configs: Sequence[AnyConfig], corpus: CorpusIdentity, options: 
         return None
     at_once = min(len(configs), concurrent_trials(options))
     running = sorted(running_bytes(config, corpus) for config in configs)[len(configs) - at_once :]
-    free, needed = storage.free_bytes(), sum(running)
+    # Where trials go on, their last checkpoints lie there already, and make room for the next ones.
+    lying = [path for config in configs for path in storage.trial(config.trial_id).checkpoints()]
+    free, needed = storage.free_bytes() + sum(path.stat().st_size for path in lying), sum(running)
     if needed > free:
         raise UserError(
             f"{counted(at_once, 'trial')} at the same time may need {_gigabytes(needed)} for weights and checkpoints, "

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.cluster.run_options import RunOptions
+from orchestrator.plan.disk import running_bytes
 from orchestrator.storage.bucket import Bucket
 from orchestrator.storage.object_storage import ObjectStorage
 from orchestrator.storage.storage import FolderStorage
@@ -31,6 +32,18 @@ def test_a_disk_that_is_too_small_for_what_runs_at_once_is_refused(tmp_path: Pat
         sentence = f"1 trial at the same time may need .* MB .*and the disk of {disk} has 0.1 MB left: free space there"
         with pytest.raises(UserError, match=sentence):
             disk_warning(CONFIGS, CORPUS, options(disk))
+
+
+def test_a_trial_that_goes_on_has_room_for_the_checkpoints_in_place_of_its_last_ones(tmp_path: Path) -> None:
+    needed_kib = running_bytes(CONFIGS[0], CORPUS) // 1024 + 20
+    with small_disk(tmp_path / "disk", kib=needed_kib) as disk:
+        folder = FolderStorage(disk).trial(CONFIGS[0].trial_id)
+        folder.path.mkdir(parents=True)
+        for step in (1, 2):
+            folder.checkpoint(step).write_bytes(bytes(100_000))
+        assert disk_warning(CONFIGS[:1], CORPUS, options(disk)) is not None
+        with pytest.raises(UserError, match="free space there"):
+            disk_warning(CONFIGS[1:2], CORPUS, options(disk))
 
 
 def test_a_disk_that_is_too_small_for_all_is_said(tmp_path: Path) -> None:
