@@ -74,6 +74,7 @@ def table_texts(url: str) -> Iterator[str]:
             yield from (str(row) for row in connection.execute(f"SELECT * FROM {name}".encode()))
 
 
+@pytest.mark.chaos(0, 1)
 def test_a_run_leaves_no_secret_anywhere(tmp_path: Path, short: Path, postgres_server: PostgresServer) -> None:
     planted = {name: secrets.token_hex(16) for name in NAMES}
     password = secrets.token_hex(16)
