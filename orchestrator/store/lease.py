@@ -34,7 +34,7 @@ def dead_owners(owners: Iterable[str]) -> list[str]:
     return [
         owner
         for owner, parts in processes
-        if len(parts) == 4 and parts[:2] == here and _start_ticks(int(parts[2])) != parts[3]
+        if len(parts) == 4 and parts[:2] == here and parts[2].isdecimal() and _start_ticks(int(parts[2])) != parts[3]
     ]
 
 
