@@ -12,7 +12,7 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError
 
 from orchestrator.cluster.preflight import Question, look
-from orchestrator.guard import beat
+from orchestrator.guard import beat_on
 from trainables.errors import UserError, last_line
 
 ANSWER_S = 300.0
@@ -85,7 +85,7 @@ def check_machines(question: Question, given_up: Callable[[], bool]) -> LateMach
     }
     deadline_s = time.monotonic() + ANSWER_S
     while ray.wait(list(answers.values()), num_returns=len(answers), timeout=1.0)[1] and not given_up():
-        beat()
+        beat_on()
         if time.monotonic() > deadline_s:
             break
     faults = [fault for address, answer in answers.items() for fault in _answer(address, answer)]

@@ -1,6 +1,7 @@
 from .guard import guarded as guarded
 from .inside import SIGNALS as SIGNALS
 from .inside import beat as beat
+from .inside import beat_on as beat_on
 from .inside import is_guarded as is_guarded
 from .inside import leave_terminal as leave_terminal
 from .inside import say_stopping as say_stopping

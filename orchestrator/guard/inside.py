@@ -23,6 +23,7 @@ BEAT, NO_BEAT, STOPPING, ENDED, REASON = "beat", "no beat", "stopping", "ended",
 """The lines of the pipe to the guard."""
 
 _pipe: int | None = None
+_beating = False
 
 
 def wanted() -> list[signal.Signals]:
@@ -37,11 +38,21 @@ def is_guarded() -> bool:
 
 def beat() -> None:
     """Tell the guard that the sweep moves; from here on it expects to hear so again, until `stop_beating`."""
+    global _beating
+    _beating = True
     _tell(BEAT)
+
+
+def beat_on() -> None:
+    """Tell so while somebody else is waited for, if the guard expects to hear at all."""
+    if _beating:
+        _tell(BEAT)
 
 
 def stop_beating() -> None:
     """What follows may take any time: the guard waits for it."""
+    global _beating
+    _beating = False
     _tell(NO_BEAT)
 
 

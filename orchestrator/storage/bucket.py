@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from orchestrator.guard import beat
+from orchestrator.guard import beat_on
 from orchestrator.storage.disk import DISK_TROUBLES
 from trainables.errors import UserError, first_line
 
@@ -50,7 +50,7 @@ def patiently(action: Callable[[], T]) -> T:
         except UnreachableError:
             if time.monotonic() >= deadline_s:
                 raise
-        beat()
+        beat_on()
         time.sleep(AGAIN_S)
 
 

@@ -17,6 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL
 from sqlalchemy.exc import DBAPIError
 
+from orchestrator.guard import beat_on
 from orchestrator.store.address import printable
 from orchestrator.store.troubles import CHECK, NEVER_WRITTEN, passes, user_errors
 from trainables.errors import UserError, first_line
@@ -25,7 +26,7 @@ BUSY_TIMEOUT_S = 30.0
 AWAY_S = 180.0
 """So long a store that has answered before is waited for: its server starts again, another's transaction is long."""
 AGAIN_S = 1.0
-SERVER_SETTINGS = {"statement_timeout": "60s", "idle_in_transaction_session_timeout": "60s"}
+SERVER_SETTINGS = {"statement_timeout": "45s", "idle_in_transaction_session_timeout": "60s"}
 CONNECT_ARGUMENTS = {
     "connect_timeout": 10,
     "keepalives_idle": 5,
@@ -116,6 +117,7 @@ class Database:
                         f"for it for up to {AWAY_S / 60:g} minutes.",
                         file=sys.stderr,
                     )
+            beat_on()
             time.sleep(AGAIN_S)
 
     def _check_files(self) -> None:

@@ -17,7 +17,7 @@ from tests.support.command import ROOT, wait_for
 HEAD = """
 import ctypes, os, signal, subprocess, sys, time
 from pathlib import Path
-from orchestrator.guard import beat, guard, guarded, say_stopping, start_again, stop_beating, trial_ended
+from orchestrator.guard import beat, beat_on, guard, guarded, say_stopping, start_again, stop_beating, trial_ended
 guard.STOP_S, guard.STILL_S = 1.5, 1.0
 def starts():
     with open("starts", "a") as file:
@@ -221,7 +221,7 @@ def test_a_sweep_that_stands_still_or_crashes_is_started_again(start: Start, tro
 
 
 def test_what_may_take_any_time_is_waited_for(start: Start) -> None:
-    body = "    assert starts() == 1\n    beat()\n    stop_beating()\n    time.sleep(2)\n    return 0"
+    body = "    assert starts() == 1\n    beat()\n    stop_beating()\n    beat_on()\n    time.sleep(2)\n    return 0"
     assert end(start(body, wait=False)) == (0, "")
 
 
