@@ -20,6 +20,7 @@ from orchestrator.words import duration, on_corpus
 from search_spaces.tuning import cell_count
 from trainables.config import AnyConfig, read_config
 from trainables.corpora import CorpusIdentity
+from trainables.errors import UserError
 
 if TYPE_CHECKING:
     from orchestrator.plan.study_plan import Plan
@@ -60,8 +61,11 @@ def measured_pace(plan: Plan, store: Store, *, gpu: bool) -> Pace:
     for summary in store.studies():
         if not _alike(plan, summary.key.scale, summary.key.corpus, summary.key.overrides):
             continue
-        environments = store.environments(summary.key)
-        for row in store.results(summary.key):
+        try:
+            environments, rows = store.environments(summary.key), store.results(summary.key)
+        except UserError:  # damage in a study is told where its results are wanted
+            continue
+        for row in rows:
             on_gpu = environments.get(row["trial_id"], {}).get("device") == "cuda"
             if "wall_seconds" not in row["metrics"] or on_gpu != gpu or row["trial_id"] in measured:
                 continue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -14,7 +15,7 @@ from orchestrator.store.records import PlannedTrial
 from orchestrator.store.store import Store
 from search_spaces.catalog import load_study
 from search_spaces.scales import SCALES
-from tests.support.store_rows import RUN
+from tests.support.store_rows import RUN, damage
 from trainables.trial_folder.outcome import TrialOutcome
 
 
@@ -88,3 +89,13 @@ def test_a_trial_of_two_studies_counts_once(store: Store) -> None:
     end(store, plans[0], {plans[0].trials[0].name: 10.0})
     [sentence] = remaining(plans, store, gpu=False)
     assert "1 of 55 trials are done" in sentence
+
+
+def test_damage_in_another_study_is_no_trouble(store: Store, tmp_path: Path) -> None:
+    plans = [plan_of("mos_k"), plan_of("plif_lm")]
+    for plan in plans:
+        end(store, plan, {trial.name: 10.0 for trial in plan.trials})
+    assert measured_pace(plans[0], store, gpu=False).trials > len(plans[0].trials)
+    victim = next(trial.trial_id for trial in plans[1].trials if trial.config.family == "softmax")
+    damage(f"sqlite:///{tmp_path}/results.db", "UPDATE result SET metrics = '{}' WHERE trial_id = :id", id=victim)
+    assert measured_pace(plans[0], store, gpu=False).trials == len(plans[0].trials)
