@@ -106,6 +106,11 @@ class Dispatcher:
         """The trials that are ours by the store: claimed, and neither ended nor given back."""
         return self._table.claimed
 
+    @property
+    def waits_for_a_start(self) -> bool:
+        """Whether packs are on their way to workers, and no worker has taken one up."""
+        return bool(self._flights) and not any(flight.started for flight in self._flights.values())
+
     def show(self) -> None:
         """Show the listener the packs and trials that are with workers."""
         pack_sizes = [len(flight.pack.trials) for flight in self._flights.values()]

@@ -32,6 +32,8 @@ T = TypeVar("T")
 KILL_S, GONE_S = 5.0, 60.0
 """A worker that was to end and is there after so long is killed; and one that is there still, after so long, is left to
 a new Ray."""
+START_S = 300.0
+"""So long Ray may take to start a worker while none is at a pack."""
 
 
 class Driver:
@@ -53,6 +55,7 @@ class Driver:
         self._watch = WorkerWatch(work.options.trial_timeout_s)
         self._stood_still: dict[str, Ending] = {}
         self._next_poll_s = 0.0
+        self._looks_without_start = 0
         self._waits_for_machines = self._said = False
         self._planned_at: datetime | None = None
 
@@ -152,6 +155,7 @@ class Driver:
             if self._work.study is not None:
                 self._look_at_requests(self._work.study)
             self._look_at_workers()
+            self._look_at_starts()
         nowhere = [key for key, parcel in self._parcels.items() if not self._placement.has(parcel.place)]
         new = self._watch.standing_still()
         self._stood_still |= new
@@ -170,9 +174,14 @@ class Driver:
         for heartbeat in self._watch.lingering(KILL_S):
             kill_worker(heartbeat)
         if self._watch.lingering(GONE_S):
-            reason = "A worker that stands still cannot be ended"
-            start_again(reason)
-            raise UserError(f"{reason}: type the same command again to go on; what was done is kept.")
+            _leave("A worker that stands still cannot be ended")
+
+    def _look_at_starts(self) -> None:
+        """See that Ray starts workers. A cluster may have others to serve; a Ray of this command has not."""
+        waits = self._work.options.address is None and self._dispatcher.waits_for_a_start
+        self._looks_without_start = self._looks_without_start + 1 if waits else 0
+        if self._looks_without_start * POLL_S > START_S:
+            _leave(f"Ray has started no worker for {START_S:g} s")
 
     def _look_at_machines(self) -> None:
         check_ray()
@@ -217,3 +226,9 @@ def _beats(keys: Sequence[str]) -> dict[str, Beat] | None:
     """The newest of each pack's worker that has sent one; None where they cannot be had."""
     texts = signs(keys)
     return None if texts is None else {key: Beat.model_validate_json(text) for key, text in texts.items()}
+
+
+def _leave(reason: str) -> None:
+    """Have the guard start this command again; without one, raise UserError."""
+    start_again(reason)
+    raise UserError(f"{reason}: type the same command again to go on; what was done is kept.")

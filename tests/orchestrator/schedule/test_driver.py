@@ -77,15 +77,16 @@ class GivenUpError(Exception):
     """The driver asks for another Ray."""
 
 
+def give_up(reason: str) -> NoReturn:
+    raise GivenUpError(reason)
+
+
 def test_a_worker_that_stands_still_is_named_once_and_one_that_cannot_be_ended_is_left_to_another_ray(
     store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its heart beats, and nobody can tell more: the process is on a machine that does not answer."""
     clock_s = [0.0]
     beat = beat_of("elsewhere", step=7)
-
-    def give_up(reason: str) -> NoReturn:
-        raise GivenUpError(reason)
 
     monkeypatch.setattr(time, "monotonic", lambda: clock_s[0])
     monkeypatch.setattr(driver, "nodes", lambda: [MACHINE])
@@ -119,4 +120,26 @@ def test_a_worker_that_stands_still_is_named_once_and_one_that_cannot_be_ended_i
     assert not watching.stopping
     with pytest.raises(GivenUpError, match="cannot be ended"):
         looks(100)
+        watching.raise_error()
+
+
+def test_a_ray_that_starts_no_worker_is_given_up(monkeypatch: pytest.MonkeyPatch, store: Store, tmp_path: Path) -> None:
+    clock_s = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock_s[0])
+    monkeypatch.setattr(driver, "nodes", lambda: [MACHINE])
+    monkeypatch.setattr(driver, "start_again", give_up)
+    plan = planned(range(2))
+    store.register(KEY, plan)
+    work = work_in(tmp_path, store, seconds_per_trial=100.0)
+    dispatcher = Dispatcher(plan, work, "me", slots=1)
+    placement = Placement(work.options, CORPUS, {})
+    watching = Driver(work, dispatcher, placement, Interrupt(), LeaseKeeper(store, "me"), lambda: None)
+    assert watching.next_pack("a") is not None
+    for _ in range(int(driver.START_S / POLL_S)):
+        clock_s[0] += POLL_S + 0.1
+        watching.look()
+        assert not watching.stopping
+    clock_s[0] += POLL_S + 0.1
+    watching.look()
+    with pytest.raises(GivenUpError, match="has started no worker for 300 s"):
         watching.raise_error()
