@@ -34,8 +34,8 @@ STEPS = (
     Step("study registered", "orchestrator.store.studies:Studies.register", once=True),
     Step("run begun", "orchestrator.store.studies:Studies.begin_run", once=True),
     Step("trials claimed", "orchestrator.store.claims:Claims.claim"),
-    Step("epochs recorded", "orchestrator.store.results:Results.record_epochs"),
-    Step("result recorded", "orchestrator.store.results:Results.record"),
+    Step("epochs recorded", "orchestrator.store.recording:Recording.record_epochs"),
+    Step("result recorded", "orchestrator.store.recording:Recording.record"),
     Step("run ended", "orchestrator.store.studies:Studies.end_run", once=True),
     Step("report written", "orchestrator.report.build:build_report", once=True),
     Step("list of reports written", "orchestrator.report.index:write_index", once=True),
@@ -48,7 +48,7 @@ STEPS = (
     Step("fence removed", "trainables.trial_folder.folder:TrialFolder.leave"),
     Step("file named and its folder synced", "trainables.trial_folder.files:_sync_folder"),
     Step("later measurement written", "trainables.trial_folder.folder:TrialFolder.write_measurement", study=LATER),
-    Step("later measurement recorded", "orchestrator.store.results:Results.add_measurement", study=LATER),
+    Step("later measurement recorded", "orchestrator.store.recording:Recording.add_measurement", study=LATER),
 )
 TIMES = 5
 AT_STEPS = [(step, when, call) for step in STEPS for when in ("before", "after") for call in range(1, TIMES + 1)]

@@ -15,7 +15,7 @@ from orchestrator.store.records import PlannedTrial, StudyKey
 from tests.security.conftest import Cases
 from tests.support.command import sweep
 from tests.support.hostile import CONFIGS, places, texts, values, words
-from tests.support.store_rows import RUN, execute, outcome
+from tests.support.store_rows import RUN, forge, outcome
 from tests.support.writes import outside, written
 from trainables.config import read_config
 
@@ -159,7 +159,7 @@ def test_a_store_is_shown_and_reported_whatever_its_texts_say(folder: Path, ever
 
     def check(rows: tuple[str, ...]) -> None:
         scale, corpus, overrides, name, cause, metric = rows
-        execute(
+        forge(
             url,
             "update study set scale = :scale, corpus = :corpus, overrides = :overrides",
             "update study_trial set name = :name",

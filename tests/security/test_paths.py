@@ -16,7 +16,7 @@ from orchestrator.words import file_name
 from tests.security.conftest import Cases
 from tests.support.command import sweep
 from tests.support.hostile import texts
-from tests.support.store_rows import RUN, execute, outcome, planned
+from tests.support.store_rows import RUN, forge, outcome, planned
 from tests.support.writes import outside, written
 from trainables.errors import UserError
 from trainables.trial_folder.folder import trial_directory
@@ -54,7 +54,7 @@ def test_a_report_on_a_store_stays_in_the_storage_folder(tmp_path: Path, column:
     with open_store(url) as store:
         store.register(StudyKey(study="gss_grid", scale="smoke", corpus="pydocs"), [trial])
         store.record(outcome(trial.trial_id), run_id=store.begin_run(RUN), spectrum=None)
-    execute(url, f"update study set {column} = :name", name=UP)
+    forge(url, f"update study set {column} = :name", name=UP)
     before = files(tmp_path) - files(storage)
     for command in (("report", "gss_grid"), ("report", "all")):
         with written() as places:

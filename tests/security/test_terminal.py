@@ -18,7 +18,7 @@ from orchestrator.store.opening import open_store
 from orchestrator.store.records import StudyKey
 from orchestrator.watch.console import ShownConsole
 from tests.support.command import ROOT, environment, sweep
-from tests.support.store_rows import RUN, execute, outcome, planned
+from tests.support.store_rows import RUN, forge, outcome, planned
 from trainables.errors import shown
 
 HOSTILE = "a\x1b]0;owned\x1b[2J\x9b31m\u202ecba\x7f"
@@ -59,7 +59,7 @@ def storage(tmp_path: Path) -> Path:
         run_id = store.begin_run(RUN)
         store.record(outcome(trial.trial_id, state="failed"), run_id=run_id, spectrum=None)
     texts = "update study set corpus = :text", "update study_trial set name = :text", "update trial set cause = :text"
-    execute(f"sqlite:///{tmp_path}/results.db", *texts, text=HOSTILE)
+    forge(f"sqlite:///{tmp_path}/results.db", *texts, text=HOSTILE)
     return tmp_path
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sqlalchemy import create_engine, text
 
+from orchestrator.store.checksums import add_checksums
 from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
 from orchestrator.store.store import Store
 from orchestrator.store.triggers import drop_triggers, make_triggers
@@ -86,6 +87,17 @@ def damage(url: str, *statements: str, **values: object) -> None:
         drop_triggers(connection)
         for statement in statements:
             connection.execute(text(statement), values)
+        make_triggers(connection)
+    engine.dispose()
+
+
+def forge(url: str, *statements: str, **values: object) -> None:
+    """The same with checksums that are right: what a stranger can make."""
+    damage(url, *statements, **values)
+    engine = create_engine(url)
+    with engine.begin() as connection:
+        drop_triggers(connection)
+        add_checksums(connection)
         make_triggers(connection)
     engine.dispose()
 

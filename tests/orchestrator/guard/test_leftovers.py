@@ -19,7 +19,7 @@ import pytest
 from orchestrator.cluster.scratch import scratch_folder
 from orchestrator.guard.leftovers import OWNER, UNOWNED_S, Leftovers, machine, remove_leftovers
 from tests.support.command import ROOT, sweep, wait_for
-from tests.support.scratch import mentioning, short_base
+from tests.support.scratch import short_base
 
 __all__ = ["short_base"]
 NOTHING = Leftovers(folders=0, size_bytes=0, processes=0)
@@ -90,6 +90,10 @@ def dead_folder(base: Path, name: str = "sweep-abcdefgh", names: object = None) 
     return folder
 
 
+def has_open(pid: int, path: Path) -> bool:
+    return any(descriptor.readlink() == path for descriptor in Path(f"/proc/{pid}/fd").iterdir())
+
+
 def ended(process: subprocess.Popen[str]) -> int:
     return process.wait(timeout=10)
 
@@ -103,8 +107,8 @@ def test_the_folder_of_a_killed_run_goes_with_what_works_in_it_and_nothing_else(
     joined = python(f"file = open('{left}/ray/log', 'a'); {asleep}")
     reads = python(f"file = open('{left}/ray/log'); {asleep}", title="ray-log-viewer")
     of_the_other = python(asleep, TMPDIR=str(kept))
-    look = partial(mentioning, left / "ray" / "log")
-    wait_for(lambda: {agent.pid, joined.pid, reads.pid} <= look(), timeout_s=10, what="opened")
+    for process in (agent, joined, reads):
+        wait_for(partial(has_open, process.pid, left / "ray" / "log"), timeout_s=10, what="opened")
     assert remove_leftovers() == NOTHING
     killed.kill()
     killed.wait()
