@@ -97,6 +97,7 @@ def misbehave(behaviour: int, *, again: bool) -> None:
     if behaviour == BAD_INPUT:
         raise UserError("The folder has no train.txt: put one there.")
     if behaviour == STANDS:
+        time.sleep(SLOW_STEP_S * 4)  # for a heartbeat to go out
         ctypes.PyDLL(None).sleep(10**6)  # with Python's lock
     if behaviour == EXITS:
         os._exit(9)
