@@ -6,6 +6,7 @@ import logging
 import os
 import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ from orchestrator.cluster.ray_watch import RayWatch
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.cluster.scratch import scratch_folder
 from orchestrator.cluster.shared_connection import entered
-from orchestrator.guard import SIGNALS, beat, stop_beating
+from orchestrator.guard import SIGNALS, beat_on
 from trainables.errors import UserError, first_line
 
 SETTINGS = {
@@ -41,6 +42,8 @@ the working directory, and a trial that asks for no GPU sees none. Tune runs eve
 arena for all of them, the memory that a trial gave back is there for the next."""
 OBJECT_STORE_BYTES = 2**27
 """Packs and reports are small; Ray's own default is a third of the machine's memory."""
+END_S = 6.0
+"""So long Ray may take to end."""
 PRELOADED = {"RAY_preload_python_modules": "torch,ray.tune,scipy.linalg,pydantic"}
 """What a worker imports while it waits for its first trial."""
 
@@ -65,11 +68,11 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
     ray_patches.leave_sigterm_alone()
     ray_patches.print_no_deaths()
     ray_patches.show_typed_command()
+    watch = RayWatch()
     with scratch_folder() as folder:
-        beat()
-        watch = RayWatch()
         try:
             context = _start(folder) if options.address is None else _connect(options.address)
+            beat_on()
             _take_signals_again()
             watch.begin(local=options.address is None)
             if context.dashboard_url:
@@ -79,11 +82,27 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
                 )
             yield
         finally:
-            beat()
-            with watch.ending():
-                ray_patches.before_ray_ends_its_processes(_take_signals_again)
-                ray.shutdown()
-            stop_beating()
+            watch.end()
+            _end_ray()
+
+
+def _end_ray() -> None:
+    """Have Ray end; where a part of it has died that takes for ever, and what is left then ends with this process."""
+    asked, answered = threading.Event(), threading.Event()
+
+    def ask() -> None:
+        asked.set()
+        answered.wait(END_S)
+
+    ray_patches.before_ray_ends_its_processes(ask)
+    ending = threading.Thread(target=ray.shutdown, name="end of Ray", daemon=True)
+    ending.start()
+    deadline_s = time.monotonic() + END_S
+    while ending.is_alive() and time.monotonic() < deadline_s:
+        ending.join(0.02)
+        if asked.is_set() and not answered.is_set():
+            _take_signals_again()
+            answered.set()
 
 
 def _tell_ray() -> None:

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import socket
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import ray
 
 from orchestrator.cluster import ray_patches
+from orchestrator.cluster.signs import signs
 from orchestrator.guard import start_again
 from trainables.errors import UserError
 
 LOOK_S = 0.5
 HEAD_LOOK_S, HEAD_AWAY_S = 5.0, 20.0
 """How often a cluster's head is called, and how long it may not answer."""
-END_S = 6.0
-"""So long Ray may take to end."""
 
 _reason: str | None = None
 
@@ -42,17 +38,11 @@ class RayWatch:
         self._thread = threading.Thread(target=look, name="ray watch", daemon=True)
         self._thread.start()
 
-    @contextmanager
-    def ending(self) -> Iterator[None]:
-        """Look no more, as Ray is being ended: which takes for ever where a part of it has died."""
+    def end(self) -> None:
+        """Look no more: Ray is about to be ended."""
         self._over.set()
         if self._thread is not None:
             self._thread.join()
-        too_long = threading.Timer(END_S, start_again, ["Ray did not end"])
-        too_long.daemon = True
-        too_long.start()
-        yield
-        too_long.cancel()
 
     def _look_at_processes(self) -> None:
         while not self._over.wait(LOOK_S):
@@ -62,17 +52,14 @@ class RayWatch:
                 return
 
     def _call_head(self) -> None:
-        address = str(ray.get_runtime_context().gcs_address)
-        host, _, port = address.rpartition(":")
         answered_s = time.monotonic()
         while not self._over.wait(HEAD_LOOK_S):
-            try:
-                socket.create_connection((host.strip("[]"), int(port)), timeout=HEAD_LOOK_S).close()
+            if signs([""]) is not None:
                 answered_s = time.monotonic()
-            except OSError:
-                if time.monotonic() - answered_s >= HEAD_AWAY_S:
-                    self._gone(f"The head of the Ray cluster, {address}, does not answer any more")
-                    return
+            elif time.monotonic() - answered_s >= HEAD_AWAY_S:
+                address = ray.get_runtime_context().gcs_address
+                self._gone(f"The head of the Ray cluster, {address}, does not answer any more")
+                return
 
     def _gone(self, reason: str) -> None:
         global _reason

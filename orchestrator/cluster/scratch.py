@@ -23,10 +23,10 @@ def scratch_folder() -> Iterator[Path]:
 
     In the end it is removed, and what still works in it is killed. Raises UserError where none can be made.
     """
-    base = tempfile.gettempdir()
-    if len(os.fsencode(base)) > LONGEST_BASE:
-        base = "/tmp"
+    base = "/tmp"
     try:
+        if len(os.fsencode(tempfile.gettempdir())) <= LONGEST_BASE:
+            base = tempfile.gettempdir()
         folder, owner = _made(base)
     except OSError as error:
         raise UserError(

@@ -6,9 +6,11 @@ from .inside import is_guarded as is_guarded
 from .inside import leave_terminal as leave_terminal
 from .inside import say_stopping as say_stopping
 from .inside import start_again as start_again
-from .inside import stop_beating as stop_beating
 from .inside import trial_ended as trial_ended
+from .inside import unwatched as unwatched
 from .inside import wanted as wanted
+from .inside import was_started_again as was_started_again
+from .inside import watched as watched
 from .leftovers import OWNER as OWNER
 from .leftovers import PREFIX as PREFIX
 from .leftovers import Leftovers as Leftovers

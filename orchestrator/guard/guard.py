@@ -27,8 +27,9 @@ from orchestrator.guard.inside import (
     wanted,
 )
 from orchestrator.guard.leftovers import remove_leftovers
-from orchestrator.guard.processes import adopt_orphans, end_all_below, is_stopped, signal_all_below, start
+from orchestrator.guard.processes import adopt_orphans, below, end_all_below, is_held_up, signal_all_below, start
 
+LOOK_S = 0.1
 ANSWER_S = 0.7
 """So long the command may take to say that it stops, before the guard says it."""
 STOP_S = 8.0
@@ -51,13 +52,16 @@ def guarded(run: Callable[[], int]) -> int:
     waited = wanted()
     signal.pthread_sigmask(signal.SIG_BLOCK, [*waited, signal.SIGTSTP, signal.SIGCHLD])
     adopt_orphans()
-    starts = 0
+    # What the shell that became this process had started is not for us to end.
+    others = frozenset(below(os.getpid()))
+    starts, first = 0, True
     while True:
-        command = _Command(*start(run), waited)
+        command = _Command(*start(run, again=not first), waited, others)
         status = command.end()
-        starts = 0 if command.brought_on else starts + 1
-        end_all_below()
+        starts, first = 0 if command.brought_on else starts + 1, False
+        end_all_below(others)
         if status not in ORDERLY:
+            _show_cursor()
             remove_leftovers()
         if command.again is None or command.stopped_by is not None:
             return status
@@ -74,6 +78,8 @@ class _Command:
     pid: int
     pipe: int
     waited: list[signal.Signals]
+    others: frozenset[int]
+    """Processes below this one that are not the command's."""
     stopped_by: signal.Signals | None = None
     """The first signal that asked for the end."""
     again: str | None = None
@@ -93,8 +99,7 @@ class _Command:
     def end(self) -> int:
         """Wait for its end, whatever comes before; returns the exit status."""
         while True:
-            came = signal.sigtimedwait(self._numbers, 0.2)
-            number = None if came is None else signal.Signals(came.si_signo)
+            number = self._next_signal()
             if number == signal.SIGTSTP:
                 self._pause()
             elif number in self.waited and number is not None and self._ends_at_once(number):
@@ -106,8 +111,16 @@ class _Command:
                 return self._status(ended)
             if self.stopped_by is not None and self._is_overdue():
                 return self._killed(f"It did not stop within {STOP_S:g} s, and was ended.")
-            if self._stands_still():
+            if self.stopped_by is None and self._stands_still():
                 return self._killed(None)
+
+    def _next_signal(self) -> signal.Signals | None:
+        """One that is pending; after a while, none. (`sigtimedwait` gives any number once this process was stopped.)"""
+        select.select([self.pipe], [], [], LOOK_S)
+        for number in signal.sigpending():
+            if number in self._numbers:
+                return signal.Signals(signal.sigwait([number]))
+        return None
 
     def _ends_at_once(self, number: signal.Signals) -> bool:
         """Pass the wish to stop on; whether it is the second one."""
@@ -131,8 +144,8 @@ class _Command:
     def _stands_still(self) -> bool:
         if self._beat_s is None or time.monotonic() - self._beat_s < STILL_S:
             return False
-        # Stopped, or held up by a terminal or a pager that takes no more lines, it does not stand still.
-        if is_stopped(self.pid) or not (_takes_lines(1) and _takes_lines(2)):
+        # What is stopped, waits for a disk or is held up by a pager that takes no more lines does not stand still.
+        if is_held_up(self.pid) or not (_takes_lines(1) and _takes_lines(2)):
             self._beat_s = time.monotonic()
             return False
         self.again = f"The sweep stood still for {STILL_S:g} s"
@@ -140,8 +153,7 @@ class _Command:
 
     def _killed(self, why: str | None) -> int:
         """Kill all of it; without a word where it is started again."""
-        end_all_below()
-        _show_cursor()
+        end_all_below(self.others)
         self._hear()
         os.close(self.pipe)
         if self.stopped_by is None:
@@ -196,9 +208,9 @@ class _Command:
 
     def _pause(self) -> None:
         """Ctrl-Z: everything stops, and goes on with the guard."""
-        signal_all_below(signal.SIGSTOP)
+        signal_all_below(signal.SIGSTOP, self.others)
         os.kill(os.getpid(), signal.SIGSTOP)
-        signal_all_below(signal.SIGCONT)
+        signal_all_below(signal.SIGCONT, self.others)
         if self._beat_s is not None:
             self._beat_s = time.monotonic()
 

@@ -9,8 +9,8 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, NoReturn
 
@@ -23,7 +23,7 @@ BEAT, NO_BEAT, STOPPING, ENDED, REASON = "beat", "no beat", "stopping", "ended",
 """The lines of the pipe to the guard."""
 
 _pipe: int | None = None
-_beating = False
+_beating = _again = False
 
 
 def wanted() -> list[signal.Signals]:
@@ -37,7 +37,7 @@ def is_guarded() -> bool:
 
 
 def beat() -> None:
-    """Tell the guard that the sweep moves; from here on it expects to hear so again, until `stop_beating`."""
+    """Tell the guard that the sweep moves; see `watched`."""
     global _beating
     _beating = True
     _tell(BEAT)
@@ -47,6 +47,34 @@ def beat_on() -> None:
     """Tell so while somebody else is waited for, if the guard expects to hear at all."""
     if _beating:
         _tell(BEAT)
+
+
+@contextmanager
+def unwatched() -> Iterator[None]:
+    """What is done meanwhile may take long, and has bounds of its own."""
+    was_beating = _beating
+    if was_beating:
+        stop_beating()
+    try:
+        yield
+    finally:
+        if was_beating:
+            beat()
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """What is done meanwhile calls `beat` several times a second; else it stands still, and is started again."""
+    beat()
+    try:
+        yield
+    finally:
+        stop_beating()
+
+
+def was_started_again() -> bool:
+    """Whether a process of this same command went before, and died."""
+    return _again
 
 
 def stop_beating() -> None:
@@ -74,15 +102,16 @@ def start_again(reason: str) -> None:
         os._exit(AGAIN)
 
 
-def run_inside(run: Callable[[], int], pipe: int) -> NoReturn:
+def run_inside(run: Callable[[], int], pipe: int, *, again: bool) -> NoReturn:
     """Run a command to its end, and end this process with the status that it gives."""
-    global _pipe
-    _pipe = pipe
+    global _pipe, _again
+    _pipe, _again = pipe, again
     for number in wanted():
         signal.signal(number, _interrupt)
     sys.unraisablehook = _raise_where_it_counts
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
     try:
+        # A signal that has waited until now interrupts here.
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
         status = run()
     except KeyboardInterrupt:
         with suppress(OSError, KeyboardInterrupt):

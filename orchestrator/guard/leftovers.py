@@ -46,7 +46,10 @@ def remove_leftovers() -> Leftovers:
 
     What lives, what is another user's and what a link leads to stays. Raises nothing.
     """
-    folders = [folder for base in {tempfile.gettempdir(), "/tmp"} for folder in _folders_in(base)]
+    bases = {"/tmp"}
+    with suppress(OSError):  # nowhere can anything be written
+        bases.add(tempfile.gettempdir())
+    folders = [folder for base in bases for folder in _folders_in(base)]
     removed = [removed for removed in map(_remove_abandoned, folders) if removed is not None]
     return Leftovers(len(removed), sum(size for size, _ in removed), sum(processes for _, processes in removed))
 

@@ -6,7 +6,7 @@ import ctypes
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def adopt_orphans() -> None:
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def start(run: Callable[[], int]) -> tuple[int, int]:
+def start(run: Callable[[], int], *, again: bool) -> tuple[int, int]:
     """Run in a process and session of its own, which dies with this one; returns its id and the pipe it tells on."""
     reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     guard = os.getpid()
@@ -34,7 +34,7 @@ def start(run: Callable[[], int]) -> tuple[int, int]:
             os._exit(1)
         # A terminal's signals reach the guard alone, and it decides.
         os.setsid()
-        run_inside(run, writing)
+        run_inside(run, writing, again=again)
     os.close(writing)
     return pid, reading
 
@@ -48,27 +48,27 @@ def below(pid: int) -> Iterator[int]:
                 yield from below(child)
 
 
-def signal_all_below(number: int) -> int:
-    """Send a signal to all that this process started; returns how many there were."""
-    pids = list(below(os.getpid()))
+def signal_all_below(number: int, others: Collection[int]) -> int:
+    """Send a signal to all below this process but `others`; returns how many there were."""
+    pids = [pid for pid in below(os.getpid()) if pid not in others]
     for pid in pids:
-        with suppress(ProcessLookupError):
+        with suppress(OSError):  # it has ended, or is another user's
             os.kill(pid, number)
     return len(pids)
 
 
-def end_all_below() -> None:
-    """Kill them and wait for their end; what is left after a while is beyond killing."""
+def end_all_below(others: Collection[int]) -> None:
+    """Kill all below this process but `others`, and wait for their end; what is left then is beyond killing."""
     deadline_s = time.monotonic() + END_S
-    while signal_all_below(signal.SIGKILL) and time.monotonic() < deadline_s:
+    while signal_all_below(signal.SIGKILL, others) and time.monotonic() < deadline_s:
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         time.sleep(0.01)
 
 
-def is_stopped(pid: int) -> bool:
-    """Whether somebody has stopped the process, a debugger for one."""
+def is_held_up(pid: int) -> bool:
+    """Whether somebody has stopped the process, a debugger for one, or a disk does not answer it."""
     with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "Tt"
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "TtD"
     return False

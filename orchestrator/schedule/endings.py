@@ -34,6 +34,6 @@ def kill_worker(last: Beat | None) -> None:
     """Kill the process that sent the beat, if it is on this machine: not another one that has its number by now."""
     if last is None or last.machine != machine_here():
         return
-    with suppress(FileNotFoundError, ProcessLookupError):
+    with suppress(OSError):  # it has ended, or is another user's
         if Path(f"/proc/{last.pid}/cmdline").read_bytes().startswith(b"ray::"):
             os.kill(last.pid, signal.SIGKILL)

@@ -18,7 +18,7 @@ from orchestrator.cluster import (
     nodes,
     slots_of,
 )
-from orchestrator.guard import stop_beating
+from orchestrator.guard import unwatched, watched
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.driver import Driver
 from orchestrator.schedule.placement import Placement
@@ -47,6 +47,7 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
     expire_dead_owners(store)
     owner = this_owner()
     with (
+        watched(),
         Interrupt() as interrupt,
         connected(options, work.listener.note),
         LeaseKeeper(store, owner) as keeper,
@@ -61,7 +62,8 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
             question = cluster_question(options, marker, configs, corpus=work.corpus, measurements=work.measurements)
             late = check_machines(question, lambda: interrupt.requested)
         elif options.gpus_per_trial:
-            check_torch_gpu()
+            with unwatched():
+                check_torch_gpu()
         if work.study is not None:
             work = replace(work, listener=Several(work.listener, SweepMetrics(work.study, store)))
         placement = Placement(options, work.corpus, machines)
@@ -71,5 +73,4 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
         title = "trials" if work.study is None else work.study.variant
         with closing(dispatcher):
             fit(driver, job, title=title, late=late)
-    stop_beating()
     return RunSummary(interrupted=interrupt.requested, not_measured=dispatcher.not_measured)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from orchestrator.guard import beat_on
+from orchestrator.guard import unwatched
 from orchestrator.storage.disk import DISK_TROUBLES
 from trainables.errors import UserError, first_line
 
@@ -44,14 +44,14 @@ class UnreachableError(BucketError):
 def patiently(action: Callable[[], T]) -> T:
     """Do it, and where the store is away again until it is back. Raises BucketError after `AWAY_S`."""
     deadline_s = time.monotonic() + AWAY_S
-    while True:
-        try:
-            return action()
-        except UnreachableError:
-            if time.monotonic() >= deadline_s:
-                raise
-        beat_on()
-        time.sleep(AGAIN_S)
+    with unwatched():
+        while True:
+            try:
+                return action()
+            except UnreachableError:
+                if time.monotonic() >= deadline_s:
+                    raise
+            time.sleep(AGAIN_S)
 
 
 def is_url(text: str) -> bool:

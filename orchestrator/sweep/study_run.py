@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from orchestrator.cluster import RunOptions
+from orchestrator.guard import was_started_again
 from orchestrator.plan import Plan
-from orchestrator.store import COMPLETE, LOST, PlannedTrial
+from orchestrator.store import COMPLETE, LOST, OPEN, PlannedTrial
 from orchestrator.sweep.announcement import command_line
 from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.remaining_work import RemainingWork
@@ -24,7 +25,7 @@ from orchestrator.words import counted, on_corpus
 if TYPE_CHECKING:
     from orchestrator.plan import Tuner
     from orchestrator.storage import Storage
-    from orchestrator.store import Store
+    from orchestrator.store import Store, StudyKey
 
 INTERRUPTED = 130
 REPORT_NEEDS = ("orchestrator.report.build", "scipy.stats", "matplotlib.backends.backend_svg")
@@ -52,7 +53,10 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
         retried = None
         if again:
             members = _certain(plan) if tuner is None else [row.planned() for row in store.trials(plan.key)]
-            retried = _reset_lost(members, store, options.storage, lambda: ensure_texts(plan, console))
+            if was_started_again():
+                retried = _still_open(members, store, plan.key)
+            else:
+                retried = _reset_lost(members, store, options.storage, lambda: ensure_texts(plan, console))
             if retried is None:
                 say(_nothing_to_retry(plan, store))
                 return 0
@@ -131,6 +135,12 @@ def _reset_lost(
         storage.forget(trial_id, checkpoints=states[trial_id] == "diverged")
     reset = set(store.reset(lost, states=LOST))
     return [trial for trial in members if trial.trial_id in reset]
+
+
+def _still_open(members: Sequence[PlannedTrial], store: Store, key: StudyKey) -> list[PlannedTrial]:
+    """What a `retry` whose process died had planned again, and has not brought to an end."""
+    begun = {row.trial_id for row in store.trials(key) if row.attempt > 0 and row.state in OPEN}
+    return [trial for trial in members if trial.trial_id in begun]
 
 
 def _nothing_to_retry(plan: Plan, store: Store) -> str:

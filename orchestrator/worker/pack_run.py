@@ -88,9 +88,11 @@ def run_pack(pack: Pack, job: Job, send: Callable[[str], None], running: Callabl
         was_long = time.monotonic() - start_s >= REPORT_EVERY_S
         # Sent together with the next trial's start: one message, and the driver knows what runs if we die.
         outbox.hold(TrialEvent(trial_id=trial.trial_id, outcome=outcome))
-        if outcome.state == "failed" and _gpu_is_lost(job.options.runtime):
+        if outcome.state == "failed":
+            # It leaves no file by which the driver could tell it from the next one, should that hang or kill us.
             outbox.flush()
-            raise BrokenProcessError(outcome.cause)
+            if _gpu_is_lost(job.options.runtime):
+                raise BrokenProcessError(outcome.cause)
     outbox.flush()
 
 

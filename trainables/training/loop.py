@@ -118,6 +118,7 @@ class Trainer:
                 on_epoch(self.end_epoch())
             progress.wall_seconds += time.monotonic() - started
             if time.monotonic() - saved_at >= self.runtime.checkpoint_every_s:
+                PULSE.enter("at a checkpoint")
                 checkpoints.save(progress.step, *self.snapshot())
                 saved_at = time.monotonic()
 

@@ -17,7 +17,8 @@ from tests.support.command import ROOT, wait_for
 HEAD = """
 import ctypes, os, signal, subprocess, sys, time
 from pathlib import Path
-from orchestrator.guard import beat, beat_on, guard, guarded, say_stopping, start_again, stop_beating, trial_ended
+from orchestrator.guard import beat, beat_on, guard, guarded, say_stopping, start_again, trial_ended
+from orchestrator.guard.inside import stop_beating
 guard.STOP_S, guard.STILL_S = 1.5, 1.0
 def starts():
     with open("starts", "a") as file:
@@ -274,3 +275,45 @@ def test_a_signal_in_a_destructor_is_not_forgotten(start: Start) -> None:
     process.send_signal(signal.SIGINT)
     status, said = end(process, timeout_s=10)
     assert (status, said) == (130, "Interrupted. Type the same command again to go on.\n")
+
+
+@pytest.mark.parametrize("after_s", [0.03, 0.05, 0.07, 0.1])
+def test_a_signal_during_the_first_imports_ends_without_a_traceback(after_s: float) -> None:
+    process = subprocess.Popen([sys.executable, ROOT / "sweep.py", "studies"], stderr=subprocess.PIPE, text=True)
+    time.sleep(after_s)
+    process.terminate()
+    status, said = end(process)
+    assert status in (143, -signal.SIGTERM), "before the first line of Python nobody can answer"
+    assert said.count("\n") <= 1
+    assert "Traceback" not in said
+
+
+def test_a_guard_that_was_stopped_goes_on(start: Start, tmp_path: Path) -> None:
+    process = start("    ready()\n    for _ in range(30):\n        beat()\n        time.sleep(0.1)\n    return 0")
+    pids = (process.pid, int((tmp_path / "pid").read_text()))
+    for number in (signal.SIGSTOP, signal.SIGCONT) * 3:
+        for pid in pids:
+            os.kill(pid, number)
+        time.sleep(0.4)
+    assert end(process) == (0, "")
+
+
+def test_what_a_shell_had_started_before_it_became_the_command_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(f"{HEAD}    return 0\nsys.exit(guarded(run))")
+    shell = f"sleep 60 & echo $! > pid; exec {sys.executable} program.py"
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    ended = subprocess.run(
+        ["bash", "-c", shell], cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, check=False, timeout=30
+    )
+    assert ended.returncode == 0
+    pid = int((tmp_path / "pid").read_text())
+    assert is_alive(pid)
+    os.kill(pid, signal.SIGKILL)
+
+
+def test_a_sweep_that_is_stopped_while_it_stands_still_ends_in_a_sentence(start: Start) -> None:
+    process = start("    beat()" + BUSY)
+    process.terminate()
+    status, said = end(process)
+    assert status == 143
+    assert said.splitlines()[-1].startswith("It did not stop within 1.5 s, and was ended. What was done is kept;")
