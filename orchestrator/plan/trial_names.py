@@ -7,7 +7,8 @@ import json
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from orchestrator.words import one_line
@@ -94,21 +95,37 @@ def told_apart(groups: Sequence[str], settings: Sequence[str]) -> list[str]:
 
 def _mistakable(names: Mapping[_Trial, str]) -> set[_Trial]:
     """Those whose name could be taken for that of another setting."""
-    looks: defaultdict[str, set[_Trial]] = defaultdict(set)
-    for trial, name in names.items():
-        looks[_look(name)].add(trial)
-    alike = list(looks.values())
-    shapes: defaultdict[tuple[int, frozenset[int]], list[str]] = defaultdict(list)
-    for look in looks:
-        shapes[len(look), frozenset(i for i, letter in enumerate(look) if not letter.isascii())].append(look)
-    for (length, foreign), (other_length, other_foreign) in combinations(shapes, 2):
-        if length == other_length:
-            without: defaultdict[str, set[_Trial]] = defaultdict(set)
-            for look in (*shapes[length, foreign], *shapes[length, other_foreign]):
-                rest = (letter for i, letter in enumerate(look) if (i in foreign) == (i in other_foreign))
-                without["".join(rest)] |= looks[look]
-            alike += without.values()
-    return set().union(*(trials for trials in alike if len({setting for _, setting in trials}) > 1))
+    looks = {trial: _look(name) for trial, name in names.items()}
+    settings: defaultdict[str, set[str]] = defaultdict(set)
+    for (_, setting), look in looks.items():
+        settings[look].add(setting)
+    lengths: defaultdict[int, dict[str, frozenset[str]]] = defaultdict(dict)
+    for look in settings:
+        lengths[len(look)][look] = frozenset(settings[look])
+    mistakable = {look for look in settings if len(settings[look]) > 1}.union(*map(_look_alikes, lengths.values()))
+    return {trial for trial, look in looks.items() if look in mistakable}
+
+
+def _look_alikes(settings: Mapping[str, frozenset[str]]) -> set[str]:
+    """Of looks of one length, given with their settings, those that another one of other settings could be taken for:
+    they have the same letters but where one has an ASCII letter and the other one does not."""
+    # As there may be thousands, each is compared with all at once: bit i stands for foreign[i].
+    foreign = [look for look in settings if not look.isascii()]
+    alike = dict.fromkeys(settings, (1 << len(foreign)) - 1)
+    for position in range(max(map(len, foreign), default=0)):
+        having: defaultdict[str, int] = defaultdict(int)
+        for i, look in enumerate(foreign):
+            having[look[position]] |= 1 << i
+        opposite = {kind: sum(bits for letter, bits in having.items() if letter.isascii() != kind) for kind in (0, 1)}
+        for look in alike:
+            letter = look[position]
+            alike[look] &= having.get(letter, 0) | opposite[letter.isascii()]
+    same: defaultdict[frozenset[str], int] = defaultdict(int)
+    for i, look in enumerate(foreign):
+        same[settings[look]] |= 1 << i
+    others = {look: bits & ~same[settings[look]] for look, bits in alike.items()}
+    met = reduce(or_, others.values(), 0)
+    return {look for look, bits in others.items() if bits} | {look for i, look in enumerate(foreign) if met >> i & 1}
 
 
 def _look(name: str) -> str:

@@ -21,7 +21,7 @@ from orchestrator.storage import BucketError, patiently
 from orchestrator.store import PlannedTrial, expire_dead_owners
 from orchestrator.worker import Ending, EndingKind, Pack, TrialEvent
 from trainables.errors import UserError
-from trainables.trial_folder import EpochMetrics, TrialOutcome
+from trainables.trial_folder import DamagedFileError, EpochMetrics, TrialOutcome
 
 MOST_START_FAILURES = 3
 """So many workers in a row that end before they take up a trial end the sweep."""
@@ -279,39 +279,49 @@ class Dispatcher:
     def _recover(self, flight: _Flight) -> None:
         """Record what the worker made durable and could not report."""
         if flight.pack.lacking:
-            outcomes = self._recorder.unreported_measurements(list(flight.left), flight.pack.lacking)
-        else:
-            may_be_pruned = flight.pack.stop_above is not None
-            outcomes = self._recorder.unreported(list(flight.left), may_be_pruned=may_be_pruned)
-        for outcome in outcomes:
-            self._end(flight.left.pop(outcome.trial_id), outcome)
+            for outcome in self._recorder.unreported_measurements(list(flight.left), flight.pack.lacking):
+                self._end(flight.left.pop(outcome.trial_id), outcome)
+            return
+        may_be_pruned = flight.pack.stop_above is not None
+        for outcome, taken in self._recorder.unreported(list(flight.left), may_be_pruned=may_be_pruned):
+            self._end_if_taken(flight.left.pop(outcome.trial_id), outcome, taken)
 
     def _record(self, flight: _Flight, outcome: TrialOutcome) -> None:
         trial_id, lacking = outcome.trial_id, flight.pack.lacking
-        if not lacking:
-            outcome = self._recorder.outcome(outcome)
-        else:
+        if lacking:
             _, problems = patiently(lambda: self._recorder.measurements({trial_id: lacking}))
             if problems and outcome.cause is None:
                 outcome = TrialOutcome(trial_id=trial_id, state="failed", cause=problems[trial_id])
-        self._end(flight.left.pop(trial_id), outcome)
+            self._end(flight.left.pop(trial_id), outcome)
+            return
+        try:
+            taken = self._recorder.outcome(outcome)
+        except DamagedFileError as error:
+            self._retry_or_fail(flight.left.pop(trial_id), Ending(EndingKind.ERROR, str(error)), "it runs again")
+        else:
+            self._end_if_taken(flight.left.pop(trial_id), outcome, taken)
 
-    def _retry_or_fail(self, trial: PlannedTrial, ending: Ending) -> None:
+    def _retry_or_fail(
+        self, trial: PlannedTrial, ending: Ending, what_next: str = "it goes on from its last checkpoint"
+    ) -> None:
         measured = trial.trial_id in self._work.lacking
         failure = self.attempts.failure(trial.trial_id, ending)
         if failure is None:
-            what_next = "it is measured again" if measured else "it goes on from its last checkpoint"
+            what_next = "it is measured again" if measured else what_next
             if ending.short_of_memory:
                 what_next += ", alone on its machine"
             self._listener.note(f"{trial.name}: {ending.cause}; {what_next}.")
             self._table.move([trial], State.RETRIED)
             self._queue.add(self._packs([trial]))
             return
-        if not measured:
-            attempt = self._table.attempts[trial.trial_id]
-            self._work.store.fail(trial.trial_id, cause=failure, run_id=self._work.run_id, attempt=attempt)
+        taken = measured or self._work.store.fail(
+            trial.trial_id,
+            cause=failure,
+            run_id=self._work.run_id,
+            attempt=self._table.attempts[trial.trial_id],
+        )
         outcome = TrialOutcome(trial_id=trial.trial_id, state="failed", cause=failure)
-        self._end(trial, outcome, State.FAILED)
+        self._end_if_taken(trial, outcome, taken, State.FAILED)
 
     def _count_start_failure(self, ending: Ending) -> None:
         self._start_failures += 1
@@ -321,6 +331,17 @@ class Dispatcher:
                 "that every machine has this project, its packages and the same Ray token (or "
                 "RAY_AUTH_MODE=disabled), then run the same command again."
             )
+
+    def _end_if_taken(
+        self, trial: PlannedTrial, outcome: TrialOutcome, taken: bool, state: State = State.RECORDED
+    ) -> None:
+        """The trial came to this end, unless the store has not taken it: then another driver has the trial by now, or
+        has brought it to its end."""
+        if taken:
+            self._end(trial, outcome, state)
+        else:
+            self._table.move([trial], State.ELSEWHERE)
+            self._tell_ended_elsewhere()
 
     def _end(self, trial: PlannedTrial, outcome: TrialOutcome, state: State = State.RECORDED) -> None:
         self._table.move([trial], state)

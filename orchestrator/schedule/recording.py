@@ -54,8 +54,9 @@ class Recorder:
                 self._storage.set_aside_result(trial.trial_id)
         return recorded
 
-    def unreported(self, trial_ids: Sequence[str], *, may_be_pruned: bool) -> list[TrialOutcome]:
-        """Record the results of these trials whose worker made them durable and did not report them."""
+    def unreported(self, trial_ids: Sequence[str], *, may_be_pruned: bool) -> list[tuple[TrialOutcome, bool]]:
+        """Record the results of these trials whose worker made them durable and did not report them; returns them, and
+        of each whether the store took it."""
         self._storage.bring(trial_ids)
         outcomes = []
         for trial_id in trial_ids:
@@ -63,8 +64,7 @@ class Recorder:
             with suppress(DamagedFileError):
                 result = self._result(trial_id, may_be_pruned=may_be_pruned)
                 if result is not None:
-                    self._record(*result)
-                    outcomes.append(result[0])
+                    outcomes.append((result[0], self._record(*result)))
         return outcomes
 
     def _result(self, trial_id: str, *, may_be_pruned: bool) -> tuple[TrialOutcome, np.ndarray | None] | None:
@@ -76,22 +76,22 @@ class Recorder:
         attempt = self._attempts.get(outcome.trial_id)
         return self._store.record(outcome, run_id=self._run_id, spectrum=spectrum, attempt=attempt)
 
-    def outcome(self, outcome: TrialOutcome) -> TrialOutcome:
-        """Record a reported outcome and its spectrum; returns what was recorded.
+    def outcome(self, outcome: TrialOutcome) -> bool:
+        """Record a reported outcome and its spectrum; returns whether the store took it.
 
-        An outcome whose spectrum cannot be read is recorded as failed: a done trial never changes, so it could never
-        get its spectrum later.
+        Raises DamagedFileError, with the result set aside, where its spectrum was damaged meanwhile: a done trial never
+        changes, so it could never get its spectrum later.
         """
-        if outcome.state == "done":
-            patiently(lambda: self._storage.bring([outcome.trial_id]))
+        if outcome.state != "done":
+            return self._record(outcome, None)
+        patiently(lambda: self._storage.bring([outcome.trial_id]))
         try:
-            spectrum = self._storage.trial(outcome.trial_id).spectrum(outcome) if outcome.state == "done" else None
-        except DamagedFileError as error:
-            self._storage.set_aside_result(outcome.trial_id)
-            outcome = TrialOutcome(trial_id=outcome.trial_id, state="failed", cause=str(error))
-            spectrum = None
-        self._record(outcome, spectrum)
-        return outcome
+            spectrum = self._storage.trial(outcome.trial_id).spectrum(outcome)
+        except DamagedFileError:
+            with suppress(FileNotFoundError):
+                self._storage.set_aside_result(outcome.trial_id)
+            raise
+        return self._record(outcome, spectrum)
 
     def measurements(self, lacking: Mapping[str, Iterable[str]]) -> tuple[int, dict[str, str]]:
         """Record those of these later measurements, by trial id, that lie in the trials' folders.

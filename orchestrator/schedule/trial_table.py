@@ -41,8 +41,8 @@ NEXT: dict[State, set[State]] = {
     State.WAITING: {State.CLAIMED, State.ELSEWHERE, State.RELEASED},
     State.CLAIMED: {State.HANDED_OUT, State.RELEASED},
     State.RETRIED: {State.CLAIMED, State.ELSEWHERE, State.RELEASED},
-    State.HANDED_OUT: {State.RUNNING, State.CLAIMED, State.RETRIED, *_TO_THE_END},
-    State.RUNNING: {State.CLAIMED, State.RETRIED, *_TO_THE_END},
+    State.HANDED_OUT: {State.RUNNING, State.CLAIMED, State.RETRIED, State.ELSEWHERE, *_TO_THE_END},
+    State.RUNNING: {State.CLAIMED, State.RETRIED, State.ELSEWHERE, *_TO_THE_END},
     State.ELSEWHERE: {State.CLAIMED, State.RECORDED, State.RELEASED},
     # A search may want a trial whole that it has stopped early.
     **{state: {State.WAITING} for state in _TO_THE_END},

@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-UNFINISHED = re.compile(r"\..+\.(?P<process>\d+)-[0-9a-f]{8}\.tmp|\.(writable|seen-from-everywhere)-[0-9a-f]{16}")
-"""The names under which files are written before they get their own, and those of files that only prove a point."""
+UNFINISHED = re.compile(r"\..+\.(?P<process>\d+)-[0-9a-f]{8}\.tmp|\.writable-[0-9a-f]{16}")
+"""The names under which files are written before they get their own, and those of files that only prove a point. What
+a storage has marked lies there as long as the sweep, and is written once."""
 IDLE_S = 600.0
 """Who has not written to a file for so long is gone, on whatever machine it ran."""
 

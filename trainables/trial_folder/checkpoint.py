@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,14 @@ from safetensors.torch import save
 from torch import Tensor
 
 from trainables.errors import first_line
-from trainables.trial_folder.files import DamagedFileError, open_file, set_aside, write_file
+from trainables.trial_folder.files import DamagedFileError, open_file, remove, set_aside, write_file
 from trainables.trial_folder.folder import TrialFolder
 
 KEPT = 2
 UNKNOWN = "0" * 64
 """What stands for the checksum while it is computed."""
+UNSEALED = ({"progress", "trial_id"}, {"trial_id"})
+"""The entries of the state in the files that version 1 wrote, without a checksum."""
 CHUNK = 2**20
 
 
@@ -41,7 +44,7 @@ def save_tensors(path: Path, tensors: Mapping[str, Tensor], state: Mapping[str, 
 
 def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], dict[str, Any]]:
     """Read what `save_tensors` wrote. Raises OSError, and DamagedFileError where the file is not whole, has changed
-    since or is not one of ours; one of an older version has no checksum."""
+    since or is not one of ours; one of version 1 has no checksum."""
     open_file(path).close()
     try:
         with safe_open(path, framework="pt", device=device) as file:
@@ -52,7 +55,7 @@ def load_tensors(path: Path, device: str = "cpu") -> tuple[dict[str, Tensor], di
             if not isinstance(state, dict):
                 raise DamagedFileError(f"{path} is not a checkpoint of this program: its state is no object")
             stated = state.pop("sha256", None)
-            if stated is not None and _checksum(path, str(stated)) != stated:
+            if state.keys() not in UNSEALED if stated is None else _checksum(path, str(stated)) != stated:
                 raise DamagedFileError(f"{path} is not what was written, by its checksum")
             # Cloned: memory mapped at odd addresses can change the last bit of a vectorised sum.
             return {name: file.get_tensor(name).clone() for name in file.keys()}, state  # noqa: SIM118
@@ -89,7 +92,7 @@ class Checkpoints:
         self.folder.check_fence()
         save_tensors(self.folder.checkpoint(step), tensors, {**state, "trial_id": self.folder.trial_id})
         for old in self.folder.checkpoints()[:-KEPT]:
-            old.unlink()
+            remove(old)
 
     def latest(self, device: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
         """The newest checkpoint that is as it was written, or None; `folder.note` is told of others."""
@@ -99,7 +102,8 @@ class Checkpoints:
                 if state.get("trial_id") != self.folder.trial_id:
                     raise DamagedFileError(f"{path} is a checkpoint of another trial")
             except (DamagedFileError, OSError) as error:
-                if isinstance(error, DamagedFileError):
+                # Or it would count among the last two.
+                with suppress(OSError):
                     set_aside(path)
                 self.folder.note(f"{first_line(error)}: it goes on from the checkpoint before, or from the start")
                 continue

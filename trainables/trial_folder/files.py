@@ -9,6 +9,7 @@ import hashlib
 import os
 import re
 import secrets
+import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -84,6 +85,14 @@ def set_aside(path: Path) -> Path:
         return path.replace(aside)
     except OSError:  # a folder makes way for no file, nor a file for a folder
         return path.replace(path.with_name(f"{aside.name}-{secrets.token_hex(4)}"))
+
+
+def remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it; what a link points to stays."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def sha256(content: bytes) -> str:

@@ -30,6 +30,7 @@ from trainables.trial_folder.files import (
     locked,
     open_file,
     read_file,
+    remove,
     sealed,
     set_aside,
     unsealed,
@@ -185,7 +186,7 @@ class TrialFolder:
         """Remove the result, so that the trial runs again, from its checkpoints where it has some."""
         # The folder itself may be what made the trial fail.
         with contextlib.suppress(NotADirectoryError):
-            (self.path / RESULT).unlink(missing_ok=True)
+            remove(self.path / RESULT)
 
     def checkpoint(self, step: int) -> Path:
         """The file of the checkpoint of this step."""
@@ -198,7 +199,7 @@ class TrialFolder:
     def forget_checkpoints(self) -> None:
         """Remove them all, with those that were set aside and what a killed process left half written."""
         for path in [*self.path.glob(f"{CHECKPOINT}*"), *self.path.glob(".*.tmp")]:
-            path.unlink(missing_ok=True)
+            remove(path)
 
     def write_measurement(self, name: str, measured: tuple[Metrics, Values]) -> None:
         """Make one later measurement durable."""
@@ -220,7 +221,7 @@ class TrialFolder:
     def forget_measurements(self) -> None:
         """Remove all later measurements: they are of other weights than those about to be kept."""
         for path in self.path.glob(f"{MEASUREMENT}*"):
-            path.unlink(missing_ok=True)
+            remove(path)
 
     def failure_cause(self, error: BaseException, layer_files: Iterable[TextFile]) -> str:
         """The exception that ended the trial in one line, with the line of the user's own layer that it came through.

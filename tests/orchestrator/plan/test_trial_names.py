@@ -144,6 +144,20 @@ def test_forged_hashes_and_hashes_that_begin_alike_are_told_apart_too() -> None:
     assert told_apart(["x", "x"], ["a" * 64, "a" * 63 + "b"]) == [f"x #{'a' * 64}", f"x #{'a' * 63}b"]
 
 
+def test_of_ten_thousand_labels_those_that_look_alike_are_told_apart_and_others_stay() -> None:
+    scripts = ["".join(letters) for letters in itertools.product(f"a{CYRILLIC_A}", repeat=13)][:5000]
+    labels = [*scripts, *(f"{script} {number:04d}" for number, script in enumerate(scripts))]
+    groups = told_apart(labels, [f"{number:064x}" for number in range(10_000)])
+    assert groups[5000:] == labels[5000:]
+    assert len({read(group) for group in groups}) == 10_000
+
+
+def test_a_label_is_marked_only_where_another_one_looks_like_it() -> None:
+    labels = ["μ1", "μ2", "ξψ", "abc", f"{CYRILLIC_A}bc"]
+    settings = [digit * 64 for digit in "12345"]
+    assert told_apart(labels, settings) == [*labels[:3], "abc #44444444", f"{CYRILLIC_A}bc #55555555"]
+
+
 @pytest.mark.chaos(300, 10_000)
 def test_any_labels_are_told_apart(rounds: int) -> None:
     draws = random.Random(15)

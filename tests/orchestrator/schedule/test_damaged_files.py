@@ -111,7 +111,8 @@ def next_run(made: Path, storage: Path) -> tuple[Numbers, list[str]]:
             outcome = trial_run.run_trial(
                 CONFIG, directory=directory, runtime=Runtime(), measurements=AT_ONCE, note=sentences.append
             )
-            sentences += filter(None, [recorder.outcome(outcome).cause])
+            recorder.outcome(outcome)
+            sentences += filter(None, [outcome.cause])
         for _ in range(2):
             recorder.measurements(lacking := store.lacking(KEY, NAMES))
             if lacking := store.lacking(KEY, NAMES):

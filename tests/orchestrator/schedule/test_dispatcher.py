@@ -184,6 +184,58 @@ def test_a_result_that_was_durable_before_the_death_counts(store: Store, tmp_pat
     assert states(store)[0] == "done"
 
 
+def report_without_spectrum(sweep: Sweep, key: str, number: int) -> None:
+    outcome = TrialOutcome(trial_id=IDS[number], state="done", measurements={"spectrum@1": {"press_rank": 1}})
+    sweep.events(key, [started(number), TrialEvent(trial_id=IDS[number], outcome=outcome)])
+
+
+def test_a_result_that_is_damaged_before_it_is_recorded_costs_an_attempt_and_its_mates_nothing(
+    store: Store, tmp_path: Path
+) -> None:
+    sweep = Sweep(store, tmp_path, 3)
+    assert sweep.pack("a") == [0, 1, 2]
+    report_without_spectrum(sweep, "a", 0)
+    report_without_spectrum(sweep, "a", 1)
+    assert states(store) == ["running"] * 3 + ["planned"] * 3
+    sweep.tell("a", 2)
+    sweep.ended("a", None)
+    assert sweep.run("b") == [0]
+    assert sweep.pack("c") == [1]
+    report_without_spectrum(sweep, "c", 1)
+    sweep.ended("c", None)
+    assert sweep.finished
+    assert states(store)[:3] == ["done", "failed", "done"]
+    assert [row.attempt for row in store.trials(KEY)[:3]] == [2, 2, 1]
+    cause = f"{trial_directory(tmp_path, IDS[1])}/spectrum.npy is missing"
+    assert store.trials(KEY)[1].cause == f"{cause} (in each of 2 attempts)"
+    assert sweep.heard.notes[1] == f"seed=1: {cause}; it runs again."
+
+
+def test_an_end_that_the_store_does_not_take_is_told_as_no_end_of_the_trial(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another driver has taken the trials over, as this one's leases had run out."""
+    monkeypatch.setattr(trial_table, "LEASE_S", -1.0)
+    monkeypatch.setattr(dispatcher, "POLL_S", 0.0)
+    sweep = Sweep(store, tmp_path, 4, options={"max_attempts": 1}, seconds_per_trial=1 / 4)
+    assert sweep.pack("a") == [0, 1, 2, 3]
+    assert len(store.claim(IDS[:4], owner="another", lease_s=600)) == 4
+    diverged = TrialOutcome(trial_id=IDS[0], state="diverged", cause="the loss is not finite")
+    sweep.events("a", [started(0), TrialEvent(trial_id=IDS[0], outcome=diverged), started(1), done(1), started(2)])
+    store.record(TrialOutcome(trial_id=IDS[3], state="done"), run_id=1, spectrum=None, attempt=2)
+    folder = trial_directory(tmp_path, IDS[3])
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text(TrialOutcome(trial_id=IDS[3], state="done").model_dump_json())
+    sweep.ended("a", DEATH)
+    assert {PLAN[1].trial_id, PLAN[3].trial_id} == sweep.heard.outcomes.keys()
+    assert (sweep.finished, sweep.claimed) == (False, [])
+    store.fail(IDS[0], cause="another's", run_id=1, attempt=2)
+    store.release("another", [IDS[2]])
+    assert sweep.run("b") == [2]
+    assert sweep.finished
+    assert [sweep.heard.outcomes[trial_id].state for trial_id in IDS[:4]] == ["failed", "done", "done", "done"]
+
+
 def test_workers_that_never_start_a_trial_end_the_sweep_and_blame_no_trial(store: Store, tmp_path: Path) -> None:
     sweep = Sweep(store, tmp_path)
     ending = Ending(EndingKind.ERROR, "No module named 'trainables'")

@@ -14,6 +14,7 @@ from orchestrator.store.records import StudyKey
 from orchestrator.store.store import Store
 from tests.support.scripted_trials import planned
 from tests.support.store_rows import RUN
+from trainables.trial_folder.files import DamagedFileError
 from trainables.trial_folder.folder import TrialFolder, trial_directory
 from trainables.trial_folder.outcome import TrialOutcome
 
@@ -83,14 +84,21 @@ def test_a_damaged_result_is_set_aside_with_a_note_and_the_trial_runs_again(
     assert "seed=1 runs again" in note
 
 
-def test_a_reported_result_without_its_spectrum_is_a_failure_that_names_the_file(
+def test_a_reported_result_without_its_spectrum_is_refused_and_is_no_end(
     store: Store, recorder: Recorder, tmp_path: Path
 ) -> None:
-    leave(tmp_path, 3, done(3).model_dump_json(), spectrum=None)
-    recorded = recorder.outcome(done(3))
-    assert recorded.state == "failed"
-    assert "spectrum.npy is missing" in str(recorded.cause)
-    assert store.states([IDS[3]]) == {IDS[3]: "failed"}
+    folder = leave(tmp_path, 3, done(3).model_dump_json(), spectrum=None)
+    for _ in range(2):
+        with pytest.raises(DamagedFileError, match=r"spectrum\.npy is missing"):
+            recorder.outcome(done(3))
+        assert [path.name for path in folder.iterdir()] == ["result.json.unusable"]
+    assert store.states([IDS[3]]) == {IDS[3]: "planned"}
+
+
+def test_it_is_said_whether_the_store_took_a_result(recorder: Recorder, tmp_path: Path) -> None:
+    leave(tmp_path, 0, done(0).model_dump_json())
+    assert [recorder.outcome(done(0)), recorder.outcome(done(0))] == [True, False]
+    assert recorder.unreported(IDS, may_be_pruned=False) == [(done(0), False)]
 
 
 def test_later_measurements_are_recorded_with_their_spectrum_once(

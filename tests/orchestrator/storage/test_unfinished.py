@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from orchestrator.storage.storage import FolderStorage
 from orchestrator.storage.unfinished import IDLE_S, remove_unfinished
 from tests.support.command import ROOT
 
@@ -48,6 +49,15 @@ def test_files_of_living_processes_finished_files_and_links_stay(tmp_path: Path)
     before = sorted(tmp_path.iterdir())
     assert remove_unfinished(tmp_path) == []
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_what_machines_know_a_storage_by_stays_as_long_as_the_sweep(tmp_path: Path) -> None:
+    storage = FolderStorage(tmp_path)
+    with storage.marked() as marker:
+        age(tmp_path / marker, IDLE_S + 60)
+        assert remove_unfinished(tmp_path) == []
+        assert storage.problem(marker) is None
+    assert [*tmp_path.iterdir()] == []
 
 
 def test_a_folder_that_is_not_there_holds_nothing(tmp_path: Path) -> None:

@@ -196,9 +196,13 @@ def tensors(head: object, data: bytes = bytes(8), length: int | None = None) -> 
     return struct.pack("<Q", len(text) if length is None else length) + text + data
 
 
+STATE = json.dumps({"trial_id": "a"})
+"""Of weights that version 1 kept."""
+
+
 def one(**changes: object) -> dict[str, object]:
     tensor = {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]} | changes
-    return {"__metadata__": {"state": "{}"}, "x": tensor}
+    return {"__metadata__": {"state": STATE}, "x": tensor}
 
 
 @pytest.mark.parametrize(
@@ -216,10 +220,11 @@ def one(**changes: object) -> dict[str, object]:
         tensors({**one(), "__metadata__": {}}),
         tensors({**one(), "__metadata__": {"state": "["}}),
         tensors({**one(), "__metadata__": {"state": "[]"}}),
+        tensors({**one(), "__metadata__": {"state": "{}"}}),
         tensors({**one(), "__metadata__": {"state": "[" * 100_000}}),
-        tensors({**one(), "__metadata__": {"state": "{}", "sha256": ""}}),
-        tensors({**one(), "__metadata__": {"state": "{}", "sha256": "0" * 64}}),
-        tensors({**one(), "__metadata__": {"state": "{}", "sha257": "0" * 64}}),
+        tensors({**one(), "__metadata__": {"state": STATE, "sha256": ""}}),
+        tensors({**one(), "__metadata__": {"state": STATE, "sha256": "0" * 64}}),
+        tensors({**one(), "__metadata__": {"state": STATE, "sha257": "0" * 64}}),
         b"",
         bytes(8),
         b"\x80\x04\x95",
@@ -231,10 +236,62 @@ def test_weights_with_a_made_up_header_are_refused(tmp_path: Path, content: byte
         load_tensors(tmp_path / "x.safetensors")
 
 
+def test_a_bit_that_flips_in_the_name_of_the_checksum_does_not_make_a_file_of_version_1(tmp_path: Path) -> None:
+    folder = TrialFolder(tmp_path, "a")
+    Checkpoints(folder).save(1, {"x": torch.ones(2)}, {"progress": 1})
+    content = folder.checkpoint(1).read_bytes()
+    place = content.index(b"sha256")
+    for bit in range(8 * len(b"sha256")):
+        changed_content = bytearray(content)
+        changed_content[place + bit // 8] ^= 1 << bit % 8
+        changed_content[-1] ^= 1
+        folder.checkpoint(1).write_bytes(changed_content)
+        with pytest.raises(DamagedFileError):
+            load_tensors(folder.checkpoint(1))
+
+
+def test_a_checkpoint_that_cannot_be_read_makes_room_for_the_next_ones(tmp_path: Path) -> None:
+    """As a disk that fails in places leaves it: nothing of it can be opened, and its name is there."""
+    notes: list[str] = []
+    folder = TrialFolder(tmp_path, "a", notes.append)
+    for step in (5, 6):
+        folder.checkpoint(step).symlink_to(tmp_path / "nowhere")
+    assert Checkpoints(folder).latest("cpu") is None
+    assert len(notes) == 2
+    for step in (1, 2, 3):
+        Checkpoints(folder).save(step, {"x": torch.ones(2)}, {"progress": step})
+    assert folder.checkpoints() == [folder.checkpoint(2), folder.checkpoint(3)]
+
+
+@pytest.mark.parametrize("put", [os.mkfifo, link_to_zeros, link_in_a_circle, full_folder])
+def test_what_is_no_file_goes_with_the_checkpoints_and_measurements(
+    tmp_path: Path, put: Callable[[Path], None]
+) -> None:
+    folder = TrialFolder(tmp_path / "a", "a")
+    folder.path.mkdir()
+    outside = tmp_path / "outside"
+    full_folder(outside)
+    put(folder.checkpoint(1))
+    for step in (2, 3, 4):
+        Checkpoints(folder).save(step, {"x": torch.ones(2)}, {"progress": step})
+    assert folder.checkpoints() == [folder.checkpoint(3), folder.checkpoint(4)]
+    for path in (folder.checkpoint(5), *(folder.path / name for name in ("measurement-a@1.json", "result.json"))):
+        put(path)
+        put(set_aside(path).with_name(path.name))
+    (folder.path / "checkpoint-link").symlink_to(outside)
+    full_folder(folder.path / "measurement-links")
+    (folder.path / "measurement-links" / "link").symlink_to(outside)
+    folder.forget_checkpoints()
+    folder.forget_measurements()
+    folder.forget_result()
+    assert [path.name for path in folder.path.iterdir()] == ["result.json.unusable"]
+    assert [path.name for path in outside.iterdir()] == ["x"]
+
+
 def test_what_they_are_made_from_is_read(tmp_path: Path) -> None:
     (tmp_path / "x.safetensors").write_bytes(tensors(one()))
     weights, state = load_tensors(tmp_path / "x.safetensors")
-    assert (weights["x"].tolist(), state) == ([0.0, 0.0], {})
+    assert (weights["x"].tolist(), state) == ([0.0, 0.0], {"trial_id": "a"})
 
 
 def test_an_exception_may_say_anything(tmp_path: Path) -> None:
