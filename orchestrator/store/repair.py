@@ -32,8 +32,8 @@ def repair(url: str) -> list[str]:
     A damaged trial is planned again: the next run of its study records its result file where that still lies in the
     storage, and trains it again where not. A trial without its config or id, and a study without its members, are
     forgotten until they are planned again. What no result hangs on (moments, who ran a trial, in which run) is replaced
-    by what is known. Raises UserError where the pages of the file themselves are damaged; the store stays
-    as it was then.
+    by what is known. Raises UserError where the pages of the file themselves are damaged; the store stays as it was
+    then.
     """
     with closing(open_database(url, create=False)) as database, database.write() as connection:
         try:
@@ -53,6 +53,7 @@ def _repair(connection: Connection) -> list[str]:
     drop_triggers(connection)
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+        connection.exec_driver_sql("PRAGMA ignore_check_constraints = ON")  # a row may break several until all is done
         connection.exec_driver_sql("REINDEX")
     sentences = [*_replace_moments(connection), *_free(connection), *_forget_nameless(connection)]
     sentences += _mend_references(connection)
@@ -66,6 +67,8 @@ def _repair(connection: Connection) -> list[str]:
         connection.execute(delete(study).where(study.c.id == damage.study_id))
         sentences.append(f"{damage.sentence.rstrip('.')}: the next run of it plans it again.")
     make_triggers(connection)
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("PRAGMA ignore_check_constraints = OFF")
     return sentences
 
 

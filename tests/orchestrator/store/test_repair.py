@@ -77,6 +77,12 @@ def test_a_trial_that_runs_with_nobody_is_planned_and_keeps_its_epochs(url: str,
         assert store.epochs(RUNNING) == [epoch(1)]
 
 
+def test_a_row_with_several_damages_is_put_right(url: str) -> None:
+    damages = "planned_at = 'soon', owner = 'x', state = 'finished'"
+    with put_right(url, ANYTHING, f"UPDATE trial SET {damages} WHERE id = '{DONE}'"), open_store(url) as store:
+        assert [row.state for row in store.trials(KEY)] == ["planned", "failed", "planned", "running"]
+
+
 @pytest.mark.parametrize("change", ["DELETE FROM run", "UPDATE trial SET run_id = 'x'", "UPDATE result SET run_id = 9"])
 def test_a_lost_run_costs_no_result(url: str, change: str) -> None:
     before = state_of(url)
