@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, select, update
+from sqlalchemy import Connection, Row, select
 
 from orchestrator.store.records import ENDED, STATES
 from orchestrator.store.schema import epoch, result, spectrum, study, study_trial, trial
@@ -71,16 +71,6 @@ def part_checksums(connection: Connection, trial_id: str) -> dict[str, str | Non
         "epochs_checksum": rows_checksum(trial_id, rows["epoch"]),
         "spectrum_checksum": spectrum_checksum(trial_id, values),
     }
-
-
-def add_checksums(connection: Connection) -> None:
-    """Give those to a store that has none: of what it holds now."""
-    for values in connection.execute(select(*END).where(trial.c.state.in_(ENDED))).all():
-        checksums = {"checksum": end_checksum(values), **part_checksums(connection, values[0])}
-        connection.execute(update(trial).where(trial.c.id == values[0]).values(checksums))
-    for study_id, *key in connection.execute(select(study.c.id, *STUDY)).all():
-        members = connection.execute(select(*MEMBER).where(study_trial.c.study_id == study_id))
-        connection.execute(update(study).where(study.c.id == study_id).values(checksum=study_checksum(key, members)))
 
 
 def _checksum(values: Any) -> str:

@@ -66,14 +66,18 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[Connection]:
         """A transaction that sees one moment of the database; a value in it that cannot be read is a UserError."""
-        with self._transaction(self._reader) as connection:
-            try:
-                yield connection
-            except NEVER_WRITTEN as error:
-                problem = first_line(error)
-                raise UserError(
-                    f"The results store {self.address} holds what this program never wrote ({problem}): {CHECK}."
-                ) from error
+        with self._transaction(self._reader) as connection, self.reading():
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[None]:
+        """Turn what comes of a stored value that cannot be read into a UserError."""
+        try:
+            yield
+        except NEVER_WRITTEN as error:
+            raise UserError(
+                f"The results store {self.address} holds what this program never wrote ({first_line(error)}): {CHECK}."
+            ) from error
 
     @contextmanager
     def write(self) -> Iterator[Connection]:

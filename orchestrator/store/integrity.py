@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Column, Connection, Select, Table, select, text
 from sqlalchemy.exc import OperationalError
 
 from orchestrator.store.checksums import (
@@ -21,10 +21,12 @@ from orchestrator.store.checksums import (
     study_checksum,
 )
 from orchestrator.store.opening import open_database
-from orchestrator.store.records import OPEN
-from orchestrator.store.schema import result, study, study_trial, trial
+from orchestrator.store.records import OPEN, metrics_of
+from orchestrator.store.schema import UtcDateTime, result, study, study_trial, trial
 from orchestrator.store.troubles import NEVER_WRITTEN, code_of
 from trainables.errors import first_line
+
+_NAMELESS = "typeof(id) <> 'text' OR length(id) <> 64 OR id GLOB '*[^0-9a-f]*'"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +54,8 @@ def check(url: str) -> list[str]:
             return sentences  # nothing read from damaged pages says anything about the rest
         for table, row, parent, _ in dangling(connection):
             sentences.append(f"Row {row} of the table {table} refers to a row of {parent} that does not exist.")
+        for row in nameless_trials(connection):
+            sentences.append(f"Row {row} of the table trial has no trial's id.")
         damage = [*damaged_trials(connection), *damaged_studies(connection)]
         return [*sentences, *(problem.sentence for problem in damage)]
 
@@ -71,9 +75,39 @@ def dangling(connection: Connection) -> list[tuple[str, int, str, int]]:
     return [tuple(row) for row in connection.exec_driver_sql("PRAGMA foreign_key_check")]
 
 
+def nameless_trials(connection: Connection) -> list[int]:
+    """Rows of trials whose ids are no SHA-256 sums in text, which SQLite lets stand."""
+    if connection.dialect.name != "sqlite":
+        return []
+    return list(connection.exec_driver_sql(f"SELECT rowid FROM trial WHERE {_NAMELESS}").scalars())
+
+
+def unreadable_moments(connection: Connection) -> Iterator[tuple[Table, Column[Any], int]]:
+    """Table, column and row of what is no moment, of trials and studies; SQLite lets it stand."""
+    for table in (trial, study) if connection.dialect.name == "sqlite" else ():
+        for column in table.c:
+            if isinstance(column.type, UtcDateTime) and not _is_readable(connection, select(column)):
+                rows = connection.exec_driver_sql(f"SELECT rowid FROM {table.name}").scalars().all()
+                for row in rows:
+                    if not _is_readable(connection, select(column).where(text("rowid = :row")), row=row):
+                        yield table, column, row
+
+
+def _is_readable(connection: Connection, query: Select[Any], **values: int) -> bool:
+    try:
+        connection.execute(query, values).all()
+    except (*NEVER_WRITTEN, OperationalError) as error:
+        _about_a_value(error)
+        return False
+    return True
+
+
 def damaged_trials(connection: Connection) -> Iterator[Damage]:
-    """Trials that are not what was recorded."""
-    for trial_id in connection.execute(select(trial.c.id)).scalars().all():
+    """Trials that are not what was recorded, those without an id left out."""
+    query = select(trial.c.id)
+    if connection.dialect.name == "sqlite":
+        query = query.where(text(f"NOT ({_NAMELESS})"))
+    for trial_id in connection.execute(query).scalars().all():
         problem, has_config = None, False
         try:
             config = connection.execute(select(trial.c.config).where(trial.c.id == trial_id)).scalar_one()
@@ -99,7 +133,7 @@ def _trial_problem(connection: Connection, trial_id: str) -> str | None:
             return f"has changed since it was recorded ({name.removesuffix('_checksum')})"
     rows = connection.execute(select(*RESULT).where(result.c.trial_id == trial_id)).all()
     for stored in rows:
-        json.loads(stored.metrics)
+        metrics_of(stored.metrics)
     return "is done but has no results" if row.state == "done" and not rows else None
 
 

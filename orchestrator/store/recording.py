@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -12,11 +11,11 @@ from sqlalchemy import Connection, Row, delete, select, update
 
 from orchestrator.store.checksums import RESULT, end_checksum, part_checksums
 from orchestrator.store.database import Transactions, now, storable, upsert
-from orchestrator.store.records import name_and_version
+from orchestrator.store.records import metrics_of, name_and_version
 from orchestrator.store.schema import epoch, result, trial
 from orchestrator.store.schema import spectrum as spectrum_table
 from orchestrator.store.studies import canonical_json, changed
-from trainables.trial_folder import EpochMetrics, FinalState, Metric, TrialOutcome
+from trainables.trial_folder import EpochMetrics, FinalState, Metric, TrialOutcome, check_metrics
 
 Metrics = Mapping[str, Metric]
 
@@ -47,8 +46,8 @@ class Recording(Transactions):
         The outcome's epochs, where it lists any, and its measurements replace what earlier attempts left. `spectrum` is
         one-dimensional, in float64. `attempt` is the one that came to this end, None for an end that was found as a
         file. Returns False, having written nothing, where the trial does not take this end (see `Store`).
-        Raises ValueError for a value that is not finite, a measurement not called "name@version", and a metric name
-        that occurs in two measurements.
+        Raises ValueError for metrics that cannot be recorded (see `check_metrics`), an epoch's number that is not
+        finite, a measurement not called "name@version", and a metric name that occurs in two measurements.
         """
         trial_id = outcome.trial_id
         measured = {name_and_version(name): metrics for name, metrics in outcome.measurements.items()}
@@ -68,6 +67,8 @@ class Recording(Transactions):
                 _add_spectrum(connection, trial_id, spectrum, "its outcome")
             cause = outcome.cause and storable(outcome.cause)
             environment = canonical_json(outcome.environment) if outcome.environment else None
+            with self._database.reading():  # epochs of earlier attempts may be among them
+                checksums = part_checksums(connection, trial_id)
             values = {
                 "state": outcome.state,
                 "owner": None,
@@ -77,7 +78,7 @@ class Recording(Transactions):
                 "cause": cause,
                 "environment": environment,
                 "checksum": end_checksum([trial_id, outcome.state, row.attempt, cause, environment]),
-                **part_checksums(connection, trial_id),
+                **checksums,
             }
             connection.execute(update(trial).where(trial.c.id == trial_id).values(values))
             return True
@@ -105,13 +106,14 @@ class Recording(Transactions):
             row = _locked(connection, trial_id)
             if row.state != "done":
                 raise ValueError(f"a measurement can be added to a done trial only, {trial_id} is {row.state}")
-            rows = connection.execute(select(*RESULT).where(result.c.trial_id == trial_id)).all()
             # A checksum of damaged results would pass them off as sound.
-            if part_checksums(connection, trial_id).items() - row._mapping.items():
-                self._refuse([changed("results", trial_id)])
-            measured: dict[tuple[str, int], Metrics] = {
-                (row.measurement, row.version): json.loads(row.metrics) for row in rows
-            }
+            with self._database.reading():
+                rows = connection.execute(select(*RESULT).where(result.c.trial_id == trial_id)).all()
+                if part_checksums(connection, trial_id).items() - row._mapping.items():
+                    self._refuse([changed("results", trial_id)])
+                measured: dict[tuple[str, int], Metrics] = {
+                    (row.measurement, row.version): metrics_of(row.metrics) for row in rows
+                }
             if (name, version) in measured:
                 return False
             _check({**measured, (name, version): metrics})
@@ -148,24 +150,20 @@ def _epoch_rows(trial_id: str, epochs: Sequence[EpochMetrics]) -> list[dict[str,
     rows: list[dict[str, Any]] = [{"trial_id": trial_id, **metrics.model_dump()} for metrics in epochs]
     for row in rows:
         for name in ("train_loss", "valid_loss", "seconds", "entropy_rank"):
-            _check_finite(f"{name} of epoch {row['epoch']}", row[name])
+            if row[name] is not None and not math.isfinite(row[name]):
+                raise ValueError(f"an epoch's numbers have to be finite, {name} of epoch {row['epoch']} is {row[name]}")
     return rows
 
 
 def _check(measured: Mapping[tuple[str, int], Metrics]) -> None:
-    """Raise ValueError for a value that is not finite, and for one metric name in two measurements."""
+    """Raise ValueError for metrics that cannot be recorded, and for one metric name in two measurements."""
     measurements: dict[str, str] = {}
     for (measurement, _), metrics in measured.items():
-        for metric, value in metrics.items():
-            _check_finite(metric, value)
+        check_metrics(metrics)
+        for metric in metrics:
             first = measurements.setdefault(metric, measurement)
             if first != measurement:
                 raise ValueError(f"the metric {metric} is in two measurements, {first} and {measurement}")
-
-
-def _check_finite(name: str, value: Metric | None) -> None:
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"a metric has to be finite, {name} is {value}: a diverged trial is a state, not a number")
 
 
 def _insert_result(

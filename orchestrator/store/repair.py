@@ -1,26 +1,39 @@
-"""Damage put right where nothing is lost by it: what is damaged is planned anew."""
+"""Damage put right where nothing is lost by it: what is sound stays, what is damaged is planned anew."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import closing
 
-from sqlalchemy import Connection, delete, update
+from sqlalchemy import Connection, TextClause, and_, case, delete, insert, not_, or_, text, update
 
-from orchestrator.store.integrity import damaged_studies, damaged_trials, dangling, sqlite_findings
+from orchestrator.store.database import now
+from orchestrator.store.integrity import (
+    damaged_studies,
+    damaged_trials,
+    dangling,
+    nameless_trials,
+    sqlite_findings,
+    unreadable_moments,
+)
 from orchestrator.store.opening import open_database
-from orchestrator.store.schema import epoch, result, spectrum, stop_request, study, study_trial, trial
+from orchestrator.store.schema import epoch, result, run, spectrum, stop_request, study, study_trial, trial
 from orchestrator.store.triggers import drop_triggers, make_triggers
 from orchestrator.store.troubles import AFRESH, NEVER_WRITTEN
 from trainables.errors import UserError, first_line
+
+_IDLE = case((trial.c.state == "running", "planned"), else_=trial.c.state)
+_FREE = {"owner": None, "lease_until": None, "state": _IDLE}
 
 
 def repair(url: str) -> list[str]:
     """Put the store at `url` right; returns a sentence for each damage that there was.
 
     A damaged trial is planned again: the next run of its study records its result file where that still lies in the
-    storage, and trains it again where not. A trial without its config, and a study without its members, are forgotten
-    until they are planned again. Raises UserError where the pages of the file themselves are damaged; the store stays
-    as it was then.
+    storage, and trains it again where not. A trial without its config or id, and a study without its members, are
+    forgotten until they are planned again. What no result hangs on (moments, who ran a trial, in which run) is replaced
+    by what is known. Raises UserError where the pages of the file themselves are damaged; the store stays as it was
+    then.
     """
     with closing(open_database(url, create=False)) as database, database.write() as connection:
         try:
@@ -40,21 +53,70 @@ def _repair(connection: Connection) -> list[str]:
     drop_triggers(connection)
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
+        connection.exec_driver_sql("PRAGMA ignore_check_constraints = ON")  # a row may break several until all is done
         connection.exec_driver_sql("REINDEX")
-    sentences = []
-    for name, row, _, _ in dangling(connection):
-        connection.exec_driver_sql(f'DELETE FROM "{name}" WHERE rowid = ?', (row,))
-        sentences.append(f"A row of the table {name} that refers to nothing is removed.")
+    sentences = [*_replace_moments(connection), *_free(connection), *_forget_nameless(connection)]
+    sentences += _mend_references(connection)
     for damage in list(damaged_trials(connection)):
         _plan_again(connection, str(damage.trial_id), has_config=damage.has_config)
-        sentences.append(f"{damage.sentence.rstrip('.')}: it is planned again.")
+        cure = "it is planned again" if damage.has_config else "it is forgotten until its study is planned again"
+        sentences.append(f"{damage.sentence.rstrip('.')}: {cure}.")
     for damage in list(damaged_studies(connection)):
         for table in (stop_request, study_trial):
             connection.execute(delete(table).where(table.c.study_id == damage.study_id))
         connection.execute(delete(study).where(study.c.id == damage.study_id))
         sentences.append(f"{damage.sentence.rstrip('.')}: the next run of it plans it again.")
     make_triggers(connection)
+    if connection.dialect.name == "sqlite":
+        connection.exec_driver_sql("PRAGMA ignore_check_constraints = OFF")
     return sentences
+
+
+def _replace_moments(connection: Connection) -> Iterator[str]:
+    """Those that cannot be read: by the present one, or by none where there need be none."""
+    for table, column, row in list(unreadable_moments(connection)):
+        values = {column.name: None if column.nullable else now(connection)}
+        connection.execute(update(table).where(_is_row(row)).values(_FREE if column is trial.c.lease_until else values))
+        yield f"{column.name} in row {row} of the table {table.name} cannot be read: it is replaced."
+
+
+def _is_row(row: int) -> TextClause:
+    return text("rowid = :row").bindparams(row=row)
+
+
+def _free(connection: Connection) -> Iterator[str]:
+    """Take the owners from trials that nobody runs; a trial that runs without one is planned."""
+    is_running = trial.c.state == "running"
+    is_owned = or_(trial.c.owner.is_not(None), trial.c.lease_until.is_not(None))
+    is_unowned = or_(trial.c.owner.is_(None), trial.c.lease_until.is_(None))
+    wrong = or_(and_(not_(is_running), is_owned), and_(is_running, is_unowned))
+    if trials := connection.execute(update(trial).where(wrong).values(_FREE)).rowcount:
+        yield f"The owner or the lease of {trials} trials does not go with their state: it is cleared."
+
+
+def _forget_nameless(connection: Connection) -> Iterator[str]:
+    for row in nameless_trials(connection):
+        connection.execute(delete(trial).where(_is_row(row)))
+        yield f"Row {row} of the table trial has no trial's id: it is forgotten until its study is planned again."
+
+
+def _mend_references(connection: Connection) -> Iterator[str]:
+    """Of what came from a lost run to a stand-in; a row that refers to anything else that is lost goes with it."""
+    stand_in = None
+    for name, row, parent, _ in dangling(connection):
+        if parent == "run":
+            stand_in = stand_in or _insert_stand_in(connection)
+            connection.exec_driver_sql(f'UPDATE "{name}" SET run_id = ? WHERE rowid = ?', (stand_in, row))
+            yield f"Row {row} of the table {name} came from a run that is lost: a stand-in takes its place."
+        else:
+            connection.exec_driver_sql(f'DELETE FROM "{name}" WHERE rowid = ?', (row,))
+            yield f"A row of the table {name} that refers to nothing is removed."
+
+
+def _insert_stand_in(connection: Connection) -> int:
+    names = ("code_version", "host", "device", "corpus_sha256")
+    row = {**dict.fromkeys(names, "lost"), "packages": "{}", "started_at": now(connection)}
+    return int(connection.execute(insert(run).values(row).returning(run.c.id)).scalar_one())
 
 
 def _plan_again(connection: Connection, trial_id: str, *, has_config: bool) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from sqlalchemy import Connection, Select, select
 
 from orchestrator.store.checksums import END, EPOCH, RESULT, end_is_wrong, rows_checksum, spectrum_checksum
-from orchestrator.store.records import OPEN, StudyKey, name_and_version
+from orchestrator.store.records import OPEN, StudyKey, metrics_of, name_and_version
 from orchestrator.store.schema import epoch, result, spectrum, study_trial, trial
 from orchestrator.store.studies import Studies, changed, select_members
 from trainables.trial_folder import EpochMetrics, Metric
@@ -45,7 +45,7 @@ class Results(Studies):
             metrics: defaultdict[str, dict[str, Metric]] = defaultdict(dict)
             for trial_id, results in stored.items():
                 for _, _, text in results:
-                    metrics[trial_id].update(json.loads(text))
+                    metrics[trial_id].update(metrics_of(text))
         return [{**vars(row), "metrics": metrics[row.trial_id]} for row in rows]
 
     def lacking(self, key: StudyKey, measurements: Collection[str]) -> dict[str, list[str]]:

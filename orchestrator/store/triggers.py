@@ -31,16 +31,16 @@ END $$
 """
 
 
-def triggers(dialect: str) -> dict[str, str]:
-    """By name, what makes each trigger in a database of this kind."""
-    return _on_postgresql() if dialect == "postgresql" else _on_sqlite()
+def triggers(dialect: str, fixed: str = FIXED) -> dict[str, str]:
+    """By name, what makes each trigger in a database of this kind; `fixed` are the columns of a done trial."""
+    return _on_postgresql(fixed) if dialect == "postgresql" else _on_sqlite(fixed)
 
 
-def make_triggers(connection: Connection) -> None:
-    """Make them in a database that has the tables and no triggers."""
+def make_triggers(connection: Connection, fixed: str = FIXED) -> None:
+    """Make them in a database that has the tables, with the columns `fixed`, and no triggers."""
     if connection.dialect.name == "postgresql":
         connection.exec_driver_sql(FUNCTION)
-    for statement in triggers(connection.dialect.name).values():
+    for statement in triggers(connection.dialect.name, fixed).values():
         connection.exec_driver_sql(statement)
 
 
@@ -51,19 +51,19 @@ def drop_triggers(connection: Connection) -> None:
         connection.exec_driver_sql(f"DROP TRIGGER IF EXISTS {name}{table}")
 
 
-def _on_postgresql() -> dict[str, str]:
+def _on_postgresql(fixed: str) -> dict[str, str]:
     made = {}
-    for table, changes in {"trial": f"UPDATE OF {FIXED} OR DELETE", **PARTS}.items():
+    for table, changes in {"trial": f"UPDATE OF {fixed} OR DELETE", **PARTS}.items():
         for name, moment, level in (("change", changes, "ROW"), ("truncate", "TRUNCATE", "STATEMENT")):
             action = f"FOR EACH {level} EXECUTE FUNCTION refuse_change_of_done()"
             made[f"{table}_{name}"] = f"CREATE TRIGGER {table}_{name} BEFORE {moment} ON {table} {action}"
     return made
 
 
-def _on_sqlite() -> dict[str, str]:
+def _on_sqlite(fixed: str) -> dict[str, str]:
     """One for each kind of change: INSERT too, since INSERT OR REPLACE deletes without a DELETE trigger."""
     conditions = {
-        ("trial", f"UPDATE OF {FIXED}"): "OLD.state = 'done'",
+        ("trial", f"UPDATE OF {fixed}"): "OLD.state = 'done'",
         ("trial", "DELETE"): "OLD.state = 'done'",
         ("trial", "INSERT"): "EXISTS (SELECT 1 FROM trial WHERE id = NEW.id AND state = 'done')",
         ("epoch", "INSERT"): _is_done("NEW"),

@@ -12,7 +12,7 @@ from pydantic import ValidationError, field_validator
 
 from trainables.config import Frozen
 from trainables.trial_folder.files import DamagedFileError, sealed, unsealed, write_file
-from trainables.trial_folder.outcome import Metric, check_integers
+from trainables.trial_folder.metrics import Metric, check_metrics
 from trainables.trial_folder.vector import read_vector, write_vector
 
 Metrics = dict[str, Metric]
@@ -44,7 +44,7 @@ class _MeasurementFile(Frozen):
     @field_validator("metrics")
     @classmethod
     def _can_be_recorded(cls, metrics: dict[str, Metric]) -> dict[str, Metric]:
-        check_integers([metrics])
+        check_metrics(metrics)
         return metrics
 
 

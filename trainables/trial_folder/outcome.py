@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field, field_validator
 
 from trainables.config import Frozen
+from trainables.trial_folder.metrics import Metric, check_metrics
 
 FinalState = Literal["done", "diverged", "failed", "pruned"]
 """Pruned: stopped early by a search. The checkpoint is kept, and a plan that wants the whole trial goes on from it."""
-Metric = int | float | str | bool
 Count = Annotated[int, Field(ge=0, lt=2**31)]
 LongCount = Annotated[int, Field(ge=0, lt=2**63)]
 MEASUREMENT = re.compile(r"[^\x00-\x1f]+@[0-9]{1,9}")
-
-
-def check_integers(tables: Iterable[Mapping[str, Metric]]) -> None:
-    """Raise ValueError for one that takes more than 64 bits."""
-    for metrics in tables:
-        for name, value in metrics.items():
-            if isinstance(value, int) and not -(2**63) <= value < 2**63:
-                raise ValueError(f"{name} is an integer of more than 64 bits")
 
 
 class EpochRanks(NamedTuple):
@@ -95,7 +86,8 @@ class TrialOutcome(Frozen):
         for metric, count in Counter(metric for metrics in measurements.values() for metric in metrics).items():
             if count > 1:
                 raise ValueError(f"the metric {metric} is in two measurements")
-        check_integers(measurements.values())
+        for metrics in measurements.values():
+            check_metrics(metrics)
         return measurements
 
     @property

@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import json
 
-from orchestrator.analysis.frames import flatten
+import pytest
+
+from orchestrator.analysis.frames import METRICS, flatten
 from orchestrator.analysis.grid import lay_out
 from orchestrator.analysis.summary import count_values, summarise
 from tests.support.synthetic_results import KEY, STUDY, fail, make_results, trial_row
+from trainables.trial_folder import check_metrics
+
+
+def test_the_well_known_metrics_are_numbers_in_every_result_that_is_read() -> None:
+    for name in {*METRICS} - {"rank_method"}:
+        with pytest.raises(ValueError, match=f"the metric {name} is a number"):
+            check_metrics({name: "low"})
 
 
 def test_columns_are_leading_then_dotted_config_then_metrics_in_reading_order() -> None:

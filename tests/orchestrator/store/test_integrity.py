@@ -9,12 +9,13 @@ import pytest
 from sqlalchemy import Table, create_engine
 from sqlalchemy.exc import DBAPIError, IntegrityError
 
+from orchestrator.store.checksums import rows_checksum
 from orchestrator.store.integrity import check
 from orchestrator.store.opening import open_store
 from orchestrator.store.repair import repair
 from orchestrator.store.schema import study_trial, trial
 from orchestrator.store.store import Store
-from tests.support.store_rows import KEY, RUN, SPECTRUM, damage, everything, execute, ids, outcome, plan
+from tests.support.store_rows import KEY, RUN, SPECTRUM, damage, epoch, everything, execute, ids, outcome, plan
 from trainables.errors import UserError
 
 DONE, FAILED, PLANNED = ids(plan(3))
@@ -143,6 +144,49 @@ def test_damaged_results_are_not_passed_off_as_sound_by_a_later_measurement(fill
             store.add_measurement(DONE, "top@1", {"hits": 3}, run_id=1)
         with pytest.raises(UserError, match="damaged"):
             store.results(KEY)
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+def test_nothing_is_written_beside_a_value_that_cannot_be_read(filled: str) -> None:
+    with open_store(filled) as store:
+        store.record_epochs({PLANNED: [epoch(1)]}, attempts=store.claim([PLANNED], owner="a", lease_s=60))
+    damage(filled, "UPDATE result SET metrics = x'ff'", f"UPDATE epoch SET tokens = x'ff' WHERE trial_id = '{PLANNED}'")
+    with open_store(filled) as store:
+        with pytest.raises(UserError, match="holds what this program never wrote"):
+            store.add_measurement(DONE, "top@1", {"hits": 3}, run_id=1)
+        with pytest.raises(UserError, match="holds what this program never wrote"):
+            store.fail(PLANNED, cause="the worker died", run_id=1, attempt=1)
+        assert store.trials(KEY)[2].state == "running"
+
+
+HUGE = "1" + "0" * 40
+HOSTILE = ['{"test_perplexity": "low"}', '{"seed": 1}', f'{{"x": {HUGE}}}', '{"x": NaN}', '{"x": {"y": 1}}', "[1]"]
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("metrics", HOSTILE)
+def test_metrics_that_no_program_recorded_are_refused_told_and_put_right_whatever_their_checksum(
+    filled: str, metrics: str
+) -> None:
+    rows = [("perplexity", 1, metrics)]
+    damage(
+        filled,
+        f"DELETE FROM result WHERE trial_id = '{DONE}' AND measurement = 'spectrum'",
+        "UPDATE result SET metrics = :metrics",
+        f"UPDATE trial SET results_checksum = :checksum WHERE id = '{DONE}'",
+        metrics=metrics,
+        checksum=rows_checksum(DONE, rows),
+    )
+    with open_store(filled) as store:
+        with pytest.raises(UserError, match="holds what this program never wrote"):
+            store.results(KEY)
+        with pytest.raises(UserError, match="holds what this program never wrote"):
+            store.add_measurement(DONE, "top@1", {"hits": 3}, run_id=1)
+    assert len(check(filled)) == 1
+    repair(filled)
+    assert check(filled) == []
+    with open_store(filled) as store:
+        assert [row["state"] for row in store.results(KEY)] == ["planned", "failed", "planned"]
 
 
 DONE_ROWS = [

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -30,7 +32,8 @@ from tests.support.store_rows import KEY, SPECTRUM, damage, epoch, execute, ids,
 from trainables.errors import UserError
 from trainables.trial_folder import EpochMetrics
 
-ASSETS = Path(__file__).parents[2] / "assets"
+ROOT = Path(__file__).parents[3]
+ASSETS = ROOT / "tests" / "assets"
 
 
 def old_store(version: int, folder: Path) -> str:
@@ -180,6 +183,25 @@ def test_every_number_of_an_old_store_is_the_same_after_the_upgrade_and_guarded(
     damage(path, "UPDATE epoch SET valid_loss = 1 WHERE trial_id = :id", id=done)
     with open_store(path) as store, pytest.raises(UserError, match="damaged"):
         store.epochs(done)
+
+
+LATER_COLUMNS = """
+import sys
+import sqlalchemy as sa
+from orchestrator.store import schema
+for table in (schema.trial, schema.study, schema.study_trial, schema.result, schema.epoch, schema.spectrum):
+    table.append_column(sa.Column("later", sa.Text))
+from orchestrator.store.opening import upgrade
+print(upgrade(sys.argv[1]))
+"""
+
+
+def test_a_program_with_more_columns_upgrades_to_this_version_as_this_one_does(tmp_path: Path) -> None:
+    """Its next migration, which would add them, comes after the one to this version."""
+    path = old_store(4, tmp_path)
+    done = subprocess.run([sys.executable, "-c", LATER_COLUMNS, path], capture_output=True, text=True, cwd=ROOT)
+    assert f"to {REVISIONS[-1]}" in done.stdout, done.stderr
+    assert check(path) == []
 
 
 def test_a_store_of_the_first_version_gets_the_newest_tables_and_places_filled_from_names(first_version: str) -> None:

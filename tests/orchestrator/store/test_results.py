@@ -136,14 +136,14 @@ def test_values_that_are_not_finite_are_refused_and_nothing_is_written(
 @pytest.mark.parametrize("name", ["spectrum", "spectrum@", "@1", "spectrum@one", "spectrum@-1"])
 def test_a_measurement_is_called_name_at_version(store: Store, trial_id: str, run_id: int, name: str) -> None:
     with pytest.raises(ValueError, match="name@version"):
-        store.record(outcome(trial_id, measurements={name: {"rank": 1}}), run_id=run_id, spectrum=None)
+        store.record(outcome(trial_id, measurements={name: {"hits": 1}}), run_id=run_id, spectrum=None)
     with pytest.raises(ValueError, match="name@version"):
         store.lacking(KEY, [name])
 
 
 def test_two_measurements_cannot_have_a_metric_of_one_name(store: Store, trial_id: str, run_id: int) -> None:
-    clash = {"spectrum@1": {"rank": 1}, "other@1": {"rank": 2}}
-    with pytest.raises(ValueError, match="rank is in two measurements"):
+    clash = {"spectrum@1": {"hits": 1}, "other@1": {"hits": 2}}
+    with pytest.raises(ValueError, match="hits is in two measurements"):
         store.record(outcome(trial_id, measurements=clash), run_id=run_id, spectrum=None)
     store.record(outcome(trial_id), run_id=run_id, spectrum=None)
     with pytest.raises(ValueError, match="press_rank is in two measurements"):

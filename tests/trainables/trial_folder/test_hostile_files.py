@@ -45,6 +45,11 @@ RESULTS = {
     "a huge integer": measured(("perplexity@1", {"x": 10**40})),
     "an integer beyond Python's own limit": b'{"trial_id": "a", "state": "done", "measurements": {"x@1": {"y": %b}}}'
     % (b"9" * 10_000),
+    "a number in words": measured(("perplexity@1", {"test_perplexity": "low"})),
+    "a number that is true": measured(("spectrum@1", {"effective_rank_1e-3": True})),
+    "a metric called like a setting": measured(("x@1", {"seed": 1})),
+    "a metric called like an inner setting": measured(("x@1", {"training.epochs": 1})),
+    "a metric called like a column": measured(("x@1", {"name": "x"})),
     "a doubled metric": measured(("perplexity@1", {"x": 1}), ("spectrum@1", {"x": 1})),
     "not a number": changed().replace(b"2.0", b"NaN"),
     "infinity": changed().replace(b"2.0", b"1e999"),
@@ -81,6 +86,18 @@ def test_a_result_that_cannot_be_recorded_is_refused(tmp_path: Path, name: str) 
         folder.result()
     assert folder.outcome() is None
     assert folder.set_aside_result().read_bytes() == RESULTS[name]
+
+
+@pytest.mark.parametrize("metrics", [{"test_perplexity": "low"}, {"seed": 1}, {"name": "x"}, {"x": 10**40}])
+def test_a_later_measurement_that_cannot_be_recorded_is_refused(tmp_path: Path, metrics: dict[str, object]) -> None:
+    content = {"trial_id": "a", "name": "top_k@1", "metrics": {"x": 1}, "has_spectrum": False}
+    file = tmp_path / "measurement-top_k@1.json"
+    folder = TrialFolder(tmp_path, "a")
+    file.write_text(json.dumps(content))
+    assert folder.measurement("top_k@1") == ({"x": 1}, None)
+    file.write_text(json.dumps({**content, "metrics": metrics}))
+    with pytest.raises(DamagedFileError, match="is no complete measurement"):
+        folder.measurement("top_k@1")
 
 
 def link_to_zeros(path: Path) -> None:

@@ -1,0 +1,110 @@
+"""What `repair` keeps: of a SQLite store, where only what no result hangs on is damaged, every result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from orchestrator.store.integrity import check
+from orchestrator.store.opening import open_store
+from orchestrator.store.repair import repair
+from orchestrator.store.store import Store
+from tests.support.store_rows import KEY, RUN, SPECTRUM, damage, epoch, everything, ids, outcome, plan
+
+DONE, FAILED, PLANNED, RUNNING = ids(plan(4))
+STRANGE = ("'soon'", "x'ff'", "CAST(x'ff' AS TEXT)")
+ANYTHING = "PRAGMA ignore_check_constraints = ON"
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    """The address of a store with a trial in every state that matters."""
+    address = f"sqlite:///{tmp_path / 'results.db'}"
+    with open_store(address) as store:
+        fill(store)
+        store.record_epochs({RUNNING: [epoch(1)]}, attempts=store.claim([RUNNING], owner="a driver", lease_s=600))
+    return address
+
+
+def fill(store: Store) -> None:
+    store.register(KEY, plan(4))
+    run_id = store.begin_run(RUN)
+    store.record(outcome(DONE), run_id=run_id, spectrum=SPECTRUM)
+    store.fail(FAILED, cause="the worker died", run_id=run_id)
+
+
+@contextmanager
+def put_right(url: str, *statements: str) -> Iterator[list[str]]:
+    """Damage that the check tells; then what the repair says."""
+    damage(url, *statements)
+    assert check(url)
+    sentences = repair(url)
+    assert check(url) == []
+    yield sentences
+
+
+def state_of(url: str) -> dict[str, object]:
+    with open_store(url) as store:
+        return everything(store)
+
+
+@pytest.mark.parametrize("value", STRANGE)
+def test_a_moment_that_cannot_be_read_costs_nothing(url: str, value: str) -> None:
+    before = state_of(url)
+    moments = ", ".join(f"{column} = {value}" for column in ("planned_at", "started_at", "ended_at"))
+    with put_right(url, f"UPDATE trial SET {moments}", f"UPDATE study SET planned_at = {value}") as sentences:
+        assert len(sentences) == 4 * 3 + 1
+        assert all("cannot be read" in sentence for sentence in sentences)
+    assert state_of(url) == before
+
+
+@pytest.mark.parametrize("value", STRANGE)
+def test_an_owner_or_a_lease_of_a_trial_that_does_not_run_costs_nothing(url: str, value: str) -> None:
+    before = state_of(url)
+    for column in ("owner", "lease_until"):
+        with put_right(url, ANYTHING, f"UPDATE trial SET {column} = {value} WHERE state <> 'running'"):
+            assert state_of(url) == before
+
+
+@pytest.mark.parametrize("change", ["lease_until = 'soon'", "lease_until = NULL", "owner = NULL"])
+def test_a_trial_that_runs_with_nobody_is_planned_and_keeps_its_epochs(url: str, change: str) -> None:
+    with put_right(url, ANYTHING, f"UPDATE trial SET {change} WHERE id = '{RUNNING}'"), open_store(url) as store:
+        row = store.trials(KEY)[3]
+        assert (row.state, row.owner, row.lease_until, row.attempt) == ("planned", None, None, 1)
+        assert store.epochs(RUNNING) == [epoch(1)]
+
+
+def test_a_row_with_several_damages_is_put_right(url: str) -> None:
+    damages = "planned_at = 'soon', owner = 'x', state = 'finished'"
+    with put_right(url, ANYTHING, f"UPDATE trial SET {damages} WHERE id = '{DONE}'"), open_store(url) as store:
+        assert [row.state for row in store.trials(KEY)] == ["planned", "failed", "planned", "running"]
+
+
+@pytest.mark.parametrize("change", ["DELETE FROM run", "UPDATE trial SET run_id = 'x'", "UPDATE result SET run_id = 9"])
+def test_a_lost_run_costs_no_result(url: str, change: str) -> None:
+    before = state_of(url)
+    with put_right(url, change) as sentences:
+        assert all("a run that is lost" in sentence for sentence in sentences)
+    assert state_of(url) == before
+
+
+@pytest.mark.parametrize("value", ["CAST(id AS BLOB)", "x'ff'", "CAST(x'ff' AS TEXT)", "'x'", "upper(id)"])
+def test_a_trial_whose_id_is_none_is_forgotten_until_it_is_planned_again(url: str, value: str) -> None:
+    before = state_of(url)
+    with put_right(url, f"UPDATE trial SET id = {value} WHERE id = '{DONE}'") as sentences:
+        assert "has no trial's id: it is forgotten" in sentences[0]
+    with open_store(url) as store:
+        fill(store)
+    assert state_of(url) == before
+
+
+def test_what_a_trial_without_its_config_comes_to_is_said_as_it_is(url: str) -> None:
+    change = "UPDATE trial SET config = '{' WHERE id = "
+    with put_right(url, f"{change}'{DONE}'", f"UPDATE trial SET attempt = 9 WHERE id = '{FAILED}'") as sentences:
+        [forgotten] = [sentence for sentence in sentences if DONE in sentence]
+        [planned] = [sentence for sentence in sentences if FAILED in sentence]
+        assert forgotten.endswith("(config): it is forgotten until its study is planned again.")
+        assert planned.endswith("(end): it is planned again.")

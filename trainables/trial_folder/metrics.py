@@ -1,0 +1,52 @@
+"""Metrics by name: what can be recorded of them, and read back into a table of results."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import cache
+from typing import Any
+
+from trainables.config import KINDS
+
+Metric = int | float | str | bool
+NUMBERS = re.compile(
+    r"""(train|valid|test|entropy|shares)_perplexity | generalisation_gap | press_(rank(_float(32|64))?|tolerance|eps)
+    | (entropy|stable|language|true)_rank | rank_(rows|columns) | sigma_(max|middle|min) | different_contexts
+    | kept_epoch | epochs | parameters | (wall_)?seconds | seconds_per_epoch | tokens_per_second | peak_memory_mib
+    | (train|validation|test)_error_percent | chosen_learning_rate | excess_cross_entropy | target_entropy
+    | modes_matched | iterations | passes | met_rule | (zero|singular)_share | (mean_)?vanishing_.* | effective_rank_.*
+    | log10_condition(_nonzero|_excess)? | first_half_r2 | input_spread | noisy_.* | round_trip\ .* | similarity.*
+    | word_pairs\ .*""",
+    re.VERBOSE,
+)
+"""Metrics that tables and figures compute with."""
+COLUMNS = frozenset(("trial_id", "setting", "name", "state", "attempt", "cause", "group", "side", "stage"))
+"""What a table of results says of every trial."""
+
+
+def check_metrics(metrics: Any) -> None:
+    """Raise ValueError unless these are metrics by name that can be recorded.
+
+    They are finite numbers of 64 bits, text or truth values; numbers where tables compute with them; and not called
+    like another column of a table of results, be it a setting of a trial.
+    """
+    if not isinstance(metrics, dict):
+        raise ValueError("metrics are a table of values by name")
+    for name, value in metrics.items():
+        if name in COLUMNS or name.partition(".")[0] in _settings():
+            raise ValueError(f"no metric can be called {name}, as another column of the results is")
+        if not isinstance(value, Metric):
+            raise ValueError(f"the metric {name} is neither a number nor text")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"a metric has to be finite, {name} is {value}: a diverged trial is a state, not a number")
+        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+            raise ValueError(f"{name} is an integer of more than 64 bits")
+        if isinstance(value, str | bool) and NUMBERS.fullmatch(name):
+            raise ValueError(f"the metric {name} is a number, not {value!r}")
+
+
+@cache
+def _settings() -> frozenset[str]:
+    """The top-level keys of the configs of all kinds of trials."""
+    return frozenset(key for kind in KINDS for key in kind.model_fields)
