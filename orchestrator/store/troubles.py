@@ -29,7 +29,7 @@ CURES = {
     "3D": "there is no such database: make it with createdb, or name another one with --store",
     "42501": "the user may not do that: grant it CREATE on the schema and all rights on the tables",
     "42": "its tables are not those that this program made: put back a copy of it, or name another store with --store",
-    "57014": "the server took more than a minute for one statement: see what keeps it busy, then try again",
+    "57014": "the server took more than 45 s for one statement: see what keeps it busy, then try again",
     "57P": "the server was shut down: start it and give the same command again; what was recorded is kept",
     "08": "the connection was lost: check the server and give the same command again; what was recorded is kept",
 }

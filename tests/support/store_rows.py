@@ -7,10 +7,11 @@ import json
 from typing import Any
 
 import numpy as np
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, select, text, update
 
-from orchestrator.store.checksums import add_checksums
-from orchestrator.store.records import PlannedTrial, RunRecord, StudyKey
+from orchestrator.store.checksums import END, MEMBER, STUDY, end_checksum, part_checksums, study_checksum
+from orchestrator.store.records import ENDED, PlannedTrial, RunRecord, StudyKey
+from orchestrator.store.schema import study, study_trial, trial
 from orchestrator.store.store import Store
 from orchestrator.store.triggers import drop_triggers, make_triggers
 from trainables.trial_folder.outcome import EpochMetrics, FinalState, TrialOutcome
@@ -97,7 +98,13 @@ def forge(url: str, *statements: str, **values: object) -> None:
     engine = create_engine(url)
     with engine.begin() as connection:
         drop_triggers(connection)
-        add_checksums(connection)
+        for ended in connection.execute(select(*END).where(trial.c.state.in_(ENDED))).all():
+            checksums = {"checksum": end_checksum(ended), **part_checksums(connection, ended[0])}
+            connection.execute(update(trial).where(trial.c.id == ended[0]).values(checksums))
+        for study_id, *key in connection.execute(select(study.c.id, *STUDY)).all():
+            members = connection.execute(select(*MEMBER).where(study_trial.c.study_id == study_id)).all()
+            checksum = study_checksum(key, members)
+            connection.execute(update(study).where(study.c.id == study_id).values(checksum=checksum))
         make_triggers(connection)
     engine.dispose()
 
