@@ -48,11 +48,12 @@ def test_a_killed_sweep_leaves_nothing_once_the_next_begins_and_what_lives_goes_
         look = partial(folders_of_a_sweep, short_base, set(short_base.iterdir()))
         folders[name] = wait_for(look, timeout_s=120, what="dashboard")
     monkeypatch.setattr(tempfile, "tempdir", str(short_base))
-    assert remove_leftovers().folders == 0
+    remove_leftovers()
+    assert set(short_base.iterdir()) == folders["killed"] | folders["lives"]
     drivers["killed"].kill()
     working = working_in(folders["lives"])
     removed = remove_leftovers()
-    assert removed.folders == 2
+    assert removed.folders >= 2, "and what other tests have left in /tmp by now"
     assert removed.size_bytes > 1_000_000
     assert set(short_base.iterdir()) == folders["lives"]
     assert working_in(folders["killed"]) == set()

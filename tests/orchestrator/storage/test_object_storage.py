@@ -271,7 +271,7 @@ def test_measurements_that_a_killed_worker_left_do_not_remove_those_from_elsewhe
 ) -> None:
     with storage.working(TRIAL) as folder:
         train(folder)
-    killed(storage, lambda folder: folder.write_measurement("spectrum@2", ({"rank": 2}, np.ones(2))))
+    killed(storage, lambda folder: folder.write_measurement("spectrum@2", ({"press_rank": 2}, np.ones(2))))
     move("two")
     with storage.working(TRIAL) as folder:
         write_top_k(folder)
