@@ -14,7 +14,7 @@ from tests.support.typed_sweep import STUDY, Typed, TypedSweep
 
 SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
 """Of every test of chance here; the report of a failed one shows it."""
-EPOCHS, FEW_EPOCHS = 30, 4
+EPOCHS, FEW_EPOCHS = 8, 4
 """Of a trial; with few, the sweep is nearly all start and end."""
 QUIET_S = 15.0
 """What an undisturbed sweep takes where nothing else runs. Where it takes longer, so may what a promise is about."""
