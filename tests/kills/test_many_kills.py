@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.store.opening import open_store
-from tests.support.disturbed import SEED, Keep, Round, Undisturbed
+from tests.support.disturbed import OPTIONS, SEED, Keep, Round, Undisturbed
 from tests.support.typed_sweep import TUNED, TypedSweep
 
 pytestmark = pytest.mark.timeout(0)
@@ -28,7 +28,7 @@ def test_of_four_commands_at_once_one_is_killed_and_each_trial_is_trained_once(
     undisturbed: Undisturbed, store_url: str, tmp_path: Path, number: int, keep: Keep
 ) -> None:
     chance = random.Random(SEED + number)
-    with TypedSweep(tmp_path / "sweep", *undisturbed.options, store=store_url) as sweep:
+    with TypedSweep(tmp_path / "sweep", *OPTIONS, store=store_url) as sweep:
         commands = [sweep.type() for _ in range(4)]
         time.sleep(chance.uniform(0, undisturbed.seconds))
         assert sweep.watch.kill("driver", commands[0].pid, chance) is not None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.disturbed import SEED, Keep, Round, Undisturbed, judge, undisturbed_sweep
+from tests.support.disturbed import OPTIONS, SEED, Keep, Round, Undisturbed, judge, undisturbed_sweep
 from tests.support.typed_sweep import LATER, STUDY, TypedSweep
 from tests.support.victims import VICTIMS
 
@@ -55,11 +55,11 @@ AT_STEPS = [(step, when, call) for step in STEPS for when in ("before", "after")
 
 
 @pytest.fixture(scope="module")
-def measured_later(tmp_path_factory: pytest.TempPathFactory, undisturbed: Undisturbed, epochs: int) -> Undisturbed:
+def measured_later(tmp_path_factory: pytest.TempPathFactory, undisturbed: Undisturbed) -> Undisturbed:
     """The same storage after the study asked for one more measurement."""
     folder = tmp_path_factory.mktemp("later")
     storage = shutil.copytree(undisturbed.storage, folder / "results")
-    return undisturbed_sweep(folder, epochs, study=LATER, storage=storage)
+    return undisturbed_sweep(folder, study=LATER, storage=storage)
 
 
 @pytest.mark.chaos(1, 200)
@@ -69,7 +69,7 @@ def test_whatever_is_killed_the_same_command_ends_with_the_same_table(
     chance, parts = random.Random(SEED), []
     for number in range(rounds):
         victim = VICTIMS[(number + SEED) % len(VICTIMS)]
-        with TypedSweep(tmp_path / str(number), *undisturbed.options) as sweep:
+        with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
             parts.append(killed_at_random(sweep, victim, undisturbed, chance))
         keep("random-kills", parts[-1])
     assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
@@ -105,7 +105,7 @@ def test_killed_between_two_durable_writes_the_same_command_ends_with_the_same_t
     for number, (step, when, call) in enumerate(random.Random(SEED).sample(AT_STEPS, rounds)):
         later = step.study == LATER
         goal: Undisturbed = request.getfixturevalue("measured_later") if later else undisturbed
-        with TypedSweep(tmp_path / str(number), *goal.options, study=step.study) as sweep:
+        with TypedSweep(tmp_path / str(number), *OPTIONS, study=step.study) as sweep:
             for last in range(1 if step.once else call, 0, -1):
                 if later:
                     shutil.copytree(undisturbed.storage, sweep.storage)

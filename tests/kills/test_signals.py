@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.support.disturbed import SEED, Keep, Undisturbed
+from tests.support.disturbed import OPTIONS, SEED, Keep, Undisturbed
 from tests.support.typed_sweep import Typed, TypedSweep
 
 STATUSES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
@@ -86,7 +86,7 @@ def test_a_signal_at_any_moment_is_answered_at_once_and_the_same_command_goes_on
     kinds = itertools.islice(itertools.cycle(chance.sample(KINDS, len(KINDS))), rounds)
     answers = []
     for number, kind in enumerate(kinds):
-        with TypedSweep(tmp_path / str(number), *undisturbed.options) as sweep:
+        with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
             answers.append(signalled(sweep, kind, undisturbed, chance))
         keep("signals", answers[-1])
     assert [answer for answer in answers if answer.troubles] == [], f"seed {SEED}"

@@ -14,9 +14,8 @@ from tests.support.typed_sweep import STUDY, Typed, TypedSweep
 
 SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
 """Of every test of chance here; the report of a failed one shows it."""
-EPOCHS, FEW_EPOCHS = 8, 4
-"""Of a trial; with few, the sweep is nearly all start and end."""
-QUIET_S = 15.0
+OPTIONS = ("--set", "training.epochs=4")
+QUIET_S = 10.0
 """What an undisturbed sweep takes where nothing else runs. Where it takes longer, so may what a promise is about."""
 LIMIT_S = 90.0
 """A command that has not ended so long after a kill hangs."""
@@ -30,7 +29,6 @@ Keep = Callable[[str, Any], None]
 class Undisturbed:
     """A sweep that nobody disturbed, and what it came to."""
 
-    options: tuple[str, ...]
     storage: Path
     table: list[dict[str, str]]
     seconds: float
@@ -58,14 +56,13 @@ class Round:
     troubles: list[str] = field(default_factory=list)
 
 
-def undisturbed_sweep(folder: Path, epochs: int, *, study: str = STUDY, storage: Path | None = None) -> Undisturbed:
+def undisturbed_sweep(folder: Path, *, study: str = STUDY, storage: Path | None = None) -> Undisturbed:
     """Run the sweep from its start, or from what the storage has; the storage stays."""
-    options = ("--set", f"training.epochs={epochs}")
-    with TypedSweep(folder, *options, study=study, storage=storage) as sweep:
+    with TypedSweep(folder, *OPTIONS, study=study, storage=storage) as sweep:
         typed = sweep.type()
         assert typed.status(600) == 0, typed.text
         seconds = time.monotonic() - typed.start_s
-        return Undisturbed(options=options, storage=sweep.storage, table=sweep.table(), seconds=seconds)
+        return Undisturbed(storage=sweep.storage, table=sweep.table(), seconds=seconds)
 
 
 def judge(part: Round, sweep: TypedSweep, typed: Typed, undisturbed: Undisturbed) -> Round:

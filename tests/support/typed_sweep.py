@@ -1,6 +1,6 @@
 """The command as a user types it for twelve short trials, with a Ray and a temporary folder of its own: to be killed.
 
-Nothing in it is scripted. Trials write checkpoints every half second, since they last one or two.
+Nothing in it is scripted. Trials write checkpoints every quarter of a second, since they last about one.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class TypedSweep:
         paths = {"TMPDIR": str(self.temporary), "PYTHONPATH": f"{PLUG_IN}{os.pathsep}{ROOT}"}
         typed = Typed(
             [*words, "--storage", str(self.storage), *self.options],
-            {**environment(), "CHAOS_CHECKPOINT_S": "0.5", **paths, **variables},
+            {**environment(), "CHAOS_CHECKPOINT_S": "0.25", **paths, **variables},
             terminal=terminal,
         )
         self.watch.add(typed.pid)
