@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.disturbed import OPTIONS, SEED, Keep, Round, Undisturbed, judge, undisturbed_sweep
 from tests.support.typed_sweep import LATER, STUDY, TypedSweep
-from tests.support.victims import VICTIMS
+from tests.support.victims import STARTED_LATER, VICTIMS
 
 pytestmark = pytest.mark.timeout(0)  # a round has its own limit
 
@@ -70,25 +70,34 @@ def test_whatever_is_killed_the_same_command_ends_with_the_same_table(
     for number in range(rounds):
         victim = VICTIMS[(number + SEED) % len(VICTIMS)]
         with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
-            parts.append(killed_at_random(sweep, victim, undisturbed, chance))
-        keep("random-kills", parts[-1])
+            part = Round(victim, undisturbed.slowness)
+            kill_at_random(part, sweep, undisturbed, chance)
+            parts.append(part)
+        keep("random-kills", part)
     assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
 
 
-def killed_at_random(sweep: TypedSweep, victim: str, undisturbed: Undisturbed, chance: random.Random) -> Round:
-    """One round, begun anew where the sweep ended before the moment. Of a process that starts later, the moment is a
+def kill_at_random(part: Round, sweep: TypedSweep, undisturbed: Undisturbed, chance: random.Random) -> None:
+    """Begun anew where the sweep ended, and well, before the moment. Of a process that starts later, the moment is a
     random one from then on."""
+    victim, later_s = part.kind, "1" if part.kind in STARTED_LATER else "8"
     for _ in range(10):
-        typed = sweep.type()
+        typed = sweep.type(CHAOS_LATER_S=later_s)
         time.sleep(chance.uniform(0, undisturbed.seconds))
         if not sweep.watch.alive(victim, typed.pid):
-            while typed.runs() and not sweep.watch.alive(victim, typed.pid):
+            last_s = typed.start_s + undisturbed.limit_s
+            while typed.runs() and not sweep.watch.alive(victim, typed.pid) and time.monotonic() < last_s:
                 time.sleep(0.1)
             time.sleep(chance.uniform(0, max(0.0, undisturbed.seconds - (time.monotonic() - typed.start_s))))
         if sweep.watch.kill(victim, typed.pid, chance) is not None:
-            return judge(Round(victim, time.monotonic() - typed.start_s), sweep, typed, undisturbed)
+            part.moment_s = time.monotonic() - typed.start_s
+            return judge(part, sweep, typed, undisturbed)
+        part.troubles += typed.troubles(undisturbed.limit_s)
+        if part.troubles:
+            return None
         sweep.forget()
-    raise AssertionError(f"no {victim} lived for long enough to be killed, seed {SEED}")
+    part.troubles.append(f"no {victim} lived for long enough to be killed")
+    return None
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.what)
@@ -105,26 +114,29 @@ def test_killed_between_two_durable_writes_the_same_command_ends_with_the_same_t
     for number, (step, when, call) in enumerate(random.Random(SEED).sample(AT_STEPS, rounds)):
         later = step.study == LATER
         goal: Undisturbed = request.getfixturevalue("measured_later") if later else undisturbed
+        part = Round(f"{when}: {step.what}", undisturbed.slowness)
         with TypedSweep(tmp_path / str(number), *OPTIONS, study=step.study) as sweep:
-            for last in range(1 if step.once else call, 0, -1):
+            for part.call in range(1 if step.once else call, 0, -1):
                 if later:
                     shutil.copytree(undisturbed.storage, sweep.storage)
-                if (part := killed_at_step(sweep, step, f"{when} {last} {step.place}", goal)) is not None:
-                    parts.append(part)
+                if kill_at_step(part, sweep, f"{when} {part.call} {step.place}", goal):
                     break
                 sweep.forget()
             else:
-                raise AssertionError(f"no process came to the step {step}")
-        keep("named-steps", parts[-1])
+                part.troubles.append("no process came to this step")
+        keep("named-steps", part)
+        parts.append(part)
     assert [part for part in parts if part.troubles] == [], f"seed {SEED}"
 
 
-def killed_at_step(sweep: TypedSweep, step: Step, when: str, undisturbed: Undisturbed) -> Round | None:
-    """None where no process made so many calls."""
+def kill_at_step(part: Round, sweep: TypedSweep, when: str, undisturbed: Undisturbed) -> bool:
+    """False where no process made so many calls, and the command ended well."""
     mark = sweep.storage.parent / "mark"
     typed = sweep.type(CHAOS_STEP=when, CHAOS_MARK=str(mark))
     while typed.runs() and not mark.exists() and time.monotonic() < typed.start_s + undisturbed.limit_s:
         time.sleep(0.05)
-    if not mark.exists():
-        return None
-    return judge(Round(f"{when.split()[0]}: {step.what}"), sweep, typed, undisturbed)
+    if mark.exists():
+        judge(part, sweep, typed, undisturbed)
+    else:
+        part.troubles += typed.troubles(undisturbed.limit_s)
+    return mark.exists() or bool(part.troubles)

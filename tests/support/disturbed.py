@@ -10,13 +10,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.typed_sweep import STUDY, Typed, TypedSweep
+from tests.support.typed_sweep import STUDY, TRIALS, Typed, TypedSweep
 
 SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
 """Of every test of chance here; the report of a failed one shows it."""
 OPTIONS = ("--set", "training.epochs=4")
 QUIET_S = 10.0
 """What an undisturbed sweep takes where nothing else runs. Where it takes longer, so may what a promise is about."""
+MOST_SLOWNESS = 4.0
 LIMIT_S = 90.0
 """A command that has not ended so long after a kill hangs."""
 
@@ -35,8 +36,8 @@ class Undisturbed:
 
     @property
     def slowness(self) -> float:
-        """By how much this machine is slower than a quiet one; at least 1."""
-        return max(1.0, self.seconds / QUIET_S)
+        """By how much this machine is slower than a quiet one, within bounds: a slow program is no slow machine."""
+        return min(max(1.0, self.seconds / QUIET_S), MOST_SLOWNESS)
 
     @property
     def limit_s(self) -> float:
@@ -49,10 +50,17 @@ class Round:
     """One kill and what became of it."""
 
     kind: str
+    slowness: float
+    call: int = 1
+    """At which of a process' calls of a named step the kill came."""
     moment_s: float = 0.0
     ended_s: float | None = None
     """From the kill to the end of the command under way; None: it hung."""
     commands: int = 1
+    went_on: int = 0
+    """Trials that had a checkpoint when the command was typed again."""
+    claimed_again: int = 0
+    """How often trials were claimed after their first time."""
     troubles: list[str] = field(default_factory=list)
 
 
@@ -65,8 +73,9 @@ def undisturbed_sweep(folder: Path, *, study: str = STUDY, storage: Path | None 
         return Undisturbed(storage=sweep.storage, table=sweep.table(), seconds=seconds)
 
 
-def judge(part: Round, sweep: TypedSweep, typed: Typed, undisturbed: Undisturbed) -> Round:
-    """What became of a command in which something was just killed: typed again where it has to be, and once more."""
+def judge(part: Round, sweep: TypedSweep, typed: Typed, undisturbed: Undisturbed) -> None:
+    """What became of a command in which something was just killed: typed again where it has to be, which
+    is once, and once more when all is done."""
     killed_s = time.monotonic()
     status = typed.status(undisturbed.limit_s)
     if status is None:
@@ -74,12 +83,12 @@ def judge(part: Round, sweep: TypedSweep, typed: Typed, undisturbed: Undisturbed
         sweep.kill_all()
     else:
         part.ended_s = time.monotonic() - killed_s
-    if "Traceback" in typed.text:
-        part.troubles.append(f"traceback: {typed.text[-2000:]}")
-    try:
-        if status != 0:
-            part.commands += sweep.finish(undisturbed.limit_s)
-    except AssertionError as error:
-        part.troubles.append(str(error))
+    part.troubles += typed.tracebacks()
+    if status != 0:
+        part.commands += 1
+        checkpoints = sweep.checkpoints()
+        part.went_on = len(checkpoints)
+        part.troubles += sweep.type().troubles(undisturbed.limit_s)
+        part.troubles += sweep.begun_anew(checkpoints)
     part.troubles += sweep.troubles(undisturbed.table, undisturbed.limit_s)
-    return part
+    part.claimed_again = sum(sweep.claims().values()) - TRIALS

@@ -53,7 +53,10 @@ def of_kills(parts: Sequence[Part]) -> dict[str, object]:
 
     return {
         **{word: having(word) for word in ("hung", "another table", "lost", "trained twice", "left behind")},
-        "commands typed": counts(part["commands"] for part in parts),
+        "began anew": having("began anew"),
+        "went on from a checkpoint": sum(part["went_on"] for part in parts),
+        "claimed again (times a round: rounds)": counts(part["claimed_again"] for part in parts),
+        "commands typed (rounds)": counts(part["commands"] for part in parts),
         "s to the command's end (median / 90% / most)": spread(part["ended_s"] for part in parts),
     }
 
@@ -64,6 +67,7 @@ def of_signals(parts: Sequence[Part]) -> dict[str, object]:
         "in a terminal": sum(part["terminal"] for part in parts),
         "s to the answer (median / 90% / most)": spread(part["answered_s"] for part in parts),
         "s to the end (median / 90% / most)": spread(part["out_s"] for part in parts),
+        "ended at once": sum(part["at_once"] for part in parts),
         "status": counts(part["status"] for part in parts),
     }
 
@@ -98,7 +102,9 @@ def section(name: str) -> list[str]:
     commits = counts(part["commit"] for part in parts)
     cells = [list(rows[0]), ["---"] * len(rows[0]), *([str(value) for value in row.values()] for row in rows)]
     table = [f"| {' | '.join(row)} |" for row in cells]
-    return [f"### {title}", "", f"Rounds by commit: {commits}; {os.cpu_count()} cores.", "", *table, ""]
+    slow = spread(part.get("slowness") for part in parts)
+    about = f"Rounds by commit: {commits}; {os.cpu_count()} cores; slower than a quiet machine by {slow} times."
+    return [f"### {title}", "", about, "", *table, ""]
 
 
 def _git(*words: str) -> str:

@@ -18,11 +18,22 @@ import tempfile
 import termios
 import threading
 import time
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Self
 
+import numpy as np
+
+from orchestrator.store.opening import open_store
+from orchestrator.store.records import StudyKey
+from orchestrator.store.store import Store
 from tests.support.command import ROOT, environment, results_table
-from tests.support.victims import Watch, abandoned_shared_memory, naming
+from tests.support.scratch import mentioning
+from tests.support.victims import Watch, abandoned_shared_memory
+from trainables.errors import UserError
+from trainables.training.loop import Progress
+from trainables.trial_folder.checkpoint import load_tensors
+from trainables.trial_folder.outcome import EpochMetrics
 
 STUDY = """from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Study
@@ -60,7 +71,6 @@ STUDY = Study(name="tuned", tuning=TUNING, analyses=())
 LATER = STUDY.replace('"spectrum@1"', '"spectrum@1", "top_k@1"')
 """The same trials, which lack a measurement."""
 TRIALS = 12
-MOST_COMMANDS = 4
 PLUG_IN = Path(__file__).parent / "kill_at_step"
 
 
@@ -108,6 +118,15 @@ class Typed:
         self._reader.join(1)  # what it left running may have its output open still
         return status if status >= 0 else 128 - status
 
+    def tracebacks(self) -> list[str]:
+        return [f"traceback: {self.text[-2000:]}"] if "Traceback" in self.text else []
+
+    def troubles(self, within_s: float) -> list[str]:
+        """What is wrong with a command that nothing disturbs; none where it ends well, and in time."""
+        status = self.status(within_s)
+        what = "hung" if status is None else f"status {status}"
+        return [*([] if status == 0 else [f"{what}: {self.text[-500:]}"]), *self.tracebacks()]
+
 
 class TypedSweep:
     """Context: a storage and a temporary folder, and the command that is typed for them, as often as it takes."""
@@ -151,21 +170,54 @@ class TypedSweep:
         """Begin anew: without results."""
         self.kill_all()
         shutil.rmtree(self.storage, ignore_errors=True)
-        self.watch.results.clear()
+        self.watch.forget()
 
-    def finish(self, limit_s: float) -> int:
-        """Type the command until it ends well; how often that took. Raises AssertionError."""
-        for count in range(1, MOST_COMMANDS + 1):
-            typed = self.type()
-            status = typed.status(limit_s)
-            assert status is not None, f"hung, typed again: {typed.text[-500:]}"
-            assert "Traceback" not in typed.text, typed.text[-2000:]
-            if status == 0:
-                return count
-        raise AssertionError(f"did not end well in {MOST_COMMANDS} commands: {typed.text[-500:]}")
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[tuple[Store, StudyKey]]:
+        """The store, and which of its studies this is."""
+        with open_store(self.store or f"sqlite:///{self.storage}/results.db", create=False) as store:
+            yield store, store.studies()[-1].key
 
     def table(self) -> list[dict[str, str]]:
-        return results_table(self.storage, "chaos", *(("--store", self.store) if self.store else ()))
+        """The results with what epochs and spectra came to."""
+        rows = results_table(self.storage, "chaos", *(("--store", self.store) if self.store else ()))
+        with self.opened() as (store, key):
+            epochs, spectra = store.epochs_by_trial(key), store.spectra(key)
+        for row in rows:
+            losses = [epoch.model_dump(exclude={"seconds"}) for epoch in epochs.get(row["trial_id"], [])]
+            row |= {"epochs": repr(losses), "spectrum": repr(spectra.get(row["trial_id"], np.empty(0)).tolist())}
+        return rows
+
+    def checkpoints(self) -> dict[str, list[EpochMetrics]]:
+        """Trial id -> the epochs that its newest checkpoint has behind it, of trials that have one of some."""
+        newest = {path.parent.name: path for path in sorted(self.storage.glob("trials/*/*/checkpoint-*.safetensors"))}
+        epochs = {}
+        for trial_id, path in newest.items():
+            with contextlib.suppress(FileNotFoundError):  # its worker is still at its last breath
+                progress = Progress.model_validate(load_tensors(path)[1]["progress"])
+                epochs[trial_id] = progress.epochs
+        return {trial_id: behind for trial_id, behind in epochs.items() if behind}
+
+    def begun_anew(self, checkpoints: dict[str, list[EpochMetrics]]) -> list[str]:
+        """Trials that did not go on from these checkpoints: their epochs took other seconds."""
+        with self.opened() as (store, key):
+            epochs = store.epochs_by_trial(key)
+        return [
+            f"began anew: {trial_id}"
+            for trial_id, behind in checkpoints.items()
+            if [epoch.seconds for epoch in epochs[trial_id]][: len(behind)] != [epoch.seconds for epoch in behind]
+        ]
+
+    def claims(self) -> dict[str, int]:
+        """Trial id -> how often it was claimed."""
+        with self.opened() as (store, key):
+            return {row.trial_id: row.attempt for row in store.trials(key)}
+
+    def held(self, drivers: Collection[str]) -> set[str]:
+        """The trials that these processes have claimed."""
+        with contextlib.suppress(UserError, IndexError), self.opened() as (store, key):  # there is no study yet
+            return {row.trial_id for row in store.trials(key) if row.owner and row.owner.split(":")[-2] in drivers}
+        return set()
 
     def trained_twice(self) -> list[str]:
         self.watch.living()
@@ -175,7 +227,8 @@ class TypedSweep:
         """Processes of these commands, once they had a second to end."""
         deadline_s = time.monotonic() + 1
         while True:
-            lines = {process.line for process in self.watch.living()} | set(naming(self.temporary))
+            others = mentioning(self.temporary)
+            lines = {process.line for process in self.watch.living()} | {f"with pid {pid}" for pid in others}
             if not lines or time.monotonic() > deadline_s:
                 return [f"process {line[:80]}" for line in lines]
             time.sleep(0.1)
@@ -194,11 +247,11 @@ class TypedSweep:
     def troubles(self, table: list[dict[str, str]], limit_s: float) -> list[str]:
         """What is wrong once a sweep is over and its command was typed once more; none where all is as promised."""
         typed = self.type()
-        troubles = [] if typed.status(limit_s) == 0 else [f"typed when all was done: {typed.text[-300:]}"]
+        troubles = typed.troubles(limit_s)
         if not re.search(rf"0 to run, {TRIALS} already done", typed.text):
             troubles.append("lost")
         same = False
-        with contextlib.suppress(AssertionError):  # there may be none
+        with contextlib.suppress(AssertionError, UserError):  # there may be none
             same = self.table() == table
         troubles += [] if same else ["another table"]
         troubles += [f"trained twice: {trial}" for trial in self.trained_twice()]

@@ -16,6 +16,8 @@ VICTIMS = (
     "driver", "guard", "process group", "worker", "raylet", "GCS", "RuntimeEnvAgent", "DashboardAgent", "dashboard",
     "everything",
 )  # fmt: skip
+STARTED_LATER = ("RuntimeEnvAgent", "DashboardAgent", "dashboard")
+"""Some seconds after the others, when a short sweep is nearly over: where one of them is to be killed, sooner."""
 LOOK_EVERY_S = 0.2
 AGENTS = ("ray::RuntimeEnvAgent", "ray::DashboardAgent")
 BY_COMMAND_LINE: Mapping[str, Callable[[str], bool]] = {
@@ -59,16 +61,22 @@ class Watch(threading.Thread):
         while not self._over.wait(LOOK_EVERY_S):
             self.living()
 
+    def forget(self) -> None:
+        """Begin anew with the results."""
+        with self._lock:
+            self.results.clear()
+
     def end(self) -> None:
         """Look no more."""
+        assert self.is_alive(), "nobody looked"
         self._over.set()
         self.join()
 
     def living(self) -> list[Living]:
         """Those that live now of all that were ever below; parents first."""
         with self._lock:
-            for path in self._storage.glob("trials/*/*/result.json"):
-                with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError):  # also a folder, which a command or a test removes meanwhile
+                for path in self._storage.glob("trials/*/*/result.json"):
                     stat = path.stat()
                     self.results[path.parent.name].add((stat.st_ino, stat.st_mtime_ns))
             living = sorted(_processes(), key=lambda process: process.start)
@@ -116,17 +124,6 @@ def _processes() -> list[Living]:
                 if fields[0] != "Z" and line:
                     living.append(Living(int(folder.name), int(fields[19]), int(fields[1]), line))
     return living
-
-
-def naming(folder: Path) -> list[str]:
-    """What runs, of this user, in this temporary folder: by its environment, or by its command line."""
-    wanted, lines = f"TMPDIR={folder}".encode(), []
-    for process in _processes():
-        with contextlib.suppress(OSError):
-            environment = Path(f"/proc/{process.pid}/environ").read_bytes().split(b"\0")
-            if wanted in environment or f"{folder}/" in process.line:
-                lines.append(process.line)
-    return lines
 
 
 def abandoned_shared_memory(since_s: float) -> list[str]:

@@ -1,12 +1,13 @@
 """Python imports this at its start wherever this folder is in PYTHONPATH: in a command of a test, and in all below it.
 
 So a process dies by SIGKILL at a named step of a product that knows nothing of it, and checkpoints come often enough
-for trials of two seconds. From the environment:
+for trials of one second. From the environment:
 
 - CHAOS_STEP "before 3 trainables.trial_folder.folder:TrialFolder.take_over": the process dies that is about to call
   this for the third time; "after": once that call has returned.
 - CHAOS_MARK: the file that it writes before; no other process dies where it is there already.
 - CHAOS_CHECKPOINT_S: seconds between checkpoints.
+- CHAOS_LATER_S: seconds after which what no trial needs of Ray starts.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
-RUNTIME = "trainables.runtime"
+RUNTIME, RAY = "trainables.runtime", "orchestrator.cluster.local_node"
 
 
 def _die() -> None:
@@ -60,6 +61,10 @@ def _hasten_checkpoints(module: ModuleType) -> None:
     module.Runtime.__init__.__kwdefaults__["checkpoint_every_s"] = float(os.environ["CHAOS_CHECKPOINT_S"])
 
 
+def _hasten_the_rest_of_ray(module: ModuleType) -> None:
+    module.LATER_S = float(os.environ["CHAOS_LATER_S"])  # type: ignore[attr-defined]
+
+
 class _Changes:
     """A finder that has a module changed once it is loaded."""
 
@@ -85,6 +90,8 @@ class _Changes:
 _wanted = {}
 if "CHAOS_CHECKPOINT_S" in os.environ:
     _wanted[RUNTIME] = _hasten_checkpoints
+if "CHAOS_LATER_S" in os.environ:
+    _wanted[RAY] = _hasten_the_rest_of_ray
 if "CHAOS_STEP" in os.environ:
     _wanted[os.environ["CHAOS_STEP"].split()[2].partition(":")[0]] = _put_kill
 if _wanted:
