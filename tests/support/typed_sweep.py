@@ -88,7 +88,7 @@ class Typed:
             stdout=theirs,
             stderr=theirs,
             start_new_session=True,
-            preexec_fn=(lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)) if terminal else None,
+            preexec_fn=lambda: _start_as_a_shell_does(terminal),
         )
         os.close(theirs)
         self.pid = self._process.pid
@@ -126,6 +126,13 @@ class Typed:
         status = self.status(within_s)
         what = "hung" if status is None else f"status {status}"
         return [*([] if status == 0 else [f"{what}: {self.text[-500:]}"]), *self.tracebacks()]
+
+
+def _start_as_a_shell_does(terminal: bool) -> None:
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)  # as they are not below `nohup`, in which a test may run
+    if terminal:
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
 
 class TypedSweep:
