@@ -20,6 +20,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator.guard.proc import boot_id
+
 PREFIX = "sweep-"
 OWNER = "owner"
 """The file that is locked. It names the machine: a folder may be shared by some that do not see each other's locks."""
@@ -70,7 +72,7 @@ def machine() -> set[str]:
     """Names of this machine: one that lasts, and one that its containers, which share its locks, share too."""
     names = {os.uname().nodename}
     with suppress(OSError):
-        names.add(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        names.add(boot_id())
     return names
 
 

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from orchestrator.guard.inside import run_inside
+from orchestrator.guard.proc import process_stat
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 END_S = 3.0
@@ -70,5 +71,6 @@ def end_all_below(others: Collection[int]) -> None:
 def is_held_up(pid: int) -> bool:
     """Whether somebody has stopped the process, a debugger for one, or a disk does not answer it."""
     with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "TtD"
+        stat = process_stat(pid)
+        return stat is not None and stat.state in "TtD"
     return False
