@@ -13,7 +13,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from orchestrator.guard.inside import (
     AGAIN,
@@ -40,6 +40,8 @@ STILL_S = 60.0
 """A sweep that has not moved for so long stands still; it moves several times a second."""
 MOST_STARTS = 3
 """A sweep that had to be started so often, and brought no trial to its end in between, is given up."""
+JOB_CONTROL = (signal.SIGTSTP, signal.SIGCHLD)
+"""Blocked and taken up one by one, like the signals that ask for the end."""
 CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 GIVEN_UP = 3
 ORDERLY = (0, 1, 2)
@@ -50,15 +52,16 @@ KEPT = "What was done is kept; type the same command again to go on."
 def guarded(run: Callable[[], int]) -> int:
     """Have a command run in another process; returns the exit status, which `run` gives where nothing interferes."""
     waited = wanted()
-    signal.pthread_sigmask(signal.SIG_BLOCK, [*waited, signal.SIGTSTP, signal.SIGCHLD])
+    signal.pthread_sigmask(signal.SIG_BLOCK, [*waited, *JOB_CONTROL])
     adopt_orphans()
     # What the shell that became this process had started is not for us to end.
     others = frozenset(below(os.getpid()))
-    starts, first = 0, True
+    starts = 0
+    command: _Command | None = None
     while True:
-        command = _Command(*start(run, again=not first), waited, others)
+        command = _Command(*start(run, again=command is not None), waited, others)
         status = command.end()
-        starts, first = 0 if command.brought_on else starts + 1, False
+        starts = 0 if command.brought_on else starts + 1
         end_all_below(others)
         if status not in ORDERLY:
             _show_cursor()
@@ -91,10 +94,6 @@ class _Command:
     _beat_s: float | None = None
     _rest: bytes = b""
     _reason: str = "The sweep's process asked for it"
-    _numbers: list[signal.Signals] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._numbers = [*self.waited, signal.SIGTSTP, signal.SIGCHLD]
 
     def end(self) -> int:
         """Wait for its end, whatever comes before; returns the exit status."""
@@ -118,7 +117,7 @@ class _Command:
         """One that is pending; after a while, none. (`sigtimedwait` gives any number once this process was stopped.)"""
         select.select([self.pipe], [], [], LOOK_S)
         for number in signal.sigpending():
-            if number in self._numbers:
+            if number in (*self.waited, *JOB_CONTROL):
                 return signal.Signals(signal.sigwait([number]))
         return None
 
