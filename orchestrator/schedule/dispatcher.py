@@ -18,6 +18,7 @@ from orchestrator.schedule.study_work import POLL_S, StudyWork
 from orchestrator.schedule.trial_table import State, TrialTable
 from orchestrator.storage import BucketError
 from orchestrator.store import PlannedTrial, expire_dead_owners
+from orchestrator.words import duration
 from orchestrator.worker import Ending, EndingKind, Pack, TrialEvent
 
 
@@ -58,12 +59,22 @@ class Dispatcher:
         elsewhere = self._table.trials(State.ELSEWHERE)
         self._release([trial for trial_id, trial in elsewhere.items() if trial_id in self._stop_requests])
 
+    def leave_starved(self, waited_s: float) -> None:
+        """Leave what waits for a machine of its own to a later run, if that is what packs have waited for so long."""
+        waiting = self._table.trials(State.CLAIMED, State.RETRIED, State.HANDED_OUT)
+        starved = {trial_id for trial_id in waiting if self.attempts.starved(trial_id)} - self._stop_requests
+        if starved and any(flight.pack.alone for flight in self._flights.values()):
+            waited = duration(waited_s)
+            self._listener.note(f"For {waited} no machine was free of others, as what ran out of memory needs it.")
+            self.stop(starved)
+
     def give_up(self, nowhere: Collection[str] = ()) -> list[str]:
         """The packs, of those not named before, that have to be ended: their worker is at a trial that is to stop, or
-        they have none, and are among those for which there is no machine any more."""
+        they have none, and all their trials are to stop or there is no machine for them any more (`nowhere`)."""
         to_stop = self._stop_requests & self._table.trials(State.RUNNING).keys()
         keys = [key for key, flight in self._flights.items() if flight.left.keys() & to_stop]
-        keys += [key for key in nowhere if not self._flights[key].started]
+        waiting = [key for key, flight in self._flights.items() if not flight.started]
+        keys += [key for key in waiting if key in nowhere or self._flights[key].left.keys() <= self._stop_requests]
         new = [key for key in keys if not self._flights[key].given_up]
         for key in new:
             self._flights[key].given_up = True
