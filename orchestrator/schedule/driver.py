@@ -58,7 +58,7 @@ class Driver:
         self._stood_still: dict[str, Ending] = {}
         self._next_poll_s = 0.0
         self._looks_without_start = 0
-        self._waits_for_machines = self._said = False
+        self._waits_for_machines = self._stop_announced = False
         self._planned_at: datetime | None = None
 
     @property
@@ -105,8 +105,8 @@ class Driver:
         return given_up
 
     def _say_stopping(self) -> None:
-        if not self._said:
-            self._said = True
+        if not self._stop_announced:
+            self._stop_announced = True
             self._work.listener.note("Stopping, which may take 10 s; what was done is kept.")
             say_stopping()
 
