@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from trainables.config import AnyConfig, TextFile, read_config
-from trainables.errors import UserError, first_problem, shown
+from trainables.errors import UserError, first_problem, terminal_text
 from trainables.runtime import Runtime
 from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome, trial_directory
 
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         outcome = _run(options)
     except UserError as error:
-        print(f"error: {shown(str(error))}", file=sys.stderr)
+        print(f"error: {terminal_text(str(error))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("Interrupted; the same command goes on from the last checkpoint.", file=sys.stderr)

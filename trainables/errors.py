@@ -43,7 +43,7 @@ def line_of(frames: Iterable[tuple[str, int]], names: Iterable[str] = ("",)) -> 
     return None
 
 
-def shown(text: str) -> str:
+def terminal_text(text: str) -> str:
     """The text as a terminal may get it: what would command the terminal is spelled out, as in "\\x1b[2J"."""
     return COMMANDS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 

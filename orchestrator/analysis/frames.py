@@ -79,12 +79,12 @@ class FlatResults:
 
     def of_setting(self, digits: str) -> FlatResults:
         """Only the trials whose setting's hash begins with these digits, under the names and columns that all have."""
-        kept = [record["setting"].startswith(digits[:ID_DIGITS]) for record in self.records]
+        matches = [record["setting"].startswith(digits[:ID_DIGITS]) for record in self.records]
         return replace(
             self,
-            records=tuple(compress(self.records, kept)),
-            groups=tuple(compress(self.groups, kept)),
-            places=tuple(compress(self.places, kept)),
+            records=tuple(compress(self.records, matches)),
+            groups=tuple(compress(self.groups, matches)),
+            places=tuple(compress(self.places, matches)),
         )
 
     def frame(self) -> pd.DataFrame:

@@ -8,7 +8,7 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from orchestrator.guard import is_guarded, leave_terminal, wanted
+from orchestrator.guard import end_signals, is_guarded, leave_terminal
 
 ENDED = b"Ended at once. What was done is kept; type the same command again to go on.\n"
 
@@ -25,7 +25,7 @@ class Interrupt:
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.getsignal(number) for number in wanted()}
+            self._before = {number: signal.getsignal(number) for number in end_signals()}
         for number in self._before:
             signal.signal(number, self._handle)
         return self

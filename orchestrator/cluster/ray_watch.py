@@ -48,7 +48,7 @@ class RayWatch:
         while not self._over.wait(LOOK_S):
             dead = ray_patches.dead_processes()
             if dead:
-                self._gone(f"Ray's process {dead[0]} died")
+                self._give_up(f"Ray's process {dead[0]} died")
                 return
 
     def _call_head(self) -> None:
@@ -58,10 +58,10 @@ class RayWatch:
                 answered_s = time.monotonic()
             elif time.monotonic() - answered_s >= HEAD_AWAY_S:
                 address = ray.get_runtime_context().gcs_address
-                self._gone(f"The head of the Ray cluster, {address}, does not answer any more")
+                self._give_up(f"The head of the Ray cluster, {address}, does not answer any more")
                 return
 
-    def _gone(self, reason: str) -> None:
+    def _give_up(self, reason: str) -> None:
         global _reason
         _reason = reason
         start_again(reason)

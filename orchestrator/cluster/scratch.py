@@ -27,7 +27,7 @@ def scratch_folder() -> Iterator[Path]:
     try:
         if len(os.fsencode(tempfile.gettempdir())) <= LONGEST_BASE:
             base = tempfile.gettempdir()
-        folder, owner = _made(base)
+        folder, owner = _locked_folder(base)
     except OSError as error:
         raise UserError(
             f"Ray needs a temporary folder, and in {base} none can be made ({error.strerror}): free space there, or "
@@ -40,7 +40,7 @@ def scratch_folder() -> Iterator[Path]:
         os.close(owner)
 
 
-def _made(base: str) -> tuple[Path, int]:
+def _locked_folder(base: str) -> tuple[Path, int]:
     """A new folder, and the descriptor that keeps its owner's file locked. Raises OSError."""
     folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=base))
     unfinished = folder / f"{OWNER}.unfinished"

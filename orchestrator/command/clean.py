@@ -31,23 +31,23 @@ def clean(
     folder = Path(storage)
     if storage != options.STORAGE and not folder.is_dir():
         raise UserError(f"clean takes a folder that exists after --storage, and {folder} is none: name another one")
-    said = [sentence] if (sentence := removed_sentence(remove_leftovers())) else []
+    sentences = [sentence] if (sentence := removed_sentence(remove_leftovers())) else []
     sizes = remove_unfinished(folder)
     if sizes:
-        said.append(f"Removed {counted(len(sizes), 'unfinished file')} ({_megabytes(sum(sizes))}) below {folder}.")
-    console().print("\n".join(said or ["There was nothing to remove."]), soft_wrap=True)
+        sentences.append(f"Removed {counted(len(sizes), 'unfinished file')} ({_megabytes(sum(sizes))}) below {folder}.")
+    console().print("\n".join(sentences or ["There was nothing to remove."]), soft_wrap=True)
 
 
 def removed_sentence(removed: Leftovers) -> str:
     """What was removed of earlier runs; empty where nothing was."""
     from orchestrator.words import counted, listed
 
-    what = []
+    parts = []
     if removed.folders:
-        what.append(f"{counted(removed.folders, 'temporary folder')} ({_megabytes(removed.size_bytes)})")
+        parts.append(f"{counted(removed.folders, 'temporary folder')} ({_megabytes(removed.size_bytes)})")
     if removed.processes:
-        what.append(counted(removed.processes, "process", "processes"))
-    return f"Removed {listed(what)} that earlier runs had left." if what else ""
+        parts.append(counted(removed.processes, "process", "processes"))
+    return f"Removed {listed(parts)} that earlier runs had left." if parts else ""
 
 
 def _megabytes(size_bytes: int) -> str:

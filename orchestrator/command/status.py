@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 from typing import TYPE_CHECKING, Annotated
@@ -61,18 +61,15 @@ def status(
     keys = ("study", "scale", "corpus", "overrides", "trials")
     states = ("done", "running", "planned", "diverged", "failed", "pruned")
     print_records(records, {key: key for key in (*keys, *states)}, form)
-    shown = console()
     if form == "table" and running:
-        shown.print("\nRunning, or next on a worker; to stop one, type python sweep.py stop and the start of its id:")
+        terminal = console()
+        terminal.print(
+            "\nRunning, or next on a worker; to stop one, type python sweep.py stop and the start of its id:"
+        )
         for line in dict.fromkeys(running):
-            shown.print(line, soft_wrap=True)
+            terminal.print(line, soft_wrap=True)
     if lost:
-        from orchestrator.report import Fitting
-
-        shown.print("\nWithout a result, and why; python sweep.py retry STUDY runs these again:")
-        shown.print(Fitting(table=_lost_table(lost)))
-        if more := sum(troubled.values()) - len(lost):
-            shown.print(f"and {more:,} more: python sweep.py results STUDY shows the causes of all.")
+        _print_lost(lost, sum(troubled.values()))
 
 
 def _running_line(trial: TrialRow) -> str:
@@ -80,6 +77,17 @@ def _running_line(trial: TrialRow) -> str:
     host = (trial.owner or "").partition(":")[0]
     attempt = f", attempt {trial.attempt}" if trial.attempt > 1 else ""
     return f"{trial.trial_id[:12]}  {one_line(trial.name)}  (run from {host}{attempt})"
+
+
+def _print_lost(lost: Sequence[tuple[StudyKey, TrialRow]], count: int) -> None:
+    """The first of so many failed and diverged trials, with their causes."""
+    from orchestrator.report import Fitting
+
+    terminal = console()
+    terminal.print("\nWithout a result, and why; python sweep.py retry STUDY runs these again:")
+    terminal.print(Fitting(table=_lost_table(lost)))
+    if count > len(lost):
+        terminal.print(f"and {count - len(lost):,} more: python sweep.py results STUDY shows the causes of all.")
 
 
 def _lost_trials(store: Store, troubled: Iterable[StudyKey]) -> Iterator[tuple[StudyKey, TrialRow]]:

@@ -2,13 +2,13 @@ from .guard import guarded as guarded
 from .inside import SIGNALS as SIGNALS
 from .inside import beat as beat
 from .inside import beat_on as beat_on
+from .inside import end_signals as end_signals
 from .inside import is_guarded as is_guarded
 from .inside import leave_terminal as leave_terminal
 from .inside import say_stopping as say_stopping
 from .inside import start_again as start_again
 from .inside import trial_ended as trial_ended
 from .inside import unwatched as unwatched
-from .inside import wanted as wanted
 from .inside import was_started_again as was_started_again
 from .inside import watched as watched
 from .leftovers import OWNER as OWNER
@@ -17,3 +17,5 @@ from .leftovers import Leftovers as Leftovers
 from .leftovers import machine as machine
 from .leftovers import remove_folder as remove_folder
 from .leftovers import remove_leftovers as remove_leftovers
+from .proc import boot_id as boot_id
+from .proc import process_stat as process_stat

@@ -13,7 +13,7 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from orchestrator.guard.inside import (
     AGAIN,
@@ -23,8 +23,8 @@ from orchestrator.guard.inside import (
     NO_BEAT,
     REASON,
     STOPPING,
+    end_signals,
     leave_terminal,
-    wanted,
 )
 from orchestrator.guard.leftovers import remove_leftovers
 from orchestrator.guard.processes import adopt_orphans, below, end_all_below, is_held_up, signal_all_below, start
@@ -40,6 +40,8 @@ STILL_S = 60.0
 """A sweep that has not moved for so long stands still; it moves several times a second."""
 MOST_STARTS = 3
 """A sweep that had to be started so often, and brought no trial to its end in between, is given up."""
+JOB_CONTROL = (signal.SIGTSTP, signal.SIGCHLD)
+"""Blocked and taken up one by one, like the signals that ask for the end."""
 CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE)
 GIVEN_UP = 3
 ORDERLY = (0, 1, 2)
@@ -49,26 +51,28 @@ KEPT = "What was done is kept; type the same command again to go on."
 
 def guarded(run: Callable[[], int]) -> int:
     """Have a command run in another process; returns the exit status, which `run` gives where nothing interferes."""
-    waited = wanted()
-    signal.pthread_sigmask(signal.SIG_BLOCK, [*waited, signal.SIGTSTP, signal.SIGCHLD])
+    signals = end_signals()
+    signal.pthread_sigmask(signal.SIG_BLOCK, [*signals, *JOB_CONTROL])
     adopt_orphans()
     # What the shell that became this process had started is not for us to end.
-    others = frozenset(below(os.getpid()))
-    starts, first = 0, True
+    strangers = frozenset(below(os.getpid()))
+    starts = 0
+    command: _Command | None = None
     while True:
-        command = _Command(*start(run, again=not first), waited, others)
+        command = _Command(*start(run, again=command is not None), signals, strangers)
         status = command.end()
-        starts, first = 0 if command.brought_on else starts + 1, False
-        end_all_below(others)
+        starts = 0 if command.brought_on else starts + 1
+        end_all_below(strangers)
         if status not in ORDERLY:
             _show_cursor()
             remove_leftovers()
-        if command.again is None or command.stopped_by is not None:
+        if command.restart_reason is None or command.stopped_by is not None:
             return status
         if starts >= MOST_STARTS:
-            _say(f"error: {command.again}. That was the {starts}rd time without a trial done in between. {KEPT}")
+            count = f"That was the {starts}rd time without a trial done in between."
+            _say(f"error: {command.restart_reason}. {count} {KEPT}")
             return GIVEN_UP
-        _say(f"{command.again}: the sweep is started again, and goes on.")
+        _say(f"{command.restart_reason}: the sweep is started again, and goes on.")
 
 
 @dataclass
@@ -77,24 +81,21 @@ class _Command:
 
     pid: int
     pipe: int
-    waited: list[signal.Signals]
-    others: frozenset[int]
+    signals: list[signal.Signals]
+    """Those that ask for its end."""
+    strangers: frozenset[int]
     """Processes below this one that are not the command's."""
     stopped_by: signal.Signals | None = None
     """The first signal that asked for the end."""
-    again: str | None = None
+    restart_reason: str | None = None
     """Why it has to be started again."""
     brought_on: bool = False
     """Whether a trial came to its end."""
     _stop_s: float = 0.0
     _answered: bool = False
     _beat_s: float | None = None
-    _rest: bytes = b""
+    _line_start: bytes = b""
     _reason: str = "The sweep's process asked for it"
-    _numbers: list[signal.Signals] = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._numbers = [*self.waited, signal.SIGTSTP, signal.SIGCHLD]
 
     def end(self) -> int:
         """Wait for its end, whatever comes before; returns the exit status."""
@@ -102,23 +103,23 @@ class _Command:
             number = self._next_signal()
             if number == signal.SIGTSTP:
                 self._pause()
-            elif number in self.waited and number is not None and self._ends_at_once(number):
-                return self._killed("Ended at once.")
-            ended = self._reaped()
+            elif number in self.signals and number is not None and self._ends_at_once(number):
+                return self._kill("Ended at once.")
+            wait_status = self._reaped()
             self._hear()
-            if ended is not None:
+            if wait_status is not None:
                 os.close(self.pipe)
-                return self._status(ended)
+                return self._status(wait_status)
             if self.stopped_by is not None and self._is_overdue():
-                return self._killed(f"It did not stop within {STOP_S:g} s, and was ended.")
+                return self._kill(f"It did not stop within {STOP_S:g} s, and was ended.")
             if self.stopped_by is None and self._stands_still():
-                return self._killed(None)
+                return self._kill(None)
 
     def _next_signal(self) -> signal.Signals | None:
         """One that is pending; after a while, none. (`sigtimedwait` gives any number once this process was stopped.)"""
         select.select([self.pipe], [], [], LOOK_S)
         for number in signal.sigpending():
-            if number in self._numbers:
+            if number in (*self.signals, *JOB_CONTROL):
                 return signal.Signals(signal.sigwait([number]))
         return None
 
@@ -148,12 +149,12 @@ class _Command:
         if is_held_up(self.pid) or not (_takes_lines(1) and _takes_lines(2)):
             self._beat_s = time.monotonic()
             return False
-        self.again = f"The sweep stood still for {STILL_S:g} s"
+        self.restart_reason = f"The sweep stood still for {STILL_S:g} s"
         return True
 
-    def _killed(self, why: str | None) -> int:
+    def _kill(self, why: str | None) -> int:
         """Kill all of it; without a word where it is started again."""
-        end_all_below(self.others)
+        end_all_below(self.strangers)
         self._hear()
         os.close(self.pipe)
         if self.stopped_by is None:
@@ -161,17 +162,17 @@ class _Command:
         _say(f"{why} {KEPT}")
         return 128 + self.stopped_by
 
-    def _status(self, ended: int) -> int:
+    def _status(self, wait_status: int) -> int:
         """Of the command as it ended, as `os.waitpid` gives that; says what no one else could have said."""
-        status = os.waitstatus_to_exitcode(ended)
+        status = os.waitstatus_to_exitcode(wait_status)
         if self.stopped_by is not None:
             if status not in (0, INTERRUPTED):
                 _say(f"Interrupted. {KEPT}")
             return 128 + self.stopped_by
         if status == AGAIN:
-            self.again = self._reason
+            self.restart_reason = self._reason
         elif -status in CRASHES and self._beat_s is not None:
-            self.again = f"The sweep's process crashed ({signal.Signals(-status).name})"
+            self.restart_reason = f"The sweep's process crashed ({signal.Signals(-status).name})"
         elif status < 0:
             hint = " (by hand, or by the system where memory ran out)" if status == -signal.SIGKILL else ""
             _say(f"error: the command's process was ended by {signal.Signals(-status).name}{hint}. {KEPT}")
@@ -181,9 +182,9 @@ class _Command:
         """How the process ended, if it did; orphans that were adopted go without a word."""
         with suppress(ChildProcessError):
             while True:
-                pid, ended = os.waitpid(-1, os.WNOHANG)
+                pid, wait_status = os.waitpid(-1, os.WNOHANG)
                 if pid == self.pid:
-                    return ended
+                    return wait_status
                 if pid == 0:
                     break
         return None
@@ -191,9 +192,9 @@ class _Command:
     def _hear(self) -> None:
         """Take in what the process tells."""
         with suppress(BlockingIOError):
-            while heard := os.read(self.pipe, 65536):
-                self._rest += heard
-        *lines, self._rest = self._rest.split(b"\n")
+            while chunk := os.read(self.pipe, 65536):
+                self._line_start += chunk
+        *lines, self._line_start = self._line_start.split(b"\n")
         for line in (line.decode() for line in lines):
             if line == BEAT:
                 self._beat_s = time.monotonic()
@@ -208,9 +209,9 @@ class _Command:
 
     def _pause(self) -> None:
         """Ctrl-Z: everything stops, and goes on with the guard."""
-        signal_all_below(signal.SIGSTOP, self.others)
+        signal_all_below(signal.SIGSTOP, self.strangers)
         os.kill(os.getpid(), signal.SIGSTOP)
-        signal_all_below(signal.SIGCONT, self.others)
+        signal_all_below(signal.SIGCONT, self.strangers)
         if self._beat_s is not None:
             self._beat_s = time.monotonic()
 

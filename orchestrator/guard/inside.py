@@ -26,7 +26,7 @@ _pipe: int | None = None
 _beating = _again = False
 
 
-def wanted() -> list[signal.Signals]:
+def end_signals() -> list[signal.Signals]:
     """The signals to answer: all of them, but no SIGHUP under `nohup`."""
     return [number for number in SIGNALS if number != signal.SIGHUP or signal.getsignal(number) != signal.SIG_IGN]
 
@@ -106,7 +106,7 @@ def run_inside(run: Callable[[], int], pipe: int, *, again: bool) -> NoReturn:
     """Run a command to its end, and end this process with the status that it gives."""
     global _pipe, _again
     _pipe, _again = pipe, again
-    for number in wanted():
+    for number in end_signals():
         signal.signal(number, _interrupt)
     sys.unraisablehook = _raise_where_it_counts
     try:

@@ -20,6 +20,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator.guard.proc import boot_id
+
 PREFIX = "sweep-"
 OWNER = "owner"
 """The file that is locked. It names the machine: a folder may be shared by some that do not see each other's locks."""
@@ -50,8 +52,8 @@ def remove_leftovers() -> Leftovers:
     with suppress(OSError):  # nowhere can anything be written
         bases.add(tempfile.gettempdir())
     folders = [folder for base in bases for folder in _folders_in(base)]
-    removed = [removed for removed in map(_remove_abandoned, folders) if removed is not None]
-    return Leftovers(len(removed), sum(size for size, _ in removed), sum(processes for _, processes in removed))
+    removals = [removal for removal in map(_remove_abandoned, folders) if removal is not None]
+    return Leftovers(len(removals), sum(size for size, _ in removals), sum(processes for _, processes in removals))
 
 
 def remove_folder(folder: Path) -> tuple[int, int]:
@@ -70,7 +72,7 @@ def machine() -> set[str]:
     """Names of this machine: one that lasts, and one that its containers, which share its locks, share too."""
     names = {os.uname().nodename}
     with suppress(OSError):
-        names.add(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
+        names.add(boot_id())
     return names
 
 
@@ -131,9 +133,9 @@ def _is_unowned(folder: Path, handle: int) -> bool:
 
 def _kill_all(folder: Path) -> int:
     """Kill the processes that work in a folder, and wait until they are gone; how many there were."""
-    killed = _working_in(folder)
+    processes = _working_in(folder)
     handles = []
-    for process in killed:
+    for process in processes:
         # Looked at once more through a handle: the number may be another process's by now.
         with suppress(OSError):
             handles.append(os.pidfd_open(process))
@@ -145,7 +147,7 @@ def _kill_all(folder: Path) -> int:
         poll.register(handle, select.POLLIN)
         poll.poll(1000 * max(0.0, deadline_s - time.monotonic()))
         os.close(handle)
-    return len(killed)
+    return len(processes)
 
 
 def _working_in(folder: Path) -> list[int]:

@@ -11,6 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from orchestrator.guard.inside import run_inside
+from orchestrator.guard.proc import process_stat
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 END_S = 3.0
@@ -48,19 +49,19 @@ def below(pid: int) -> Iterator[int]:
                 yield from below(child)
 
 
-def signal_all_below(number: int, others: Collection[int]) -> int:
-    """Send a signal to all below this process but `others`; returns how many there were."""
-    pids = [pid for pid in below(os.getpid()) if pid not in others]
+def signal_all_below(number: int, strangers: Collection[int]) -> int:
+    """Send a signal to all below this process but `strangers`; returns how many there were."""
+    pids = [pid for pid in below(os.getpid()) if pid not in strangers]
     for pid in pids:
         with suppress(OSError):  # it has ended, or is another user's
             os.kill(pid, number)
     return len(pids)
 
 
-def end_all_below(others: Collection[int]) -> None:
-    """Kill all below this process but `others`, and wait for their end; what is left then is beyond killing."""
+def end_all_below(strangers: Collection[int]) -> None:
+    """Kill all below this process but `strangers`, and wait for their end; what is left then is beyond killing."""
     deadline_s = time.monotonic() + END_S
-    while signal_all_below(signal.SIGKILL, others) and time.monotonic() < deadline_s:
+    while signal_all_below(signal.SIGKILL, strangers) and time.monotonic() < deadline_s:
         with suppress(ChildProcessError):
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
@@ -70,5 +71,6 @@ def end_all_below(others: Collection[int]) -> None:
 def is_held_up(pid: int) -> bool:
     """Whether somebody has stopped the process, a debugger for one, or a disk does not answer it."""
     with suppress(OSError):
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "TtD"
+        stat = process_stat(pid)
+        return stat is not None and stat.state in "TtD"
     return False

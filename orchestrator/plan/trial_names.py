@@ -34,9 +34,9 @@ def trial_names(
     study, so that a trial has one name whether or not its scale runs the others. Raises UserError for a label that is
     no text.
     """
-    others = [(*_group(study, config), config) for config in variety]
-    varying = varying_settings((group, _settings(config)) for group, _, config in others)
-    trials = Counter(_completed(group, config, varying) for group, _, config in others)
+    variety_groups = [(*_group(study, config), config) for config in variety]
+    varying = varying_settings((group, _settings(config)) for group, _, config in variety_groups)
+    trials = Counter(_completed(group, config, varying) for group, _, config in variety_groups)
     labels = [_group(study, config) for config in written]
     completed = [_completed(group, config, varying) for (group, _), config in zip(labels, written, strict=True)]
     groups = told_apart([group for group, _ in completed], [_hash_of(config) for config in resolved])

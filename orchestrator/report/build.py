@@ -114,18 +114,20 @@ def build_report(
     write_results(results, "csv", trials)
     texts |= {TRIALS_FILE: trials.getvalue(), CONFIGS_FILE: _csv(tables.csv_lines(config_records(results)))}
     texts |= {"report.html": page, CARD_FILE: card.model_dump_json(indent=1)}
+    _write(out, documents | {name: text.encode(errors="backslashreplace") for name, text in texts.items()})
+    return ReportResult(path=out / "report.html", summary=summary, answers=answers)
+
+
+def _write(out: Path, files: Mapping[str, bytes]) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name, content in documents.items():
+        for name, content in files.items():
             write_file(out / name, content)
-        for name, text in texts.items():
-            write_file(out / name, text.encode(errors="backslashreplace"))
     except OSError as error:
         raise UserError(
             f"the report needs a folder that can be written to, but {out} cannot ({error.strerror or error}); "
             "free space or name another one with --out"
         ) from error
-    return ReportResult(path=out / "report.html", summary=summary, answers=answers)
 
 
 def _draw_all(answers: Sequence[Answer], out: Path) -> tuple[tuple[Answer, ...], dict[str, bytes]]:

@@ -1,4 +1,4 @@
-"""Which pack runs next, and what becomes of trials when a pack ends, well or badly. Knows nothing of Ray.
+"""Which pack runs next, and which trials go back into the queue. Knows nothing of Ray.
 
 Trials are claimed pack by pack, when a worker is about to be free: two drivers that are given the same study share it.
 Trials that are done and lack measurements are handed out unclaimed: whoever takes one first, nothing is overwritten.
@@ -9,39 +9,17 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from orchestrator.guard import trial_ended
 from orchestrator.schedule.attempts import Attempts
-from orchestrator.schedule.packs import PackQueue, pack
-from orchestrator.schedule.recording import Recorder
+from orchestrator.schedule.outcomes import Outcomes
+from orchestrator.schedule.packs import Flight, PackQueue, pack
 from orchestrator.schedule.study_work import POLL_S, StudyWork
 from orchestrator.schedule.trial_table import State, TrialTable
-from orchestrator.storage import BucketError, patiently
+from orchestrator.storage import BucketError
 from orchestrator.store import PlannedTrial, expire_dead_owners
+from orchestrator.words import duration
 from orchestrator.worker import Ending, EndingKind, Pack, TrialEvent
-from trainables.errors import UserError
-from trainables.trial_folder import DamagedFileError, EpochMetrics, TrialOutcome
-
-MOST_START_FAILURES = 3
-"""So many workers in a row that end before they take up a trial end the sweep."""
-
-
-@dataclass
-class _Flight:
-    """A pack that is with a worker, or on its way to one."""
-
-    pack: Pack
-    left: dict[str, PlannedTrial]
-    """The trials without an outcome, in the order in which the worker takes them up."""
-    started: bool = False
-    given_up: bool = False
-    """It is being ended: what is left of it goes back into the queue."""
-
-    @property
-    def some_ended(self) -> bool:
-        """Whether a trial of it has come to its end."""
-        return len(self.left) < len(self.pack.trials)
 
 
 class Dispatcher:
@@ -55,14 +33,10 @@ class Dispatcher:
         self.resize(slots)
         self._next_poll_s = self._next_ask_s = 0.0
         self._table = TrialTable(work.store, owner, unclaimed=work.lacking)
-        self._recorder = Recorder(work.store, work.options, work.run_id, self._table.attempts)
+        self._outcomes = Outcomes(work, self._table, self.attempts)
         self._queue = PackQueue()
-        self._flights: dict[str, _Flight] = {}
-        self._start_failures = 0
+        self._flights: dict[str, Flight] = {}
         self._stop_requests: set[str] = set()
-        self._refusals: set[str] = set()
-        self.not_measured: dict[str, str] = {}
-        """By trial id, why a trial that lacked measurements did not get them."""
         self._wait(trials)
 
     def resize(self, slots: int) -> None:
@@ -85,12 +59,22 @@ class Dispatcher:
         elsewhere = self._table.trials(State.ELSEWHERE)
         self._release([trial for trial_id, trial in elsewhere.items() if trial_id in self._stop_requests])
 
+    def leave_starved(self, waited_s: float) -> None:
+        """Leave what waits for a machine of its own to a later run, if that is what packs have waited for so long."""
+        waiting = self._table.trials(State.CLAIMED, State.RETRIED, State.HANDED_OUT)
+        starved = {trial_id for trial_id in waiting if self.attempts.starved(trial_id)} - self._stop_requests
+        if starved and any(flight.pack.alone for flight in self._flights.values()):
+            waited = duration(waited_s)
+            self._listener.note(f"For {waited} no machine was free of others, as what ran out of memory needs it.")
+            self.stop(starved)
+
     def give_up(self, nowhere: Collection[str] = ()) -> list[str]:
         """The packs, of those not named before, that have to be ended: their worker is at a trial that is to stop, or
-        they have none, and are among those for which there is no machine any more."""
+        they have none, and all their trials are to stop or there is no machine for them any more (`nowhere`)."""
         to_stop = self._stop_requests & self._table.trials(State.RUNNING).keys()
         keys = [key for key, flight in self._flights.items() if flight.left.keys() & to_stop]
-        keys += [key for key in nowhere if not self._flights[key].started]
+        waiting = [key for key, flight in self._flights.items() if not flight.started]
+        keys += [key for key in waiting if key in nowhere or self._flights[key].left.keys() <= self._stop_requests]
         new = [key for key in keys if not self._flights[key].given_up]
         for key in new:
             self._flights[key].given_up = True
@@ -100,6 +84,11 @@ class Dispatcher:
     def finished(self) -> bool:
         """True when nothing is left to hand out and nothing can come back."""
         return not (self._queue or self._flights or self._table.any(State.ELSEWHERE) or self._source)
+
+    @property
+    def not_measured(self) -> dict[str, str]:
+        """By trial id, why a trial that lacked measurements did not get them."""
+        return self._outcomes.not_measured
 
     @property
     def claimed(self) -> list[PlannedTrial]:
@@ -139,33 +128,14 @@ class Dispatcher:
                 rule = self._source.stop_above(trials[0]) if self._source and searched else None
                 handed_out = replace(queued, trials=tuple(trials), stop_above=rule)
                 left = {trial.trial_id: trial for trial in trials}
-                self._flights[key] = _Flight(handed_out, left)
+                self._flights[key] = Flight(handed_out, left)
                 self._table.move(trials, State.HANDED_OUT)
                 return handed_out
         return None
 
     def events(self, key: str, events: Iterable[TrialEvent]) -> None:
         """Take in what the pack's worker reports. Raises UserError where its disk takes nothing more."""
-        flight = self._flights[key]
-        epochs: dict[str, list[EpochMetrics]] = {}
-        for event in events:
-            if event.halt is not None:
-                raise UserError(f"{event.halt}.")
-            if event.note is not None:
-                self._listener.note(f"{flight.left[event.trial_id].name}: {event.note}.")
-            elif event.outcome is not None:
-                self._record(flight, event.outcome)
-            elif event.epoch is not None:
-                epochs.setdefault(event.trial_id, []).append(event.epoch)
-                self._listener.epoch(event.trial_id, event.epoch)
-            else:
-                flight.started = True
-                self._start_failures = 0
-                self._table.move([flight.left[event.trial_id]], State.RUNNING)
-                self._listener.started(event.trial_id, flight.left[event.trial_id].name)
-        running = {trial_id: rows for trial_id, rows in epochs.items() if trial_id in flight.left}
-        if running:
-            self._work.store.record_epochs(running, attempts=self._table.attempts)
+        self._queue.add(self._packs(self._outcomes.events(self._flights[key], events)))
 
     def ended(self, key: str, ending: Ending | None) -> None:
         """The pack is over; `ending` says why where its worker did not come to its end.
@@ -176,19 +146,8 @@ class Dispatcher:
         """
         flight = self._flights.pop(key)
         self._next_ask_s = 0.0
-        patiently(lambda: self._recover(flight))
-        ending = ending or Ending(EndingKind.ERROR)
-        unfit = ending.kind is EndingKind.MACHINE_UNFIT
-        if unfit and ending.cause not in self._refusals:
-            self._refusals.add(ending.cause)
-            self._listener.note(ending.cause)
-        left = list(flight.left.values())
-        if left and not (flight.given_up or unfit):
-            if flight.started and (ending.died or not flight.some_ended):
-                self._retry_or_fail(left.pop(0), ending)
-            elif not (flight.started or flight.some_ended or ending.kind is EndingKind.MACHINE_LEFT):
-                self._count_start_failure(ending)
-        self._put_back(left)
+        self._queue.add(self._packs(self._outcomes.ended(flight, ending or Ending(EndingKind.ERROR))))
+        self._put_back(list(flight.left.values()))
 
     def close(self) -> None:
         """Record results that are durable already, and give back every other trial that is still ours."""
@@ -196,7 +155,7 @@ class Dispatcher:
             # Where an object store is away, the next run finds these results.
             with contextlib.suppress(BucketError):
                 for flight in self._flights.values():
-                    self._recover(flight)
+                    self._outcomes.recover(flight)
         finally:
             self._table.release(self._table.claimed)
 
@@ -215,7 +174,7 @@ class Dispatcher:
             return
         self._next_poll_s = time.monotonic() + POLL_S
         expire_dead_owners(self._work.store)
-        self._tell_ended_elsewhere()
+        self._outcomes.ended_elsewhere()
         self._queue.add(self._packs(self._table.claim(list(self._table.trials(State.ELSEWHERE).values()))))
 
     def _ask_source(self) -> None:
@@ -264,89 +223,9 @@ class Dispatcher:
         waited = self._table.any(State.ELSEWHERE)
         claimed = self._table.claim(trials)
         if len(claimed) < len(trials):
-            self._tell_ended_elsewhere()
+            self._outcomes.ended_elsewhere()
             count = len(self._table.trials(State.ELSEWHERE))
             if count and not waited:
                 subject = "1 trial is" if count == 1 else f"{count} trials are"
                 self._listener.note(f"{subject} run by another driver: waiting for them at the end.")
         return claimed
-
-    def _tell_ended_elsewhere(self) -> None:
-        elsewhere = self._table.trials(State.ELSEWHERE)
-        for outcome in self._table.ended_elsewhere():
-            self._end(elsewhere[outcome.trial_id], outcome)
-
-    def _recover(self, flight: _Flight) -> None:
-        """Record what the worker made durable and could not report."""
-        if flight.pack.lacking:
-            for outcome in self._recorder.unreported_measurements(list(flight.left), flight.pack.lacking):
-                self._end(flight.left.pop(outcome.trial_id), outcome)
-            return
-        may_be_pruned = flight.pack.stop_above is not None
-        for outcome, taken in self._recorder.unreported(list(flight.left), may_be_pruned=may_be_pruned):
-            self._end_if_taken(flight.left.pop(outcome.trial_id), outcome, taken)
-
-    def _record(self, flight: _Flight, outcome: TrialOutcome) -> None:
-        trial_id, lacking = outcome.trial_id, flight.pack.lacking
-        if lacking:
-            _, problems = patiently(lambda: self._recorder.measurements({trial_id: lacking}))
-            if problems and outcome.cause is None:
-                outcome = TrialOutcome(trial_id=trial_id, state="failed", cause=problems[trial_id])
-            self._end(flight.left.pop(trial_id), outcome)
-            return
-        try:
-            taken = self._recorder.outcome(outcome)
-        except DamagedFileError as error:
-            self._retry_or_fail(flight.left.pop(trial_id), Ending(EndingKind.ERROR, str(error)), "it runs again")
-        else:
-            self._end_if_taken(flight.left.pop(trial_id), outcome, taken)
-
-    def _retry_or_fail(
-        self, trial: PlannedTrial, ending: Ending, what_next: str = "it goes on from its last checkpoint"
-    ) -> None:
-        measured = trial.trial_id in self._work.lacking
-        failure = self.attempts.failure(trial.trial_id, ending)
-        if failure is None:
-            what_next = "it is measured again" if measured else what_next
-            if ending.short_of_memory:
-                what_next += ", alone on its machine"
-            self._listener.note(f"{trial.name}: {ending.cause}; {what_next}.")
-            self._table.move([trial], State.RETRIED)
-            self._queue.add(self._packs([trial]))
-            return
-        taken = measured or self._work.store.fail(
-            trial.trial_id,
-            cause=failure,
-            run_id=self._work.run_id,
-            attempt=self._table.attempts[trial.trial_id],
-        )
-        outcome = TrialOutcome(trial_id=trial.trial_id, state="failed", cause=failure)
-        self._end_if_taken(trial, outcome, taken, State.FAILED)
-
-    def _count_start_failure(self, ending: Ending) -> None:
-        self._start_failures += 1
-        if self._start_failures >= MOST_START_FAILURES:
-            raise UserError(
-                f"{self._start_failures} workers in a row ended before they started a trial ({ending.cause}): check "
-                "that every machine has this project, its packages and the same Ray token (or "
-                "RAY_AUTH_MODE=disabled), then run the same command again."
-            )
-
-    def _end_if_taken(
-        self, trial: PlannedTrial, outcome: TrialOutcome, taken: bool, state: State = State.RECORDED
-    ) -> None:
-        """The trial came to this end, unless the store has not taken it: then another driver has the trial by now, or
-        has brought it to its end."""
-        if taken:
-            self._end(trial, outcome, state)
-        else:
-            self._table.move([trial], State.ELSEWHERE)
-            self._tell_ended_elsewhere()
-
-    def _end(self, trial: PlannedTrial, outcome: TrialOutcome, state: State = State.RECORDED) -> None:
-        self._table.move([trial], state)
-        trial_ended()
-        self.attempts.ended(trial.trial_id)
-        if trial.trial_id in self._work.lacking and outcome.cause is not None:
-            self.not_measured[trial.trial_id] = outcome.cause
-        self._listener.finished(trial.trial_id, outcome)

@@ -34,6 +34,8 @@ KILL_S, GONE_S = 5.0, 60.0
 a new Ray."""
 START_S = 300.0
 """So long Ray may take to start a worker while none is at a pack."""
+ALONE_S = 600.0
+"""So long a trial that ran out of memory waits, while nothing else of this sweep runs, for a machine of its own."""
 
 
 class Driver:
@@ -56,7 +58,7 @@ class Driver:
         self._stood_still: dict[str, Ending] = {}
         self._next_poll_s = 0.0
         self._looks_without_start = 0
-        self._waits_for_machines = self._said = False
+        self._waits_for_machines = self._stop_announced = False
         self._planned_at: datetime | None = None
 
     @property
@@ -103,8 +105,8 @@ class Driver:
         return given_up
 
     def _say_stopping(self) -> None:
-        if not self._said:
-            self._said = True
+        if not self._stop_announced:
+            self._stop_announced = True
             self._work.listener.note("Stopping, which may take 10 s; what was done is kept.")
             say_stopping()
 
@@ -177,11 +179,14 @@ class Driver:
             _leave("A worker that stands still cannot be ended")
 
     def _look_at_starts(self) -> None:
-        """See that Ray starts workers. A cluster may have others to serve; a Ray of this command has not."""
-        waits = self._work.options.address is None and self._dispatcher.waits_for_a_start
-        self._looks_without_start = self._looks_without_start + 1 if waits else 0
-        if self._looks_without_start * POLL_S > START_S:
+        """See that Ray starts workers. A cluster may have others to serve, and no machine free of them; a Ray of this
+        command has not."""
+        self._looks_without_start = self._looks_without_start + 1 if self._dispatcher.waits_for_a_start else 0
+        waited_s = self._looks_without_start * POLL_S
+        if waited_s > START_S and self._work.options.address is None:
             _leave(f"Ray has started no worker for {START_S:g} s")
+        if waited_s > ALONE_S and not (self._watch.keys or self._waits_for_machines):
+            self._dispatcher.leave_starved(waited_s)
 
     def _look_at_machines(self) -> None:
         check_ray()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from math import ceil
 
 from orchestrator.store import PlannedTrial
@@ -21,6 +22,23 @@ SMALLEST_PACK_S = 1.0
 """Packs are not cut below this for the sake of balance: their overhead would outweigh it."""
 MOST_TRIALS = 100
 """The largest pack: what one lost message or one dead process puts at stake stays small."""
+
+
+@dataclass
+class Flight:
+    """A pack that is with a worker, or on its way to one."""
+
+    pack: Pack
+    left: dict[str, PlannedTrial]
+    """The trials without an outcome, in the order in which the worker takes them up."""
+    started: bool = False
+    given_up: bool = False
+    """It is being ended: what is left of it goes back into the queue."""
+
+    @property
+    def some_ended(self) -> bool:
+        """Whether a trial of it has come to its end."""
+        return len(self.left) < len(self.pack.trials)
 
 
 class PackQueue:

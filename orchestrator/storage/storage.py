@@ -128,7 +128,7 @@ class FolderStorage(Storage):
             # While it is open, no other folder gets its number.
             descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError as error:
-            raise self._gone(error) from error
+            raise self._no_folder(error) from error
         try:
             yield lambda: self._check_same(os.fstat(descriptor))
         finally:
@@ -138,7 +138,7 @@ class FolderStorage(Storage):
         try:
             now, flags = self.root.stat(), os.statvfs(self.root).f_flag
         except OSError as error:
-            raise self._gone(error) from error
+            raise self._no_folder(error) from error
         if not os.path.samestat(now, before):
             raise UserError(
                 f"The storage folder {self} was replaced by another one, and nothing is recorded since: put the first "
@@ -150,7 +150,7 @@ class FolderStorage(Storage):
                 "was done before is kept."
             )
 
-    def _gone(self, error: OSError) -> UserError:
+    def _no_folder(self, error: OSError) -> UserError:
         return UserError(
             f"The storage folder {self} is gone ({error.strerror}), and nothing is recorded since: put it back, or "
             "name another one with --storage, and type the same command again."

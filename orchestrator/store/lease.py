@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Self
 
+from orchestrator.guard import boot_id, process_stat
 from orchestrator.store.store import Store
 from trainables.errors import UserError
 
@@ -46,18 +47,13 @@ def expire_dead_owners(store: Store) -> None:
 
 def _kernel() -> str:
     """This boot and this process id namespace: a process id means something only within both."""
-    boot = Path("/proc/sys/kernel/random/boot_id").read_text()[:8]
-    return f"{boot}-{Path('/proc/self/ns/pid').stat().st_ino}"
+    return f"{boot_id()[:8]}-{Path('/proc/self/ns/pid').stat().st_ino}"
 
 
 def _start_ticks(pid: int) -> str:
     """When a process started, in clock ticks since boot; empty where there is none (zombies count as none)."""
-    try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-    fields = stat.rpartition(")")[2].split()
-    return "" if fields[0] == "Z" else fields[19]
+    stat = process_stat(pid)
+    return "" if stat is None or stat.state == "Z" else stat.start_ticks
 
 
 def _since_boot_s() -> float:

@@ -9,7 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from typing_extensions import override
 
-from trainables.errors import shown
+from trainables.errors import terminal_text
 
 
 class ShownConsole(Console):
@@ -19,7 +19,7 @@ class ShownConsole(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """The pieces of what is printed; rich's own commands (cursor, colours) stay."""
         for segment in super().render(renderable, options):
-            yield segment if segment.control else Segment(shown(segment.text), segment.style)
+            yield segment if segment.control else Segment(terminal_text(segment.text), segment.style)
 
 
 class Writable(Protocol):
@@ -37,7 +37,7 @@ class _Shown:
         self._terminal = terminal
 
     def write(self, text: str, /) -> object:
-        return self._terminal.write(shown(text))
+        return self._terminal.write(terminal_text(text))
 
     def isatty(self) -> bool:
         return True

@@ -26,7 +26,7 @@ class Listener:
         driver ran it."""
 
     def stopped(self, trial_id: str, name: str) -> None:
-        """Somebody asked to stop the trial, and this sweep runs it no more."""
+        """This sweep runs the trial no more: somebody asked to stop it, or no machine became free for it."""
 
     def added(self, count: int) -> None:
         """Another command added so many trials to the study, and this sweep runs them, too."""

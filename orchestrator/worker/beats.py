@@ -66,11 +66,11 @@ def beating(send: Callable[[bytes], None], machine: str, layer_files: Sequence[s
     over, worker, pid = threading.Event(), threading.get_ident(), os.getpid()
 
     def beat() -> None:
-        number, sent_s, told = 0, 0.0, ("", "")
+        number, sent_s, sent_phase = 0, 0.0, ("", "")
         while True:
             last, phase = over.is_set(), (PULSE.trial_id, PULSE.phase)
-            if last or phase != told or time.monotonic() - sent_s >= BEAT_S:
-                number, sent_s, told = number + 1, time.monotonic(), phase
+            if last or phase != sent_phase or time.monotonic() - sent_s >= BEAT_S:
+                number, sent_s, sent_phase = number + 1, time.monotonic(), phase
                 send(_beat(number, worker, machine, layer_files).model_dump_json().encode())
             if last:
                 return

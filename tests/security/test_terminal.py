@@ -19,16 +19,16 @@ from orchestrator.store.records import StudyKey
 from orchestrator.watch.console import ShownConsole
 from tests.support.command import ROOT, environment, sweep
 from tests.support.store_rows import RUN, forge, outcome, planned
-from trainables.errors import shown
+from trainables.errors import terminal_text
 
 HOSTILE = "a\x1b]0;owned\x1b[2J\x9b31m\u202ecba\x7f"
 
 
 def test_what_commands_a_terminal_is_spelled_out_and_no_other_text_changes() -> None:
-    assert shown("a\x1b[2Jb\x07") == "a\\x1b[2Jb\\x07"
-    assert shown("\u202ecba \ud800") == "\\u202ecba \\ud800"
+    assert terminal_text("a\x1b[2Jb\x07") == "a\\x1b[2Jb\\x07"
+    assert terminal_text("\u202ecba \ud800") == "\\u202ecba \\ud800"
     for text in ("tab\tand\nline", "Zoë, 東京, 🙂 ·", "[red]x[/red]", "c\\x1b"):
-        assert shown(text) == text
+        assert terminal_text(text) == text
 
 
 def test_texts_and_tables_and_live_pictures_are_spelled_out_while_colours_stay() -> None:

@@ -19,12 +19,21 @@ from trainables.config import (
     TrainingConfig,
     TrialConfig,
 )
-from trainables.corpora import Corpus
+from trainables.corpora import Corpus, CorpusIdentity
 from trainables.language_model.awd_lstm import AwdLstm
 from trainables.runtime import Runtime
 from trainables.training.loop import Trainer
 
 VOCABULARY = 40
+IDENTITY = CorpusIdentity(
+    name="tiny",
+    sha256="0" * 64,
+    train_tokens=3000,
+    valid_tokens=600,
+    test_tokens=400,
+    vocabulary_size=VOCABULARY,
+)
+"""Of the corpus, as a plan knows it."""
 
 
 def corpus(train_tokens: int = 3000) -> Corpus:

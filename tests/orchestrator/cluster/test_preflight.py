@@ -20,11 +20,9 @@ from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 from tests.support.small_disk import change, small_disk
 from trainables.config import WordPairsConfig
-from trainables.corpora import CorpusIdentity, identity
+from trainables.corpora import identity
 from trainables.errors import UserError
 from trainables.runtime import Runtime
-
-PTB = CorpusIdentity(name="ptb", sha256="1" * 64, train_tokens=1, valid_tokens=1, test_tokens=1, vocabulary_size=10_000)
 
 
 @pytest.fixture

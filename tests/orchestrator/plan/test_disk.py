@@ -11,18 +11,9 @@ from orchestrator.plan.disk import CHECKPOINTS, RECORDS_BYTES, kept_bytes, runni
 from search_spaces.awd_lstm import awd_lstm
 from tests.support import tiny_trial
 from trainables.config import CorpusConfig, EtAsgdConfig, GssConfig
-from trainables.corpora import CorpusIdentity, identity
+from trainables.corpora import identity
 from trainables.runtime import Runtime
 from trainables.training.loop import Trainer
-
-TINY = CorpusIdentity(
-    name="tiny",
-    sha256="0" * 64,
-    train_tokens=3000,
-    valid_tokens=600,
-    test_tokens=400,
-    vocabulary_size=tiny_trial.VOCABULARY,
-)
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
@@ -33,8 +24,8 @@ def test_checkpoints_and_kept_weights_are_as_large_as_is_said(optimizer: str) ->
     trainer = Trainer(config, tiny_trial.corpus(), Runtime())
     tiny_trial.train(trainer)
     checkpoint, kept = len(save(trainer.snapshot()[0])), len(save(trainer.kept))
-    said_kept = kept_bytes(config, TINY)
-    said_checkpoint = (running_bytes(config, TINY) - said_kept) / CHECKPOINTS
+    said_kept = kept_bytes(config, tiny_trial.IDENTITY)
+    said_checkpoint = (running_bytes(config, tiny_trial.IDENTITY) - said_kept) / CHECKPOINTS
     assert kept <= said_kept <= kept + RECORDS_BYTES
     assert checkpoint <= said_checkpoint <= checkpoint + RECORDS_BYTES
 

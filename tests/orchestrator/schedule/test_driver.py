@@ -24,6 +24,7 @@ from tests.support.notes import Heard
 from tests.support.scripted_trials import planned, work_in
 from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig
 from trainables.corpora import CorpusIdentity
+from trainables.trial_folder.outcome import TrialOutcome
 
 LIMIT_S = 10.0
 KEY = StudyKey(study="steered", scale="smoke", corpus="none")
@@ -143,3 +144,52 @@ def test_a_ray_that_starts_no_worker_is_given_up(monkeypatch: pytest.MonkeyPatch
     watching.look()
     with pytest.raises(GivenUpError, match="has started no worker for 300 s"):
         watching.raise_error()
+
+
+def test_what_needs_a_machine_of_its_own_is_left_to_a_later_run_where_others_have_a_part_of_every_one(
+    monkeypatch: pytest.MonkeyPatch, store: Store, tmp_path: Path
+) -> None:
+    """Two trials ran out of memory. The first one gets its machine, the second one waits as long as that lasts, and
+    then for one that somebody else has a core of."""
+    clock_s = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock_s[0])
+    monkeypatch.setattr(driver, "nodes", lambda: [MACHINE])
+    monkeypatch.setattr(driver, "signs", lambda _keys: {})
+    monkeypatch.setattr(driver, "remove_sign", lambda _key: None)
+    plan, heard = planned(range(2)), Heard()
+    store.register(KEY, plan)
+    options = {"address": "10.0.0.1:6379", "trial_timeout_s": 1e6}
+    work = work_in(tmp_path, store, options, listener=heard, seconds_per_trial=100.0)
+    dispatcher = Dispatcher(plan, work, "me", slots=1)
+    placement = Placement(work.options, CORPUS, {"one": {"CPU": 1.0}})
+    waiting = Driver(work, dispatcher, placement, Interrupt(), LeaseKeeper(store, "me"), lambda: None)
+
+    def looks() -> list[str]:
+        ended = []
+        for _ in range(int(driver.ALONE_S / POLL_S) + 2):
+            clock_s[0] += POLL_S + 0.1
+            ended += waiting.look()
+        return ended
+
+    def tell(key: str, trial: PlannedTrial, outcome: TrialOutcome | None = None) -> None:
+        waiting.events(key, EVENTS.dump_json((TrialEvent(trial_id=trial.trial_id, outcome=outcome),)).decode())
+
+    for key, trial in zip("ab", plan, strict=True):
+        assert waiting.next_pack(key) is not None
+        tell(key, trial)
+        waiting.ended(key, Ending(EndingKind.OUT_OF_MEMORY))
+    alone = [waiting.next_pack(key) for key in "cd"]
+    assert [parcel and parcel.place.whole for parcel in alone] == [{"CPU": 1.0}] * 2
+    waiting.began("c")
+    assert looks() == [], "its worker starts"
+    tell("c", plan[0])
+    assert looks() == []
+    tell("c", plan[0], TrialOutcome(trial_id=plan[0].trial_id, state="done"))
+    waiting.ended("c")
+    assert looks() == ["d"]
+    waiting.ended("d")
+    assert waiting.next_pack("e") is None
+    assert (waiting.finished, waiting.stopping) == (True, False)
+    assert [row.state for row in store.trials(KEY)] == ["done", "planned"]
+    assert heard.notes[2:] == ["For 10 min no machine was free of others, as what ran out of memory needs it."]
+    assert heard.stopped_names == ["seed=1"]

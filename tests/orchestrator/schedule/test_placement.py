@@ -11,17 +11,11 @@ from orchestrator.storage.storage import FolderStorage
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.scales import SCALES, apply_scale
 from trainables.config import CorpusConfig, MosConfig, SoftmaxConfig
-from trainables.corpora import CorpusIdentity
+from trainables.corpora import PUBLISHED_CORPORA
 
-PTB = CorpusIdentity(
-    name="ptb",
-    sha256="1" * 64,
-    train_tokens=929_589,
-    valid_tokens=73_760,
-    test_tokens=82_430,
-    vocabulary_size=10_000,
-)
-SOFTMAX, MOS = (awd_lstm(CorpusConfig(name="ptb", sha256="1" * 64), layer) for layer in (SoftmaxConfig(), MosConfig()))
+PTB = PUBLISHED_CORPORA["ptb"]
+TEXT = CorpusConfig(name="ptb", sha256=PTB.sha256)
+SOFTMAX, MOS = awd_lstm(TEXT, SoftmaxConfig()), awd_lstm(TEXT, MosConfig())
 
 
 def test_what_no_machine_can_take_any_more_is_seen_and_asks_for_less_next_time(tmp_path: Path) -> None:

@@ -14,12 +14,9 @@ from orchestrator.storage.storage import FolderStorage
 from orchestrator.sweep.disk_space import disk_warning
 from tests.support import tiny_trial
 from tests.support.small_disk import small_disk
-from trainables.corpora import CorpusIdentity
 from trainables.errors import UserError
 
-CORPUS = CorpusIdentity(
-    name="tiny", sha256="0" * 64, train_tokens=1, valid_tokens=1, test_tokens=1, vocabulary_size=tiny_trial.VOCABULARY
-)
+CORPUS = tiny_trial.IDENTITY
 CONFIGS = [tiny_trial.trial().model_copy(update={"seed": seed}) for seed in range(20)]
 
 

@@ -37,7 +37,7 @@ def test_a_stopped_trial_is_shown_no_more_and_added_ones_count() -> None:
         picture.started(name, name)
     picture.stopped("first", "first")
     picture.added(5)
-    assert "first was stopped as asked" in shown.getvalue()
+    assert "first was stopped;" in shown.getvalue()
     assert "5 trials" in shown.getvalue()
     picture.finished("second", TrialOutcome(trial_id="second", state="done"))
     console.print(picture)

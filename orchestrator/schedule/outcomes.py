@@ -1,0 +1,162 @@
+"""What becomes of trials: by what their workers report and leave behind, by how packs end, and with other drivers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from orchestrator.guard import trial_ended
+from orchestrator.schedule.attempts import Attempts
+from orchestrator.schedule.packs import Flight
+from orchestrator.schedule.recording import Recorder
+from orchestrator.schedule.study_work import StudyWork
+from orchestrator.schedule.trial_table import State, TrialTable
+from orchestrator.storage import patiently
+from orchestrator.store import PlannedTrial
+from orchestrator.worker import Ending, EndingKind, TrialEvent
+from trainables.errors import UserError
+from trainables.trial_folder import DamagedFileError, EpochMetrics, TrialOutcome
+
+MOST_START_FAILURES = 3
+"""So many workers in a row that end before they take up a trial end the sweep."""
+
+
+class Outcomes:
+    """Takes in what trials come to, into the store and the table of this driver's trials."""
+
+    def __init__(self, work: StudyWork, table: TrialTable, attempts: Attempts) -> None:
+        self._work, self._table, self._attempts = work, table, attempts
+        self._listener = work.listener
+        self._recorder = Recorder(work.store, work.options, work.run_id, table.attempts)
+        self._start_failures = 0
+        self._refusals: set[str] = set()
+        self.not_measured: dict[str, str] = {}
+        """By trial id, why a trial that lacked measurements did not get them."""
+
+    def events(self, flight: Flight, events: Iterable[TrialEvent]) -> list[PlannedTrial]:
+        """Take in what the pack's worker reports; returns the trials that have to run again.
+
+        Raises UserError where its disk takes nothing more.
+        """
+        epochs: dict[str, list[EpochMetrics]] = {}
+        retried = []
+        for event in events:
+            if event.halt is not None:
+                raise UserError(f"{event.halt}.")
+            if event.note is not None:
+                self._listener.note(f"{flight.left[event.trial_id].name}: {event.note}.")
+            elif event.outcome is not None:
+                retried += self._record(flight, event.outcome)
+            elif event.epoch is not None:
+                epochs.setdefault(event.trial_id, []).append(event.epoch)
+                self._listener.epoch(event.trial_id, event.epoch)
+            else:
+                flight.started = True
+                self._start_failures = 0
+                self._table.move([flight.left[event.trial_id]], State.RUNNING)
+                self._listener.started(event.trial_id, flight.left[event.trial_id].name)
+        running = {trial_id: rows for trial_id, rows in epochs.items() if trial_id in flight.left}
+        if running:
+            self._work.store.record_epochs(running, attempts=self._table.attempts)
+        return retried
+
+    def ended(self, flight: Flight, ending: Ending) -> list[PlannedTrial]:
+        """The pack is over; returns the trial that gets another attempt. What is in `flight.left` then was not started.
+
+        Raises UserError where workers do not even start.
+        """
+        patiently(lambda: self.recover(flight))
+        unfit = ending.kind is EndingKind.MACHINE_UNFIT
+        if unfit and ending.cause not in self._refusals:
+            self._refusals.add(ending.cause)
+            self._listener.note(ending.cause)
+        if not flight.left or flight.given_up or unfit:
+            return []
+        if flight.started and (ending.died or not flight.some_ended):
+            return self._retry_or_fail(flight.left.pop(next(iter(flight.left))), ending)
+        if not (flight.started or flight.some_ended or ending.kind is EndingKind.MACHINE_LEFT):
+            self._count_start_failure(ending)
+        return []
+
+    def recover(self, flight: Flight) -> None:
+        """Record what the worker made durable and could not report."""
+        if flight.pack.lacking:
+            for outcome in self._recorder.unreported_measurements(list(flight.left), flight.pack.lacking):
+                self._end(flight.left.pop(outcome.trial_id), outcome)
+            return
+        may_be_pruned = flight.pack.stop_above is not None
+        for outcome, taken in self._recorder.unreported(list(flight.left), may_be_pruned=may_be_pruned):
+            self._end_if_taken(flight.left.pop(outcome.trial_id), outcome, taken)
+
+    def ended_elsewhere(self) -> None:
+        """Take in what other drivers have brought to its end."""
+        elsewhere = self._table.trials(State.ELSEWHERE)
+        for outcome in self._table.ended_elsewhere():
+            self._end(elsewhere[outcome.trial_id], outcome)
+
+    def _record(self, flight: Flight, outcome: TrialOutcome) -> list[PlannedTrial]:
+        """Returns the trial where it has to run again."""
+        trial_id, lacking = outcome.trial_id, flight.pack.lacking
+        if lacking:
+            _, problems = patiently(lambda: self._recorder.measurements({trial_id: lacking}))
+            if problems and outcome.cause is None:
+                outcome = TrialOutcome(trial_id=trial_id, state="failed", cause=problems[trial_id])
+            self._end(flight.left.pop(trial_id), outcome)
+            return []
+        try:
+            taken = self._recorder.outcome(outcome)
+        except DamagedFileError as error:
+            damage = Ending(EndingKind.ERROR, str(error))
+            return self._retry_or_fail(flight.left.pop(trial_id), damage, "it runs again")
+        self._end_if_taken(flight.left.pop(trial_id), outcome, taken)
+        return []
+
+    def _retry_or_fail(
+        self, trial: PlannedTrial, ending: Ending, what_next: str = "it goes on from its last checkpoint"
+    ) -> list[PlannedTrial]:
+        """Returns the trial where it gets another attempt."""
+        measured = trial.trial_id in self._work.lacking
+        failure = self._attempts.failure(trial.trial_id, ending)
+        if failure is None:
+            what_next = "it is measured again" if measured else what_next
+            if ending.short_of_memory:
+                what_next += ", alone on its machine"
+            self._listener.note(f"{trial.name}: {ending.cause}; {what_next}.")
+            self._table.move([trial], State.RETRIED)
+            return [trial]
+        taken = measured or self._work.store.fail(
+            trial.trial_id,
+            cause=failure,
+            run_id=self._work.run_id,
+            attempt=self._table.attempts[trial.trial_id],
+        )
+        outcome = TrialOutcome(trial_id=trial.trial_id, state="failed", cause=failure)
+        self._end_if_taken(trial, outcome, taken, State.FAILED)
+        return []
+
+    def _count_start_failure(self, ending: Ending) -> None:
+        self._start_failures += 1
+        if self._start_failures >= MOST_START_FAILURES:
+            raise UserError(
+                f"{self._start_failures} workers in a row ended before they started a trial ({ending.cause}): check "
+                "that every machine has this project, its packages and the same Ray token (or "
+                "RAY_AUTH_MODE=disabled), then run the same command again."
+            )
+
+    def _end_if_taken(
+        self, trial: PlannedTrial, outcome: TrialOutcome, taken: bool, state: State = State.RECORDED
+    ) -> None:
+        """The trial came to this end, unless the store has not taken it: then another driver has the trial by now, or
+        has brought it to its end."""
+        if taken:
+            self._end(trial, outcome, state)
+        else:
+            self._table.move([trial], State.ELSEWHERE)
+            self.ended_elsewhere()
+
+    def _end(self, trial: PlannedTrial, outcome: TrialOutcome, state: State = State.RECORDED) -> None:
+        self._table.move([trial], state)
+        trial_ended()
+        self._attempts.ended(trial.trial_id)
+        if trial.trial_id in self._work.lacking and outcome.cause is not None:
+            self.not_measured[trial.trial_id] = outcome.cause
+        self._listener.finished(trial.trial_id, outcome)

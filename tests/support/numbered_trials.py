@@ -1,0 +1,64 @@
+"""A dispatcher of six trials, which are numbers here, and what their workers tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from orchestrator.schedule.dispatcher import Dispatcher
+from orchestrator.store.records import StudyKey
+from orchestrator.store.store import Store
+from orchestrator.worker.messages import Ending, EndingKind, TrialEvent
+from tests.support.notes import Heard
+from tests.support.scripted_trials import planned, work_in
+from trainables.trial_folder.outcome import TrialOutcome
+
+PLAN = planned(range(6))
+IDS = [trial.trial_id for trial in PLAN]
+DEATH = Ending(EndingKind.PROCESS_DIED, "its process died")
+NO_MEMORY = Ending(EndingKind.OUT_OF_MEMORY, "it ran out of memory in epoch 1")
+KEY = StudyKey(study="handed out", scale="smoke", corpus="none")
+
+
+class Sweep(Dispatcher):
+    """With packs of three trials on two slots; trials are numbers here."""
+
+    def __init__(self, store: Store, storage: Path, trials: int = 6, **changes: Any) -> None:
+        self.heard = Heard()
+        work = work_in(storage, store, **{"seconds_per_trial": 1 / 3, "listener": self.heard, **changes})
+        super().__init__(PLAN[:trials], work, "me", slots=2)
+
+    def pack(self, key: str) -> list[int]:
+        """The trials of the next pack."""
+        pack = self.next_pack(key)
+        return [] if pack is None else [PLAN.index(trial) for trial in pack.trials]
+
+    def tell(self, key: str, *numbers: int, at: int | None = None) -> None:
+        """The worker has done these trials, and then began `at`."""
+        events = [event for number in numbers for event in (started(number), done(number))]
+        self.events(key, events if at is None else [*events, started(at)])
+
+    def run(self, key: str) -> list[int]:
+        """Run the next pack to its end."""
+        numbers = self.pack(key)
+        self.tell(key, *numbers)
+        self.ended(key, None)
+        return numbers
+
+    def die(self, key: str, *, at: int, ending: Ending = DEATH) -> None:
+        """Hand out a pack, whose worker ends at this trial, its first."""
+        assert self.pack(key)[0] == at
+        self.tell(key, at=at)
+        self.ended(key, ending)
+
+
+def started(number: int) -> TrialEvent:
+    return TrialEvent(trial_id=IDS[number])
+
+
+def done(number: int) -> TrialEvent:
+    return TrialEvent(trial_id=IDS[number], outcome=TrialOutcome(trial_id=IDS[number], state="done"))
+
+
+def states(store: Store) -> list[str]:
+    return [row.state for row in store.trials(KEY)]
