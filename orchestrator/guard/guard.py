@@ -51,6 +51,8 @@ KEPT = "What was done is kept; type the same command again to go on."
 
 def guarded(run: Callable[[], int]) -> int:
     """Have a command run in another process; returns the exit status, which `run` gives where nothing interferes."""
+    # A parent that ignores it has the kernel reap our children, and nobody learns how they ended.
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     signals = end_signals()
     signal.pthread_sigmask(signal.SIG_BLOCK, [*signals, *JOB_CONTROL])
     adopt_orphans()

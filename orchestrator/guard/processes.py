@@ -40,18 +40,19 @@ def start(run: Callable[[], int], *, again: bool) -> tuple[int, int]:
     return pid, reading
 
 
-def below(pid: int) -> Iterator[int]:
-    """The processes that this one started, with those that they started, and so on."""
+def below(pid: int, strangers: Collection[int] = ()) -> Iterator[int]:
+    """The processes that this one started, with those that they started, and so on, but for `strangers` and theirs."""
     for task in Path(f"/proc/{pid}/task").glob("*/children"):
         with suppress(OSError):
             for child in map(int, task.read_text().split()):
-                yield child
-                yield from below(child)
+                if child not in strangers:
+                    yield child
+                    yield from below(child, strangers)
 
 
 def signal_all_below(number: int, strangers: Collection[int]) -> int:
-    """Send a signal to all below this process but `strangers`; returns how many there were."""
-    pids = [pid for pid in below(os.getpid()) if pid not in strangers]
+    """Send a signal to all below this process but `strangers` and theirs; returns how many there were."""
+    pids = list(below(os.getpid(), strangers))
     for pid in pids:
         with suppress(OSError):  # it has ended, or is another user's
             os.kill(pid, number)

@@ -299,16 +299,33 @@ def test_a_guard_that_was_stopped_goes_on(start: Start, tmp_path: Path) -> None:
 
 
 def test_what_a_shell_had_started_before_it_became_the_command_is_left_alone(tmp_path: Path) -> None:
-    (tmp_path / "program.py").write_text(f"{HEAD}    return 0\nsys.exit(guarded(run))")
-    shell = f"sleep 60 & echo $! > pid; exec {sys.executable} program.py"
+    (tmp_path / "program.py").write_text(f"{HEAD}    time.sleep(0.3)\n    return 0\nsys.exit(guarded(run))")
+    # It starts processes in the meantime, and ends where one of them is killed.
+    shell = f"(while sleep 0.1; do :; done) & echo $! > pid; exec {sys.executable} program.py"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     ended = subprocess.run(
         ["bash", "-c", shell], cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL, check=False, timeout=30
     )
     assert ended.returncode == 0
+    time.sleep(0.3)
     pid = int((tmp_path / "pid").read_text())
     assert is_alive(pid)
     os.kill(pid, signal.SIGKILL)
+
+
+def test_a_parent_that_ignores_the_end_of_children_is_told_the_status(tmp_path: Path) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", f"{HEAD}    return 0\nsys.exit(guarded(run))"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN),
+    )
+    try:
+        assert end(process) == (0, "")
+    finally:
+        process.kill()
 
 
 def test_a_sweep_that_is_stopped_while_it_stands_still_ends_in_a_sentence(start: Start) -> None:
