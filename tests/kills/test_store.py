@@ -7,16 +7,15 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from orchestrator.store.integrity import check
 from orchestrator.store.opening import open_store
-from orchestrator.store.records import STATES
+from orchestrator.store.records import STATES, PlannedTrial
 from tests.support.processes import Process
-from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, plan
+from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, plan, planned
 
 
 def claim(say: Callable[[str], None], url: str, owner: str, count: int) -> None:
@@ -144,33 +143,46 @@ def test_of_four_processes_one_is_killed_and_each_trial_is_done_once(store_url: 
     assert check(store_url) == []
 
 
-def write(say: Callable[[Any], None], url: str, first: int, count: int) -> None:
-    """Claim trials one after the other, from one on, and record their epochs and their end: four writes each."""
+LOT = 100
+"""Trials of the study at a time, few, so that readers read often."""
+
+
+def lot(first: int) -> list[PlannedTrial]:
+    return [planned(number) for number in range(first, first + LOT)]
+
+
+def write(say: Callable[[str], None], url: str, count: int) -> None:
+    """Register lot after lot, claim its trials one after the other, record their epochs and their end: four writes a
+    trial."""
     with open_store(url) as store:
         run_id = store.begin_run(RUN)
-        for trial_id in ids(plan(first + count))[first:]:
-            attempts = store.claim([trial_id], owner="a", lease_s=600)
-            store.record_epochs({trial_id: [epoch(1)]}, attempts=attempts)
-            store.renew("a", 600)
-            store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM, attempt=1)
+        for first in range(0, count, LOT):
+            store.register(KEY, lot(first))
+            for trial_id in ids(lot(first)):
+                attempts = store.claim([trial_id], owner="a", lease_s=600)
+                store.record_epochs({trial_id: [epoch(1)]}, attempts=attempts)
+                store.renew("a", 600)
+                store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM, attempt=1)
     say("written")
 
 
-def read(say: Callable[[Any], None], url: str, until: int) -> None:
-    """Read until so many trials are done, and say how often; whatever is read is of one moment, and right."""
-    right, reads, done = outcome(""), 0, -1
+def read(say: Callable[[int], None], url: str, count: int) -> None:
+    """Read until the last trial is done, and say how often; whatever is read is of one moment, and right."""
+    right, (last,) = outcome(""), ids([planned(count - 1)])
     metrics = right.measurements["perplexity@1"] | right.measurements["spectrum@1"]
+    reads, first, done = 0, "", list[str]()
     with open_store(url, create=False) as store:
-        while done < until:
-            rows = store.results(KEY)
-            (summary,) = store.studies()
-            before, done = done, summary.counts["done"]
-            reads += 1
-            assert sum(row["state"] == "done" for row in rows) in range(before, done + 1)
+        while last not in done:
+            rows, before = store.results(KEY), done
+            done = [row["trial_id"] for row in rows if row["state"] == "done"]
+            assert rows[0]["trial_id"] != first or done[: len(before)] == before, "what was done is done"
+            first, reads = rows[0]["trial_id"], reads + 1
+            assert len(rows) == LOT
             assert all(row["metrics"] == (metrics if row["state"] == "done" else {}) for row in rows)
-            finished = [row["trial_id"] for row in rows if row["state"] == "done"]
-            if finished:
-                assert store.epochs(finished[-1]) == list(right.epochs)
+            (summary,) = store.studies()
+            assert sum(summary.counts.values()) == LOT
+            if done:
+                assert store.epochs(done[-1]) == list(right.epochs)
     say(reads)
 
 
@@ -179,15 +191,13 @@ def read(say: Callable[[Any], None], url: str, until: int) -> None:
 def test_eight_readers_see_right_numbers_and_no_lock_while_another_process_writes(
     store_url: str, tmp_path: Path, rounds: int
 ) -> None:
-    """`rounds` writes; no trial is read with more than 100 others, so that readers read often."""
-    lot = 100
-    for first in range(0, rounds // 4, lot):
-        with open_store(store_url) as store:
-            store.register(KEY, plan(first + lot)[first:])
-        readers = [Process(tmp_path, read, store_url, lot) for _ in range(8)]
-        writer = Process(tmp_path, write, store_url, first, lot)
-        assert writer.end(600) == ["written"]
-        for reader in readers:
-            (reads,) = reader.end(600)
-            assert reads > 1
+    """`rounds` writes."""
+    with open_store(store_url) as store:
+        store.register(KEY, lot(0))
+    readers = [Process(tmp_path, read, store_url, rounds // 4) for _ in range(8)]
+    writer = Process(tmp_path, write, store_url, rounds // 4)
+    assert writer.end(60 + rounds / 10) == ["written"]
+    for reader in readers:
+        (reads,) = reader.end(60)
+        assert reads > 1
     assert check(store_url) == []

@@ -10,6 +10,7 @@ import errno
 import json
 import mmap
 import os
+import select
 import shutil
 import struct
 import subprocess
@@ -28,6 +29,7 @@ from tests.support.command import ROOT
 SOURCE = Path(__file__).with_suffix(".c")
 CONTROL = struct.Struct("5q")
 FULL, BROKEN = errno.ENOSPC, errno.EIO
+HANGS_S = 120.0
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class FaultySweeps:
         """A sweep of which this write fails, counted from 1; 0: none."""
         assert self._process.stdin is not None and self._process.stdout is not None
         print(json.dumps([fail_at, error, lasting]), file=self._process.stdin, flush=True)
+        assert select.select([self._process.stdout], [], [], HANGS_S)[0], "the sweep hangs"
         return Ended(*json.loads(self._process.stdout.readline()))
 
 
