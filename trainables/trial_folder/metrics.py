@@ -36,14 +36,18 @@ def check_metrics(metrics: Any) -> None:
     for name, value in metrics.items():
         if name in COLUMNS or name.partition(".")[0] in _settings():
             raise ValueError(f"no metric can be called {name}, as another column of the results is")
-        if not isinstance(value, Metric):
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                raise ValueError(
+                    f"a metric has to be finite, {name} is {value}: a diverged trial is a state, not a number"
+                )
+        elif isinstance(value, str | bool):
+            if NUMBERS.fullmatch(name):
+                raise ValueError(f"the metric {name} is a number, not {value!r}")
+        elif not isinstance(value, int):
             raise ValueError(f"the metric {name} is neither a number nor text")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"a metric has to be finite, {name} is {value}: a diverged trial is a state, not a number")
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        elif not -(2**63) <= value < 2**63:
             raise ValueError(f"{name} is an integer of more than 64 bits")
-        if isinstance(value, str | bool) and NUMBERS.fullmatch(name):
-            raise ValueError(f"the metric {name} is a number, not {value!r}")
 
 
 @cache
