@@ -164,8 +164,8 @@ class Transactions:
         if damage:
             more = f", and so with {len(damage) - 1} more" if len(damage) > 1 else ""
             raise UserError(
-                f"The results store {self._database.address} is damaged: {damage[0]}{more}; {CHECK}, and have what is "
-                "damaged planned anew with `python sweep.py store check --repair`."
+                f"The results store {self._database.address} is damaged: {damage[0]}{more}; {CHECK}, and have it put "
+                "right by the next run of its study, or by `python sweep.py store check --repair`."
             )
 
 
@@ -225,8 +225,8 @@ def upsert(connection: Connection, table: Table, rows: Collection[dict[str, Any]
     connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=values), list(rows))
 
 
-def chunks(ids: Collection[str]) -> Iterator[list[str]]:
-    """The ids in order, as many at a time as a statement may bind."""
+def chunks(ids: Collection[str], most: int = IDS_A_STATEMENT) -> Iterator[list[str]]:
+    """The ids in order, at most so many at a time."""
     rest = iter(ids)
-    while chunk := list(islice(rest, IDS_A_STATEMENT)):
+    while chunk := list(islice(rest, most)):
         yield chunk
