@@ -98,7 +98,7 @@ def _put_right(plan: Plan, store_url: str, say: Callable[[str], None]) -> None:
 
     first, *others = repair_for(store_url, plan.key, [trial.trial_id for trial in plan.trials]) or [""]
     if first:
-        more = f" So is it with {counted(len(others), 'other damage')}." if others else ""
+        more = f" So it is with {counted(len(others), 'other')}." if others else ""
         say(f"The results store is damaged, and put right where this study reads it. {first}{more}")
 
 

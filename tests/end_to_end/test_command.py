@@ -271,7 +271,7 @@ def test_damage_in_the_store_is_put_right_by_the_next_run_from_files_or_by_train
         answer = sweep(*SMOKE, copy)
     assert answer.returncode == 0, answer.stdout + answer.stderr
     assert answer.stdout.count("damaged") == 1
-    assert "(results): it is planned again. So is it with 3 other damages." in answer.stdout
+    assert "(results): it is planned again. So it is with 3 others." in answer.stdout
     assert "Recorded 3 results that an earlier run had left as files." in answer.stdout
     assert results_table(copy) == before
 
