@@ -18,4 +18,5 @@ from .records import StudyKey as StudyKey
 from .records import TrialRow as TrialRow
 from .records import TrialState as TrialState
 from .repair import repair as repair
+from .repair import repair_for as repair_for
 from .store import Store as Store

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
-from sqlalchemy import Connection, Row, select
+from sqlalchemy import Column, Connection, Table, select
 
 from orchestrator.store.records import ENDED, STATES
 from orchestrator.store.schema import epoch, result, spectrum, study, study_trial, trial
@@ -23,11 +24,12 @@ RESULT = (result.c.measurement, result.c.version, result.c.metrics)
 STUDY = (study.c.study, study.c.scale, study.c.corpus, study.c.overrides)
 MEMBER = tuple(column for column in study_trial.c if column.name != "study_id")
 Values = Sequence[Any]
+_JSON = json.JSONEncoder(separators=(",", ":"))
 
 
 def end_checksum(values: Values) -> str:
     """Of the columns `END` of a trial: how it ended."""
-    return _checksum(list(values))
+    return _checksum(tuple(values))
 
 
 def rows_checksum(trial_id: str, rows: Iterable[Values]) -> str | None:
@@ -43,7 +45,7 @@ def spectrum_checksum(trial_id: str, singular_values: bytes | None) -> str | Non
 
 def study_checksum(key: Values, members: Iterable[Values]) -> str:
     """Of what a study is called (`STUDY`) and of all its members (`MEMBER`)."""
-    return _checksum([list(key), sorted(map(list, members))])
+    return _checksum([key, sorted(map(tuple, members))])
 
 
 def is_config_of(trial_id: str, config: str | None) -> bool:
@@ -51,27 +53,38 @@ def is_config_of(trial_id: str, config: str | None) -> bool:
     return isinstance(config, str) and hashlib.sha256(config.encode()).hexdigest() == trial_id
 
 
-def end_is_wrong(row: Row[Any]) -> bool:
-    """Whether a trial, a row with `END` and its checksum, ended in another way than was recorded, if it has ended."""
-    if row.state not in STATES:
-        return True
-    values = [getattr(row, column.name) for column in END]
-    return bool(row.checksum != (end_checksum(values) if row.state in ENDED else None))
+def end_is_wrong(end: Values, checksum: str | None) -> bool:
+    """Whether a trial, by its columns `END`, ended in another way than was recorded, if it has ended."""
+    state = end[1]
+    return state not in STATES or checksum != (end_checksum(end) if state in ENDED else None)
 
 
-def part_checksums(connection: Connection, trial_id: str) -> dict[str, str | None]:
-    """Of a trial's results, epochs and spectrum as the database holds them now, by the names of the columns."""
-    rows = {
-        table.name: connection.execute(select(*columns).where(table.c.trial_id == trial_id)).all()
-        for table, columns in ((result, RESULT), (epoch, EPOCH), (spectrum, (spectrum.c.singular_values,)))
-    }
-    values = rows["spectrum"][0][0] if rows["spectrum"] else None
+def by_first_column(rows: Iterable[Values]) -> defaultdict[Any, list[Values]]:
+    """The other columns of the rows, by the first one: the id of what they belong to."""
+    others: defaultdict[Any, list[Values]] = defaultdict(list)
+    for row in rows:
+        others[row[0]].append(row[1:])
+    return others
+
+
+def part_checksums(connection: Connection, trial_ids: Collection[str]) -> dict[str, dict[str, str | None]]:
+    """By trial id: of its results, epochs and spectrum as the database holds them now, by the names of the columns."""
+
+    def rows_of(table: Table, *columns: Column[Any]) -> defaultdict[str, list[Values]]:
+        query = select(table.c.trial_id, *columns).where(table.c.trial_id.in_(trial_ids))
+        return by_first_column(connection.execute(query).all())
+
+    results, epochs = rows_of(result, *RESULT), rows_of(epoch, *EPOCH)
+    spectra = rows_of(spectrum, spectrum.c.singular_values)
     return {
-        "results_checksum": rows_checksum(trial_id, rows["result"]),
-        "epochs_checksum": rows_checksum(trial_id, rows["epoch"]),
-        "spectrum_checksum": spectrum_checksum(trial_id, values),
+        trial_id: {
+            "results_checksum": rows_checksum(trial_id, results[trial_id]),
+            "epochs_checksum": rows_checksum(trial_id, epochs[trial_id]),
+            "spectrum_checksum": spectrum_checksum(trial_id, spectra[trial_id][0][0] if spectra[trial_id] else None),
+        }
+        for trial_id in trial_ids
     }
 
 
 def _checksum(values: Any) -> str:
-    return hashlib.sha256(json.dumps(values, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(_JSON.encode(values).encode()).hexdigest()

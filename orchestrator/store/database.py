@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 import sqlite3
 import sys
 import time
@@ -15,7 +16,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, RootTransaction, Table, create_engine, event, text
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import URL
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 
 from orchestrator.guard import beat_on
 from orchestrator.store.address import printable
@@ -35,6 +36,8 @@ CONNECT_ARGUMENTS = {
     "tcp_user_timeout": 20_000,
 }
 """By these a server that is gone without a word is noticed within 20 s; what a store's address says goes first."""
+ANSWER_S = 10.0
+"""So long a server may take to answer an empty query, for which it has to wait for nobody."""
 IDS_A_STATEMENT = 5_000
 """Ids bound to one statement; SQLite allows 32,766 parameters, PostgreSQL 65,535."""
 
@@ -59,8 +62,9 @@ class Database:
             self._writer: Engine = self._reader.execution_options(sqlite_begin="IMMEDIATE")
         else:
             arguments = {name: value for name, value in CONNECT_ARGUMENTS.items() if name not in url.query}
-            self._writer = create_engine(url, pool_pre_ping=True, connect_args=arguments)
+            self._writer = create_engine(url, connect_args=arguments)
             event.listen(self._writer, "connect", _set_up_postgresql)
+            event.listen(self._writer, "checkout", _await_answer)
             self._reader = self._writer.execution_options(isolation_level="REPEATABLE READ")
 
     @contextmanager
@@ -164,8 +168,8 @@ class Transactions:
         if damage:
             more = f", and so with {len(damage) - 1} more" if len(damage) > 1 else ""
             raise UserError(
-                f"The results store {self._database.address} is damaged: {damage[0]}{more}; {CHECK}, and have what is "
-                "damaged planned anew with `python sweep.py store check --repair`."
+                f"The results store {self._database.address} is damaged: {damage[0]}{more}; {CHECK}, and have it put "
+                "right by the next run of its study, or by `python sweep.py store check --repair`."
             )
 
 
@@ -184,6 +188,27 @@ def _set_up_postgresql(connection: Any, _record: object) -> None:
     for name, value in SERVER_SETTINGS.items():
         connection.execute(f"SET {name} = '{value}'")
     connection.commit()
+
+
+def _await_answer(connection: Any, _record: object, _fairy: object) -> None:
+    """Before a transaction: replace a lost connection, and that to a server which is frozen, of which TCP notices
+    nothing since the kernel answers for it."""
+    import psycopg
+
+    server = connection.pgconn
+    try:
+        server.send_query(b"")
+        readable = select.poll()
+        readable.register(server.socket, select.POLLIN)
+        result: object = server
+        while result is not None:
+            while server.is_busy():
+                if not readable.poll(ANSWER_S * 1000):
+                    raise psycopg.OperationalError("the server does not answer")
+                server.consume_input()
+            result = server.get_result()
+    except psycopg.Error as error:
+        raise InvalidatePoolError(str(error)) from error
 
 
 def _begin_sqlite(connection: Connection) -> None:
@@ -225,8 +250,8 @@ def upsert(connection: Connection, table: Table, rows: Collection[dict[str, Any]
     connection.execute(insert.on_conflict_do_update(index_elements=keys, set_=values), list(rows))
 
 
-def chunks(ids: Collection[str]) -> Iterator[list[str]]:
-    """The ids in order, as many at a time as a statement may bind."""
+def chunks(ids: Collection[str], most: int = IDS_A_STATEMENT) -> Iterator[list[str]]:
+    """The ids in order, at most so many at a time."""
     rest = iter(ids)
-    while chunk := list(islice(rest, IDS_A_STATEMENT)):
+    while chunk := list(islice(rest, most)):
         yield chunk

@@ -2,42 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Column, Connection, Select, Table, select, text
+from sqlalchemy import Column, Connection, Row, Select, Table, select, text
 from sqlalchemy.exc import OperationalError
 
 from orchestrator.store.checksums import (
     END,
     MEMBER,
-    RESULT,
     STUDY,
+    by_first_column,
     end_is_wrong,
     is_config_of,
     part_checksums,
     study_checksum,
 )
+from orchestrator.store.database import chunks
 from orchestrator.store.opening import open_database
-from orchestrator.store.records import OPEN, metrics_of
+from orchestrator.store.records import OPEN, StudyKey, metrics_of
 from orchestrator.store.schema import UtcDateTime, result, study, study_trial, trial
+from orchestrator.store.studies import select_members
 from orchestrator.store.troubles import NEVER_WRITTEN, code_of
 from trainables.errors import first_line
 
+CHECKED_AT_ONCE = 500
+"""Trials; their spectra lie in memory meanwhile."""
 _NAMELESS = "typeof(id) <> 'text' OR length(id) <> 64 OR id GLOB '*[^0-9a-f]*'"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Damage:
-    """Something that is wrong, and with what."""
-
-    sentence: str
-    trial_id: str | None = None
-    has_config: bool = True
-    """Whether the trial's config is sound."""
-    study_id: int | None = None
 
 
 def check(url: str) -> list[str]:
@@ -56,8 +48,11 @@ def check(url: str) -> list[str]:
             sentences.append(f"Row {row} of the table {table} refers to a row of {parent} that does not exist.")
         for row in nameless_trials(connection):
             sentences.append(f"Row {row} of the table trial has no trial's id.")
-        damage = [*damaged_trials(connection), *damaged_studies(connection)]
-        return [*sentences, *(problem.sentence for problem in damage)]
+        return [
+            *sentences,
+            *damaged_trials(connection, ids_of_trials(connection)).values(),
+            *damaged_studies(connection).values(),
+        ]
 
 
 def sqlite_findings(connection: Connection) -> list[str]:
@@ -102,43 +97,73 @@ def _is_readable(connection: Connection, query: Select[Any], **values: int) -> b
     return True
 
 
-def damaged_trials(connection: Connection) -> Iterator[Damage]:
-    """Trials that are not what was recorded, those without an id left out."""
+def ids_of_trials(connection: Connection, key: StudyKey | None = None) -> list[str]:
+    """Of all trials, or of those that the store has of a study; those that are none are left out."""
     query = select(trial.c.id)
+    if key is not None:
+        query = query.where(trial.c.id.in_(select_members(key, study_trial.c.trial_id)))
     if connection.dialect.name == "sqlite":
         query = query.where(text(f"NOT ({_NAMELESS})"))
-    for trial_id in connection.execute(query).scalars().all():
-        problem, has_config = None, False
-        try:
-            config = connection.execute(select(trial.c.config).where(trial.c.id == trial_id)).scalar_one()
-            has_config = is_config_of(trial_id, config)
-            problem = (
-                _trial_problem(connection, trial_id) if has_config else "has changed since it was recorded (config)"
-            )
-        except (*NEVER_WRITTEN, OperationalError) as error:
-            problem = f"holds what this program never wrote ({_about_a_value(error)})"
-        if problem is not None:
-            sentence = f"Trial {trial_id} {problem}."
-            yield Damage(sentence=sentence, trial_id=trial_id, has_config=has_config)
+    return list(connection.execute(query).scalars())
 
 
-def _trial_problem(connection: Connection, trial_id: str) -> str | None:
+def damaged_trials(connection: Connection, trial_ids: Collection[str]) -> dict[str, str]:
+    """A sentence for each of these trials that is not what was recorded, by its id, in the given order."""
+    problems: dict[str, str] = {}
+    for chunk in chunks(trial_ids, CHECKED_AT_ONCE):
+        problems |= _problems(connection, chunk)
+    return {trial_id: f"Trial {trial_id} {problems[trial_id]}." for trial_id in trial_ids if trial_id in problems}
+
+
+def _problems(connection: Connection, trial_ids: Sequence[str]) -> dict[str, str]:
+    try:
+        return dict(_changes(connection, trial_ids))
+    except (*NEVER_WRITTEN, OperationalError) as error:
+        message = _about_a_value(error)
+    if len(trial_ids) == 1:
+        return {trial_ids[0]: f"holds what this program never wrote ({message})"}
+    one_by_one = (_problems(connection, [trial_id]) for trial_id in trial_ids)
+    return {trial_id: problem for problems in one_by_one for trial_id, problem in problems.items()}
+
+
+def _changes(connection: Connection, trial_ids: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Trials and what is wrong with them; raises what comes of a value that cannot be read."""
+    parts = part_checksums(connection, trial_ids)
+    measured = select(result.c.trial_id, result.c.metrics).where(result.c.trial_id.in_(trial_ids))
+    results = by_first_column(connection.execute(measured).all())
     columns = [column for column in trial.c if column not in set(END)]
-    row = connection.execute(select(*END, *columns).where(trial.c.id == trial_id)).one()
-    if end_is_wrong(row):
+    for row in connection.execute(select(*END, *columns).where(trial.c.id.in_(trial_ids))):
+        if problem := _problem(row, parts[row.id], [metrics for (metrics,) in results[row.id]]):
+            yield row.id, problem
+
+
+def _problem(row: Row[Any], parts: Mapping[str, str | None], results: Sequence[str]) -> str | None:
+    if not is_config_of(row.id, row.config):
+        return "has changed since it was recorded (config)"
+    if end_is_wrong(row[: len(END)], row.checksum):
         return "has changed since it was recorded (end)"
-    for name, checksum in part_checksums(connection, trial_id).items():
+    for name, checksum in parts.items():
         guarded = name != "epochs_checksum" or row.state not in OPEN
         if guarded and checksum != getattr(row, name):
             return f"has changed since it was recorded ({name.removesuffix('_checksum')})"
-    rows = connection.execute(select(*RESULT).where(result.c.trial_id == trial_id)).all()
-    for stored in rows:
-        metrics_of(stored.metrics)
-    return "is done but has no results" if row.state == "done" and not rows else None
+    for metrics in results:
+        metrics_of(metrics)
+    return "is done but has no results" if row.state == "done" and not results else None
 
 
-def damaged_studies(connection: Connection) -> Iterator[Damage]:
-    """Studies whose members are not those that were planned."""
+def has_config(connection: Connection, trial_id: str) -> bool:
+    """Whether a trial's config is that which it was planned with."""
+    try:
+        config = connection.execute(select(trial.c.config).where(trial.c.id == trial_id)).scalar_one()
+    except OperationalError as error:
+        _about_a_value(error)
+        return False
+    return is_config_of(trial_id, config)
+
+
+def damaged_studies(connection: Connection) -> dict[int, str]:
+    """A sentence for each study whose members are not those that were planned, by its id."""
+    problems = {}
     for study_id in connection.execute(select(study.c.id)).scalars().all():
         name = "?"
         is_sound = False
@@ -150,8 +175,8 @@ def damaged_studies(connection: Connection) -> Iterator[Damage]:
         except (*NEVER_WRITTEN, OperationalError) as error:
             _about_a_value(error)
         if not is_sound:
-            sentence = f"The study {study_id} ({name}) or the list of its trials is not what was planned."
-            yield Damage(sentence=sentence, study_id=study_id)
+            problems[study_id] = f"The study {study_id} ({name}) or the list of its trials is not what was planned."
+    return problems
 
 
 def _about_a_value(error: Exception) -> str:

@@ -68,7 +68,7 @@ class Recording(Transactions):
             cause = outcome.cause and storable(outcome.cause)
             environment = canonical_json(outcome.environment) if outcome.environment else None
             with self._database.reading():  # epochs of earlier attempts may be among them
-                checksums = part_checksums(connection, trial_id)
+                checksums = part_checksums(connection, [trial_id])[trial_id]
             values = {
                 "state": outcome.state,
                 "owner": None,
@@ -109,7 +109,7 @@ class Recording(Transactions):
             # A checksum of damaged results would pass them off as sound.
             with self._database.reading():
                 rows = connection.execute(select(*RESULT).where(result.c.trial_id == trial_id)).all()
-                if part_checksums(connection, trial_id).items() - row._mapping.items():
+                if part_checksums(connection, [trial_id])[trial_id].items() - row._mapping.items():
                     self._refuse([changed("results", trial_id)])
                 measured: dict[tuple[str, int], Metrics] = {
                     (row.measurement, row.version): metrics_of(row.metrics) for row in rows
@@ -120,7 +120,7 @@ class Recording(Transactions):
             _insert_result(connection, trial_id, name, version, metrics, run_id)
             if spectrum is not None:
                 _add_spectrum(connection, trial_id, spectrum, name_at_version)
-            checksums = part_checksums(connection, trial_id)
+            checksums = part_checksums(connection, [trial_id])[trial_id]
             del checksums["epochs_checksum"]
             connection.execute(update(trial).where(trial.c.id == trial_id).values(checksums))
             return True

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 
 from sqlalchemy import Connection, TextClause, and_, case, delete, insert, not_, or_, text, update
 
-from orchestrator.store.database import now
+from orchestrator.store.database import Database, now
 from orchestrator.store.integrity import (
     damaged_studies,
     damaged_trials,
     dangling,
+    has_config,
+    ids_of_trials,
     nameless_trials,
     sqlite_findings,
     unreadable_moments,
 )
 from orchestrator.store.opening import open_database
+from orchestrator.store.records import StudyKey
 from orchestrator.store.schema import epoch, result, run, spectrum, stop_request, study, study_trial, trial
 from orchestrator.store.triggers import drop_triggers, make_triggers
 from orchestrator.store.troubles import AFRESH, NEVER_WRITTEN
@@ -35,9 +38,33 @@ def repair(url: str) -> list[str]:
     by what is known. Raises UserError where the pages of the file themselves are damaged; the store stays as it was
     then.
     """
-    with closing(open_database(url, create=False)) as database, database.write() as connection:
+    with closing(open_database(url, create=False)) as database:
+        return _put_right(database, ids_of_trials)
+
+
+def repair_for(url: str, key: StudyKey, trial_ids: Collection[str]) -> list[str]:
+    """The same of what a run of this study reads: these trials, those that the store has of the study, all lists of
+    trials; any other trial stays as it is. Nothing is written where all of it is sound."""
+
+    def concerned(connection: Connection) -> Collection[str]:
+        return dict.fromkeys([*trial_ids, *ids_of_trials(connection, key)])
+
+    with closing(open_database(url, create=False)) as database:
+        with database.read() as connection:
+            if not damaged_trials(connection, concerned(connection)) and not damaged_studies(connection):
+                return []
+        return _put_right(database, concerned)
+
+
+def _hopeless(address: str, problem: str) -> str:
+    return f"The results store {address} cannot be put right ({problem}): {AFRESH}."
+
+
+def _put_right(database: Database, concerned: Callable[[Connection], Collection[str]]) -> list[str]:
+    """Put right, of trials, those that `concerned` gives."""
+    with database.write() as connection:
         try:
-            sentences = _repair(connection)
+            sentences = _repair(connection, concerned)
         except NEVER_WRITTEN as error:
             raise UserError(_hopeless(database.address, first_line(error))) from error
         if findings := sqlite_findings(connection):
@@ -45,11 +72,7 @@ def repair(url: str) -> list[str]:
         return sentences
 
 
-def _hopeless(address: str, problem: str) -> str:
-    return f"The results store {address} cannot be put right ({problem}): {AFRESH}."
-
-
-def _repair(connection: Connection) -> list[str]:
+def _repair(connection: Connection, concerned: Callable[[Connection], Collection[str]]) -> list[str]:
     drop_triggers(connection)
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
@@ -57,15 +80,16 @@ def _repair(connection: Connection) -> list[str]:
         connection.exec_driver_sql("REINDEX")
     sentences = [*_replace_moments(connection), *_free(connection), *_forget_nameless(connection)]
     sentences += _mend_references(connection)
-    for damage in list(damaged_trials(connection)):
-        _plan_again(connection, str(damage.trial_id), has_config=damage.has_config)
-        cure = "it is planned again" if damage.has_config else "it is forgotten until its study is planned again"
-        sentences.append(f"{damage.sentence.rstrip('.')}: {cure}.")
-    for damage in list(damaged_studies(connection)):
+    for trial_id, damage in damaged_trials(connection, concerned(connection)).items():
+        planned = has_config(connection, trial_id)
+        _plan_again(connection, trial_id, has_config=planned)
+        cure = "it is planned again" if planned else "it is forgotten until its study is planned again"
+        sentences.append(f"{damage.rstrip('.')}: {cure}.")
+    for study_id, damage in damaged_studies(connection).items():
         for table in (stop_request, study_trial):
-            connection.execute(delete(table).where(table.c.study_id == damage.study_id))
-        connection.execute(delete(study).where(study.c.id == damage.study_id))
-        sentences.append(f"{damage.sentence.rstrip('.')}: the next run of it plans it again.")
+            connection.execute(delete(table).where(table.c.study_id == study_id))
+        connection.execute(delete(study).where(study.c.id == study_id))
+        sentences.append(f"{damage.rstrip('.')}: the next run of it plans it again.")
     make_triggers(connection)
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA ignore_check_constraints = OFF")

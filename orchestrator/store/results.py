@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 from sqlalchemy import Connection, Select, select
 
-from orchestrator.store.checksums import END, EPOCH, RESULT, end_is_wrong, rows_checksum, spectrum_checksum
+from orchestrator.store.checksums import END, EPOCH, RESULT, by_first_column, rows_checksum, spectrum_checksum
 from orchestrator.store.records import OPEN, StudyKey, metrics_of, name_and_version
 from orchestrator.store.schema import epoch, result, spectrum, study_trial, trial
 from orchestrator.store.studies import Studies, changed, select_members
@@ -30,11 +30,9 @@ class Results(Studies):
         """
         measured = select_members(key, result.c.trial_id, *RESULT)
         query = measured.join(result, result.c.trial_id == study_trial.c.trial_id).order_by(result.c.version)
-        stored: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
         with self._database.read() as connection:
             rows = self._trials(connection, key)
-            for trial_id, *values in connection.execute(query):
-                stored[trial_id].append(values)
+            stored = by_first_column(connection.execute(query).all())
             self._refuse(
                 [
                     changed("results", row.trial_id)
@@ -90,9 +88,7 @@ class Results(Studies):
         self, connection: Connection, query: Select[Any], checksums: Select[Any]
     ) -> dict[str, list[EpochMetrics]]:
         """Of the trials in both; those of a trial that has ended are compared with their checksum."""
-        stored: defaultdict[str, list[Sequence[Any]]] = defaultdict(list)
-        for trial_id, *values in connection.execute(query):
-            stored[trial_id].append(values)
+        stored = by_first_column(connection.execute(query).all())
         self._refuse(
             [
                 changed("epochs", row.trial_id)
@@ -127,12 +123,11 @@ class Results(Studies):
     def environments(self, key: StudyKey) -> dict[str, dict[str, str]]:
         """Code and package versions, host and device of the recorded attempts, by trial id."""
         with self._database.read() as connection:
-            rows = connection.execute(_select_checksums(key, trial.c.checksum, *END)).all()
-            self._refuse([changed("end", row.trial_id) for row in rows if end_is_wrong(row)])
-            return {row.trial_id: json.loads(row.environment) for row in rows if row.environment is not None}
+            rows = connection.execute(select_members(key, trial.c.checksum, *END).join(trial)).all()
+            self._check_ends(rows)
+            return {row.id: json.loads(row.environment) for row in rows if row.environment is not None}
 
 
 def _select_checksums(key: StudyKey, *columns: Any) -> Select[Any]:
     """A query for columns of the study's trials, beside whose they are and their states."""
-    names = (study_trial.c.trial_id, trial.c.state)
-    return select_members(key, *names, *(column for column in columns if column is not trial.c.state)).join(trial)
+    return select_members(key, study_trial.c.trial_id, trial.c.state, *columns).join(trial)

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, astuple
-from itertools import groupby
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, Select, and_, delete, select, update
 
-from orchestrator.store.checksums import END, MEMBER, STUDY, end_is_wrong, is_config_of, study_checksum
+from orchestrator.store.checksums import (
+    END,
+    MEMBER,
+    STUDY,
+    Values,
+    by_first_column,
+    end_is_wrong,
+    is_config_of,
+    study_checksum,
+)
 from orchestrator.store.database import Transactions, chunks, insert_new, now, storable
 from orchestrator.store.records import (
     STATES,
@@ -62,23 +70,17 @@ class Studies(Transactions):
 
     def studies(self) -> list[StudySummary]:
         """Every study variant with the count of each state, zeros included; the one planned last comes last."""
-        query = (
-            select(study, *MEMBER, trial.c.state)
-            .join_from(study, study_trial, isouter=True)
-            .join(trial, isouter=True)
-            .order_by(study.c.planned_at, study.c.id)
-        )
+        query = select(study_trial.c.study_id, *MEMBER, trial.c.state)
         summaries = []
         with self._database.read() as connection:
-            for _, group in groupby(connection.execute(query), key=lambda row: row.id):
-                rows = list(group)
-                key = StudyKey(**{column.name: getattr(rows[0], column.name) for column in STUDY})
-                members = [row for row in rows if row.trial_id is not None]
-                self._check_members(key, rows[0].checksum, members)
-                counts = Counter(row.state for row in members)
+            members = by_first_column(connection.execute(query.join_from(study_trial, trial, isouter=True)).all())
+            for row in connection.execute(select(study).order_by(study.c.planned_at, study.c.id)):
+                key = StudyKey(**{column.name: getattr(row, column.name) for column in STUDY})
+                self._check_members(key, row.checksum, (member[:-1] for member in members[row.id]))
+                counts = Counter(member[-1] for member in members[row.id])
                 by_state: dict[TrialState, int] = {state: counts.pop(state, 0) for state in STATES}
                 self._refuse([f"trials of {key.study} are in no state that there is" for _ in counts])
-                summaries.append(StudySummary(key=key, planned_at=rows[0].planned_at, counts=by_state))
+                summaries.append(StudySummary(key=key, planned_at=row.planned_at, counts=by_state))
         return summaries
 
     def trials(self, key: StudyKey) -> list[TrialRow]:
@@ -142,9 +144,9 @@ class Studies(Transactions):
             return []
         query = select_members(key, *MEMBER, trial.c.config, trial.c.owner, trial.c.lease_until, trial.c.checksum, *END)
         rows = connection.execute(query.join(trial, isouter=True).order_by(study_trial.c.position)).all()
-        self._check_members(key, stored.checksum, rows)
+        self._check_members(key, stored.checksum, (row[: len(MEMBER)] for row in rows))
         self._refuse([changed("config", row.trial_id) for row in rows if not is_config_of(row.trial_id, row.config)])
-        self._refuse([changed("end", row.trial_id) for row in rows if end_is_wrong(row)])
+        self._check_ends(rows)
         return [
             TrialRow(
                 trial_id=row.trial_id,
@@ -160,10 +162,13 @@ class Studies(Transactions):
             for row in rows
         ]
 
-    def _check_members(self, key: StudyKey, checksum: str | None, rows: Sequence[Row[Any]]) -> None:
-        members = ([getattr(row, column.name) for column in MEMBER] for row in rows)
+    def _check_members(self, key: StudyKey, checksum: str | None, members: Iterable[Values]) -> None:
         if checksum != study_checksum(astuple(key), members):
             self._refuse([f"the list of the trials of {key.variant} is not what was planned"])
+
+    def _check_ends(self, rows: Sequence[Row[Any]]) -> None:
+        """Of trials; the last columns are `checksum` and `END`."""
+        self._refuse([changed("end", row.id) for row in rows if end_is_wrong(row[-len(END) :], row.checksum)])
 
     def _insert_trials(self, connection: Connection, configs: Mapping[str, str]) -> None:
         moment = now(connection)

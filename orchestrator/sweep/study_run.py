@@ -61,6 +61,7 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
                 say(_nothing_to_retry(plan, store))
                 return 0
         else:
+            _put_right(plan, options.store_url, say)
             members = tuner.start() if tuner is not None else _register(plan, store, say)
         threading.Thread(target=lambda: list(map(importlib.import_module, REPORT_NEEDS)), daemon=True).start()
         summary = RemainingWork(
@@ -88,6 +89,17 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
             if row.trial_id in summary.not_measured:
                 say(f"not measured: {row.name}: {summary.not_measured[row.trial_id]}")
         return max(status, 1 if summary.not_measured else 0)
+
+
+def _put_right(plan: Plan, store_url: str, say: Callable[[str], None]) -> None:
+    """Have damaged rows planned again, before others are planned by them; their result files are recorded as those that
+    an earlier run left."""
+    from orchestrator.store import repair_for
+
+    first, *others = repair_for(store_url, plan.key, [trial.trial_id for trial in plan.trials]) or [""]
+    if first:
+        more = f" So it is with {counted(len(others), 'other')}." if others else ""
+        say(f"The results store is damaged, and put right where this study reads it. {first}{more}")
 
 
 def _certain(plan: Plan) -> list[PlannedTrial]:

@@ -14,7 +14,7 @@ from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, StudyKey
 from tests.security.conftest import Cases
 from tests.support.command import sweep
-from tests.support.hostile import CONFIGS, places, texts, values, words
+from tests.support.hostile import CONFIGS, places, spoiled, texts, values, words
 from tests.support.store_rows import RUN, forge, outcome
 from tests.support.writes import outside, written
 from trainables.config import read_config
@@ -173,3 +173,32 @@ def test_a_store_is_shown_and_reported_whatever_its_texts_say(folder: Path, ever
             assert not set(answer.stdout + answer.stderr) & set("\x1b\x9b\u202e\x07"), "a command to the terminal"
 
     every_case(utf8, check)
+
+
+WORDS = {"next": "tons", "next_in_text": "tons", "probability": 0.5, "rank": 1, "top": [["tons", 0.5], ["of", 0.25]]}
+
+
+@pytest.mark.chaos(5, 200)
+def test_words_that_a_store_holds_are_reported_or_refused(folder: Path, every_case: Cases) -> None:
+    storage = folder / "results"
+    url = f"sqlite:///{storage}/results.db"
+    with open_store(url) as store:
+        store.register(StudyKey(study="qualitative", scale="smoke", corpus="pydocs"), [SEED])
+        store.record(outcome(SEED.trial_id), run_id=store.begin_run(RUN), spectrum=None)
+
+    def check(metric: tuple[str, str]) -> None:
+        forge(
+            url,
+            "update result set metrics = :metrics where measurement = 'perplexity'",
+            metrics=json.dumps(dict([metric])),
+        )
+        answer = answered("report", "qualitative", "--storage", storage, allowed=storage)
+        refused = "holds what this program never wrote" in answer.stderr
+        assert refused or answer.returncode != 2
+        assert refused == bool(answered("store", "check", "--storage", storage, allowed=storage).returncode)
+
+    check(("top_k yang 1", json.dumps(WORDS)))
+    [table] = storage.glob("reports/*/predictions.csv")
+    assert "yang 1,tons,tons," in table.read_text()
+    names = st.sampled_from(("top_k yang 1", "top_k yang 2", "top_k yang", "top_k")) | texts.map("top_k {} 1".format)
+    every_case(st.tuples(names, spoiled((WORDS,)).map(json.dumps) | texts), check)

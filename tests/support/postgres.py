@@ -87,6 +87,13 @@ class PostgresServer:
         self.execute(f"CREATE DATABASE {name}")
         return name
 
+    def signal(self, number: int) -> None:
+        """To the server and the processes of its connections."""
+        server = self._process.pid
+        children = Path(f"/proc/{server}/task/{server}/children").read_text()
+        for pid in (server, *map(int, children.split())):
+            os.kill(pid, number)
+
     def stop(self) -> None:
         """At once, without writing anything to disk."""
         self._process.send_signal(signal.SIGQUIT)

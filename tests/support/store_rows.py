@@ -99,7 +99,7 @@ def forge(url: str, *statements: str, **values: object) -> None:
     with engine.begin() as connection:
         drop_triggers(connection)
         for ended in connection.execute(select(*END).where(trial.c.state.in_(ENDED))).all():
-            checksums = {"checksum": end_checksum(ended), **part_checksums(connection, ended[0])}
+            checksums = {"checksum": end_checksum(ended), **part_checksums(connection, [ended[0]])[ended[0]]}
             connection.execute(update(trial).where(trial.c.id == ended[0]).values(checksums))
         for study_id, *key in connection.execute(select(study.c.id, *STUDY)).all():
             members = connection.execute(select(*MEMBER).where(study_trial.c.study_id == study_id)).all()

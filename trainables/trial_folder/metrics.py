@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 import re
 from functools import cache
-from typing import Any
+from typing import Annotated, Any
 
-from trainables.config import KINDS
+from pydantic import Field, ValidationError
+
+from trainables.config import KINDS, Frozen
+from trainables.errors import first_problem
 
 Metric = int | float | str | bool
 NUMBERS = re.compile(
@@ -23,27 +26,54 @@ NUMBERS = re.compile(
 """Metrics that tables and figures compute with."""
 COLUMNS = frozenset(("trial_id", "setting", "name", "state", "attempt", "cause", "group", "side", "stage"))
 """What a table of results says of every trial."""
+TOP_K = re.compile(r"top_k(-[0-9a-f]{8})? [\w-]+ [0-9]{1,18}")
+"""What metrics that begin with "top_k" are called: after whose contexts, and which of them."""
+
+
+class WordsAfter(Frozen):
+    """What a model expects after a context, the JSON text of a metric of top_k: see `top_k_metrics`."""
+
+    next: str
+    next_in_text: str | None = None
+    probability: float
+    rank: Annotated[int, Field(ge=1, lt=2**63)]
+    top: tuple[tuple[str, float], ...]
 
 
 def check_metrics(metrics: Any) -> None:
     """Raise ValueError unless these are metrics by name that can be recorded.
 
-    They are finite numbers of 64 bits, text or truth values; numbers where tables compute with them; and not called
-    like another column of a table of results, be it a setting of a trial.
+    They are finite numbers of 64 bits, text or truth values; numbers where tables compute with them, `WordsAfter` where
+    words are shown; and not called like another column of a table of results, be it a setting of a trial.
     """
     if not isinstance(metrics, dict):
         raise ValueError("metrics are a table of values by name")
     for name, value in metrics.items():
         if name in COLUMNS or name.partition(".")[0] in _settings():
             raise ValueError(f"no metric can be called {name}, as another column of the results is")
-        if not isinstance(value, Metric):
+        if isinstance(value, float):
+            if not math.isfinite(value):
+                raise ValueError(
+                    f"a metric has to be finite, {name} is {value}: a diverged trial is a state, not a number"
+                )
+        elif isinstance(value, str | bool):
+            if NUMBERS.fullmatch(name):
+                raise ValueError(f"the metric {name} is a number, not {value!r}")
+        elif not isinstance(value, int):
             raise ValueError(f"the metric {name} is neither a number nor text")
-        if isinstance(value, float) and not math.isfinite(value):
-            raise ValueError(f"a metric has to be finite, {name} is {value}: a diverged trial is a state, not a number")
-        if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        elif not -(2**63) <= value < 2**63:
             raise ValueError(f"{name} is an integer of more than 64 bits")
-        if isinstance(value, str | bool) and NUMBERS.fullmatch(name):
-            raise ValueError(f"the metric {name} is a number, not {value!r}")
+        if name.startswith("top_k"):
+            _check_words(name, value)
+
+
+def _check_words(name: str, value: Metric) -> None:
+    if not isinstance(value, str) or not TOP_K.fullmatch(name):
+        raise ValueError(f"the metric {name} is not the words after a context that has a group and a number")
+    try:
+        WordsAfter.model_validate_json(value, strict=True)
+    except ValidationError as error:
+        raise ValueError(f"the metric {name} is not the words after a context ({first_problem(error)})") from error
 
 
 @cache

@@ -110,7 +110,7 @@ def test_later_measurements_are_recorded_with_their_spectrum_once(
     directory.mkdir(parents=True)
     folder = TrialFolder(directory, IDS[0])
     folder.write_measurement("spectrum@1", ({"press_rank": 3}, VALUES))
-    folder.write_measurement("top_k@1", ({"top_k even 1": "{}"}, None))
+    folder.write_measurement("top_k@1", ({"words": "{}"}, None))
     (directory / "measurement-other@1.json").write_text("{")
     names = ["spectrum@1", "top_k@1", "other@1"]
     recorded, problems = recorder.measurements({IDS[0]: names})

@@ -100,7 +100,7 @@ def train_and_leave_a_checkpoint(folder: TrialFolder) -> None:
 
 
 def write_top_k(folder: TrialFolder) -> None:
-    folder.write_measurement("top_k@1", ({"top_k even 1": "{}"}, None))
+    folder.write_measurement("top_k@1", ({"words": "{}"}, None))
 
 
 def save_two(folder: TrialFolder) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import sqlite3
 import threading
 import time
@@ -147,6 +148,27 @@ def test_a_server_that_starts_again_is_waited_for_and_said_once_without_the_pass
         assert time.monotonic() - start_s < 10, "a store that has not answered yet is not waited for"
     finally:
         postgres_server.start()
+
+
+def test_a_server_that_is_frozen_is_noticed_waited_for_and_said_once(
+    postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("orchestrator.store.database.ANSWER_S", 0.5)
+    url = postgres_server.url(postgres_server.create_database())
+    with open_store(f"{url}&connect_timeout=2") as store:
+        store.register(KEY, plan(4))
+        run_id = store.begin_run(RUN)
+        postgres_server.signal(signal.SIGSTOP)
+
+        def go_on() -> None:
+            time.sleep(3.5)
+            postgres_server.signal(signal.SIGCONT)
+
+        with meanwhile(go_on):
+            assert store.record(outcome(TRIALS[0]), run_id=run_id, spectrum=SPECTRUM) is True
+        said = capsys.readouterr().err
+        assert said.count("waiting for it") == said.count("\n") == 1
+        assert store.states(TRIALS[:1]) == {TRIALS[0]: "done"}
 
 
 def test_a_server_gives_no_statement_as_long_as_the_guard_waits(postgres_server: PostgresServer) -> None:

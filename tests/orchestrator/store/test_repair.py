@@ -10,7 +10,8 @@ import pytest
 
 from orchestrator.store.integrity import check
 from orchestrator.store.opening import open_store
-from orchestrator.store.repair import repair
+from orchestrator.store.records import StudyKey
+from orchestrator.store.repair import repair, repair_for
 from orchestrator.store.store import Store
 from tests.support.store_rows import KEY, RUN, SPECTRUM, damage, epoch, everything, ids, outcome, plan
 
@@ -99,6 +100,26 @@ def test_a_trial_whose_id_is_none_is_forgotten_until_it_is_planned_again(url: st
     with open_store(url) as store:
         fill(store)
     assert state_of(url) == before
+
+
+def test_for_a_run_what_it_reads_is_put_right_and_other_trials_stay_as_they_are(store_url: str) -> None:
+    other = StudyKey(study="other", scale="quick", corpus="pydocs")
+    with open_store(store_url) as store:
+        store.register(KEY, plan(1))
+        store.register(other, plan(3))
+        for trial_id in (DONE, FAILED, PLANNED):
+            store.record(outcome(trial_id), run_id=store.begin_run(RUN), spectrum=SPECTRUM)
+        before = everything(store)
+    assert repair_for(store_url, KEY, [DONE, FAILED]) == []
+    damage(store_url, "UPDATE result SET metrics = replace(metrics, '402', '403')")
+    told = check(store_url)
+    sentences = repair_for(store_url, KEY, [FAILED])
+    assert sorted(sentence.split()[1] for sentence in sentences) == sorted([DONE, FAILED])
+    assert check(store_url) == [sentence for sentence in told if PLANNED in sentence] != []
+    with open_store(store_url) as store:
+        assert list(store.states(ids(plan(3))).values()).count("planned") == 2
+        store.record(outcome(DONE), run_id=store.begin_run(RUN), spectrum=SPECTRUM)
+        assert everything(store) == before
 
 
 def test_what_a_trial_without_its_config_comes_to_is_said_as_it_is(url: str) -> None:

@@ -25,6 +25,8 @@ SOUND: dict[str, Any] = TrialOutcome(
 ).model_dump(mode="json", exclude={"checksums"})
 """As version 1 wrote it, without a checksum: what it says is all that can be looked at."""
 
+WORDS = json.dumps({"next": "tons", "probability": 0.5, "rank": 1, "top": [["tons", 0.5]]})
+
 
 def changed(**changes: Any) -> bytes:
     return json.dumps({**SOUND, **changes}).encode()
@@ -47,6 +49,8 @@ RESULTS = {
     % (b"9" * 10_000),
     "a number in words": measured(("perplexity@1", {"test_perplexity": "low"})),
     "a number that is true": measured(("spectrum@1", {"effective_rank_1e-3": True})),
+    "words that are none": measured(("top_k@1", {"top_k even 1": "{}"})),
+    "words of a context without a number": measured(("top_k@1", {"top_k even": WORDS})),
     "a metric called like a setting": measured(("x@1", {"seed": 1})),
     "a metric called like an inner setting": measured(("x@1", {"training.epochs": 1})),
     "a metric called like a column": measured(("x@1", {"name": "x"})),
@@ -76,6 +80,8 @@ RESULTS = {
 def test_what_they_are_made_from_is_sound(tmp_path: Path) -> None:
     (tmp_path / "result.json").write_bytes(changed())
     assert TrialFolder(tmp_path, "a").outcome() == TrialOutcome.model_validate(SOUND)
+    (tmp_path / "result.json").write_bytes(measured(("top_k@1", {"top_k even 1": WORDS})))
+    assert TrialFolder(tmp_path, "a").outcome() is not None
 
 
 @pytest.mark.parametrize("name", RESULTS)
