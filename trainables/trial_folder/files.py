@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
+from trainables.errors import UserError
+
 CANNOT_SYNC_FOLDERS = (errno.EINVAL, errno.EACCES)
 """What a file system answers that has no way to sync a folder, and a folder that may be written to but not listed."""
 SEAL = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})",')
@@ -76,6 +78,11 @@ def read_file(path: Path) -> bytes:
     """The whole file. Raises as `open_file` does."""
     with open_file(path) as file:
         return file.read()
+
+
+def unreadable(path: Path, error: OSError) -> UserError:
+    """What to say of a file that this user may not read, or that the disk does not give."""
+    return UserError(f"{path} cannot be read ({error.strerror}): give this user access to it, or see to the disk")
 
 
 def set_aside(path: Path) -> Path:
