@@ -86,10 +86,13 @@ def unreadable(path: Path, error: OSError) -> UserError:
 
 
 def set_aside(path: Path) -> Path:
-    """Rename what is of no use to NAME.unusable, over an earlier one; returns its new path."""
+    """Rename what is of no use to NAME.unusable, over an earlier one; returns its new path. Another process may have
+    done so meanwhile."""
     aside = path.with_name(f"{path.name}.unusable")
     try:
         return path.replace(aside)
+    except FileNotFoundError:
+        return aside
     except OSError:  # a folder makes way for no file, nor a file for a folder
         return path.replace(path.with_name(f"{aside.name}-{secrets.token_hex(4)}"))
 
