@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError
 from orchestrator.guard import beat_on
 from orchestrator.store.address import printable
 from orchestrator.store.troubles import CHECK, NEVER_WRITTEN, passes, user_errors
-from trainables.errors import UserError, first_line
+from trainables.errors import UserError, first_line, shown
 
 BUSY_TIMEOUT_S = 30.0
 AWAY_S = 180.0
@@ -117,8 +117,8 @@ class Database:
                 if not self._waiting:
                     self._waiting = True
                     print(
-                        f"The results store {self.address} cannot be used now ({first_line(str(error.orig))}): waiting "
-                        f"for it for up to {AWAY_S / 60:g} minutes.",
+                        f"The results store {self.address} cannot be used now ({shown(first_line(str(error.orig)))}): "
+                        f"waiting for it for up to {AWAY_S / 60:g} minutes.",
                         file=sys.stderr,
                     )
             beat_on()
