@@ -18,6 +18,7 @@ import psycopg
 import pytest
 
 from orchestrator.cluster.address import token_path
+from orchestrator.cluster.scratch import scratch_folder
 from tests.support.command import ROOT, environment, wait_for
 from tests.support.postgres import PostgresServer
 
@@ -72,6 +73,18 @@ def table_texts(url: str) -> Iterator[str]:
         assert len(names) > 5
         for (name,) in names:
             yield from (str(row) for row in connection.execute(f"SELECT * FROM {name}".encode()))
+
+
+def test_temporary_folders_are_the_users_alone(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(short))
+    before = os.umask(0)
+    try:
+        with scratch_folder() as folder:
+            assert folder.parent == short
+            for path in (folder, *folder.iterdir()):
+                assert not path.stat().st_mode & 0o077, f"others may read {path}"
+    finally:
+        os.umask(before)
 
 
 @pytest.mark.chaos(0, 1)
