@@ -79,14 +79,7 @@ def build_report(
     environment = count_values([records.environments.get(trial_id, {}) for trial_id in done])
     run = run_facts(study, summary, environment)
     findings = sentences.findings(summary, answers)
-    card = Card(
-        title=study.title or study.name,
-        variant=_variant(study, key),
-        question=study.question,
-        scale=key.scale,
-        trials=run.get("trials", "no trials"),
-        findings=tuple(findings[:FINDINGS_SHOWN]),
-    )
+    card = _card(study, key, run, findings)
     # Every text is escaped there; only the figures' SVG and the page's own style and script are not. No other script
     # may run: the page names the hash of its own.
     script = template("sort.js").render()
@@ -114,18 +107,31 @@ def build_report(
     write_results(results, "csv", trials)
     texts |= {TRIALS_FILE: trials.getvalue(), CONFIGS_FILE: _csv(tables.csv_lines(config_records(results)))}
     texts |= {"report.html": page, CARD_FILE: card.model_dump_json(indent=1)}
+    _write(out, documents | {name: text.encode(errors="backslashreplace") for name, text in texts.items()})
+    return ReportResult(path=out / "report.html", summary=summary, answers=answers)
+
+
+def _card(study: Study, key: StudyKey, run: Mapping[str, str], findings: Sequence[str]) -> Card:
+    return Card(
+        title=study.title or study.name,
+        variant=_variant(study, key),
+        question=study.question,
+        scale=key.scale,
+        trials=run.get("trials", "no trials"),
+        findings=tuple(findings[:FINDINGS_SHOWN]),
+    )
+
+
+def _write(out: Path, contents: Mapping[str, bytes]) -> None:
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name, content in documents.items():
+        for name, content in contents.items():
             write_file(out / name, content)
-        for name, text in texts.items():
-            write_file(out / name, text.encode(errors="backslashreplace"))
     except OSError as error:
         raise UserError(
             f"the report needs a folder that can be written to, but {out} cannot ({error.strerror or error}); "
             "free space or name another one with --out"
         ) from error
-    return ReportResult(path=out / "report.html", summary=summary, answers=answers)
 
 
 def _draw_all(answers: Sequence[Answer], out: Path) -> tuple[tuple[Answer, ...], dict[str, bytes]]:

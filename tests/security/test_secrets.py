@@ -103,11 +103,11 @@ def test_a_run_leaves_no_secret_anywhere(tmp_path: Path, short: Path, postgres_s
             cwd=ROOT, env=environment() | planted | {"TMPDIR": str(short), "PYTHONUNBUFFERED": "1"},
             stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
         )  # fmt: skip
-    found: list[str] = []
+    leaks: list[str] = []
 
     def look(what: str, text: str | bytes) -> None:
         raw = text.encode() if isinstance(text, str) else text
-        found.extend(f"{name} in {what}" for name, value in secret.items() if value.encode() in raw)
+        leaks.extend(f"{name} in {what}" for name, value in secret.items() if value.encode() in raw)
 
     secret = {**planted, "--store": password}
     dashboard = ""
@@ -145,4 +145,4 @@ def test_a_run_leaves_no_secret_anywhere(tmp_path: Path, short: Path, postgres_s
     for row in table_texts(url):
         look("the store", row)
     assert (storage / "mlflow.db").exists() and list(storage.glob("tensorboard/*/*/events*"))
-    assert found == []
+    assert leaks == []

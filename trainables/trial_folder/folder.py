@@ -211,7 +211,7 @@ class TrialFolder:
         """The later measurement; None where there is none. Raises DamagedFileError as `read_measurement` does."""
         return read_measurement(self.path / f"{MEASUREMENT}{name}", self.trial_id, name)
 
-    def measured(self, name: str) -> bool:
+    def has_measurement(self, name: str) -> bool:
         """Whether the later measurement is there; one that is damaged is set aside, with a note."""
         try:
             return self.measurement(name) is not None
