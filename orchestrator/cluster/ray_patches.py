@@ -135,7 +135,7 @@ def dead_processes() -> list[str]:
 
     from orchestrator.cluster.local_node import LocalNode
 
-    node = worker._global_node or LocalNode.starting
+    node: Any = worker._global_node or LocalNode.starting
     try:
         dead = [] if node is None else [name for name, _ in node.dead_processes()]
     except RuntimeError:  # one more is being started

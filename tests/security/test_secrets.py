@@ -11,7 +11,8 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -75,6 +76,26 @@ def table_texts(url: str) -> Iterator[str]:
             yield from (str(row) for row in connection.execute(f"SELECT * FROM {name}".encode()))
 
 
+@contextmanager
+def running(command: list[str], variables: Mapping[str, str], said: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The command with these variables more, all that it says in a file; in the end it is interrupted."""
+    with said.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT, env={**environment(), **variables, "PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+        )  # fmt: skip
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        try:
+            process.wait(60)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
 def test_temporary_folders_are_the_users_alone(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(short))
     before = os.umask(0)
@@ -97,12 +118,6 @@ def test_a_run_leaves_no_secret_anywhere(tmp_path: Path, short: Path, postgres_s
     storage, said = tmp_path / "results", tmp_path / "said.txt"
     options = ("--scale", "smoke", "--set", "training.epochs=100000", "--log-to", "tensorboard", "--log-to", "mlflow")
     command = [sys.executable, "sweep.py", "gss_grid", *options, "--storage", str(storage), "--store", url]
-    with said.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT, env=environment() | planted | {"TMPDIR": str(short), "PYTHONUNBUFFERED": "1"},
-            stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-        )  # fmt: skip
     leaks: list[str] = []
 
     def look(what: str, text: str | bytes) -> None:
@@ -110,8 +125,7 @@ def test_a_run_leaves_no_secret_anywhere(tmp_path: Path, short: Path, postgres_s
         leaks.extend(f"{name} in {what}" for name, value in secret.items() if value.encode() in raw)
 
     secret = {**planted, "--store": password}
-    dashboard = ""
-    try:
+    with running(command, planted | {"TMPDIR": str(short)}, said) as process:
 
         def address() -> str:
             assert process.poll() is None, said.read_text()
@@ -132,13 +146,6 @@ def test_a_run_leaves_no_secret_anywhere(tmp_path: Path, short: Path, postgres_s
         assert any("session_" in str(path) for path, _ in logged), "Ray's logs are looked at"
         for path, content in logged:
             look(str(path), content)
-    finally:
-        os.killpg(process.pid, signal.SIGINT)
-        try:
-            process.wait(60)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
     look("what was said", said.read_bytes())
     for path, content in [*contents(storage), *contents(short)]:
         look(str(path), content)
