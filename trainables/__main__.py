@@ -36,7 +36,9 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("Interrupted; the same command goes on from the last checkpoint.", file=sys.stderr)
         return 130
-    print(outcome.model_dump_json(indent=1))
+    result = outcome.model_dump_json(indent=1)
+    # For a program every character is kept, and it stays JSON.
+    print(terminal_text(result) if sys.stdout.isatty() else result)
     return 0 if outcome.state == "done" else 1
 
 
@@ -105,7 +107,7 @@ def _print_epoch(metrics: EpochMetrics) -> None:
 
 
 def _print_note(sentence: str) -> None:
-    print(f"{sentence}.", file=sys.stderr)
+    print(f"{terminal_text(sentence)}.", file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
@@ -13,6 +14,7 @@ from orchestrator.store import Place
 from orchestrator.words import one_line
 from search_spaces.study import group_of
 from trainables.config import flat_values
+from trainables.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -103,14 +105,18 @@ class FlatResults:
 
 
 def flatten(rows: Sequence[Row]) -> FlatResults:
-    """The trials of `Store.results`, one flat record each, in their order."""
+    """The trials of `Store.results`, one flat record each, in their order. Raises UserError for what no program of ours
+    has stored."""
     configs = [flat_values(row["config"]) for row in rows]
     metrics = [_with_derived(row["metrics"]) for row in rows]
     config_columns = tuple(dict.fromkeys(key for config in configs for key in config))
     present = {key for measured in metrics for key in measured}
     metric_columns = (*(name for name in METRICS if name in present), *sorted(present - set(METRICS)))
-    clash = set(config_columns) & present
-    assert not clash, f"metrics and config values share the names {sorted(clash)}"
+    if clash := set(config_columns) & {*LEADING, *present}:
+        raise UserError(
+            f"a config value is called otherwise than the other columns of the results, and the results store has "
+            f"{min(clash)!r} as both: this program has not written it, so name another one with --store"
+        )
     settings = [setting_hash(row["config"]) for row in rows]
     places = tuple(row.get("place") for row in rows)
     groups = _groups(rows, configs, settings, complete=not any(places))
@@ -147,7 +153,6 @@ def _leading(rows: Sequence[Row], settings: Sequence[str], groups: Sequence[str]
 
 
 def _with_derived(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """The metrics, and `generalisation_gap`: test minus train perplexity, where there are both."""
-    if "test_perplexity" not in metrics or "train_perplexity" not in metrics:
-        return dict(metrics)
-    return {**metrics, "generalisation_gap": metrics["test_perplexity"] - metrics["train_perplexity"]}
+    """The metrics, and `generalisation_gap`: test minus train perplexity, where there are both, and it is finite."""
+    gap = float(metrics.get("test_perplexity", math.nan)) - float(metrics.get("train_perplexity", math.nan))
+    return {**metrics, "generalisation_gap": gap} if math.isfinite(gap) else dict(metrics)

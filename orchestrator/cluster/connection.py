@@ -20,7 +20,7 @@ from orchestrator.cluster.ray_watch import RayWatch
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.cluster.scratch import scratch_folder
 from orchestrator.cluster.shared_connection import entered
-from orchestrator.guard import SIGNALS, beat_on
+from orchestrator.guard import SIGNALS, beat, unwatched
 from trainables.errors import UserError, first_line
 
 SETTINGS = {
@@ -42,6 +42,8 @@ the working directory, and a trial that asks for no GPU sees none. Tune runs eve
 arena for all of them, the memory that a trial gave back is there for the next."""
 OBJECT_STORE_BYTES = 2**27
 """Packs and reports are small; Ray's own default is a third of the machine's memory."""
+START_S = 300.0
+"""So long Ray may take to start: where its files come over a network for the first time, minutes."""
 END_S = 6.0
 """So long Ray may take to end."""
 PRELOADED = {"RAY_preload_python_modules": "torch,ray.tune,scipy.linalg,pydantic"}
@@ -71,10 +73,14 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
     watch = RayWatch()
     with scratch_folder() as folder:
         try:
-            context = _start(folder) if options.address is None else _connect(options.address)
-            beat_on()
+            if options.address is None:
+                # Of a Ray whose processes have died some calls return only after a minute, and others never.
+                watch.begin(local=True)
+            with _patient():
+                context = _start(folder) if options.address is None else _connect(options.address)
             _take_signals_again()
-            watch.begin(local=options.address is None)
+            if options.address is not None:
+                watch.begin(local=False)
             if context.dashboard_url:
                 note(
                     f"Ray dashboard: http://{context.dashboard_url} (some seconds from now; log in with the token that "
@@ -84,6 +90,19 @@ def _connected(options: RunOptions, note: Callable[[str], None]) -> Iterator[Non
         finally:
             watch.end()
             _end_ray()
+
+
+@contextmanager
+def _patient() -> Iterator[None]:
+    """Meanwhile the sweep may stand still, but not for longer than Ray can need to start."""
+    with unwatched():
+        late = threading.Timer(START_S, beat)
+        late.daemon = True
+        late.start()
+        try:
+            yield
+        finally:
+            late.cancel()
 
 
 def _end_ray() -> None:

@@ -37,6 +37,9 @@ class LocalNode(Node):
     There is no autoscaler, as machines do not come and go, and no monitor of logs, which nobody reads.
     """
 
+    starting: LocalNode | None = None
+    """The one that Ray has made and not given to anybody yet; it has a GCS."""
+
     def start_monitor(self) -> None:
         """Nothing."""
 
@@ -45,6 +48,7 @@ class LocalNode(Node):
 
     def start_api_server(self, **options: Any) -> None:
         """Ray waits for the address that the dashboard writes down: write it down before."""
+        LocalNode.starting = self
         port = self._held_port(DASHBOARD_PORTS)
         self._set(dashboard_port=port)
         internal_kv._initialize_internal_kv(self.get_gcs_client())  # type: ignore[no-untyped-call]

@@ -95,6 +95,7 @@ def helpers_later() -> Iterator[None]:
     command_of = getattr(services, name)
     with (
         _replaced(node, "Node", local_node.LocalNode),
+        _replaced(local_node.LocalNode, "starting", None),
         _replaced(services, name, lambda *which, **options: local_node.later(command_of(*which, **options))),
     ):
         yield
@@ -125,11 +126,21 @@ def before_ray_ends_its_processes(action: Callable[[], None]) -> None:
 
 
 def dead_processes() -> list[str]:
-    """Which of Ray's processes that this one started have ended, but for the dashboard, without which trials go on."""
+    """Which of Ray's processes that this one started have ended, but for the dashboard, without which trials go on.
+
+    While Ray starts, the GCS alone: Ray waits a minute for it and then ends this process; of others it says what ailed
+    them.
+    """
     from ray._private import worker
 
-    node = worker._global_node
-    return [] if node is None else [name for name, _ in node.dead_processes() if name != "dashboard"]
+    from orchestrator.cluster.local_node import LocalNode
+
+    node: Any = worker._global_node or LocalNode.starting
+    try:
+        dead = [] if node is None else [name for name, _ in node.dead_processes()]
+    except RuntimeError:  # one more is being started
+        return []
+    return [name for name in dead if name == "gcs_server" or (worker._global_node and name != "dashboard")]
 
 
 def show_token() -> None:

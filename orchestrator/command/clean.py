@@ -18,23 +18,28 @@ if TYPE_CHECKING:
 def clean(
     storage: Annotated[str, typer.Option(help="The folder of results in which to look.")] = options.STORAGE,
 ) -> None:
-    """Remove what killed runs left on this machine, and their unfinished files in a storage folder."""
+    """Remove what killed runs left on this machine, and their unfinished files in a storage folder.
+
+    A file of one byte that a killed run may leave in an object store, .writable-..., stays.
+    """
     from orchestrator.guard import remove_leftovers
-    from orchestrator.storage import is_url, remove_unfinished
+    from orchestrator.storage import copies_folder, is_url, remove_unfinished
     from orchestrator.words import counted
 
     if is_url(storage):
         raise UserError(
-            f"clean takes a folder after --storage, and {storage} is an object store, where no file is unfinished: "
-            "leave --storage away"
+            f"clean takes a folder after --storage, and {storage} is an object store, whose objects are whole: "
+            "type the command without --storage"
         )
     folder = Path(storage)
     if storage != options.STORAGE and not folder.is_dir():
         raise UserError(f"clean takes a folder that exists after --storage, and {folder} is none: name another one")
     sentences = [sentence] if (sentence := removed_sentence(remove_leftovers())) else []
-    sizes = remove_unfinished(folder)
-    if sizes:
-        sentences.append(f"Removed {counted(len(sizes), 'unfinished file')} ({_megabytes(sum(sizes))}) below {folder}.")
+    for place in (folder, copies_folder()):
+        if sizes := remove_unfinished(place):
+            sentences.append(
+                f"Removed {counted(len(sizes), 'unfinished file')} ({_megabytes(sum(sizes))}) below {place}."
+            )
     console().print("\n".join(sentences or ["There was nothing to remove."]), soft_wrap=True)
 
 

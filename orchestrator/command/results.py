@@ -55,19 +55,19 @@ def study_name(argument: str) -> str:
     return named_study(argument).name if is_file(argument) else argument
 
 
-def _fitting(store: Store, study: str, variants: VariantFilter) -> list[StudyKey]:
+def _variants(store: Store, study: str, variants: VariantFilter) -> list[StudyKey]:
     """The variants of a study that are meant, those with a result first, then those without `--set`, then those planned
     last. Raises UserError where none fits."""
-    fitting = [s for s in store.studies() if s.key.study == study and variants.fits(s.key)]
-    if not fitting:
+    summaries = [s for s in store.studies() if s.key.study == study and variants.fits(s.key)]
+    if not summaries:
         raise UserError(f"the store has no study {study!r}{variants}: see what it has with python sweep.py status")
-    order = {s.key: (s.counts["done"] > 0, s.key.overrides == "{}", place) for place, s in enumerate(fitting)}
+    order = {s.key: (s.counts["done"] > 0, s.key.overrides == "{}", place) for place, s in enumerate(summaries)}
     return sorted(order, key=order.__getitem__, reverse=True)
 
 
 def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyKey:
     """The first of them; which of several, is said."""
-    chosen, *others = _fitting(store, study, variants)
+    chosen, *others = _variants(store, study, variants)
     if others:
         settings = "" if chosen.overrides == "{}" else f", --set {chosen.overrides}"
         console(stderr=True).print(
@@ -118,7 +118,7 @@ def _of_setting(store: Store, study: str, variants: VariantFilter, setting: str)
     from orchestrator.analysis import flatten
 
     digits = setting.removeprefix("#").lower()
-    for key in _fitting(store, study, variants) if re.fullmatch("[0-9a-f]{4,64}", digits) else ():
+    for key in _variants(store, study, variants) if re.fullmatch("[0-9a-f]{4,64}", digits) else ():
         trials = flatten(store.results(key)).of_setting(digits)
         if trials.records:
             return trials

@@ -53,12 +53,7 @@ def run(
     from orchestrator.plan import PlanRequest, parse_overrides, read_inputs
 
     retried = context.info_name == "retry"
-    if retried and (dry_run or form != "table"):
-        raise UserError("--dry-run and --format are for run; what failed or diverged is shown by: sweep.py status")
-    if form != "table" and not dry_run:
-        raise UserError(
-            f"--format {form} is for --dry-run; the results of a run are shown by: sweep.py results {study}"
-        )
+    _check_form(form, study, dry_run=dry_run, retried=retried)
     folder, data = _text_folder(data_dir, corpus or [], dry_run=dry_run)
     request = PlanRequest(
         data_dir=folder,
@@ -94,6 +89,16 @@ def run(
     )
     runs = [(plan, _for_study(run_options, plan, number)) for plan, number in zip(plans, gpus, strict=True)]
     raise typer.Exit(_run_all(runs, again=retried))
+
+
+def _check_form(form: str, study: str, *, dry_run: bool, retried: bool) -> None:
+    """Raise UserError where nothing would be printed in that format."""
+    if retried and (dry_run or form != "table"):
+        raise UserError("--dry-run and --format are for run; what failed or diverged is shown by: sweep.py status")
+    if form != "table" and not dry_run:
+        raise UserError(
+            f"--format {form} is for --dry-run; the results of a run are shown by: sweep.py results {study}"
+        )
 
 
 def _text_folder(

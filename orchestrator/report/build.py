@@ -79,14 +79,7 @@ def build_report(
     environment = count_values([records.environments.get(trial_id, {}) for trial_id in done])
     run = run_facts(study, summary, environment)
     findings = sentences.findings(summary, answers)
-    card = Card(
-        title=study.title or study.name,
-        variant=_variant(study, key),
-        question=study.question,
-        scale=key.scale,
-        trials=run.get("trials", "no trials"),
-        findings=tuple(findings[:FINDINGS_SHOWN]),
-    )
+    card = _card(study, key, run, findings)
     # Every text is escaped there; only the figures' SVG and the page's own style and script are not. No other script
     # may run: the page names the hash of its own.
     script = template("sort.js").render()
@@ -116,6 +109,17 @@ def build_report(
     texts |= {"report.html": page, CARD_FILE: card.model_dump_json(indent=1)}
     _write(out, documents | {name: text.encode(errors="backslashreplace") for name, text in texts.items()})
     return ReportResult(path=out / "report.html", summary=summary, answers=answers)
+
+
+def _card(study: Study, key: StudyKey, run: Mapping[str, str], findings: Sequence[str]) -> Card:
+    return Card(
+        title=study.title or study.name,
+        variant=_variant(study, key),
+        question=study.question,
+        scale=key.scale,
+        trials=run.get("trials", "no trials"),
+        findings=tuple(findings[:FINDINGS_SHOWN]),
+    )
 
 
 def _write(out: Path, files: Mapping[str, bytes]) -> None:

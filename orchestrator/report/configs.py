@@ -15,6 +15,7 @@ CONFIGS_FILE = "configs.csv"
 def config_records(results: FlatResults) -> list[dict[str, Any]]:
     """A record for each setting of each group: label, hash, trials, done ones and their ids, and every config value
     but the seed that differs between trials, which files without a label refer to."""
+    varying = [name for name in results.varying if name != "seed"]
     return [
         {
             "group": group,
@@ -22,7 +23,7 @@ def config_records(results: FlatResults) -> list[dict[str, Any]]:
             "trials": len(trials),
             "done": sum(trial["state"] == "done" for trial in trials),
             "trial_ids": " ".join(trial["trial_id"] for trial in trials),
-            **{name: plain(trials[0][name]) for name in results.varying if name != "seed"},
+            **{name: plain(trials[0][name]) for name in varying},
         }
         for (group, setting), trials in _trials(results).items()
     ]

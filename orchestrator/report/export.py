@@ -43,12 +43,25 @@ def write_results(results: FlatResults, form: ResultsFormat, stream: TextIO, fir
 
 
 def write_parquet(results: FlatResults, stream: BinaryIO | Path) -> None:
-    """Write all trials as Parquet, with the columns and the null values of the CSV and JSON forms."""
+    """Write all trials as Parquet, with the columns and the null values of the CSV and JSON forms; what has no type in
+    common, or none that Parquet has, as text."""
     import pyarrow as pa
     import pyarrow.parquet
 
-    columns = {name: pa.array([plain(record[name]) for record in results.records]) for name in results.columns}
-    pa.parquet.write_table(pa.table(columns), stream)
+    def column(values: list[Any]) -> pa.Array:
+        try:
+            return pa.array(values)
+        except (ValueError, TypeError, OverflowError):  # Arrow's own are among these
+            return pa.array([None if value is None else _as_text(value) for value in values])
+
+    names = map(_as_text, results.columns)
+    columns = [column([plain(record[name]) for record in results.records]) for name in results.columns]
+    pa.parquet.write_table(pa.table(columns, names=list(names)), stream)
+
+
+def _as_text(value: Any) -> str:
+    """Halves of characters are spelled out: no file has them."""
+    return str(value).encode(errors="backslashreplace").decode()
 
 
 def _write_table(results: FlatResults, stream: TextIO, first_metrics: Sequence[str]) -> None:

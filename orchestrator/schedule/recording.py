@@ -88,8 +88,7 @@ class Recorder:
         try:
             spectrum = self._storage.trial(outcome.trial_id).spectrum(outcome)
         except DamagedFileError:
-            with suppress(FileNotFoundError):
-                self._storage.set_aside_result(outcome.trial_id)
+            self._storage.set_aside_result(outcome.trial_id)
             raise
         return self._record(outcome, spectrum)
 

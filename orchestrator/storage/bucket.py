@@ -121,15 +121,19 @@ class Bucket:
 
     def get(self, key: str, path: Path) -> None:
         """Copy an object to a file, which is whole or not there. Raises UnreachableError if the object is gone."""
-        part = path.with_name(f".{path.name}.part")
-        with self._trouble("read"):
-            try:
-                _files().get_file(self._path(key), str(part))
-            except FileNotFoundError as error:
-                raise UnreachableError(
-                    f"{self._path(key)} was removed while it was read: type the same command again"
-                ) from error
-        os.replace(part, path)
+        # A name by which `remove_unfinished` knows it.
+        part = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}.tmp")
+        try:
+            with self._trouble("read"):
+                try:
+                    _files().get_file(self._path(key), str(part))
+                except FileNotFoundError as error:
+                    raise UnreachableError(
+                        f"{self._path(key)} was removed while it was read: type the same command again"
+                    ) from error
+            os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
 
     def put(self, path: Path, key: str) -> None:
         """Copy a file to an object, which is there when this returns; nothing where the file has vanished."""

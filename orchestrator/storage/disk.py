@@ -40,10 +40,14 @@ def write_probe(folder: Path) -> None:
     probe.unlink()
 
 
+def copies_folder() -> Path:
+    """Where all copies of this user's lie; it need not exist."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "softmax-bottleneck-sweeps"
+
+
 def cache_folder(kind: str, url: str) -> Path:
     """The folder of this user, made if need be, for copies of the objects at a URL. Raises UserError."""
-    base = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "softmax-bottleneck-sweeps"
-    folder = base / kind / hashlib.sha256(url.encode()).hexdigest()[:16]
+    folder = copies_folder() / kind / hashlib.sha256(url.encode()).hexdigest()[:16]
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""Files in a storage folder that a killed process did not finish."""
+"""Files that a killed process did not finish."""
 
 from __future__ import annotations
 

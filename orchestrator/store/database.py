@@ -21,7 +21,7 @@ from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 from orchestrator.guard import beat_on
 from orchestrator.store.address import printable
 from orchestrator.store.troubles import CHECK, NEVER_WRITTEN, passes, user_errors
-from trainables.errors import UserError, first_line
+from trainables.errors import UserError, first_line, terminal_text
 
 BUSY_TIMEOUT_S = 30.0
 AWAY_S = 180.0
@@ -120,9 +120,10 @@ class Database:
                     raise
                 if not self._waiting:
                     self._waiting = True
+                    reason = terminal_text(first_line(str(error.orig)))
                     print(
-                        f"The results store {self.address} cannot be used now ({first_line(str(error.orig))}): waiting "
-                        f"for it for up to {AWAY_S / 60:g} minutes.",
+                        f"The results store {self.address} cannot be used now ({reason}): "
+                        f"waiting for it for up to {AWAY_S / 60:g} minutes.",
                         file=sys.stderr,
                     )
             beat_on()

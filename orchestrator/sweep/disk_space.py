@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 from orchestrator.cluster import RunOptions
 from orchestrator.plan import kept_bytes, running_bytes
@@ -26,7 +28,7 @@ def disk_warning(configs: Sequence[AnyConfig], corpus: CorpusIdentity, options: 
     running = sorted(running_bytes(config, corpus) for config in configs)[len(configs) - at_once :]
     # Where trials go on, their last checkpoints lie there already, and make room for the next ones.
     lying = [path for config in configs for path in storage.trial(config.trial_id).checkpoints()]
-    free, needed = storage.free_bytes() + sum(path.stat().st_size for path in lying), sum(running)
+    free, needed = storage.free_bytes() + sum(map(_size_bytes, lying)), sum(running)
     if needed > free:
         raise UserError(
             f"{counted(at_once, 'trial')} at the same time may need {_gigabytes(needed)} for weights and checkpoints, "
@@ -40,6 +42,13 @@ def disk_warning(configs: Sequence[AnyConfig], corpus: CorpusIdentity, options: 
         f"The disk of {storage} has {_gigabytes(free)} left, and {counted(len(configs), 'trial')} will keep about "
         f"{_gigabytes(kept)}: where it fills up the sweep stops, and with room there the same command goes on."
     )
+
+
+def _size_bytes(path: Path) -> int:
+    # Another command's worker may have removed it meanwhile.
+    with suppress(FileNotFoundError):
+        return path.stat().st_size
+    return 0
 
 
 def _gigabytes(count: float) -> str:

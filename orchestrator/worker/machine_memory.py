@@ -32,6 +32,8 @@ def machine_memory(proc: Path = PROC, cgroups: Path = CGROUPS) -> MachineMemory:
         kills += _numbers(group / "memory.events").get("oom_kill", 0)
         limit, used = (_number(group / name) for name in ("memory.max", "memory.current"))
         if limit is not None and used is not None:
+            # What the kernel keeps of files it gives up where memory is wanted.
+            used -= _numbers(group / "memory.stat").get("inactive_file", 0)
             total, free = min(total, limit), min(free, max(0, limit - used))
     return MachineMemory(total, free, kills)
 

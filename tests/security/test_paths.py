@@ -62,8 +62,6 @@ def test_a_report_on_a_store_stays_in_the_storage_folder(tmp_path: Path, column:
         assert answer.returncode == 0, answer.stderr
         assert outside(places, storage) == []
     assert files(tmp_path) - files(storage) == before
-    [page] = storage.glob("reports/*/report.html")
-    assert ".." not in page.parent.name.replace("..", "", 0) or "/" not in page.parent.name
 
 
 @pytest.mark.parametrize("name", [UP, "..", "../x", "/outside", "a\0b"])

@@ -11,13 +11,15 @@ import sys
 import tempfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
 import pytest
 
 from orchestrator.cluster.address import token_path
+from orchestrator.cluster.scratch import scratch_folder
 from tests.support.command import ROOT, environment, wait_for
 from tests.support.postgres import PostgresServer
 
@@ -74,6 +76,38 @@ def table_texts(url: str) -> Iterator[str]:
             yield from (str(row) for row in connection.execute(f"SELECT * FROM {name}".encode()))
 
 
+@contextmanager
+def running(command: list[str], variables: Mapping[str, str], said: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """The command with these variables more, all that it says in a file; in the end it is interrupted."""
+    with said.open("wb") as output:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT, env={**environment(), **variables, "PYTHONUNBUFFERED": "1"},
+            stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
+        )  # fmt: skip
+    try:
+        yield process
+    finally:
+        os.killpg(process.pid, signal.SIGINT)
+        try:
+            process.wait(60)
+        finally:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+
+
+def test_temporary_folders_are_the_users_alone(short: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(short))
+    before = os.umask(0)
+    try:
+        with scratch_folder() as folder:
+            assert folder.parent == short
+            for path in (folder, *folder.iterdir()):
+                assert not path.stat().st_mode & 0o077, f"others may read {path}"
+    finally:
+        os.umask(before)
+
+
 @pytest.mark.chaos(0, 1)
 def test_a_run_leaves_no_secret_anywhere(tmp_path: Path, short: Path, postgres_server: PostgresServer) -> None:
     planted = {name: secrets.token_hex(16) for name in NAMES}
@@ -84,21 +118,14 @@ def test_a_run_leaves_no_secret_anywhere(tmp_path: Path, short: Path, postgres_s
     storage, said = tmp_path / "results", tmp_path / "said.txt"
     options = ("--scale", "smoke", "--set", "training.epochs=100000", "--log-to", "tensorboard", "--log-to", "mlflow")
     command = [sys.executable, "sweep.py", "gss_grid", *options, "--storage", str(storage), "--store", url]
-    with said.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            cwd=ROOT, env=environment() | planted | {"TMPDIR": str(short), "PYTHONUNBUFFERED": "1"},
-            stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-        )  # fmt: skip
-    found: list[str] = []
+    leaks: list[str] = []
 
     def look(what: str, text: str | bytes) -> None:
         raw = text.encode() if isinstance(text, str) else text
-        found.extend(f"{name} in {what}" for name, value in secret.items() if value.encode() in raw)
+        leaks.extend(f"{name} in {what}" for name, value in secret.items() if value.encode() in raw)
 
     secret = {**planted, "--store": password}
-    dashboard = ""
-    try:
+    with running(command, planted | {"TMPDIR": str(short)}, said) as process:
 
         def address() -> str:
             assert process.poll() is None, said.read_text()
@@ -119,17 +146,10 @@ def test_a_run_leaves_no_secret_anywhere(tmp_path: Path, short: Path, postgres_s
         assert any("session_" in str(path) for path, _ in logged), "Ray's logs are looked at"
         for path, content in logged:
             look(str(path), content)
-    finally:
-        os.killpg(process.pid, signal.SIGINT)
-        try:
-            process.wait(60)
-        finally:
-            if process.poll() is None:
-                os.killpg(process.pid, signal.SIGKILL)
     look("what was said", said.read_bytes())
     for path, content in [*contents(storage), *contents(short)]:
         look(str(path), content)
     for row in table_texts(url):
         look("the store", row)
     assert (storage / "mlflow.db").exists() and list(storage.glob("tensorboard/*/*/events*"))
-    assert found == []
+    assert leaks == []

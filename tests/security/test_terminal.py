@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pty
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -13,13 +14,21 @@ import pytest
 from rich.live import Live
 from rich.table import Table
 from rich.text import Text
+from sqlalchemy import make_url
+from sqlalchemy.exc import OperationalError
 
+from orchestrator.store import database
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import StudyKey
 from orchestrator.watch.console import ShownConsole
+from tests.support import tiny_trial
 from tests.support.command import ROOT, environment, sweep
 from tests.support.store_rows import RUN, forge, outcome, planned
-from trainables.errors import terminal_text
+from trainables.__main__ import _print_note
+from trainables.__main__ import main as train_one
+from trainables.errors import COMMANDS, terminal_text
+from trainables.trial_folder.folder import TrialFolder
+from trainables.trial_folder.outcome import TrialOutcome
 
 HOSTILE = "a\x1b]0;owned\x1b[2J\x9b31m\u202ecba\x7f"
 
@@ -80,6 +89,57 @@ def test_a_terminal_gets_no_command_from_a_store(storage: Path, form: str) -> No
             assert process.wait(60) == 0, said
         assert b"owned" in said
         assert not {b"\x07", b"\x9b", b"\x7f", b"\x1b]"} & {said[i : i + n] for n in (1, 2) for i in range(len(said))}
+
+
+@pytest.fixture
+def trial(tmp_path: Path) -> tuple[TrialOutcome, list[str]]:
+    """With hostile texts in its result, and what shows it."""
+    config = tiny_trial.trial()
+    outcome = TrialOutcome(trial_id=config.trial_id, state="done", measurements={"top_k@1": {"top_k even 1": HOSTILE}})
+    TrialFolder(tmp_path, config.trial_id).write_result(outcome, None)
+    (tmp_path / "config.json").write_text(config.canonical_json())
+    return outcome, [str(tmp_path / "config.json"), "--directory", str(tmp_path)]
+
+
+def test_a_terminal_gets_no_command_from_a_trials_result_and_a_program_every_character(
+    trial: tuple[TrialOutcome, list[str]], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    outcome, command = trial
+    assert train_one(command) == 0
+    assert TrialOutcome.model_validate_json(capsys.readouterr().out) == outcome
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert train_one(command) == 0
+    said = capsys.readouterr().out
+    assert "owned" in said and not COMMANDS.search(said)
+
+
+def test_a_terminal_gets_no_command_from_a_note(capsys: pytest.CaptureFixture[str]) -> None:
+    _print_note(HOSTILE)
+    said = capsys.readouterr().err
+    assert "owned" in said and not COMMANDS.search(said)
+
+
+def test_a_terminal_gets_no_command_from_a_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    opened = database.Database(make_url(f"sqlite:///{tmp_path}/x.db"))
+    with opened.read():
+        pass
+    answer = sqlite3.OperationalError(HOSTILE)
+    answer.sqlite_errorname = "SQLITE_BUSY"
+    answers = [OperationalError("select", {}, answer)]
+
+    def check_files() -> None:
+        if answers:
+            raise answers.pop()
+
+    monkeypatch.setattr(opened, "_check_files", check_files)
+    monkeypatch.setattr(database, "AGAIN_S", 0)
+    with opened.read():
+        pass
+    opened.close()
+    said = capsys.readouterr().err
+    assert "owned" in said and not COMMANDS.search(said)
 
 
 def test_a_file_gets_every_character(storage: Path) -> None:

@@ -16,14 +16,13 @@ from pydantic import BaseModel
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from trainables.config import TrainingConfig, TrialConfig
+from trainables.config import TrialConfig
 from trainables.corpora import Corpus
 from trainables.language_model import AwdLstm, LstmState
-from trainables.output_layers import Pointwise
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.training.averaging import WeightAverage, should_switch, weights_swapped
-from trainables.training.optimizers import EagerAdam, EagerSGD
+from trainables.training.optimizers import optimizer_of
 from trainables.training.start import scale_start
 from trainables.training.streams import draw_window, mean_loss, parallel_streams
 from trainables.trial_folder import Checkpoints, EpochMetrics, EpochRanks
@@ -87,7 +86,7 @@ class Trainer:
         # float32 means float32: by default, cuDNN would round an LSTM's inputs to 10 bits of mantissa.
         torch.backends.cudnn.allow_tf32 = False
         self.masks = torch.Generator(runtime.device).manual_seed(config.seed)
-        self.optimizer = _optimizer(self.model, training)
+        self.optimizer = optimizer_of(self.model, training)
         self.streams_TB = parallel_streams(corpus.train, training.batch_size, runtime.device, split="train")
         self.valid = corpus.valid[: evaluation.valid_tokens]
         self.state: list[LstmState] = self.model.zero_state(training.batch_size)
@@ -275,27 +274,6 @@ class Trainer:
         torch.set_rng_state(tensors["random.global"].cpu())
         if self.runtime.device == "cuda":
             torch.cuda.set_rng_state(tensors["random.global_cuda"].cpu())
-
-
-def _optimizer(model: AwdLstm, training: TrainingConfig) -> EagerSGD | EagerAdam:
-    groups = _parameter_groups(model, training.learning_rate)
-    if training.optimizer == "adam":
-        # Fused: one kernel a parameter in place of a dozen.
-        return EagerAdam(groups, weight_decay=training.weight_decay, fused=True)
-    return EagerSGD(groups, weight_decay=training.weight_decay)
-
-
-def _parameter_groups(model: AwdLstm, learning_rate: float) -> list[dict[str, Any]]:
-    """The model's parameters, and apart from them those of functions that have a learning rate of their own."""
-    rates: dict[torch.nn.Parameter, float] = {}
-    for module in model.modules():
-        if isinstance(module, Pointwise) and (rate := module.own_learning_rate()) is not None:
-            for parameter in module.parameters():
-                # A function may hold another one, which comes later: the outer one's rate is for both.
-                rates.setdefault(parameter, rate)
-    groups = [(learning_rate, [parameter for parameter in model.parameters() if parameter not in rates])]
-    groups += [(rate, [p for p in rates if rates[p] == rate]) for rate in dict.fromkeys(rates.values())]
-    return [{"params": parameters, "lr": rate, "base_lr": rate} for rate, parameters in groups]
 
 
 def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

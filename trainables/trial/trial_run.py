@@ -197,7 +197,7 @@ def measure_kept(
     PULSE.enter("while it waited for its folder", quiet_s=LOCK_S)
     with folder.locked():
         PULSE.enter(START)
-        absent = [name for name in names if not folder.measured(name)]
+        absent = [name for name in names if not folder.has_measurement(name)]
         if absent:
             prepare(runtime)
             trainer = Trainer(config, load(config.corpus, data_dir=runtime.data_dir), runtime)

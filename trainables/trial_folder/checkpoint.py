@@ -19,7 +19,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from trainables.errors import first_line
-from trainables.trial_folder.files import DamagedFileError, open_file, remove, set_aside, write_file
+from trainables.trial_folder.files import DamagedFileError, open_file, remove, set_aside, unreadable, write_file
 from trainables.trial_folder.folder import TrialFolder
 
 KEPT = 2
@@ -95,13 +95,18 @@ class Checkpoints:
             remove(old)
 
     def latest(self, device: str) -> tuple[dict[str, Tensor], dict[str, Any]] | None:
-        """The newest checkpoint that is as it was written, or None; `folder.note` is told of others."""
+        """The newest checkpoint that is as it was written, or None; `folder.note` is told of others.
+
+        Raises UserError where this user may not read one, and OSError where the disk fails.
+        """
         for path in reversed(self.folder.checkpoints()):
             try:
                 tensors, state = load_tensors(path, device)
                 if state.get("trial_id") != self.folder.trial_id:
                     raise DamagedFileError(f"{path} is a checkpoint of another trial")
-            except (DamagedFileError, OSError) as error:
+            except PermissionError as error:
+                raise unreadable(path, error) from error
+            except (DamagedFileError, FileNotFoundError) as error:
                 # Or it would count among the last two.
                 with suppress(OSError):
                     set_aside(path)

@@ -16,6 +16,8 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
+from trainables.errors import UserError
+
 CANNOT_SYNC_FOLDERS = (errno.EINVAL, errno.EACCES)
 """What a file system answers that has no way to sync a folder, and a folder that may be written to but not listed."""
 SEAL = re.compile(rb'\{\n "sha256": "([0-9a-f]{64})",')
@@ -78,11 +80,19 @@ def read_file(path: Path) -> bytes:
         return file.read()
 
 
+def unreadable(path: Path, error: OSError) -> UserError:
+    """What to say of a file that this user may not read, or that the disk does not give."""
+    return UserError(f"{path} cannot be read ({error.strerror}): give this user access to it, or see to the disk")
+
+
 def set_aside(path: Path) -> Path:
-    """Rename what is of no use to NAME.unusable, over an earlier one; returns its new path."""
+    """Rename what is of no use to NAME.unusable, over an earlier one; returns its new path. Another process may have
+    done so meanwhile."""
     aside = path.with_name(f"{path.name}.unusable")
     try:
         return path.replace(aside)
+    except FileNotFoundError:
+        return aside
     except OSError:  # a folder makes way for no file, nor a file for a folder
         return path.replace(path.with_name(f"{aside.name}-{secrets.token_hex(4)}"))
 

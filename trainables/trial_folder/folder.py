@@ -33,6 +33,7 @@ from trainables.trial_folder.files import (
     remove,
     sealed,
     set_aside,
+    unreadable,
     unsealed,
     write_file,
 )
@@ -127,9 +128,7 @@ class TrialFolder:
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise UserError(
-                f"the result {path} cannot be read ({error.strerror}): give this user access to it, or see to the disk"
-            ) from error
+            raise unreadable(path, error) from error
         except ValidationError as error:
             raise DamagedFileError(f"{path} is no complete result") from error
         if outcome.trial_id != self.trial_id:
@@ -141,7 +140,8 @@ class TrialFolder:
     def spectrum(self, outcome: TrialOutcome) -> NDArray[float64] | None:
         """The singular values beside an outcome; None where no measurement of it made any.
 
-        Raises DamagedFileError for a file that is missing, of another outcome or no vector of finite float64 values.
+        Raises DamagedFileError for a file that is missing, of another outcome or no vector of finite float64 values,
+        UserError where this user may not read it or the disk fails.
         """
         if not any(name.partition("@")[0] in WITH_SPECTRUM for name in outcome.measurements):
             return None
@@ -150,6 +150,8 @@ class TrialFolder:
             return read_vector(path, outcome.checksums.get(SPECTRUM))
         except FileNotFoundError as error:
             raise DamagedFileError(f"{path} is missing") from error
+        except OSError as error:
+            raise unreadable(path, error) from error
 
     def check_kept_weights(self) -> None:
         """Raise DamagedFileError where the kept weights are others than those that the result is of."""
@@ -209,7 +211,7 @@ class TrialFolder:
         """The later measurement; None where there is none. Raises DamagedFileError as `read_measurement` does."""
         return read_measurement(self.path / f"{MEASUREMENT}{name}", self.trial_id, name)
 
-    def measured(self, name: str) -> bool:
+    def has_measurement(self, name: str) -> bool:
         """Whether the later measurement is there; one that is damaged is set aside, with a note."""
         try:
             return self.measurement(name) is not None

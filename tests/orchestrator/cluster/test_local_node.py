@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import socket
 import subprocess
+from types import SimpleNamespace
 
 import pytest
+from ray._private import worker
 
 from orchestrator.cluster import local_node
 from orchestrator.cluster.local_node import LocalNode, later
+from orchestrator.cluster.ray_patches import dead_processes
 
 
 def test_a_held_port_is_for_the_process_that_it_is_held_for() -> None:
@@ -38,6 +41,18 @@ def test_a_port_that_is_taken_is_passed_over() -> None:
         port = taken.getsockname()[1]
         assert port < node._held_port(range(port, port + 50)) < port + 50
     node.release_ports()
+
+
+def test_of_a_ray_that_starts_only_a_dead_gcs_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    node, ended = object.__new__(LocalNode), subprocess.Popen(["true"])
+    ended.wait()
+    node.all_processes = {name: [SimpleNamespace(process=ended)] for name in ("raylet", "gcs_server", "dashboard")}
+    monkeypatch.setattr(worker, "_global_node", None)
+    assert dead_processes() == []
+    monkeypatch.setattr(LocalNode, "starting", node)
+    assert dead_processes() == ["gcs_server"]
+    monkeypatch.setattr(worker, "_global_node", node)
+    assert dead_processes() == ["raylet", "gcs_server"]
 
 
 def test_a_command_that_waits_becomes_the_one_it_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -204,15 +204,19 @@ def test_the_next_run_removes_what_is_left_before_it_looks_for_its_cluster(base:
     assert "Removed" not in sweep(*command).stderr
 
 
-def test_clean_says_what_it_removed(base: Path, tmp_path: Path) -> None:
+def test_clean_says_what_it_removed(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     dead_folder(base)
-    unfinished = tmp_path / ".writable-0123456789abcdef"
-    unfinished.write_bytes(b"x")
-    os.utime(unfinished, (0, 0))
-    answers = [sweep("clean", "--storage", tmp_path).stdout for _ in range(2)]
+    storage, copies = tmp_path / "results", tmp_path / "softmax-bottleneck-sweeps"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for unfinished in (storage / ".writable-0123456789abcdef", copies / f".train.txt.{2**22 + 1}-01234567.tmp"):
+        unfinished.parent.mkdir()
+        unfinished.write_bytes(b"x")
+        os.utime(unfinished, (0, 0))
+    answers = [sweep("clean", "--storage", storage).stdout for _ in range(2)]
     assert answers == [
         "Removed 1 temporary folder (0.0 MB) that earlier runs had left.\n"
-        f"Removed 1 unfinished file (0.0 MB) below {tmp_path}.\n",
+        f"Removed 1 unfinished file (0.0 MB) below {storage}.\n"
+        f"Removed 1 unfinished file (0.0 MB) below {copies}.\n",
         "There was nothing to remove.\n",
     ]
 

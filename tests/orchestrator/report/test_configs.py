@@ -7,7 +7,8 @@ import hashlib
 import itertools
 import json
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import mean
@@ -16,6 +17,7 @@ from typing import Any
 import pytest
 
 from orchestrator.analysis.frames import flatten
+from orchestrator.report.configs import config_records
 from search_spaces.study import (
     Comparison,
     Correlation,
@@ -141,3 +143,21 @@ def test_a_cell_over_several_settings_says_so(folder: Path) -> None:
     page = (folder / "report.html").read_text()
     assert "over c and k, each the mean of 3 trials." in page
     assert "over c and seed, each the mean of 2 trials of up to 2 settings." in page
+
+
+def test_every_config_is_looked_at_once_however_many_settings_there_are(rows: list[dict[str, Any]]) -> None:
+    config = rows[0]["config"]
+    configs = [
+        config | {"seed": seed, "output_layer": config["output_layer"] | {"c": c}}
+        for c in range(100)
+        for seed in (1, 2, 3)
+    ]
+    results = flatten([{**rows[0], "trial_id": str(number), "config": config} for number, config in enumerate(configs)])
+
+    def cost_s(action: Callable[[], object]) -> float:
+        start_s = time.process_time()
+        action()
+        return time.process_time() - start_s
+
+    assert len(config_records(results)) == 100
+    assert cost_s(lambda: config_records(results)) < 20 * cost_s(lambda: results.varying)

@@ -8,13 +8,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pyarrow.parquet
 import pytest
 
 from orchestrator.analysis.frames import FlatResults, flatten
-from orchestrator.report.export import write_parquet, write_results
+from orchestrator.report.export import ResultsFormat, write_parquet, write_results
 from orchestrator.report.tables import group_metrics, trials_table
 from search_spaces.catalog import load_study
 from tests.support.synthetic_results import fail, make_results, trial_row
@@ -49,6 +49,36 @@ def test_csv_reads_back_with_its_columns_in_order(results: FlatResults) -> None:
     assert lines[5][head.index("cause")] == results.records[5]["cause"]
     assert lines[5][head.index("test_perplexity")] == ""
     assert float(lines[7][head.index("test_perplexity")]) == results.records[7]["test_perplexity"]
+
+
+@pytest.mark.parametrize("form", get_args(ResultsFormat))
+@pytest.mark.parametrize(
+    "metrics",
+    [
+        [{"test_perplexity": 1e308, "train_perplexity": -1e308}],
+        [{"test_perplexity": 2**63 - 1, "train_perplexity": -(2**63)}],
+        [{"x": "text"}, {"x": 1}, {"x": True}],
+        [{"x": 2**60 + 1}, {"x": 0.5}],
+        [{"x": "half a character \ud800"}, {"\udfff": 1}],
+    ],
+)
+def test_whatever_a_store_may_hold_is_written(tmp_path: Path, metrics: list[dict[str, Any]], form: Any) -> None:
+    results = flatten([trial_row(f"x seed={seed}", **values) for seed, values in enumerate(metrics)])
+    if form != "parquet":
+        assert written(results, form)
+        return
+    write_parquet(results, tmp_path / "x.parquet")
+    lines = pyarrow.parquet.read_table(tmp_path / "x.parquet").to_pylist()
+    for line, values in zip(lines, metrics, strict=True):
+        for name, value in values.items():
+            kept = line[name.replace("\udfff", "\\udfff")]
+            assert kept == value or kept == str(value).replace("\ud800", "\\ud800")
+
+
+@pytest.mark.parametrize("name", ["test_perplexity", "name"])
+def test_a_config_value_called_like_another_column_is_refused(name: str) -> None:
+    with pytest.raises(UserError, match=f"the results store has '{name}' as both"):
+        flatten([trial_row("x", config={name: 1}, test_perplexity=2.0)])
 
 
 @pytest.mark.parametrize(("form", "answer"), [("parquet", "binary"), ("xml", "table, csv, json, parquet, got 'xml'")])

@@ -84,6 +84,20 @@ def test_a_damaged_result_is_set_aside_with_a_note_and_the_trial_runs_again(
     assert "seed=1 runs again" in note
 
 
+def test_two_drivers_may_set_the_same_result_aside(store: Store, recorder: Recorder, tmp_path: Path) -> None:
+    folder = leave(tmp_path, 1, "{")
+    notes: list[str] = []
+
+    def while_another_driver_finds_it(note: str) -> None:
+        notes.append(note)
+        assert recorder.recover(PLAN, note=notes.append) == 0
+
+    assert recorder.recover(PLAN, note=while_another_driver_finds_it) == 0
+    assert len(notes) == 2
+    assert (folder / "result.json.unusable").read_text() == "{" and not (folder / "result.json").exists()
+    assert store.states([IDS[1]]) == {IDS[1]: "planned"}
+
+
 def test_a_reported_result_without_its_spectrum_is_refused_and_is_no_end(
     store: Store, recorder: Recorder, tmp_path: Path
 ) -> None:

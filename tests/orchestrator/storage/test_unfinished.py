@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.storage.unfinished import IDLE_S, remove_unfinished
 from tests.support.command import ROOT
@@ -27,10 +29,24 @@ def age(path: Path, seconds: float) -> Path:
     return path
 
 
-def test_what_a_killed_process_did_not_finish_goes_once_nobody_can_be_writing_it(tmp_path: Path) -> None:
+DIES_AT_A_COPY = """
+import os, signal, sys
+from pathlib import Path
+from orchestrator.storage import bucket
+class Files:
+    def get_file(self, _key, path):
+        Path(path).write_bytes(b"x" * 1000)
+        os.kill(os.getpid(), signal.SIGKILL)
+bucket._files = Files
+bucket.Bucket("s3://bucket").get("result.json", Path(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("program", [DIES, DIES_AT_A_COPY])
+def test_what_a_killed_process_did_not_finish_goes_once_nobody_can_be_writing_it(tmp_path: Path, program: str) -> None:
     result = tmp_path / "trials" / "ab" / "result.json"
     result.parent.mkdir(parents=True)
-    died = subprocess.run([sys.executable, "-c", DIES, result], cwd=ROOT, check=False)
+    died = subprocess.run([sys.executable, "-c", program, result], cwd=ROOT, check=False)
     assert died.returncode == -signal.SIGKILL
     (left,) = result.parent.iterdir()
     assert remove_unfinished(tmp_path) == [], "another machine may be writing it"

@@ -43,6 +43,14 @@ def test_a_trial_that_goes_on_has_room_for_the_checkpoints_in_place_of_its_last_
             disk_warning(CONFIGS[1:2], CORPUS, options(disk))
 
 
+def test_a_checkpoint_that_is_removed_while_they_are_counted_takes_no_room(tmp_path: Path) -> None:
+    folder = FolderStorage(tmp_path).trial(CONFIGS[0].trial_id)
+    folder.path.mkdir(parents=True)
+    # It is listed, and gone when it is looked at.
+    folder.checkpoint(1).symlink_to(tmp_path / "removed")
+    assert disk_warning(CONFIGS[:1], CORPUS, options(tmp_path)) is None
+
+
 def test_a_disk_that_is_too_small_for_all_is_said(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk", kib=1024) as disk:
         warning = disk_warning(CONFIGS, CORPUS, options(disk))

@@ -33,6 +33,10 @@ def test_the_limit_of_a_container_counts_wherever_it_is_set(tmp_path: Path, grou
     memory = machine_memory(proc, cgroups)
     assert memory == MachineMemory(102400, 400, 4)
     assert memory.ran_out_since(memory), "it is full"
+    (limited / "memory.stat").write_text("anon 2000\ninactive_file 90000\nactive_file 10000\n")
+    full_of_files = machine_memory(proc, cgroups)
+    assert full_of_files == MachineMemory(102400, 90400, 4)
+    assert not full_of_files.ran_out_since(full_of_files), "what is read of files makes room"
     roomy = MachineMemory(1000, 900, 3)
     assert [roomy.ran_out_since(roomy), MachineMemory(1000, 900, 4).ran_out_since(roomy)] == [False, True]
 

@@ -110,7 +110,7 @@ def test_a_damaged_spectrum_is_refused_and_then_as_good_as_none(tmp_path: Path, 
         path.write_bytes(content)
     with pytest.raises(DamagedFileError, match=r"spectrum@2\.npy"):
         folder.measurement("spectrum@2")
-    assert [folder.measured("spectrum@2"), folder.measured("spectrum@2")] == [False, False]
+    assert [folder.has_measurement("spectrum@2"), folder.has_measurement("spectrum@2")] == [False, False]
     assert len(notes) == 1 and "spectrum@2 is measured again" in notes[0]
 
 

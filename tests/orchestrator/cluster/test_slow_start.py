@@ -1,0 +1,65 @@
+"""A Ray that is slow to start is waited for, one that never does or has died is not. Only Ray's own call is made up."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from orchestrator.cluster import connection
+from tests.support.command import ROOT
+
+PROGRAM = """
+import os, sys, time
+from pathlib import Path
+from types import SimpleNamespace
+import ray.tune
+from orchestrator.cluster import connection, local_node, ray_patches
+from orchestrator.cluster.run_options import RunOptions
+from orchestrator.guard import guard, guarded, was_started_again, watched
+from orchestrator.storage.storage import FolderStorage
+guard.STILL_S, connection.START_S = 2.0, float(sys.argv[1])
+def init(**_):
+    if was_started_again():
+        print("ready")
+    else:
+        {trouble}
+    return SimpleNamespace(dashboard_url="")
+def run():
+    connection.ray.init = init
+    with watched(), connection.connected(RunOptions(storage=FolderStorage(Path())), print):
+        return 0
+sys.exit(guarded(run))
+"""
+
+
+def start(trouble: str, folder: Path, limit_s: float = connection.START_S) -> tuple[int, str, str]:
+    """Status, and what was printed and said of a command whose first Ray has this trouble; a second one has none."""
+    answer = subprocess.run(
+        [sys.executable, "-c", PROGRAM.replace("{trouble}", trouble), str(limit_s)],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return answer.returncode, answer.stdout, answer.stderr
+
+
+def test_a_ray_that_takes_long_to_start_is_waited_for(tmp_path: Path) -> None:
+    assert start("time.sleep(3.5)", tmp_path) == (0, "", "")
+
+
+def test_a_ray_that_never_starts_is_started_again(tmp_path: Path) -> None:
+    status, printed, said = start("time.sleep(50)", tmp_path, limit_s=0.5)
+    assert (status, printed) == (0, "ready\n")
+    assert said == "The sweep stood still for 2 s: the sweep is started again, and goes on.\n"
+
+
+def test_a_ray_that_dies_while_it_starts_is_started_again(tmp_path: Path) -> None:
+    trouble = 'ray_patches.dead_processes = lambda: ["gcs_server"]; time.sleep(50)'
+    status, printed, said = start(trouble, tmp_path)
+    assert (status, printed) == (0, "ready\n")
+    assert said == "Ray's process gcs_server died: the sweep is started again, and goes on.\n"

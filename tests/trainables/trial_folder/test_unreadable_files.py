@@ -1,0 +1,65 @@
+"""A file that cannot be opened for now, by its rights or its disk, stays what it is and where it is."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.support.failing_reads import failing_reads
+from trainables.errors import UserError
+from trainables.trial_folder.checkpoint import Checkpoints
+from trainables.trial_folder.folder import TrialFolder
+from trainables.trial_folder.outcome import TrialOutcome
+
+ACCESS = r"cannot be read \({}\): give this user access to it, or see to the disk"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> TrialFolder:
+    """With two checkpoints."""
+    folder = TrialFolder(tmp_path, "a", pytest.fail)
+    for step in (1, 2):
+        Checkpoints(folder).save(step, {"x": torch.ones(2)}, {"progress": step})
+    return folder
+
+
+@pytest.mark.parametrize("number", [errno.ESTALE, errno.EIO, errno.EMFILE])
+def test_a_disk_that_fails_costs_no_checkpoint(folder: TrialFolder, number: int) -> None:
+    before = folder.checkpoints()
+    with failing_reads("checkpoint-", number), pytest.raises(OSError, match=os.strerror(number)):
+        Checkpoints(folder).latest("cpu")
+    assert folder.checkpoints() == before
+    newest = Checkpoints(folder).latest("cpu")
+    assert newest is not None and newest[1]["progress"] == 2
+
+
+def test_a_checkpoint_of_another_user_is_said_and_stays(folder: TrialFolder) -> None:
+    before = folder.checkpoints()
+    with (
+        failing_reads(before[1].name, errno.EACCES),
+        pytest.raises(UserError, match=before[1].name + " " + ACCESS.format("Permission denied")),
+    ):
+        Checkpoints(folder).latest("cpu")
+    assert folder.checkpoints() == before
+
+
+@pytest.mark.parametrize("name", ["result.json", "spectrum.npy"])
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EIO])
+@pytest.mark.parametrize("read", [TrialFolder.result, TrialFolder.outcome])
+def test_a_result_that_cannot_be_opened_is_a_sentence(
+    tmp_path: Path, name: str, number: int, read: Callable[[TrialFolder], Any]
+) -> None:
+    folder = TrialFolder(tmp_path, "a")
+    outcome = TrialOutcome(trial_id="a", state="done", measurements={"spectrum@1": {"press_rank": 2}})
+    folder.write_result(outcome, np.array([3.0, 1.0]))
+    sentence = name.replace(".", r"\.") + " " + ACCESS.format(os.strerror(number))
+    with failing_reads(name, number), pytest.raises(UserError, match=sentence):
+        read(folder)
+    assert read(folder) is not None
