@@ -22,5 +22,5 @@ def test_there_are_as_many_hostile_cases_as_it_says() -> None:
         for name in re.findall(r"`(.*?)`", files)
         for cases in re.findall(r"mark\.chaos\(\d+, ([0-9_]+)\)", (ROOT / "tests" / name).read_text())
     ]
-    assert len(marks) == 9
+    assert marks
     assert sum(marks) == int(said.replace(",", ""))

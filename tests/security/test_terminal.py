@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import pty
 import sqlite3
@@ -95,7 +96,8 @@ def test_a_terminal_gets_no_command_from_a_store(storage: Path, form: str) -> No
 def trial(tmp_path: Path) -> tuple[TrialOutcome, list[str]]:
     """With hostile texts in its result, and what shows it."""
     config = tiny_trial.trial()
-    outcome = TrialOutcome(trial_id=config.trial_id, state="done", measurements={"top_k@1": {"top_k even 1": HOSTILE}})
+    words = json.dumps({"next": HOSTILE, "probability": 0.5, "rank": 1, "top": [[HOSTILE, 0.5]]}, ensure_ascii=False)
+    outcome = TrialOutcome(trial_id=config.trial_id, state="done", measurements={"top_k@1": {"top_k even 1": words}})
     TrialFolder(tmp_path, config.trial_id).write_result(outcome, None)
     (tmp_path / "config.json").write_text(config.canonical_json())
     return outcome, [str(tmp_path / "config.json"), "--directory", str(tmp_path)]
