@@ -37,8 +37,9 @@ CURES = {
 with it (SQLITE_READONLY_DIRECTORY and the like)."""
 PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "08", "53300", "57P")
 """Codes of troubles that pass, as does a server that cannot be reached."""
-NEVER_WRITTEN = (ValueError, TypeError, AttributeError, OverflowError, MemoryError, RecursionError)
-"""What reading a value may raise that is not of the kind that this program writes."""
+NEVER_WRITTEN = (ValueError, TypeError, AttributeError, OverflowError, RecursionError)
+"""What reading a value may raise that is not of the kind that this program writes. Not MemoryError: the value may be
+sound then."""
 
 
 @contextmanager

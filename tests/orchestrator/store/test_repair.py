@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -129,3 +129,19 @@ def test_what_a_trial_without_its_config_comes_to_is_said_as_it_is(url: str) -> 
         [planned] = [sentence for sentence in sentences if FAILED in sentence]
         assert forgotten.endswith("(config): it is forgotten until its study is planned again.")
         assert planned.endswith("(end): it is planned again.")
+
+
+@pytest.mark.parametrize("call", [check, repair, lambda url: repair_for(url, KEY, [DONE])])
+def test_lack_of_memory_is_no_damage(
+    url: str, monkeypatch: pytest.MonkeyPatch, call: Callable[[str], list[str]]
+) -> None:
+    before = state_of(url)
+
+    def lack(_values: object) -> str:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("orchestrator.store.checksums._checksum", lack)
+        with pytest.raises(MemoryError):
+            call(url)
+    assert state_of(url) == before
