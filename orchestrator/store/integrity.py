@@ -142,6 +142,8 @@ def _problem(row: Row[Any], parts: Mapping[str, str | None], results: Sequence[s
         return "has changed since it was recorded (config)"
     if end_is_wrong(row[: len(END)], row.checksum):
         return "has changed since it was recorded (end)"
+    if not (isinstance(row.attempt, int) and row.attempt >= 0):
+        return "has been tried a number of times that is no count"
     for name, checksum in parts.items():
         guarded = name != "epochs_checksum" or row.state not in OPEN
         if guarded and checksum != getattr(row, name):
