@@ -74,13 +74,13 @@ class Database:
             yield connection
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Turn what comes of a stored value that cannot be read into a UserError."""
+    def reading(self, cure: str = CHECK) -> Iterator[None]:
+        """Turn what comes of a stored value that cannot be read into a UserError, which ends with the cure."""
         try:
             yield
         except NEVER_WRITTEN as error:
             raise UserError(
-                f"The results store {self.address} holds what this program never wrote ({first_line(error)}): {CHECK}."
+                f"The results store {self.address} holds what this program never wrote ({first_line(error)}): {cure}."
             ) from error
 
     @contextmanager
