@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
@@ -184,7 +185,7 @@ def damaged_studies(connection: Connection) -> dict[int, str]:
 def _about_a_value(error: Exception) -> str:
     """What an error says of a value that cannot be read; raises any error about something else."""
     if isinstance(error, OperationalError):
-        if code_of(error) is not None:
+        if code_of(error) is not None or not isinstance(error.orig, sqlite3.Error):
             raise error
         return first_line(str(error.orig))
     return first_line(error)

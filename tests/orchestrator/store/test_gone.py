@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import sqlite3
@@ -10,11 +11,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import Connection, Engine, event
 
 from orchestrator.store.integrity import check
 from orchestrator.store.opening import open_store
+from orchestrator.store.repair import repair
 from orchestrator.store.store import Store
 from tests.support.postgres import PASSWORD, PostgresServer
 from tests.support.store_rows import KEY, RUN, SPECTRUM, everything, ids, outcome, plan
@@ -169,6 +173,34 @@ def test_a_server_that_is_frozen_is_noticed_waited_for_and_said_once(
         said = capsys.readouterr().err
         assert said.count("waiting for it") == said.count("\n") == 1
         assert store.states(TRIALS[:1]) == {TRIALS[0]: "done"}
+
+
+@pytest.mark.parametrize(("call", "table"), [(check, "result"), (check, "study_trial"), (repair, "result")])
+def test_a_connection_lost_in_a_check_or_a_repair_is_said_and_nothing_is_changed(
+    postgres_server: PostgresServer, call: Callable[[str], list[str]], table: str
+) -> None:
+    url = postgres_server.url(postgres_server.create_database())
+    with open_store(url) as store:
+        store.register(KEY, plan(4))
+        store.record(outcome(TRIALS[0]), run_id=store.begin_run(RUN), spectrum=SPECTRUM)
+        before = everything(store)
+
+    def kill(connection: Connection, _cursor: object, statement: str, *_: object) -> None:
+        """The process of the connection; the server then ends the others too."""
+        if f"FROM {table} " in f"{statement} ":
+            driver: Any = connection.connection.dbapi_connection
+            os.kill(driver.info.backend_pid, signal.SIGKILL)
+
+    event.listen(Engine, "before_cursor_execute", kill)
+    try:
+        with pytest.raises(UserError, match="check that the server runs"):
+            call(url)
+    finally:
+        event.remove(Engine, "before_cursor_execute", kill)
+        postgres_server.stop()
+        postgres_server.start()
+    with open_store(url) as store:
+        assert everything(store) == before
 
 
 def test_a_server_gives_no_statement_as_long_as_the_guard_waits(postgres_server: PostgresServer) -> None:
