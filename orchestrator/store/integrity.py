@@ -7,11 +7,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from sqlalchemy import Column, Connection, Row, Select, Table, select, text
+from sqlalchemy import Column, Connection, Row, Select, Table, and_, select, text
 from sqlalchemy.exc import OperationalError
 
 from orchestrator.store.checksums import (
     END,
+    EPOCH,
     MEMBER,
     STUDY,
     by_first_column,
@@ -23,6 +24,7 @@ from orchestrator.store.checksums import (
 from orchestrator.store.database import chunks
 from orchestrator.store.opening import open_database
 from orchestrator.store.records import OPEN, StudyKey, metrics_of
+from orchestrator.store.results import epoch_metrics
 from orchestrator.store.schema import UtcDateTime, result, study, study_trial, trial
 from orchestrator.store.studies import select_members
 from orchestrator.store.troubles import NEVER_WRITTEN, code_of
@@ -130,6 +132,9 @@ def _problems(connection: Connection, trial_ids: Sequence[str]) -> dict[str, str
 def _changes(connection: Connection, trial_ids: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Trials and what is wrong with them; raises what comes of a value that cannot be read."""
     parts = part_checksums(connection, trial_ids)
+    is_open = and_(trial.c.id.in_(trial_ids), trial.c.state.in_(OPEN))
+    for values in connection.execute(select(*EPOCH).join(trial).where(is_open)):
+        epoch_metrics(values)  # no checksum guards them yet
     measured = select(result.c.trial_id, result.c.metrics).where(result.c.trial_id.in_(trial_ids))
     results = by_first_column(connection.execute(measured).all())
     columns = [column for column in trial.c if column not in set(END)]

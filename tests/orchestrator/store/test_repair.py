@@ -102,6 +102,13 @@ def test_before_a_run_an_attempt_that_is_no_count_is_put_right_whosever_it_is(ur
         assert store.claim([trial_id], owner="a driver", lease_s=600) == {trial_id: 1}
 
 
+@pytest.mark.parametrize("column", ["train_loss", "epoch", "press_rank"])
+def test_damaged_epochs_of_a_trial_that_runs_are_told_and_the_trial_is_planned_again(url: str, column: str) -> None:
+    with put_right(url, f"UPDATE epoch SET {column} = 'abc' WHERE trial_id = '{RUNNING}'"), open_store(url) as store:
+        assert [row.state for row in store.trials(KEY)] == ["done", "failed", "planned", "planned"]
+        assert list(store.epochs_by_trial(KEY)) == [DONE]
+
+
 @pytest.mark.parametrize("ids", ["NULL, NULL", "1, (SELECT min(id) FROM trial)"])
 def test_a_request_to_stop_that_asks_for_nothing_or_two_things_costs_nothing(url: str, ids: str) -> None:
     before = state_of(url)
