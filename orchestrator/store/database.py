@@ -20,6 +20,7 @@ from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 
 from orchestrator.guard import beat_on
 from orchestrator.store.address import printable
+from orchestrator.store.sqlite_files import SqliteFiles
 from orchestrator.store.troubles import CHECK, NEVER_WRITTEN, passes, user_errors
 from trainables.errors import UserError, first_line
 
@@ -52,13 +53,13 @@ class Database:
         self.url = url
         self.address = printable(url)
         """Safe to print: without the password."""
-        self._files: _Files | None = None
+        self._files: SqliteFiles | None = None
         self._answered = self._waiting = False
         if url.drivername == "sqlite":
-            self._files = _Files(Path(url.database or ""))
             self._reader: Engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})
             event.listen(self._reader, "connect", _set_up_sqlite)
             event.listen(self._reader, "begin", _begin_sqlite)
+            self._files = SqliteFiles(Path(url.database or ""), self._reader)
             self._writer: Engine = self._reader.execution_options(sqlite_begin="IMMEDIATE")
         else:
             arguments = {name: value for name, value in CONNECT_ARGUMENTS.items() if name not in url.query}
@@ -106,6 +107,7 @@ class Database:
         deadline_s = time.monotonic() + AWAY_S
         while True:
             try:
+                self._check_files()  # a new connection beside a deleted log is told that the disk fails
                 connection = engine.connect()
                 try:
                     transaction = connection.begin()
@@ -131,30 +133,6 @@ class Database:
     def _check_files(self) -> None:
         if self._files is not None:
             self._files.check()
-
-
-class _Files:
-    """A SQLite database and its log as files: are they those that were opened first? Connections hold on to deleted
-    ones, and take into them whatever they are given."""
-
-    def __init__(self, database: Path) -> None:
-        self._paths = (database, Path(f"{database}-wal"))
-        self._first: dict[Path, tuple[int, int]] = {}
-
-    def check(self) -> None:
-        """Raise UserError where one of them was deleted or replaced."""
-        for path in self._paths:
-            try:
-                stat = path.stat()
-                now = (stat.st_dev, stat.st_ino)
-            except OSError:
-                now = None
-            first = self._first.get(path) if now is None else self._first.setdefault(path, now)
-            if first != now:
-                raise UserError(
-                    f"{path} was deleted or replaced while this command used it as its results store: put it back, or "
-                    "leave it as it is, and type the same command again; what lies as result files is recorded anew."
-                )
 
 
 class Transactions:

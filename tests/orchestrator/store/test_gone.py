@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import _thread
+import gc
 import os
 import shutil
 import signal
@@ -70,6 +72,30 @@ def test_a_file_that_is_deleted_or_replaced_is_noticed_at_the_next_transaction(
     with begin(path) as store:  # what is there now can be gone on with
         assert store.claim(TRIALS, owner="a", lease_s=60)
     assert check(str(path)) == []
+
+
+def interrupt(store: Store) -> None:
+    """Ctrl-C during a statement: Python sees it when SQLite is done."""
+    with pytest.raises(KeyboardInterrupt), store._database.read() as connection:
+        driver: Any = connection.connection.dbapi_connection
+        driver.create_function("ctrl_c", 0, _thread.interrupt_main)
+        connection.exec_driver_sql("SELECT ctrl_c()")
+    gc.collect()  # SQLite closes when nothing holds the statement any more
+
+
+def test_a_log_that_ctrl_c_makes_sqlite_begin_anew_is_no_strangers(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with begin(path) as store:
+        run_id = store.begin_run(RUN)
+        interrupt(store)
+        assert not Path(f"{path}-wal").exists()
+        (tmp_path / "other").touch()  # may take the number that the log had
+        store.end_run(run_id)
+        with store._database.read():
+            interrupt(store)  # another connection
+            delete_log(path)
+        with pytest.raises(UserError, match="was deleted or replaced"):
+            store.trials(KEY)
 
 
 def test_an_old_copy_put_back_between_two_runs_is_an_older_store_and_work_is_repeated(tmp_path: Path) -> None:
