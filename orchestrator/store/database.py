@@ -98,11 +98,11 @@ class Database:
     @contextmanager
     def _transaction(self, engine: Engine) -> Iterator[Connection]:
         with user_errors(self.address):
-            connection, transaction = self._begun(engine)
+            connection, transaction = self._begin(engine)
             with connection, transaction:
                 yield connection
 
-    def _begun(self, engine: Engine) -> tuple[Connection, RootTransaction]:
+    def _begin(self, engine: Engine) -> tuple[Connection, RootTransaction]:
         """A transaction that has begun, in its connection; waits where waiting helps."""
         deadline_s = time.monotonic() + AWAY_S
         while True:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Select, select
 from orchestrator.store.checksums import END, EPOCH, RESULT, Values, by_first_column, rows_checksum, spectrum_checksum
 from orchestrator.store.records import OPEN, StudyKey, metrics_of, name_and_version
 from orchestrator.store.schema import epoch, result, spectrum, study_trial, trial
-from orchestrator.store.studies import Studies, changed, select_members
+from orchestrator.store.studies import Studies, change_of, select_members
 from trainables.trial_folder import EpochMetrics, Metric
 
 _EPOCH_NAMES = [column.name for column in EPOCH]
@@ -35,7 +35,7 @@ class Results(Studies):
             stored = by_first_column(connection.execute(query).all())
             self._refuse(
                 [
-                    changed("results", row.trial_id)
+                    change_of("results", row.trial_id)
                     for row in connection.execute(_select_checksums(key, trial.c.results_checksum))
                     if row.results_checksum != rows_checksum(row.trial_id, stored[row.trial_id])
                 ]
@@ -91,7 +91,7 @@ class Results(Studies):
         stored = by_first_column(connection.execute(query).all())
         self._refuse(
             [
-                changed("epochs", row.trial_id)
+                change_of("epochs", row.trial_id)
                 for row in connection.execute(checksums)
                 if row.state not in OPEN and row.epochs_checksum != rows_checksum(row.trial_id, stored[row.trial_id])
             ]
@@ -105,7 +105,7 @@ class Results(Studies):
             rows = connection.execute(query.join(spectrum, isouter=True)).all()
             self._refuse(
                 [
-                    changed("spectrum", row.trial_id)
+                    change_of("spectrum", row.trial_id)
                     for row in rows
                     if row.spectrum_checksum != spectrum_checksum(row.trial_id, row.singular_values)
                 ]
