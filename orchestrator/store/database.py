@@ -22,7 +22,7 @@ from orchestrator.guard import beat_on
 from orchestrator.store.address import printable
 from orchestrator.store.sqlite_files import SqliteFiles
 from orchestrator.store.troubles import CHECK, NEVER_WRITTEN, passes, user_errors
-from trainables.errors import UserError, first_line
+from trainables.errors import UserError, first_line, terminal_text
 
 BUSY_TIMEOUT_S = 30.0
 AWAY_S = 180.0
@@ -122,11 +122,11 @@ class Database:
                     raise
                 if not self._waiting:
                     self._waiting = True
-                    print(
+                    said = (
                         f"The results store {self.address} cannot be used now ({first_line(str(error.orig))}): waiting "
-                        f"for it for up to {AWAY_S / 60:g} minutes.",
-                        file=sys.stderr,
+                        f"for it for up to {AWAY_S / 60:g} minutes."
                     )
+                    print(terminal_text(said), file=sys.stderr)
             beat_on()
             time.sleep(AGAIN_S)
 

@@ -7,6 +7,7 @@ import gc
 import os
 import shutil
 import signal
+import socketserver
 import sqlite3
 import threading
 import time
@@ -178,6 +179,36 @@ def test_a_server_that_starts_again_is_waited_for_and_said_once_without_the_pass
         assert time.monotonic() - start_s < 10, "a store that has not answered yet is not waited for"
     finally:
         postgres_server.start()
+
+
+class RefusingServer(socketserver.BaseRequestHandler):
+    """Says at once, in PostgreSQL's protocol, that it starts, and tries to clear the terminal."""
+
+    WORDS = b"SFATAL\0VFATAL\0C57P03\0Mstarts \x1b[2J\0\0"
+
+    def handle(self) -> None:
+        self.request.recv(1024)
+        self.request.sendall(b"E" + (4 + len(self.WORDS)).to_bytes(4, "big") + self.WORDS)
+
+
+def test_a_servers_words_do_not_command_the_terminal(
+    postgres_server: PostgresServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_store(postgres_server.url(postgres_server.create_database())) as store:
+        postgres_server.stop()
+        address = postgres_server.folder / ".s.PGSQL.5432"
+        address.unlink(missing_ok=True)
+        with socketserver.UnixStreamServer(str(address), RefusingServer) as stranger:
+
+            def start() -> None:
+                stranger.handle_request()
+                address.unlink()
+                postgres_server.start()
+
+            with meanwhile(start):
+                assert store.studies() == []
+    said = capsys.readouterr().err
+    assert "starts \\x1b[2J" in said and "\x1b" not in said
 
 
 def test_a_server_that_is_frozen_is_noticed_waited_for_and_said_once(
