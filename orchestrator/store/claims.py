@@ -73,11 +73,11 @@ class Claims(Transactions):
         checksums = [column.name for column in trial.c if column.name.endswith("checksum")]
         cleared = {**_IDLE, **dict.fromkeys(["cause", "environment", "run_id", "ended_at", *checksums])}
         with self._database.write() as connection:
-            changed = _update(connection, trial.c.state.in_(list(states)), cleared, among=trial_ids)
-            for chunk in chunks(changed):
+            ids = _update(connection, trial.c.state.in_(list(states)), cleared, among=trial_ids)
+            for chunk in chunks(ids):
                 for table in (result, spectrum):
                     connection.execute(delete(table).where(table.c.trial_id.in_(chunk)))
-        return [trial_id for trial_id in trial_ids if trial_id in changed]
+        return [trial_id for trial_id in trial_ids if trial_id in ids]
 
 
 def _update(

@@ -20,6 +20,7 @@ from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 
 from orchestrator.guard import beat_on
 from orchestrator.store.address import printable
+from orchestrator.store.sqlite_files import SqliteFiles
 from orchestrator.store.troubles import CHECK, NEVER_WRITTEN, passes, user_errors
 from trainables.errors import UserError, first_line, terminal_text
 
@@ -52,13 +53,13 @@ class Database:
         self.url = url
         self.address = printable(url)
         """Safe to print: without the password."""
-        self._files: _Files | None = None
+        self._files: SqliteFiles | None = None
         self._answered = self._waiting = False
         if url.drivername == "sqlite":
-            self._files = _Files(Path(url.database or ""))
             self._reader: Engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})
             event.listen(self._reader, "connect", _set_up_sqlite)
             event.listen(self._reader, "begin", _begin_sqlite)
+            self._files = SqliteFiles(Path(url.database or ""), self._reader)
             self._writer: Engine = self._reader.execution_options(sqlite_begin="IMMEDIATE")
         else:
             arguments = {name: value for name, value in CONNECT_ARGUMENTS.items() if name not in url.query}
@@ -74,13 +75,13 @@ class Database:
             yield connection
 
     @contextmanager
-    def reading(self) -> Iterator[None]:
-        """Turn what comes of a stored value that cannot be read into a UserError."""
+    def reading(self, cure: str = CHECK) -> Iterator[None]:
+        """Turn what comes of a stored value that cannot be read into a UserError, which ends with the cure."""
         try:
             yield
         except NEVER_WRITTEN as error:
             raise UserError(
-                f"The results store {self.address} holds what this program never wrote ({first_line(error)}): {CHECK}."
+                f"The results store {self.address} holds what this program never wrote ({first_line(error)}): {cure}."
             ) from error
 
     @contextmanager
@@ -97,15 +98,16 @@ class Database:
     @contextmanager
     def _transaction(self, engine: Engine) -> Iterator[Connection]:
         with user_errors(self.address):
-            connection, transaction = self._begun(engine)
+            connection, transaction = self._begin(engine)
             with connection, transaction:
                 yield connection
 
-    def _begun(self, engine: Engine) -> tuple[Connection, RootTransaction]:
+    def _begin(self, engine: Engine) -> tuple[Connection, RootTransaction]:
         """A transaction that has begun, in its connection; waits where waiting helps."""
         deadline_s = time.monotonic() + AWAY_S
         while True:
             try:
+                self._check_files()  # a new connection beside a deleted log is told that the disk fails
                 connection = engine.connect()
                 try:
                     transaction = connection.begin()
@@ -120,42 +122,17 @@ class Database:
                     raise
                 if not self._waiting:
                     self._waiting = True
-                    reason = terminal_text(first_line(str(error.orig)))
-                    print(
-                        f"The results store {self.address} cannot be used now ({reason}): "
-                        f"waiting for it for up to {AWAY_S / 60:g} minutes.",
-                        file=sys.stderr,
+                    sentence = (
+                        f"The results store {self.address} cannot be used now ({first_line(str(error.orig))}): waiting "
+                        f"for it for up to {AWAY_S / 60:g} minutes."
                     )
+                    print(terminal_text(sentence), file=sys.stderr)
             beat_on()
             time.sleep(AGAIN_S)
 
     def _check_files(self) -> None:
         if self._files is not None:
             self._files.check()
-
-
-class _Files:
-    """A SQLite database and its log as files: are they those that were opened first? Connections hold on to deleted
-    ones, and take into them whatever they are given."""
-
-    def __init__(self, database: Path) -> None:
-        self._paths = (database, Path(f"{database}-wal"))
-        self._first: dict[Path, tuple[int, int]] = {}
-
-    def check(self) -> None:
-        """Raise UserError where one of them was deleted or replaced."""
-        for path in self._paths:
-            try:
-                stat = path.stat()
-                now = (stat.st_dev, stat.st_ino)
-            except OSError:
-                now = None
-            first = self._first.get(path) if now is None else self._first.setdefault(path, now)
-            if first != now:
-                raise UserError(
-                    f"{path} was deleted or replaced while this command used it as its results store: put it back, or "
-                    "leave it as it is, and type the same command again; what lies as result files is recorded anew."
-                )
 
 
 class Transactions:

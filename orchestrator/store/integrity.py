@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any
 
-from sqlalchemy import Column, Connection, Row, Select, Table, select, text
+from sqlalchemy import Column, Connection, Row, Select, Table, and_, select, text
 from sqlalchemy.exc import OperationalError
 
 from orchestrator.store.checksums import (
     END,
+    EPOCH,
     MEMBER,
     STUDY,
     by_first_column,
@@ -22,6 +24,7 @@ from orchestrator.store.checksums import (
 from orchestrator.store.database import chunks
 from orchestrator.store.opening import open_database
 from orchestrator.store.records import OPEN, StudyKey, metrics_of
+from orchestrator.store.results import epoch_metrics
 from orchestrator.store.schema import UtcDateTime, result, study, study_trial, trial
 from orchestrator.store.studies import select_members
 from orchestrator.store.troubles import NEVER_WRITTEN, code_of
@@ -129,6 +132,9 @@ def _problems(connection: Connection, trial_ids: Sequence[str]) -> dict[str, str
 def _changes(connection: Connection, trial_ids: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Trials and what is wrong with them; raises what comes of a value that cannot be read."""
     parts = part_checksums(connection, trial_ids)
+    is_open = and_(trial.c.id.in_(trial_ids), trial.c.state.in_(OPEN))
+    for values in connection.execute(select(*EPOCH).join(trial).where(is_open)):
+        epoch_metrics(values)  # no checksum guards them yet
     measured = select(result.c.trial_id, result.c.metrics).where(result.c.trial_id.in_(trial_ids))
     results = by_first_column(connection.execute(measured).all())
     columns = [column for column in trial.c if column not in set(END)]
@@ -142,6 +148,8 @@ def _problem(row: Row[Any], parts: Mapping[str, str | None], results: Sequence[s
         return "has changed since it was recorded (config)"
     if end_is_wrong(row[: len(END)], row.checksum):
         return "has changed since it was recorded (end)"
+    if not (isinstance(row.attempt, int) and row.attempt >= 0):
+        return "has been tried a number of times that is no count"
     for name, checksum in parts.items():
         guarded = name != "epochs_checksum" or row.state not in OPEN
         if guarded and checksum != getattr(row, name):
@@ -182,7 +190,7 @@ def damaged_studies(connection: Connection) -> dict[int, str]:
 def _about_a_value(error: Exception) -> str:
     """What an error says of a value that cannot be read; raises any error about something else."""
     if isinstance(error, OperationalError):
-        if code_of(error) is not None:
+        if code_of(error) is not None or not isinstance(error.orig, sqlite3.Error):
             raise error
         return first_line(str(error.orig))
     return first_line(error)

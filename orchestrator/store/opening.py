@@ -16,7 +16,7 @@ from orchestrator.store.database import Database
 from orchestrator.store.schema import REVISIONS, metadata
 from orchestrator.store.store import Store
 from orchestrator.store.triggers import make_triggers
-from orchestrator.store.troubles import AFRESH
+from orchestrator.store.troubles import AFRESH, COPY, user_errors
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def _missing(address: str) -> UserError:
 
 def _version(database: Database, *, may_be_empty: bool) -> str | None:
     """The schema version; None for a database without tables. Raises UserError for any that is not our own."""
-    with database.read() as connection:
+    with database.read() as connection, user_errors(database.address, COPY):  # the check opens a store too
         tables = set(inspect(connection).get_table_names())
         if not tables and may_be_empty:
             return None
@@ -138,7 +138,8 @@ def _bring_up_to_date(database: Database) -> None:
             connection.execute(text("SET LOCAL statement_timeout = 0"))
             connection.execute(text("SELECT pg_advisory_xact_lock(:lock)"), {"lock": _UPGRADE_LOCK})
         if inspect(connection).has_table("alembic_version"):
-            command.upgrade(alembic_config(connection), "head")
+            with database.reading(COPY), user_errors(database.address, COPY):  # the check takes no older store
+                command.upgrade(alembic_config(connection), "head")
         else:
             metadata.create_all(connection)
             make_triggers(connection)

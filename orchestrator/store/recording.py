@@ -14,7 +14,7 @@ from orchestrator.store.database import Transactions, now, storable, upsert
 from orchestrator.store.records import metrics_of, name_and_version
 from orchestrator.store.schema import epoch, result, trial
 from orchestrator.store.schema import spectrum as spectrum_table
-from orchestrator.store.studies import canonical_json, changed
+from orchestrator.store.studies import canonical_json, change_of
 from trainables.trial_folder import EpochMetrics, FinalState, Metric, TrialOutcome, check_metrics
 
 Metrics = Mapping[str, Metric]
@@ -110,7 +110,7 @@ class Recording(Transactions):
             with self._database.reading():
                 rows = connection.execute(select(*RESULT).where(result.c.trial_id == trial_id)).all()
                 if part_checksums(connection, [trial_id])[trial_id].items() - row._mapping.items():
-                    self._refuse([changed("results", trial_id)])
+                    self._refuse([change_of("results", trial_id)])
                 measured: dict[tuple[str, int], Metrics] = {
                     (row.measurement, row.version): metrics_of(row.metrics) for row in rows
                 }

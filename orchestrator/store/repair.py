@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 
-from sqlalchemy import Connection, TextClause, and_, case, delete, insert, not_, or_, text, update
+from sqlalchemy import Connection, TextClause, and_, case, delete, func, insert, not_, or_, text, update
 
 from orchestrator.store.database import Database, now
 from orchestrator.store.integrity import (
@@ -78,8 +78,8 @@ def _repair(connection: Connection, concerned: Callable[[Connection], Collection
         connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
         connection.exec_driver_sql("PRAGMA ignore_check_constraints = ON")  # a row may break several until all is done
         connection.exec_driver_sql("REINDEX")
-    sentences = [*_replace_moments(connection), *_free(connection), *_forget_nameless(connection)]
-    sentences += _mend_references(connection)
+    sentences = [*_replace_moments(connection), *_free(connection), *_mend_numbers(connection)]
+    sentences += [*_forget_nameless(connection), *_mend_references(connection)]
     for trial_id, damage in damaged_trials(connection, concerned(connection)).items():
         planned = has_config(connection, trial_id)
         _plan_again(connection, trial_id, has_config=planned)
@@ -116,6 +116,22 @@ def _free(connection: Connection) -> Iterator[str]:
     wrong = or_(and_(not_(is_running), is_owned), and_(is_running, is_unowned))
     if trials := connection.execute(update(trial).where(wrong).values(_FREE)).rowcount:
         yield f"The owner or the lease of {trials} trials does not go with their state: it is cleared."
+
+
+def _mend_numbers(connection: Connection) -> Iterator[str]:
+    """Those that no result hangs on, and requests to stop that ask for nothing."""
+    wrong = trial.c.attempt < 0
+    if connection.dialect.name == "sqlite":
+        wrong = or_(wrong, func.typeof(trial.c.attempt) != "integer")
+    if trials := connection.execute(update(trial).where(wrong).values(attempt=0)).rowcount:
+        yield f"The attempts of {trials} trials are no counts: they are counted from 0."
+    size = func.length(spectrum.c.singular_values)
+    right_length = update(spectrum).where(size != 8 * spectrum.c.length).values(length=size // 8)
+    if spectra := connection.execute(right_length).rowcount:
+        yield f"The lengths of {spectra} spectra are not those of their values: they are counted anew."
+    is_idle = stop_request.c.study_id.is_(None) == stop_request.c.trial_id.is_(None)
+    if requests := connection.execute(delete(stop_request).where(is_idle)).rowcount:
+        yield f"{requests} requests to stop name no study and no trial, or both: they are removed."
 
 
 def _forget_nameless(connection: Connection) -> Iterator[str]:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from sqlalchemy import Connection, Select, select
 
-from orchestrator.store.checksums import END, EPOCH, RESULT, by_first_column, rows_checksum, spectrum_checksum
+from orchestrator.store.checksums import END, EPOCH, RESULT, Values, by_first_column, rows_checksum, spectrum_checksum
 from orchestrator.store.records import OPEN, StudyKey, metrics_of, name_and_version
 from orchestrator.store.schema import epoch, result, spectrum, study_trial, trial
-from orchestrator.store.studies import Studies, changed, select_members
+from orchestrator.store.studies import Studies, change_of, select_members
 from trainables.trial_folder import EpochMetrics, Metric
 
 _EPOCH_NAMES = [column.name for column in EPOCH]
@@ -35,7 +35,7 @@ class Results(Studies):
             stored = by_first_column(connection.execute(query).all())
             self._refuse(
                 [
-                    changed("results", row.trial_id)
+                    change_of("results", row.trial_id)
                     for row in connection.execute(_select_checksums(key, trial.c.results_checksum))
                     if row.results_checksum != rows_checksum(row.trial_id, stored[row.trial_id])
                 ]
@@ -91,16 +91,12 @@ class Results(Studies):
         stored = by_first_column(connection.execute(query).all())
         self._refuse(
             [
-                changed("epochs", row.trial_id)
+                change_of("epochs", row.trial_id)
                 for row in connection.execute(checksums)
                 if row.state not in OPEN and row.epochs_checksum != rows_checksum(row.trial_id, stored[row.trial_id])
             ]
         )
-        return {
-            trial_id: [EpochMetrics(**dict(zip(_EPOCH_NAMES, values, strict=True))) for values in rows]
-            for trial_id, rows in stored.items()
-            if rows
-        }
+        return {trial_id: [epoch_metrics(values) for values in rows] for trial_id, rows in stored.items() if rows}
 
     def spectra(self, key: StudyKey) -> dict[str, np.ndarray]:
         """The singular values of those of the study's trials that have some, float64, by trial id."""
@@ -109,7 +105,7 @@ class Results(Studies):
             rows = connection.execute(query.join(spectrum, isouter=True)).all()
             self._refuse(
                 [
-                    changed("spectrum", row.trial_id)
+                    change_of("spectrum", row.trial_id)
                     for row in rows
                     if row.spectrum_checksum != spectrum_checksum(row.trial_id, row.singular_values)
                 ]
@@ -126,6 +122,11 @@ class Results(Studies):
             rows = connection.execute(select_members(key, trial.c.checksum, *END).join(trial)).all()
             self._check_ends(rows)
             return {row.id: json.loads(row.environment) for row in rows if row.environment is not None}
+
+
+def epoch_metrics(values: Values) -> EpochMetrics:
+    """An epoch as it is stored, by its columns `EPOCH`. Raises ValueError for what no program can have recorded."""
+    return EpochMetrics(**dict(zip(_EPOCH_NAMES, values, strict=True)))
 
 
 def _select_checksums(key: StudyKey, *columns: Any) -> Select[Any]:

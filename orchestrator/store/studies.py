@@ -92,7 +92,7 @@ class Studies(Transactions):
         """The state of each of these trials that the store has."""
         with self._database.read() as connection:
             states = column_of(connection, "state", trial_ids)
-            self._refuse([changed("state", trial_id) for trial_id, state in states.items() if state not in STATES])
+            self._refuse([change_of("state", trial_id) for trial_id, state in states.items() if state not in STATES])
             return states
 
     def begin_run(self, record: RunRecord) -> int:
@@ -145,7 +145,7 @@ class Studies(Transactions):
         query = select_members(key, *MEMBER, trial.c.config, trial.c.owner, trial.c.lease_until, trial.c.checksum, *END)
         rows = connection.execute(query.join(trial, isouter=True).order_by(study_trial.c.position)).all()
         self._check_members(key, stored.checksum, (row[: len(MEMBER)] for row in rows))
-        self._refuse([changed("config", row.trial_id) for row in rows if not is_config_of(row.trial_id, row.config)])
+        self._refuse([change_of("config", row.trial_id) for row in rows if not is_config_of(row.trial_id, row.config)])
         self._check_ends(rows)
         return [
             TrialRow(
@@ -168,7 +168,7 @@ class Studies(Transactions):
 
     def _check_ends(self, rows: Sequence[Row[Any]]) -> None:
         """Of trials; the last columns are `checksum` and `END`."""
-        self._refuse([changed("end", row.id) for row in rows if end_is_wrong(row[-len(END) :], row.checksum)])
+        self._refuse([change_of("end", row.id) for row in rows if end_is_wrong(row[-len(END) :], row.checksum)])
 
     def _insert_trials(self, connection: Connection, configs: Mapping[str, str]) -> None:
         moment = now(connection)
@@ -184,10 +184,10 @@ class Studies(Transactions):
         for trial_id, config in configs.items():
             if stored[trial_id] != config:
                 assert is_config_of(trial_id, config), f"trial {trial_id} is stored with another config"
-                self._refuse([changed("config", trial_id)])
+                self._refuse([change_of("config", trial_id)])
 
 
-def changed(part: str, trial_id: str) -> str:
+def change_of(part: str, trial_id: str) -> str:
     """The clause that a part of a trial is damaged."""
     return f"trial {trial_id[:12]} has changed since it was recorded ({part})"
 

@@ -11,6 +11,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 from trainables.errors import UserError, first_line
 
 AFRESH = "if it was this study's, move it away and run the study again, which records anew what lies as result files"
+COPY = f"put back a copy of it, or name another store with --store; {AFRESH}"
 CHECK = "see what is wrong with `python sweep.py store check`"
 CURES = {
     "SQLITE_FULL": "the disk is full: make room and give the same command again; what was recorded is kept",
@@ -18,8 +19,8 @@ CURES = {
     "SQLITE_CANTOPEN": "it cannot be opened or created: name a file in a folder you may write to with --store",
     "SQLITE_IOERR": "the disk refuses to read or write: check its space, your quota and its health, then try again",
     "SQLITE_NOTADB": f"the file is no SQLite database: name another store with --store; {AFRESH}",
-    "SQLITE_CORRUPT": f"the file is damaged: put back a copy of it, or name another store with --store; {AFRESH}",
-    "SQLITE_ERROR": f"its tables are damaged: put back a copy of it, or name another store with --store; {AFRESH}",
+    "SQLITE_CORRUPT": f"the file is damaged: {COPY}",
+    "SQLITE_ERROR": f"its tables are damaged: {COPY}",
     "SQLITE_BUSY": "another process has been writing to it for too long: end that process, then try again",
     "SQLITE_LOCKED": "another process has been writing to it for too long: end that process, then try again",
     "53100": "the server's disk is full: make room and give the same command again; what was recorded is kept",
@@ -37,17 +38,21 @@ CURES = {
 with it (SQLITE_READONLY_DIRECTORY and the like)."""
 PASSING = ("SQLITE_BUSY", "SQLITE_LOCKED", "08", "53300", "57P")
 """Codes of troubles that pass, as does a server that cannot be reached."""
-NEVER_WRITTEN = (ValueError, TypeError, AttributeError, OverflowError, MemoryError, RecursionError)
-"""What reading a value may raise that is not of the kind that this program writes."""
+NEVER_WRITTEN = (ValueError, TypeError, AttributeError, OverflowError, RecursionError)
+"""What reading a value may raise that is not of the kind that this program writes. Not MemoryError: the value may be
+sound then."""
 
 
 @contextmanager
-def user_errors(store: str) -> Iterator[None]:
-    """Turn curable database errors into a UserError about `store`, an address without a password; pass on the rest."""
+def user_errors(store: str, cure: str = CHECK) -> Iterator[None]:
+    """Turn curable database errors into a UserError about `store`, an address without a password; pass on the rest.
+
+    `cure` is what to do about those that have no cure of their own.
+    """
     try:
         yield
     except DBAPIError as error:
-        problem = _problem(error)
+        problem = _problem(error, cure)
         if problem is None:
             raise
         raise UserError(f"The results store {store} cannot be used: {problem}.") from error
@@ -55,15 +60,15 @@ def user_errors(store: str) -> Iterator[None]:
         raise UserError(f"The results store {store} cannot be used: {CURES['SQLITE_CORRUPT']}.") from error
 
 
-def _problem(error: DBAPIError) -> str | None:
+def _problem(error: DBAPIError, cure: str) -> str | None:
     code, said = code_of(error), first_line(str(error.orig)) or "no answer"
     if code is None and isinstance(error.orig, sqlite3.OperationalError):
-        return f"it holds what this program never wrote ({said}): {CHECK}"
+        return f"it holds what this program never wrote ({said}): {cure}"
     if _is_from_the_client(error):
         return f"{said}: check that the server runs and that host, port, user, password and database are right"
     if code is None and isinstance(error, ProgrammingError):
         return None
-    return next((cure for prefix, cure in CURES.items() if code and code.startswith(prefix)), f"{said}: {CHECK}")
+    return next((CURES[prefix] for prefix in CURES if code and code.startswith(prefix)), f"{said}: {cure}")
 
 
 def code_of(error: DBAPIError) -> str | None:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import _thread
+import gc
+import os
 import shutil
 import signal
+import socketserver
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import Connection, Engine, event
 
 from orchestrator.store.integrity import check
 from orchestrator.store.opening import open_store
+from orchestrator.store.repair import repair
 from orchestrator.store.store import Store
 from tests.support.postgres import PASSWORD, PostgresServer
 from tests.support.store_rows import KEY, RUN, SPECTRUM, everything, ids, outcome, plan
@@ -66,6 +73,30 @@ def test_a_file_that_is_deleted_or_replaced_is_noticed_at_the_next_transaction(
     with begin(path) as store:  # what is there now can be gone on with
         assert store.claim(TRIALS, owner="a", lease_s=60)
     assert check(str(path)) == []
+
+
+def interrupt(store: Store) -> None:
+    """Ctrl-C during a statement: Python sees it when SQLite is done."""
+    with pytest.raises(KeyboardInterrupt), store._database.read() as connection:
+        driver: Any = connection.connection.dbapi_connection
+        driver.create_function("ctrl_c", 0, _thread.interrupt_main)
+        connection.exec_driver_sql("SELECT ctrl_c()")
+    gc.collect()  # SQLite closes when nothing holds the statement any more
+
+
+def test_a_log_that_ctrl_c_makes_sqlite_begin_anew_is_no_strangers(tmp_path: Path) -> None:
+    path = tmp_path / "results.db"
+    with begin(path) as store:
+        run_id = store.begin_run(RUN)
+        interrupt(store)
+        assert not Path(f"{path}-wal").exists()
+        (tmp_path / "other").touch()  # may take the number that the log had
+        store.end_run(run_id)
+        with store._database.read():
+            interrupt(store)  # another connection
+            delete_log(path)
+        with pytest.raises(UserError, match="was deleted or replaced"):
+            store.trials(KEY)
 
 
 def test_an_old_copy_put_back_between_two_runs_is_an_older_store_and_work_is_repeated(tmp_path: Path) -> None:
@@ -150,6 +181,36 @@ def test_a_server_that_starts_again_is_waited_for_and_said_once_without_the_pass
         postgres_server.start()
 
 
+class RefusingServer(socketserver.BaseRequestHandler):
+    """Says at once, in PostgreSQL's protocol, that it starts, and tries to clear the terminal."""
+
+    WORDS = b"SFATAL\0VFATAL\0C57P03\0Mstarts \x1b[2J\0\0"
+
+    def handle(self) -> None:
+        self.request.recv(1024)
+        self.request.sendall(b"E" + (4 + len(self.WORDS)).to_bytes(4, "big") + self.WORDS)
+
+
+def test_a_servers_words_do_not_command_the_terminal(
+    postgres_server: PostgresServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with open_store(postgres_server.url(postgres_server.create_database())) as store:
+        postgres_server.stop()
+        address = postgres_server.folder / ".s.PGSQL.5432"
+        address.unlink(missing_ok=True)
+        with socketserver.UnixStreamServer(str(address), RefusingServer) as stranger:
+
+            def start() -> None:
+                stranger.handle_request()
+                address.unlink()
+                postgres_server.start()
+
+            with meanwhile(start):
+                assert store.studies() == []
+    said = capsys.readouterr().err
+    assert "starts \\x1b[2J" in said and "\x1b" not in said
+
+
 def test_a_server_that_is_frozen_is_noticed_waited_for_and_said_once(
     postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -169,6 +230,34 @@ def test_a_server_that_is_frozen_is_noticed_waited_for_and_said_once(
         said = capsys.readouterr().err
         assert said.count("waiting for it") == said.count("\n") == 1
         assert store.states(TRIALS[:1]) == {TRIALS[0]: "done"}
+
+
+@pytest.mark.parametrize(("call", "table"), [(check, "result"), (check, "study_trial"), (repair, "result")])
+def test_a_connection_lost_in_a_check_or_a_repair_is_said_and_nothing_is_changed(
+    postgres_server: PostgresServer, call: Callable[[str], list[str]], table: str
+) -> None:
+    url = postgres_server.url(postgres_server.create_database())
+    with open_store(url) as store:
+        store.register(KEY, plan(4))
+        store.record(outcome(TRIALS[0]), run_id=store.begin_run(RUN), spectrum=SPECTRUM)
+        before = everything(store)
+
+    def kill(connection: Connection, _cursor: object, statement: str, *_: object) -> None:
+        """The process of the connection; the server then ends the others too."""
+        if f"FROM {table} " in f"{statement} ":
+            driver: Any = connection.connection.dbapi_connection
+            os.kill(driver.info.backend_pid, signal.SIGKILL)
+
+    event.listen(Engine, "before_cursor_execute", kill)
+    try:
+        with pytest.raises(UserError, match="check that the server runs"):
+            call(url)
+    finally:
+        event.remove(Engine, "before_cursor_execute", kill)
+        postgres_server.stop()
+        postgres_server.start()
+    with open_store(url) as store:
+        assert everything(store) == before
 
 
 def test_a_server_gives_no_statement_as_long_as_the_guard_waits(postgres_server: PostgresServer) -> None:

@@ -185,6 +185,29 @@ def test_every_number_of_an_old_store_is_the_same_after_the_upgrade_and_guarded(
         store.epochs(done)
 
 
+DAMAGES = [
+    "UPDATE result SET metrics = x'ff'",
+    "UPDATE result SET metrics = CAST(x'ff' AS TEXT)",
+    "UPDATE trial SET environment = x'ff'",
+    "UPDATE epoch SET epoch = 'one' WHERE epoch = 1",
+    "UPDATE spectrum SET singular_values = 'abcdefgh', length = 1",
+    "UPDATE alembic_version SET version_num = CAST(x'ff' AS TEXT)",
+]
+
+
+@pytest.mark.parametrize("change", DAMAGES)
+def test_a_damaged_old_store_is_left_as_it_was_and_the_sentence_says_what_helps(tmp_path: Path, change: str) -> None:
+    """Not the check, which asks for the upgrade."""
+    path = old_store(4, tmp_path)
+    execute(path, change)
+    with pytest.raises(UserError, match=r"\): put back a copy of it, or name another store") as caught:
+        upgrade(path)
+    assert "store check" not in str(caught.value)
+    with closing(sqlite3.connect(tmp_path / "results.db")) as connection:
+        columns = [name for (name,) in connection.execute("SELECT name FROM pragma_table_info('trial')")]
+    assert "config" in columns and "checksum" not in columns
+
+
 LATER_COLUMNS = """
 import sys
 import sqlalchemy as sa

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,6 +33,7 @@ def url(tmp_path: Path) -> str:
 def fill(store: Store) -> None:
     store.register(KEY, plan(4))
     run_id = store.begin_run(RUN)
+    store.claim([DONE], owner="a driver", lease_s=600)
     store.record(outcome(DONE), run_id=run_id, spectrum=SPECTRUM)
     store.fail(FAILED, cause="the worker died", run_id=run_id)
 
@@ -84,6 +85,46 @@ def test_a_row_with_several_damages_is_put_right(url: str) -> None:
         assert [row.state for row in store.trials(KEY)] == ["planned", "failed", "planned", "running"]
 
 
+@pytest.mark.parametrize("value", ["-9223372036854775807", "'x'", "1.5"])
+def test_an_attempt_that_is_no_count_costs_at_most_its_trial(url: str, value: str) -> None:
+    change = f"UPDATE trial SET attempt = {value} WHERE id IN"
+    with put_right(url, ANYTHING, f"{change} ('{DONE}', '{PLANNED}', '{RUNNING}')"), open_store(url) as store:
+        states = {row.trial_id: (row.state, row.attempt) for row in store.trials(KEY)}
+        assert states == {DONE: ("planned", 0), FAILED: ("failed", 0), PLANNED: ("planned", 0), RUNNING: ("running", 0)}
+        assert store.epochs(RUNNING) == [epoch(1)]
+
+
+@pytest.mark.parametrize("trial_id", [DONE, PLANNED])
+def test_before_a_run_an_attempt_that_is_no_count_is_put_right_whosever_it_is(url: str, trial_id: str) -> None:
+    damage(url, ANYTHING, f"UPDATE trial SET attempt = -7 WHERE id IN ('{trial_id}', '{RUNNING}')")
+    assert repair_for(url, StudyKey(study="other", scale="quick", corpus="pydocs"), [trial_id])
+    with open_store(url) as store:
+        assert store.claim([trial_id], owner="a driver", lease_s=600) == {trial_id: 1}
+
+
+@pytest.mark.parametrize("column", ["train_loss", "epoch", "press_rank"])
+def test_damaged_epochs_of_a_trial_that_runs_are_told_and_the_trial_is_planned_again(url: str, column: str) -> None:
+    with put_right(url, f"UPDATE epoch SET {column} = 'abc' WHERE trial_id = '{RUNNING}'"), open_store(url) as store:
+        assert [row.state for row in store.trials(KEY)] == ["done", "failed", "planned", "planned"]
+        assert list(store.epochs_by_trial(KEY)) == [DONE]
+
+
+@pytest.mark.parametrize("ids", ["NULL, NULL", "1, (SELECT min(id) FROM trial)"])
+def test_a_request_to_stop_that_asks_for_nothing_or_two_things_costs_nothing(url: str, ids: str) -> None:
+    before = state_of(url)
+    change = f"INSERT INTO stop_request (study_id, trial_id, asked_at) SELECT {ids}, '2026-01-01 00:00:00'"
+    with put_right(url, ANYTHING, change) as sentences:
+        assert sentences == ["1 requests to stop name no study and no trial, or both: they are removed."]
+    assert state_of(url) == before
+
+
+def test_a_length_that_is_not_that_of_its_spectrum_costs_nothing(url: str) -> None:
+    before = state_of(url)
+    with put_right(url, ANYTHING, "UPDATE spectrum SET length = 4") as sentences:
+        assert len(sentences) == 1
+    assert state_of(url) == before
+
+
 @pytest.mark.parametrize("change", ["DELETE FROM run", "UPDATE trial SET run_id = 'x'", "UPDATE result SET run_id = 9"])
 def test_a_lost_run_costs_no_result(url: str, change: str) -> None:
     before = state_of(url)
@@ -129,3 +170,19 @@ def test_what_a_trial_without_its_config_comes_to_is_said_as_it_is(url: str) -> 
         [planned] = [sentence for sentence in sentences if FAILED in sentence]
         assert forgotten.endswith("(config): it is forgotten until its study is planned again.")
         assert planned.endswith("(end): it is planned again.")
+
+
+@pytest.mark.parametrize("call", [check, repair, lambda url: repair_for(url, KEY, [DONE])])
+def test_lack_of_memory_is_no_damage(
+    url: str, monkeypatch: pytest.MonkeyPatch, call: Callable[[str], list[str]]
+) -> None:
+    before = state_of(url)
+
+    def lack(_values: object) -> str:
+        raise MemoryError
+
+    with monkeypatch.context() as patch:
+        patch.setattr("orchestrator.store.checksums._checksum", lack)
+        with pytest.raises(MemoryError):
+            call(url)
+    assert state_of(url) == before
