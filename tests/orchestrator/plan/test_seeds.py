@@ -145,7 +145,8 @@ def test_done_trials_of_seeds_that_are_not_asked_for_are_named(tmp_path: Path) -
         run_id = opened.begin_run(RUN)
         for number, trial in enumerate(two.trials):
             state, cause = ("failed", "a disk was full") if number < 4 else ("done", None)
-            outcome = TrialOutcome(trial_id=trial.trial_id, state=state, environment={}, cause=cause)
+            measured = {"perplexity@1": {"test_perplexity": 2.0}} if state == "done" else {}
+            outcome = TrialOutcome(trial_id=trial.trial_id, state=state, measurements=measured, cause=cause)
             opened.record(outcome, run_id=run_id, spectrum=None)
     with without_ray():
         answer = sweep("gss_grid", "--scale", "smoke", "--storage", str(tmp_path))
