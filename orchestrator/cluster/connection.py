@@ -44,6 +44,7 @@ OBJECT_STORE_BYTES = 2**27
 """Packs and reports are small; Ray's own default is a third of the machine's memory."""
 START_S = 300.0
 """So long Ray may take to start: where its files come over a network for the first time, minutes."""
+END = "end of Ray"
 END_S = 6.0
 """So long Ray may take to end."""
 PRELOADED = {"RAY_preload_python_modules": "torch,ray.tune,scipy.linalg,pydantic"}
@@ -114,7 +115,7 @@ def _end_ray() -> None:
         answered.wait(END_S)
 
     ray_patches.before_ray_ends_its_processes(ask)
-    ending = threading.Thread(target=ray.shutdown, name="end of Ray", daemon=True)
+    ending = threading.Thread(target=ray.shutdown, name=END, daemon=True)
     ending.start()
     deadline_s = time.monotonic() + END_S
     while ending.is_alive() and time.monotonic() < deadline_s:

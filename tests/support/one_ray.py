@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 import ray
 
 from orchestrator.cluster import connection, ray_patches
+from orchestrator.cluster.connection import END
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 
@@ -46,6 +48,9 @@ def join_ray(address: str) -> None:
 def end_ray() -> None:
     """Before a test that needs a Ray of its own, and when all tests are done."""
     _started.close()
+    for thread in threading.enumerate():
+        if thread.name == END:
+            thread.join(120)  # the product leaves it alone with a Ray that takes long, as its process ends
 
 
 @contextmanager
