@@ -77,7 +77,9 @@ class Driver:
             raise self._error
 
     def next_pack(self, key: str) -> Parcel | None:
-        """The next pack, under the name `key`; None while there is none."""
+        """The next pack, under the name `key`; None while there is none, which Tune asks for again and again where no
+        pack is at work: for so long it does not call `look`."""
+        beat()
         return self._guarded(lambda: self._next_pack(key), None)
 
     def began(self, key: str) -> None:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 import threading
+import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from orchestrator.schedule import driver
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import StudyKey, TrialRow
@@ -146,3 +149,19 @@ def test_a_full_disk_stops_the_sweep_and_with_room_the_same_command_finishes_it(
         assert Counter(store.states(ids).values()) == {"done": 8}
         ends = [line for line in log_lines(disk) if line.startswith("end")]
         assert sorted(ends) == sorted(f"end {SOUND + number}" for number in range(8))
+
+
+def test_a_sweep_that_only_waits_for_trials_of_another_does_not_stand_still(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beats: list[float] = []
+    monkeypatch.setattr(driver, "beat", lambda: beats.append(time.monotonic()))
+    plan = planned([SOUND])
+    store.register(KEY, plan)
+    store.claim([plan[0].trial_id], owner="another", lease_s=600)
+    release = threading.Timer(5, store.release, ["another"])
+    release.start()
+    run_trials(plan, work_in(tmp_path, store))
+    release.join()
+    assert beats[-1] - beats[0] > 4, "it waited"
+    assert max(later - earlier for earlier, later in itertools.pairwise(beats)) < 3
