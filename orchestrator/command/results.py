@@ -193,6 +193,8 @@ def check_store(
 
     url = store_url(store, storage)
     problems = repair(url) if put_right else check(url)
-    for line in problems or ["The store is sound."]:
+    sound = "The store is sound. (The files of trials are checked where they are read.)"
+    cure = "Have it put right by the next run of the study, or type the same command with --repair."
+    for line in [*problems, *([] if put_right else [cure])] if problems else [sound]:
         console().print(line, soft_wrap=True)
     raise typer.Exit(1 if problems and not put_right else 0)

@@ -199,16 +199,16 @@ def _refuse_unknown_keys(study: Study, trials: Sequence[TrialPlan]) -> None:
             raise UserError(
                 f"an analysis of {study.name} is over {key!r}, and no trial has that key: "
                 f"{did_you_mean(key, keys)}Keys are those of the config, as --dry-run --format json "
-                "prints it; mend its analyses"
+                "prints it; fix its analyses"
             )
 
 
 def _refuse_duplicates(study: Study, trials: Sequence[TrialPlan], overrides: Mapping[str, Any]) -> None:
-    mend = "leave away the --set of what its trials differ in" if overrides else "drop one"
+    fix = "drop the --set of what its trials differ in" if overrides else "drop one"
     names: dict[str, str] = {}
     for trial in trials:
         if trial.trial_id in names:
             earlier = names[trial.trial_id]
             same = "twice" if earlier == trial.name else f"and {earlier!r} as one and the same"
-            raise UserError(f"every trial of a study is different; {study.name} plans {trial.name!r} {same}: {mend}")
+            raise UserError(f"every trial of a study is different; {study.name} plans {trial.name!r} {same}: {fix}")
         names[trial.trial_id] = trial.name

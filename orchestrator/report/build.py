@@ -129,7 +129,7 @@ def _write(out: Path, files: Mapping[str, bytes]) -> None:
             write_file(out / name, content)
     except OSError as error:
         raise UserError(
-            f"the report needs a folder that can be written to, but {out} cannot ({error.strerror or error}); "
+            f"the report needs a folder that can be written to, but {out} cannot be ({error.strerror or error}); "
             "free space or name another one with --out"
         ) from error
 

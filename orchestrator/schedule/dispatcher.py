@@ -226,6 +226,6 @@ class Dispatcher:
             self._outcomes.ended_elsewhere()
             count = len(self._table.trials(State.ELSEWHERE))
             if count and not waited:
-                subject = "1 trial is" if count == 1 else f"{count} trials are"
-                self._listener.note(f"{subject} run by another driver: waiting for them at the end.")
+                subject, them = ("1 trial is", "it") if count == 1 else (f"{count} trials are", "them")
+                self._listener.note(f"{subject} run by another command: waiting for {them} at the end.")
         return claimed

@@ -28,7 +28,7 @@ def check_folder(folder: Path) -> None:
         write_probe(folder)
     except OSError as error:
         raise UserError(
-            f"results need a folder that can be written to, but {folder} cannot ({error.strerror}); "
+            f"results need a folder that can be written to, but {folder} cannot be ({error.strerror}); "
             "free space there or name another one with --storage"
         ) from error
 

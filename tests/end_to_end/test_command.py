@@ -98,7 +98,7 @@ def test_killed_at_a_random_moment_it_ends_with_the_same_table(tmp_path: Path) -
     assert results_table(disturbed) == results_table(undisturbed)
     assert {path: path.stat().st_mtime_ns for path in before} == before, "a finished trial was trained again"
     check = sweep("store", "check", "--storage", disturbed)
-    assert (check.returncode, check.stdout.strip()) == (0, "The store is sound.")
+    assert check.returncode == 0, check.stdout
 
 
 def _training(storage: Path) -> bool:

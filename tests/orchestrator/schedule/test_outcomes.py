@@ -195,7 +195,7 @@ def test_trials_that_another_driver_ended_meanwhile_are_told_and_not_waited_for(
     assert (list(sweep.heard.outcomes), sweep.heard.notes) == ([IDS[0]], [])
     store.claim(IDS[3:4], owner="another", lease_s=600)
     assert sweep.pack("b") == [4, 5]
-    assert sweep.heard.notes == ["1 trial is run by another driver: waiting for them at the end."]
+    assert sweep.heard.notes == ["1 trial is run by another command: waiting for it at the end."]
 
 
 def test_machines_that_leave_cost_a_trial_no_attempt_until_it_has_lost_five(store: Store, tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def test_numbers_are_right_or_refused_in_a_sentence(
             assert answer[0] == 2 or answer in request.getfixturevalue("right_reports")
         assert run(path, "store", "check")[0] in (0, 1, 2)
         if run(path, "store", "check", "--repair")[0] == 0:
-            assert run(path, "store", "check") == (0, "The store is sound.\n")
+            assert run(path, "store", "check")[0] == 0
             check_rows(path, right)
         shutil.rmtree(folder)
 
