@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
+from orchestrator.cluster.local_node import LATER_S
 from tests.support.disturbed import OPTIONS, SEED, Keep, Round, Undisturbed, judge, undisturbed_sweep
 from tests.support.typed_sweep import LATER, STUDY, TypedSweep
 from tests.support.victims import STARTED_LATER, VICTIMS
@@ -80,9 +81,9 @@ def test_whatever_is_killed_the_same_command_ends_with_the_same_table(
 def kill_at_random(part: Round, sweep: TypedSweep, undisturbed: Undisturbed, chance: random.Random) -> None:
     """Begun anew where the sweep ended, and well, before the moment. Of a process that starts later, the moment is a
     random one from then on."""
-    victim, later_s = part.kind, "1" if part.kind in STARTED_LATER else "8"
+    victim, later_s = part.kind, 1.0 if part.kind in STARTED_LATER else LATER_S
     for _ in range(10):
-        typed = sweep.type(CHAOS_LATER_S=later_s)
+        typed = sweep.type(CHAOS_LATER_S=str(later_s))
         time.sleep(chance.uniform(0, undisturbed.seconds))
         if not sweep.watch.alive(victim, typed.pid):
             last_s = typed.start_s + undisturbed.limit_s
