@@ -89,5 +89,5 @@ def _import_file(path: Path) -> ModuleType:
         raise UserError(f"the study file {path}: {error}") from error
     except (Exception, SystemExit) as error:
         # Whatever a user's file raises is a fault in that file, and said as such.
-        raise UserError(f"the study file {path} cannot be read: {type(error).__name__}: {error}; mend it") from error
+        raise UserError(f"the study file {path} cannot be read: {type(error).__name__}: {error}; fix it") from error
     return module

@@ -119,4 +119,4 @@ class Study:
 
 def _require(right: bool, study: Study, field: str, kind: str) -> None:
     if not right:
-        raise UserError(f"{field} of a study is {kind}; {study.name!r} has {getattr(study, field)!r}: mend it")
+        raise UserError(f"{field} of a study is {kind}; {study.name!r} has {getattr(study, field)!r}: fix it")

@@ -76,10 +76,10 @@ def _run(options: argparse.Namespace) -> TrialOutcome:
     except Exception as error:
         if not runtime.layer_files:
             raise
-        # A mistake in the user's own layer is theirs to mend; any other is ours, and shows its traceback.
+        # A mistake in the user's own layer is theirs to fix; any other is ours, and shows its traceback.
         cause = folder.failure_cause(error, runtime.layer_files)
         raise UserError(
-            f"the trial failed: {cause}; the whole traceback is in {folder.error_log}; mend the layer"
+            f"the trial failed: {cause}; the whole traceback is in {folder.error_log}; fix the layer"
         ) from error
 
 
@@ -93,9 +93,9 @@ def _read_config(path: Path) -> AnyConfig:
     except OSError as error:
         raise UserError(f"cannot read {path}: {error.strerror}; name a trial's config file") from error
     except ValidationError as error:
-        raise UserError(f"{path} is not a trial's config ({first_problem(error)}): mend it") from error
+        raise UserError(f"{path} is not a trial's config ({first_problem(error)}): fix it") from error
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path} is not a trial's config, as it is no JSON ({error}): mend it") from error
+        raise UserError(f"{path} is not a trial's config, as it is no JSON ({error}): fix it") from error
 
 
 def _print_epoch(metrics: EpochMetrics) -> None:

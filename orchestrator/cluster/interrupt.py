@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from orchestrator.guard import end_signals, is_guarded, leave_terminal
 
-ENDED = b"Ended at once. What was done is kept; type the same command again to go on.\n"
+ENDED = b"Ended at once. Results and checkpoints are kept; type the same command again to go on.\n"
 
 
 class Interrupt:

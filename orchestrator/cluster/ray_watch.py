@@ -70,4 +70,4 @@ class RayWatch:
 def check_ray() -> None:
     """Raise UserError where Ray is gone and there is no guard to start this command again."""
     if _reason is not None:
-        raise UserError(f"{_reason}: type the same command again to go on; what was done is kept.")
+        raise UserError(f"{_reason}: type the same command again to go on; results and checkpoints are kept.")

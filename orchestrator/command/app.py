@@ -33,7 +33,8 @@ class _Interruptible(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            console(stderr=True).print("Interrupted; what was done is kept. Type the same command again to go on.")
+            sentence = "Interrupted; results and checkpoints are kept. Type the same command again to go on."
+            console(stderr=True).print(sentence, soft_wrap=True)
             raise typer.Exit(130) from error
 
 

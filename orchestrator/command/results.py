@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -55,12 +56,24 @@ def study_name(argument: str) -> str:
     return named_study(argument).name if is_file(argument) else argument
 
 
+def no_study(study: str, keys: Iterable[StudyKey], variants: VariantFilter | None = None) -> UserError:
+    """That none of the variants of the store, `keys`, is of that study, or none of those is meant."""
+    names = dict.fromkeys(key.study for key in keys)
+    hint = (
+        f": see which variants it has with python sweep.py status {shlex.quote(study)}"
+        if study in names
+        else f"; it has {', '.join(names) or 'none'}: choose one of these, or run it first"
+    )
+    return UserError(f"the store has no study {study!r}{variants or ''}{hint}")
+
+
 def _variants(store: Store, study: str, variants: VariantFilter) -> list[StudyKey]:
     """The variants of a study that are meant, those with a result first, then those without `--set`, then those planned
     last. Raises UserError where none fits."""
-    summaries = [s for s in store.studies() if s.key.study == study and variants.fits(s.key)]
+    every = store.studies()
+    summaries = [s for s in every if s.key.study == study and variants.fits(s.key)]
     if not summaries:
-        raise UserError(f"the store has no study {study!r}{variants}: see what it has with python sweep.py status")
+        raise no_study(study, (summary.key for summary in every), variants)
     order = {s.key: (s.counts["done"] > 0, s.key.overrides == "{}", place) for place, s in enumerate(summaries)}
     return sorted(order, key=order.__getitem__, reverse=True)
 
@@ -148,7 +161,7 @@ def report(
     variants, url = _typed_filter(scale, corpus, settings), store_url(store, storage)
     place = storage_at(storage)
     if study == ALL and out is not None:
-        raise UserError("--out is the folder of one report, and all writes several: leave it away, or name a study")
+        raise UserError("--out is the folder of one report, and all writes several: leave it out, or name a study")
     shown = console()
     with open_store(url, create=False) as opened:
         for key, content in _chosen(opened, study, variants).items():

@@ -118,7 +118,7 @@ def _text_folder(
     elif folder is not None and not folder.is_dir():
         raise UserError(
             f"--data-dir takes a folder that exists, and {folder} is none: name the one where the corpora lie, or "
-            "leave it away and they are fetched to data"
+            "leave it out and they are fetched to data"
         )
     return folder, data
 

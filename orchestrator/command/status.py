@@ -11,7 +11,7 @@ import typer
 
 from orchestrator.command import options
 from orchestrator.command.options import check_format, console, print_records, store_url
-from orchestrator.command.results import study_name
+from orchestrator.command.results import no_study, study_name
 from orchestrator.words import one_line
 from trainables.errors import UserError
 
@@ -45,8 +45,7 @@ def status(
         troubled = {key: count for key, count in lost_counts.items() if count}
         lost = list(islice(_lost_trials(opened, troubled), CAUSES_SHOWN)) if form == "table" else []
     if not summaries and name is not None:
-        names = ", ".join(dict.fromkeys(s.key.study for s in every)) or "none"
-        raise UserError(f"the store has no study {name!r}; it has {names}: choose one of these, or run it first")
+        raise no_study(name, (summary.key for summary in every))
     records = [
         {
             "study": s.key.study,

@@ -121,10 +121,9 @@ def stop(
         for key, trains in _stoppable(opened, target, VariantFilter(scale=scale, corpus=corpus)).items():
             opened.ask_to_stop(key)
             effect = (
-                "what was done is kept, and the same command goes on"
+                "results and checkpoints are kept, and the same command goes on"
                 if trains
-                else "no trial of it runs now: a command that measures, or that has begun already, will stop, and one "
-                "that begins later will not"
+                else "no trial of it runs now, so this stops only a command that measures, or that is starting"
             )
             changed = "" if key.overrides == "{}" else f", --set {key.overrides}"
             variant = f"{key.study} at scale {key.scale}{on_corpus(key.corpus)}{changed}"

@@ -46,7 +46,7 @@ CRASHES = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.
 GIVEN_UP = 3
 ORDERLY = (0, 1, 2)
 """Exit statuses of a command that has cleared up itself."""
-KEPT = "What was done is kept; type the same command again to go on."
+KEPT = "Results and checkpoints are kept; type the same command again to go on."
 
 
 def guarded(run: Callable[[], int]) -> int:
@@ -141,7 +141,9 @@ class _Command:
         waiting_s = time.monotonic() - self._stop_s
         if waiting_s >= ANSWER_S and not self._answered:
             self._answered = True
-            _say("Stopping, which may take 10 s; what was done is kept. (The same once more ends it at once.)")
+            _say(
+                "Stopping, which may take 10 s; results and checkpoints are kept. (The same once more ends it at once.)"
+            )
         return waiting_s >= STOP_S
 
     def _stands_still(self) -> bool:

@@ -18,7 +18,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """What asks a command to end."""
 INTERRUPTED = 130
 AGAIN = 75
-"""The exit status that asks the guard for a fresh process: what died cannot be mended in this one."""
+"""The exit status that asks the guard for a fresh process: what died cannot be fixed in this one."""
 BEAT, NO_BEAT, STOPPING, ENDED, REASON = "beat", "no beat", "stopping", "ended", "reason "
 """The lines of the pipe to the guard."""
 

@@ -64,7 +64,9 @@ def _require_keys(overrides: Mapping[str, Any], keys: Sequence[list[str]], conte
         kinds = {content["kind"] for content, own in zip(contents, keys, strict=True) if key in own}
         if not kinds:
             hint = did_you_mean(key, {key for content_keys in keys for key in content_keys})
-            raise UserError(f"--set knows no key {key!r}: {hint}Keys are those of the config, as --dry-run prints it")
+            raise UserError(
+                f"--set knows no key {key!r}: {hint}Keys are those of the config, as --dry-run --format json prints it"
+            )
         of_them = [(content, own) for content, own in zip(contents, keys, strict=True) if content["kind"] in kinds]
         without = [content for content, own in of_them if key not in own]
         if without:

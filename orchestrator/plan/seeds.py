@@ -34,9 +34,7 @@ def seed_count(
 def refuse_seeds(study: Study, configs: Sequence[AnyConfig], *, what: str = "--seeds") -> None:
     """Raise UserError for a study that has no use for more seeds; `what` asks for them."""
     if reason := obstacle_to_seeds(study, configs):
-        raise UserError(
-            f"{what} is for studies that write each setting down with one seed, and {reason}: leave it away"
-        )
+        raise UserError(f"{what} is for studies that write each setting down with one seed, and {reason}: leave it out")
 
 
 def repeat_with_seeds(trials: Sequence[tuple[str, AnyConfig]], count: int) -> list[tuple[str, AnyConfig]]:

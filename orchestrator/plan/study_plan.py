@@ -148,9 +148,9 @@ def _text(study: Study, corpus: str, data_dir: Path | None) -> tuple[CorpusIdent
     if study.always_reads:
         raise UserError(
             f"--corpus names the text of a study that takes any, and {study.name} always reads "
-            f"{' and '.join(study.always_reads)}: leave it away, and give their folder with --data-dir"
+            f"{' and '.join(study.always_reads)}: leave it out, and give their folder with --data-dir"
         )
-    raise UserError(f"--corpus is for studies that read text, and {study.name} reads none: leave it away")
+    raise UserError(f"--corpus is for studies that read text, and {study.name} reads none: leave it out")
 
 
 def _trial_plan(name: str, config: AnyConfig, corpus: CorpusIdentity, place: Place | None = None) -> TrialPlan:

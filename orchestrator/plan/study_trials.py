@@ -85,7 +85,7 @@ def tuning_plan(
     if study.tuning is None:
         for option, value in (("--search", search), ("--budget", budget)):
             if value is not None:
-                raise UserError(f"{option} is for studies that tune, and {study.name} tunes nothing: leave it away")
+                raise UserError(f"{option} is for studies that tune, and {study.name} tunes nothing: leave it out")
         return None
     if seeds is not None:
         refuse_seeds(study, ())
@@ -110,7 +110,7 @@ def _written_trials(study: Study, corpus: CorpusConfig) -> list[AnyConfig]:
     if wrong is not None:
         raise UserError(
             f"the trials of a study are configs of {', '.join(kind.__name__ for kind in KINDS[:-1])} or "
-            f"{KINDS[-1].__name__}; {study.name} yields a {type(wrong).__name__}: mend it"
+            f"{KINDS[-1].__name__}; {study.name} yields a {type(wrong).__name__}: fix it"
         )
     with _blaming(study, "its trials function"):
         # What is run is read from JSON; a config made past validation would be another trial there than here.
@@ -145,5 +145,5 @@ def _blaming(study: Study, part: str) -> Iterator[None]:
     except Exception as error:
         problem = first_problem(error) if isinstance(error, ValidationError) else first_line(str(error))
         raise UserError(
-            f"the study {study.name} cannot make its trials: {type(error).__name__}: {problem}; mend {part}"
+            f"the study {study.name} cannot make its trials: {type(error).__name__}: {problem}; fix {part}"
         ) from error

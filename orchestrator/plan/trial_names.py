@@ -137,7 +137,7 @@ def _group(study: Study, config: AnyConfig) -> tuple[str, bool]:
     """What the label says apart from the seed, and whether it ends in one."""
     label: object = study.label(config)
     if not isinstance(label, str):
-        raise UserError(f"a trial's name is a text; the label function of {study.name} gives {label!r}: mend it")
+        raise UserError(f"a trial's name is a text; the label function of {study.name} gives {label!r}: fix it")
     # An entry of a legend that begins with an underscore is not shown.
     text = f" {one_line(label, most=10 * LONGEST_GROUP).lstrip('_ ')}"
     group = group_of(text)

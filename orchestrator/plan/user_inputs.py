@@ -26,7 +26,7 @@ class UserInputs:
         for name in study.measurements:
             if name not in NAMES:
                 raise UserError(
-                    f"the measurements of a study are among {', '.join(NAMES)}; {study.name} asks for {name!r}: mend it"
+                    f"the measurements of a study are among {', '.join(NAMES)}; {study.name} asks for {name!r}: fix it"
                 )
         for replaced, (option, _) in self._given.items():
             if replaced not in study.measurements:

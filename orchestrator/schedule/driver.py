@@ -109,7 +109,7 @@ class Driver:
     def _say_stopping(self) -> None:
         if not self._stop_announced:
             self._stop_announced = True
-            self._work.listener.note("Stopping, which may take 10 s; what was done is kept.")
+            self._work.listener.note("Stopping, which may take 10 s; results and checkpoints are kept.")
             say_stopping()
 
     def _guarded(self, action: Callable[[], T], otherwise: T) -> T:
@@ -238,4 +238,4 @@ def _beats(keys: Sequence[str]) -> dict[str, Beat] | None:
 def _leave(reason: str) -> None:
     """Have the guard start this command again; without one, raise UserError."""
     start_again(reason)
-    raise UserError(f"{reason}: type the same command again to go on; what was done is kept.")
+    raise UserError(f"{reason}: type the same command again to go on; results and checkpoints are kept.")

@@ -95,7 +95,7 @@ class LeaseKeeper:
         if lost > 0:
             raise UserError(
                 f"This command stood still for more than {self._lease_s:g} s, and {lost} of its trials were taken over "
-                "by another one: type the same command again to go on; what was done is kept."
+                "by another one: type the same command again to go on; results and checkpoints are kept."
             )
 
     def _keep(self) -> None:

@@ -78,8 +78,8 @@ def _repair(connection: Connection, concerned: Callable[[Connection], Collection
         connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
         connection.exec_driver_sql("PRAGMA ignore_check_constraints = ON")  # a row may break several until all is done
         connection.exec_driver_sql("REINDEX")
-    sentences = [*_replace_moments(connection), *_free(connection), *_mend_numbers(connection)]
-    sentences += [*_forget_nameless(connection), *_mend_references(connection)]
+    sentences = [*_replace_moments(connection), *_free(connection), *_fix_numbers(connection)]
+    sentences += [*_forget_nameless(connection), *_fix_references(connection)]
     for trial_id, damage in damaged_trials(connection, concerned(connection)).items():
         planned = has_config(connection, trial_id)
         _plan_again(connection, trial_id, has_config=planned)
@@ -118,7 +118,7 @@ def _free(connection: Connection) -> Iterator[str]:
         yield f"The owner or the lease of {trials} trials does not go with their state: it is cleared."
 
 
-def _mend_numbers(connection: Connection) -> Iterator[str]:
+def _fix_numbers(connection: Connection) -> Iterator[str]:
     """Those that no result hangs on, and requests to stop that ask for nothing."""
     wrong = trial.c.attempt < 0
     if connection.dialect.name == "sqlite":
@@ -140,7 +140,7 @@ def _forget_nameless(connection: Connection) -> Iterator[str]:
         yield f"Row {row} of the table trial has no trial's id: it is forgotten until its study is planned again."
 
 
-def _mend_references(connection: Connection) -> Iterator[str]:
+def _fix_references(connection: Connection) -> Iterator[str]:
     """Of what came from a lost run to a stand-in; a row that refers to anything else that is lost goes with it."""
     stand_in = None
     for name, row, parent, _ in dangling(connection):

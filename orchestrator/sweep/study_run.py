@@ -78,8 +78,8 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
         if summary.interrupted:
             done = sum(row.state == "done" for row in store.trials(plan.key))
             say(
-                f"Interrupted with {done} of {plan.total} trials done; what was done is kept. Type the same command "
-                "again to go on."
+                f"Interrupted with {done} of {plan.total} trials done; results and checkpoints are kept. Type the same "
+                "command again to go on."
             )
             return INTERRUPTED
         if again and plan.tuning is not None:

@@ -24,7 +24,7 @@ REPORT_EVERY_S = 0.5
 """A report makes the worker wait for the driver, so it reports no more often, but for the start and end of trials
 that last longer than this."""
 
-KEPT = "what was done is kept"
+KEPT = "results and checkpoints are kept"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -119,7 +119,7 @@ def test_ctrl_c_in_a_terminal_keeps_what_was_done_and_says_how_to_go_on(tmp_path
     seen += _read_until(terminal, "to go on", timeout_s=60)
     _, status = os.waitpid(pid, 0)
     assert os.waitstatus_to_exitcode(status) == 130, seen
-    assert "what was done is kept" in seen
+    assert "results and checkpoints are kept" in seen
     assert "Traceback" not in seen
     answer = sweep("status", "--storage", tmp_path, "--format", "csv")
     assert "running" in answer.stdout.splitlines()[0]

@@ -65,7 +65,7 @@ class ContextsFile(TextFile):
         except ValidationError as error:
             raise UserError(
                 "a contexts file is a JSON list of objects with last_token_index and, if wanted, group, number and "
-                f"next_token; {self.name} is not one ({first_problem(error)}): mend it"
+                f"next_token; {self.name} is not one ({first_problem(error)}): fix it"
             ) from error
         if not listed:
             raise UserError(f"a contexts file names at least one context, and {self.name} has an empty list: add some")
@@ -111,10 +111,10 @@ def require_in_text(file: ContextsFile, words: Sequence[str], corpus: str) -> No
         if index > len(words) - 2:
             raise UserError(
                 f"a context is followed by a token, so that in the test text of {corpus} its last_token_index is at "
-                f"most {len(words) - 2}; {file.name} has {index}: mend it, or choose the corpus that it was made for"
+                f"most {len(words) - 2}; {file.name} has {index}: fix it, or choose the corpus that it was made for"
             )
         if context.next_token not in (None, words[index + 1]):
             raise UserError(
                 f"{file.name} says that {context.next_token!r} follows token {index} of the test text, and in "
-                f"{corpus} {words[index + 1]!r} does: mend it, or choose the corpus that it was made for"
+                f"{corpus} {words[index + 1]!r} does: fix it, or choose the corpus that it was made for"
             )

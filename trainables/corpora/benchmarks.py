@@ -70,7 +70,7 @@ def parse_pairs(benchmark: Benchmark) -> tuple[WordPair, ...]:
         except ValueError as error:
             raise UserError(
                 "a line of a word-similarity benchmark is two words and a number, apart by a tab or spaces; line "
-                f"{number} of {benchmark.file.name} is {line.strip()!r}: mend it"
+                f"{number} of {benchmark.file.name} is {line.strip()!r}: fix it"
             ) from error
     return tuple(pairs)
 

@@ -34,7 +34,7 @@ def load_layers(file: TextFile) -> None:
     except (Exception, SystemExit) as error:
         del sys.modules[module.__name__]
         raise UserError(
-            f"the file of output layers {file.name} cannot be read: {type(error).__name__}: {error}; mend it"
+            f"the file of output layers {file.name} cannot be read: {type(error).__name__}: {error}; fix it"
         ) from error
     _loaded[digest] = module
 
@@ -49,7 +49,7 @@ def build_custom(config: CustomConfig, shape: LayerShape) -> OutputLayer:
     except Exception as error:
         raise UserError(
             f"the output layer {config.layer} cannot be made with the settings {config.settings}: "
-            f"{type(error).__name__}: {error}; mend the class or the settings"
+            f"{type(error).__name__}: {error}; fix the class or the settings"
         ) from error
     buffers = [name for name, _ in built.named_buffers()]
     if buffers:
@@ -72,6 +72,6 @@ def _layer_class(config: CustomConfig) -> type[OutputLayer]:
     layer = layer or getattr(_loaded[config.sha256], config.layer, None)
     if not (isinstance(layer, type) and issubclass(layer, OutputLayer)):
         raise UserError(
-            f"an output layer is a subclass of trainables.output_layers.OutputLayer; {config.layer} is none: mend it"
+            f"an output layer is a subclass of trainables.output_layers.OutputLayer; {config.layer} is none: fix it"
         )
     return layer

@@ -2,7 +2,7 @@
 
 As the papers start it, AWD-LSTM hardly hears its input: from one LSTM layer to the next, what differs between contexts
 shrinks to a third or less, and the logits start about equal. A model of full width has hundreds of thousands of steps
-to mend that. A narrow one with a thousand steps spends them near the perplexity of plain word frequencies, the longer
+to fix that. A narrow one with a thousand steps spends them near the perplexity of plain word frequencies, the longer
 the less its output layer lets through, and layers are then compared by when they leave it.
 
 Three changes, the same for every output layer:

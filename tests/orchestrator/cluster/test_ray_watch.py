@@ -42,7 +42,7 @@ def test_a_process_of_a_local_ray_that_dies_is_named(watch: RayWatch, monkeypatc
     assert trouble() == ""
     dead.append("raylet")
     said = wait_for(trouble, timeout_s=10, what="the death is told")
-    assert said == "Ray's process raylet died: type the same command again to go on; what was done is kept."
+    assert said == "Ray's process raylet died: type the same command again to go on; results and checkpoints are kept."
 
 
 @pytest.mark.usefixtures("one_ray")

@@ -121,7 +121,7 @@ def test_an_override_that_makes_no_sense_is_named(setting: str, sentence: str) -
         ("STUDY = over(trials=[1])", "trials of a study is a function"),
         ("STUDY = over(analyses=Correlation())", "analyses of a study is"),
         ("STUDY = over(measurements=None)", "measurements of a study is"),
-        ("STUDY = over(measurements=('perplexity@1', 'top_k'))", "mine asks for 'top_k': mend it"),
+        ("STUDY = over(measurements=('perplexity@1', 'top_k'))", "mine asks for 'top_k': fix it"),
         ("STUDY = over(label=lambda config: 1 / 0)", "label"),
         ("STUDY = over(name='gss_grid')", "is a built-in name: rename it"),
         ("STUDY = over(name='../mine')", "letters, digits"),
@@ -136,7 +136,7 @@ def test_an_override_that_makes_no_sense_is_named(setting: str, sentence: str) -
         ("STUDY = tuned(key='sede')", "sede"),
         ("STUDY = tuned(key='model.dropout_hidden')", "less than 1"),
         ("STUDY = tuned(side='two words')", "single words"),
-        ("STUDY = tuned(base=lambda corpus: [].pop())", "mend its tuning"),
+        ("STUDY = tuned(base=lambda corpus: [].pop())", "fix its tuning"),
     ],
 )
 def test_a_broken_study_file_gets_one_clear_sentence(tmp_path: Path, body: str, sentence: str) -> None:

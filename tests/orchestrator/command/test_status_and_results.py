@@ -77,6 +77,28 @@ def test_results_give_the_trials_of_a_setting_by_the_first_digits_of_its_hash(
     assert told(capsys, "results", "bends", *place, "--setting", last).count(last) == 3
 
 
+@pytest.mark.parametrize("command", ["status", "results"])
+def test_of_a_study_that_there_is_not_both_commands_say_which_there_are(
+    command: str, store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place = ("--storage", str(tmp_path))
+    assert main([command, "bend", *place]) == 2
+    assert "has no study 'bend'; it has none: choose one of these, or run it first" in capsys.readouterr().err
+    store.register(KEY, bends(1))
+    assert main([command, "bend", *place]) == 2
+    assert "has no study 'bend'; it has bends: choose" in capsys.readouterr().err
+
+
+def test_of_a_variant_that_there_is_not_it_is_said_where_the_others_are_shown(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    store.register(KEY, bends(1))
+    assert main(["results", "bends", "--scale", "paper", "--storage", str(tmp_path)]) == 2
+    assert "no study 'bends', scale paper: see which variants it has with python sweep.py status bends" in (
+        capsys.readouterr().err
+    )
+
+
 @pytest.mark.parametrize("typed", ["", "abc", "zzzz", "0" * 65, "0000"])
 def test_a_setting_that_there_is_not_is_one_sentence(
     typed: str, store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]

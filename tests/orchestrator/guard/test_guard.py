@@ -125,7 +125,8 @@ def test_a_command_that_does_not_stop_is_answered_for_and_ended(start: Start, tm
     status, said = end(process, timeout_s=10)
     assert status == 143
     assert said == (
-        "It did not stop within 1.5 s, and was ended. What was done is kept; type the same command again to go on.\n"
+        "It did not stop within 1.5 s, and was ended. Results and checkpoints are kept; "
+        "type the same command again to go on.\n"
     )
     assert not is_alive(int((tmp_path / "pid").read_text()))
 
@@ -156,7 +157,7 @@ def test_the_second_signal_ends_it_at_once_but_not_one_that_comes_with_the_first
     process.send_signal(signal.SIGINT)
     status, said = end(process, timeout_s=10)
     assert status == 143
-    assert said.endswith("Ended at once. What was done is kept; type the same command again to go on.\n")
+    assert said.endswith("Ended at once. Results and checkpoints are kept; type the same command again to go on.\n")
 
 
 def test_nohup_is_respected(start: Start) -> None:
@@ -248,7 +249,7 @@ def test_a_killed_command_is_named_and_not_started_again(start: Start) -> None:
     assert status == 137
     assert said == (
         "error: the command's process was ended by SIGKILL (by hand, or by the system where memory ran out). "
-        "What was done is kept; type the same command again to go on.\n"
+        "Results and checkpoints are kept; type the same command again to go on.\n"
     )
 
 
@@ -333,4 +334,6 @@ def test_a_sweep_that_is_stopped_while_it_stands_still_ends_in_a_sentence(start:
     process.terminate()
     status, said = end(process)
     assert status == 143
-    assert said.splitlines()[-1].startswith("It did not stop within 1.5 s, and was ended. What was done is kept;")
+    assert said.splitlines()[-1].startswith(
+        "It did not stop within 1.5 s, and was ended. Results and checkpoints are kept;"
+    )

@@ -90,9 +90,7 @@ def test_it_starts_from_the_trials_seed_and_resumes_bit_for_bit(tmp_path: Path) 
         assert torch.equal(one, two), name
 
 
-@pytest.mark.parametrize(
-    ("name", "sentence"), [("Counting", "has buffers \\(seen\\)"), ("NoLayer", "is none: mend it")]
-)
+@pytest.mark.parametrize(("name", "sentence"), [("Counting", "has buffers \\(seen\\)"), ("NoLayer", "is none: fix it")])
 def test_a_class_that_cannot_be_kept_is_refused(tmp_path: Path, name: str, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         build_output_layer(CustomConfig.of(getattr(imported(tmp_path), name)), SHAPE)
@@ -120,7 +118,7 @@ def test_a_file_beside_the_project_itself_may_import_it() -> None:
 
 @pytest.mark.parametrize("text", ["1 +", "raise ValueError('no')", "import sys; sys.exit(3)"])
 def test_a_file_that_cannot_be_run_says_why(text: str) -> None:
-    with pytest.raises(UserError, match=r"broken\.py cannot be read: \w+.*mend it"):
+    with pytest.raises(UserError, match=r"broken\.py cannot be read: \w+.*fix it"):
         load_layers(TextFile(name="broken.py", text=text))
 
 
