@@ -63,7 +63,8 @@ Deterministic = Annotated[
     bool, Option("--deterministic", help="On a GPU too, the same bits for the same seed; slower.")
 ]
 Contexts = Annotated[
-    Path | None, Option(metavar="FILE", help="Contexts of your own for top_k@1, as a JSON list; see README.")
+    Path | None,
+    Option(metavar="FILE", help="Contexts of your own for top_k@1, as a JSON list; see docs/measurements.md."),
 ]
 Benchmarks = Annotated[
     Path | None, Option(metavar="DIR", help="Benchmarks of your own for word_similarity@1, files *.txt.")

@@ -1,4 +1,4 @@
-"""An output layer of the user's own, exactly as the README shows it."""
+"""An output layer of the user's own, exactly as the docs show it."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ SMOKE = ("--scale", "smoke", "--max-concurrent", "1")
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder with the two files of the README."""
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    """A folder with the two files of docs/output-layers.md."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "output-layers.md").read_text(), re.DOTALL)
     for name in ("my_layer.py", "my_layer_study.py"):
         (text,) = (block for block in blocks if block.startswith(f'"""{name}'))
         (tmp_path / name).write_text(text)
@@ -41,7 +41,7 @@ def run_alone(config: Path, folder: Path, *arguments: str) -> tuple[int, str]:
 
 
 @pytest.mark.usefixtures("one_ray")
-def test_the_layer_of_the_readme_runs_in_a_sweep_and_alone(folder: Path) -> None:
+def test_the_layer_of_the_docs_runs_in_a_sweep_and_alone(folder: Path) -> None:
     layer = folder / "my_layer.py"
     assert len(layer.read_text().splitlines()) < 30
     study, storage = folder / "my_layer_study.py", folder / "results"

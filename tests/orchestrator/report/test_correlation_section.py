@@ -137,7 +137,7 @@ def test_without_a_result_coverage_comes_first(tmp_path: Path) -> None:
 
 
 def test_a_grid_over_the_seed_leaves_no_seed_out(tmp_path: Path) -> None:
-    """As the README's own study asks for: the seed differs within a cell, so it is no setting of the cell."""
+    """As the study in the docs asks for: the seed differs within a cell, so it is no setting of the cell."""
     rows, _ = make_results(SEEDED_STUDY)
     study = replace(SEEDED_STUDY, analyses=(Correlation(), GridMap(row="output_layer.c", column="seed")))
     numbers = report_on(rows, tmp_path, study=study).answers[0].numbers

@@ -21,8 +21,8 @@ from tests.support.command import ROOT
 from tests.support.synthetic_results import STUDY, csv_records, fail, make_results, report_on
 from trainables.errors import UserError
 
-BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-README_STUDY, README_FUNCTION = (
+BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "write-a-study.md").read_text(), re.DOTALL)
+DOCS_STUDY, DOCS_FUNCTION = (
     next(block for block in BLOCKS if start in block) for start in ("my_study.py", "def gap_by_bend")
 )
 
@@ -33,12 +33,12 @@ def report_with(function: Callable[[pd.DataFrame], Any], out: Path) -> ReportRes
     return report_on(rows, out, study=replace(STUDY, analyses=(function, Correlation())))
 
 
-def test_the_function_of_the_readme_becomes_a_section_as_it_stands_there(tmp_path: Path) -> None:
+def test_the_function_of_the_docs_becomes_a_section_as_it_stands_there(tmp_path: Path) -> None:
     file = tmp_path / "my_study.py"
     analyses = 'analyses=(Correlation(), GridMap(row="output_layer.c", column="seed"))'
-    assert analyses in README_STUDY
-    text = README_STUDY.replace(analyses, "analyses=(Correlation(), gap_by_bend)")
-    file.write_text(text.replace("STUDY = Study(", f"{README_FUNCTION}\n\nSTUDY = Study("))
+    assert analyses in DOCS_STUDY
+    text = DOCS_STUDY.replace(analyses, "analyses=(Correlation(), gap_by_bend)")
+    file.write_text(text.replace("STUDY = Study(", f"{DOCS_FUNCTION}\n\nSTUDY = Study("))
     study = runpy.run_path(str(file))["STUDY"]
     report = report_with(study.analyses[1], tmp_path / "report")
     page = report.path.read_text()
