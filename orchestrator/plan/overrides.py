@@ -6,9 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pydantic import ValidationError
-
-from trainables.config import AnyConfig, dotted_keys, read_config, with_values
+from trainables.config import AnyConfig, dotted_keys, read_config, replaced
 from trainables.errors import UserError, did_you_mean
 
 FIXED_KEYS = ("schema_version", "kind", "corpus.name", "corpus.sha256")
@@ -47,7 +45,7 @@ def apply_overrides(configs: Sequence[AnyConfig], overrides: Mapping[str, Any]) 
     keys = [dotted_keys(content) for content in contents]
     _require_keys(overrides, keys, contents)
     return [
-        _replaced(content, {key: value for key, value in overrides.items() if key in own})
+        replaced(content, {key: value for key, value in overrides.items() if key in own}, read_config, "--set")
         for content, own in zip(contents, keys, strict=True)
     ]
 
@@ -83,26 +81,3 @@ def _what(content: Mapping[str, Any], key: str) -> str:
     if isinstance(part, dict) and "name" in part:
         return f"{name.replace('_', ' ')} {part['name']}"
     return f"kind {content['kind']}"
-
-
-def _replaced(content: dict[str, Any], overrides: Mapping[str, Any]) -> AnyConfig:
-    content = with_values(content, overrides)
-    try:
-        return read_config(content)
-    except ValidationError as error:
-        first = error.errors()[0]
-        rule = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
-        place_named = _known_part(first["loc"], content)
-        if not place_named:
-            raise UserError(f"--set makes a config that cannot be: {rule}") from error
-        raise UserError(f"--set cannot give {place_named} the value {first['input']!r}: {rule}") from error
-
-
-def _known_part(location: Sequence[int | str], content: Any) -> str:
-    """The key that an error is about; a union's error also names the member that was tried, which is no key."""
-    keys = []
-    for part in location:
-        if isinstance(content, dict) and part in content:
-            keys.append(str(part))
-            content = content[part]
-    return ".".join(keys)

@@ -28,7 +28,7 @@ from trainables.config.hidden_layers import (
     LayerJacobianConfig,
     LayerTaskConfig,
 )
-from trainables.config.keys import dotted_keys, flat_values, value_at, with_values
+from trainables.config.keys import dotted_keys, flat_values, replaced, value_at, with_values
 from trainables.config.kinds import KINDS, AnyConfig, output_layer_of, read_config
 from trainables.config.language_model import (
     MIN_STREAM,

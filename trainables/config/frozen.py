@@ -9,6 +9,9 @@ from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 
+from trainables.config.keys import NO_SETTINGS, dotted_keys, replaced
+from trainables.errors import UserError, did_you_mean
+
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
@@ -56,6 +59,21 @@ class Identified(Frozen):
     """A trial's config: its content is its identity."""
 
     seed: Seed
+
+    def with_values(self, values: Mapping[str, Any]) -> Self:
+        """A copy with other values at these dotted keys, such as {"training.learning_rate": 10.0}.
+
+        Raises UserError for a key that this config does not have, and for a value that it cannot have.
+        """
+        content = self.model_dump(mode="json")
+        keys = set(dotted_keys(content)) - set(NO_SETTINGS)
+        for key in values:
+            if key not in keys:
+                raise UserError(
+                    f"a config of the kind {content['kind']} has no key {key!r}: {did_you_mean(key, keys)}"
+                    "Keys are those of the config, as --dry-run --format json prints it"
+                )
+        return replaced(content, values, type(self).model_validate, "with_values")
 
     def canonical_json(self) -> str:
         """The identity as JSON, keys sorted, no white space."""

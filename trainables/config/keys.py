@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from pydantic import ValidationError
 
 from trainables.errors import UserError
+
+Config = TypeVar("Config")
 
 NO_SETTINGS = ("schema_version", "kind")
 """Keys that say what the content is, and are no settings of it."""
@@ -56,3 +60,32 @@ def with_values(content: Mapping[str, Any], values: Mapping[str, Any]) -> dict[s
             place = place[part]
         place[last] = value
     return replaced
+
+
+def replaced(
+    content: Mapping[str, Any], values: Mapping[str, Any], read: Callable[[Any], Config], asked_by: str
+) -> Config:
+    """The config that `read` makes of the content with other values at these dotted keys, which it has.
+
+    Raises UserError for a value that cannot be, in a sentence about what `asked_by` does.
+    """
+    content = with_values(content, values)
+    try:
+        return read(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        rule = first["msg"].removeprefix("Value error, ").replace("Input should", "it should")
+        key = _key_at(first["loc"], content)
+        if not key:
+            raise UserError(f"{asked_by} makes a config that cannot be: {rule}") from error
+        raise UserError(f"{asked_by} cannot give {key} the value {first['input']!r}: {rule}") from error
+
+
+def _key_at(location: Sequence[int | str], content: Any) -> str:
+    """The key that an error is about; a union's error also names the member that was tried, which is no key."""
+    keys = []
+    for part in location:
+        if isinstance(content, dict) and part in content:
+            keys.append(str(part))
+            content = content[part]
+    return ".".join(keys)

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
 from trainables.config.frozen import ADDED_LATER, completed, identity
+from trainables.errors import UserError
 
 CORPUS = CorpusConfig(name="ptb", sha256="ab" * 32)
 
@@ -82,3 +83,28 @@ def test_a_setting_that_was_added_later_is_part_of_the_identity_only_where_it_di
     truth = {"kind": "true_rank", "evaluation": {"test_tokens": 5, "epoch_rank_contexts": 7}}
     assert identity(truth) == completed(truth) == truth
     assert identity({"seed": 1}) == completed({"seed": 1}) == {"seed": 1}
+
+
+def test_any_setting_is_replaced_by_its_dotted_key() -> None:
+    config = trial(1, 0.0, 2.0)
+    changed = config.with_values({"training.learning_rate": 5.0, "output_layer.k": 3.0, "seed": 2})
+    training = config.training.model_copy(update={"learning_rate": 5.0})
+    assert changed == TrialConfig(seed=2, corpus=CORPUS, output_layer=GssConfig(c=0.0, k=3.0), training=training)
+    assert config.training.learning_rate != 5.0 and changed.trial_id != config.trial_id
+    assert config.with_values({}) == config
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"training.learning_rat": 5.0}, "has no key 'training.learning_rat': did you mean training.learning_rate"),
+        ({"kind": "dirichlet"}, "of the kind language_model has no key 'kind'"),
+        ({"training.epochs": 0}, "with_values cannot give training.epochs the value 0: it should be greater than"),
+        ({"model.embedding_width": 3}, "with_values makes a config that cannot be: gss ties its weights"),
+        ({"training": 1, "training.epochs": 3}, "'training' is the single value 1"),
+    ],
+)
+def test_what_a_config_cannot_be_is_one_sentence(values: dict[str, object], sentence: str) -> None:
+    config = trial(1, 0.0, 2.0)
+    with pytest.raises(UserError, match=sentence):
+        config.with_values(values)
