@@ -6,10 +6,23 @@ STUDY ?= gss_grid
 ARGS ?=
 PIP_ARGS ?=
 
-.PHONY: sweep test chaos cluster-test image-test check audit lock format bench clean
+.PHONY: sweep test help chaos cluster-test image-test check audit lock format bench clean
 
 sweep: $(VENV)/ready
 	$(BIN)/python sweep.py $(STUDY) $(ARGS)
+
+help:
+	@echo "make sweep          set everything up and run a study: STUDY=gss_grid ARGS=\"--corpus ptb\""
+	@echo "make test           the checks and the whole test suite"
+	@echo "make check          ruff, mypy and the import contract"
+	@echo "make chaos          all rounds of the tests of chance: hours"
+	@echo "make cluster-test   three Ray machines in network namespaces (root, iproute2, PostgreSQL)"
+	@echo "make image-test     the image, built and run without Docker (root, Debian)"
+	@echo "make bench          speed and memory, side by side"
+	@echo "make audit          known vulnerabilities of the pinned packages"
+	@echo "make lock           pin what pyproject.toml allows (needs uv)"
+	@echo "make clean          remove the environment and caches"
+	@echo "Variables: PYTHON=$(PYTHON) VENV=$(VENV) PIP_ARGS=\"--index-url ...\" (for torch alone)"
 
 # The checks run beside the tests; what they say comes last, and a check that fails fails this too.
 test: $(VENV)/ready
@@ -62,7 +75,10 @@ lock:
 
 # torch has no hash (see torch.txt), so it comes apart; PIP_ARGS can name the package index of its build for it alone.
 $(VENV)/ready: pyproject.toml requirements.lock torch.txt
-	$(PYTHON) -m venv $(VENV)
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "error: Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) --version 2>&1):" \
+	    "name a newer one, for example make $(or $(MAKECMDGOALS),sweep) PYTHON=python3.12"; exit 2; }
+	$(PYTHON) -m venv $(if $(wildcard $@),,--clear) $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) --requirement torch.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .

@@ -2,11 +2,14 @@
 
 import difflib
 import re
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import ValidationError
 
+PROGRAM = "sweep" if Path(sys.argv[0]).name == "sweep" else "python sweep.py"
+"""What is typed before the name of a command or a study: the installed script, or the checkout's file."""
 COMMANDS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]",
 )
@@ -56,5 +59,6 @@ def first_problem(error: ValidationError) -> str:
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """ "did you mean grid? ", to stand before the list of choices; nothing where none of them is near."""
-    near = difflib.get_close_matches(word, sorted(choices), n=2, cutoff=0.5)
+    by_look = {choice.casefold(): choice for choice in sorted(choices)}
+    near = [by_look[look] for look in difflib.get_close_matches(word.casefold(), by_look, n=2, cutoff=0.5)]
     return f"did you mean {' or '.join(near)}? " if near else ""

@@ -4,29 +4,42 @@ from __future__ import annotations
 
 import io
 import sys
-from typing import Any
+from importlib.metadata import version
+from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand, TyperGroup, TyperOption
+from typer.core import CompletionItem, TyperCommand, TyperGroup, TyperOption
 
 from orchestrator.command.clean import clean
 from orchestrator.command.files import check_corpus, fetch_corpus, rank
-from orchestrator.command.options import COMMANDS, console
+from orchestrator.command.options import COMMANDS, console, setting_hint, study_names
 from orchestrator.command.plan_listing import studies
 from orchestrator.command.results import check_store, report, results, upgrade_store
 from orchestrator.command.run import run
 from orchestrator.command.status import status
 from orchestrator.command.submit_and_stop import stop, submit
-from trainables.errors import UserError
+from trainables.errors import PROGRAM, UserError
 
-HELP = """Sweeps of recurrent language models, and what their numbers mean.
+HELP = f"""Sweeps of recurrent language models, and what their numbers mean.
 
-`python sweep.py STUDY` plans the trials of a study, runs those that are missing, and reports. Typed again, it goes on.
+`{PROGRAM} STUDY` plans the trials of a study, runs those that are missing, and reports. Typed again, it goes on.
 """
 
 
-class _Interruptible(TyperGroup):
-    """Ctrl-C outside a running sweep: a sentence and exit status 130, where the framework would say "Aborted" and 1."""
+class _Commands(TyperGroup):
+    """The commands, of which `run` may be left out.
+
+    Ctrl-C outside a running sweep is a sentence and exit status 130, where the framework would say "Aborted" and 1.
+    """
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """A first word that is no command is the study of `run`."""
+        return super().resolve_command(ctx, args if args[:1] and args[0] in self.commands else ["run", *args])
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """The commands and studies that begin so."""
+        studies = [CompletionItem(name) for name in study_names(incomplete)]
+        return [*super().shell_complete(ctx, incomplete), *studies]
 
     def invoke(self, ctx: Any) -> object:
         """Run the command that was typed."""
@@ -38,7 +51,21 @@ class _Interruptible(TyperGroup):
             raise typer.Exit(130) from error
 
 
-class _Retry(TyperCommand):
+class _Run(TyperCommand):
+    """A command that takes the settings of configs by --set."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """The arguments; a setting that was typed as an option is refused with what to type."""
+        try:
+            return super().parse_args(ctx, args)
+        except Exception as error:  # the framework keeps the class of an unknown option to itself
+            option = getattr(error, "option_name", None)
+            if option is not None and (hint := setting_hint(option)):
+                raise UserError(f"there is no option {option}: {hint}") from error
+            raise
+
+
+class _Retry(_Run):
     """`run` but for what lists a plan, which its help leaves out."""
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -51,20 +78,39 @@ class _Retry(TyperCommand):
 
 
 app = typer.Typer(
-    cls=_Interruptible,
+    cls=_Commands,
     help=HELP,
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=PROGRAM == "sweep",  # a shell completes what has a name of its own
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["--help", "-h"]},
     rich_markup_mode=None,
 )
+OPTIONS = ("--help", "-h", "--version", "--install-completion", "--show-completion")
+"""Of the program itself."""
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        console().print(f"softmax-bottleneck-sweeps {version('softmax-bottleneck-sweeps')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _program(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the version and end.")
+    ] = False,
+) -> None:
+    """What may stand before any command."""
+
+
 corpus_app = typer.Typer(help="Get corpora and verify them.", no_args_is_help=True)
 store_app = typer.Typer(help="Keep the results store in order.", no_args_is_help=True)
 app.add_typer(corpus_app, name="corpus")
 app.add_typer(store_app, name="store")
 
-app.command()(run)
+app.command(cls=_Run)(run)
 app.command("retry", cls=_Retry, help="Run just those trials of a study again that failed or diverged.")(run)
 app.command(
     "submit",
@@ -85,10 +131,10 @@ def main(arguments: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a name need not be one that the terminal's encoding has
             stream.reconfigure(errors="backslashreplace")
-    if arguments and arguments[0] not in COMMANDS and arguments[0] not in ("--help", "-h"):
+    if arguments and arguments[0] not in COMMANDS and arguments[0] not in OPTIONS:
         arguments.insert(0, "run")
     try:
-        app(args=arguments, prog_name="sweep.py", obj=arguments[1:])
+        app(args=arguments, prog_name=PROGRAM.removeprefix("python "), obj=arguments[1:])
     except SystemExit as ending:
         if ending.code is None or isinstance(ending.code, int):
             return ending.code or 0

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from typer import Argument, Option
 
 from orchestrator.watch import ShownConsole, for_reader
+from search_spaces.catalog import ALL, NAMES
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
@@ -22,9 +23,13 @@ STORAGE = "results"
 FORMATS = ("table", "csv", "json")
 
 # An option is called as the parameter that it stands for, unless it says otherwise.
-Scale = Annotated[str, Option(help="smoke, quick, small or paper.")]
+SCALES = "smoke|quick|small|paper"
+Scale = Annotated[
+    str, Option(metavar=SCALES, autocompletion=lambda: SCALES.split("|"), help="How large the trials are.")
+]
 AnyScale = Annotated[
-    str | None, Option(help="Only this scale. [default: of those with a result, the one planned last]")
+    str | None,
+    Option(metavar=SCALES, help="Only this scale. [default: of those with a result, the one planned last]"),
 ]
 Corpus = Annotated[
     list[str] | None,
@@ -36,7 +41,7 @@ StoreUrl = Annotated[
     str | None, Option(help="sqlite:///FILE or postgresql+psycopg://... [default: results.db in --storage]")
 ]
 Storage = Annotated[str, Option(help="Checkpoints, result files and reports: a folder or s3://BUCKET/PREFIX.")]
-Format = Annotated[str, Option("--format", help="table, csv or json.")]
+Format = Annotated[str, Option("--format", metavar="|".join(FORMATS), help="How to print it.")]
 Settings = Annotated[
     list[str] | None,
     Option("--set", help="Replace a value of every trial's config, e.g. training.epochs=3; may be repeated."),
@@ -69,7 +74,7 @@ Contexts = Annotated[
 Benchmarks = Annotated[
     Path | None, Option(metavar="DIR", help="Benchmarks of your own for word_similarity@1, files *.txt.")
 ]
-Search = Annotated[str | None, Option(help="How a tuned study picks trials: tpe, random or grid. [default: tpe]")]
+Search = Annotated[str | None, Option(metavar="tpe|random|grid", help="How a tuned study picks trials. [default: tpe]")]
 Budget = Annotated[int | None, Option(help="Trials that a tuned study picks for each side. [default: by scale]")]
 Seeds = Annotated[
     int | None,
@@ -82,14 +87,35 @@ LogTo = Annotated[
         help="Log every trial to mlflow, mlflow=URI or tensorboard, too; may be repeated. See docs/watching.md.",
     ),
 ]
-OneStudyArgument = Annotated[str, Argument(metavar="STUDY", help="A study's name or a Python file.")]
-StudyArgument = Annotated[str, Argument(metavar="STUDY", help="A study's name, a Python file, or all.")]
+
+
+def study_names(start: str) -> list[str]:
+    """The built-in studies, and `all`, that begin so."""
+    return [name for name in (*NAMES, ALL) if name.startswith(start)]
+
+
+OneStudyArgument = Annotated[
+    str, Argument(metavar="STUDY", autocompletion=study_names, help="A study's name or a Python file.")
+]
+StudyArgument = Annotated[
+    str, Argument(metavar="STUDY", autocompletion=study_names, help="A study's name, a Python file, or all.")
+]
 
 
 COMMANDS = (
     *("run", "retry", "studies", "status", "results", "report", "submit", "stop", "corpus", "store", "rank", "clean"),
 )
 """Any other first word is that of a study."""
+
+
+def setting_hint(option: str) -> str:
+    """What to type in place of an option that is a setting of language models; "" where it is none."""
+    from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig, dotted_keys
+
+    config = TrialConfig(seed=0, corpus=CorpusConfig(name="", sha256="0" * 64), output_layer=SoftmaxConfig())
+    name = option.lstrip("-").replace("-", "_")
+    keys = [key for key in dotted_keys(config.model_dump(mode="json")) if key.rpartition(".")[2] == name]
+    return "type " + " or ".join(f"--set {key}=VALUE" for key in keys) if keys else ""
 
 
 def named_study(argument: str) -> Study:

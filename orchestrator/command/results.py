@@ -15,7 +15,7 @@ import typer
 from orchestrator.command import options
 from orchestrator.command.options import check_format, console, named_study, store_url
 from search_spaces.catalog import ALL, NAMES, is_file
-from trainables.errors import UserError
+from trainables.errors import PROGRAM, UserError
 
 if TYPE_CHECKING:
     from orchestrator.analysis import FlatResults
@@ -60,7 +60,7 @@ def no_study(study: str, keys: Iterable[StudyKey], variants: VariantFilter | Non
     """That none of the variants of the store, `keys`, is of that study, or none of those is meant."""
     names = dict.fromkeys(key.study for key in keys)
     hint = (
-        f": see which variants it has with python sweep.py status {shlex.quote(study)}"
+        f": see which variants it has with {PROGRAM} status {shlex.quote(study)}"
         if study in names
         else f"; it has {', '.join(names) or 'none'}: choose one of these, or run it first"
     )
@@ -102,7 +102,7 @@ def results(
     ] = None,
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
-    form: Annotated[str, typer.Option("--format", help="table, csv, json or parquet.")] = "table",
+    form: Annotated[str, typer.Option("--format", metavar="table|csv|json|parquet", help="How to print it.")] = "table",
 ) -> None:
     """Print all trials of a study with their configs and metrics."""
     from orchestrator.analysis import flatten
@@ -138,7 +138,7 @@ def _of_setting(store: Store, study: str, variants: VariantFilter, setting: str)
     raise UserError(
         "--setting takes the first 4 or more digits of a setting's hash, and no trial of "
         f"{study}{variants} has one that begins with {setting!r}: see the column setting of "
-        f"python sweep.py results {shlex.quote(study)}"
+        f"{PROGRAM} results {shlex.quote(study)}"
     )
 
 
@@ -185,7 +185,7 @@ def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyK
     keys = [summary.key for summary in store.studies() if variants.fits(summary.key)]
     chosen = {key: named_study(key.study) for key in keys if key.study in NAMES}
     if not chosen:
-        raise UserError(f"the store has no built-in study{variants}: see what it has with python sweep.py status")
+        raise UserError(f"the store has no built-in study{variants}: see what it has with {PROGRAM} status")
     return chosen
 
 

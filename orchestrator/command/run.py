@@ -14,7 +14,7 @@ from orchestrator.command import options
 from orchestrator.command.clean import removed_sentence
 from orchestrator.command.options import console, named_study, store_url
 from search_spaces import catalog
-from trainables.errors import UserError
+from trainables.errors import PROGRAM, UserError
 from trainables.runtime import Runtime
 
 if TYPE_CHECKING:
@@ -94,10 +94,10 @@ def run(
 def _check_form(form: str, study: str, *, dry_run: bool, retried: bool) -> None:
     """Raise UserError where nothing would be printed in that format."""
     if retried and (dry_run or form != "table"):
-        raise UserError("--dry-run and --format are for run; what failed or diverged is shown by: sweep.py status")
+        raise UserError(f"--dry-run and --format are for run; what failed or diverged is shown by: {PROGRAM} status")
     if form != "table" and not dry_run:
         raise UserError(
-            f"--format {form} is for --dry-run; the results of a run are shown by: sweep.py results {study}"
+            f"--format {form} is for --dry-run; the results of a run are shown by: {PROGRAM} results {study}"
         )
 
 
@@ -134,7 +134,7 @@ def _plan_without(data: DataFolder, corpora: Sequence[str]) -> None:
         if not constant and "/" not in name and not (data.driver / name).is_dir():
             raise UserError(
                 f"--dry-run copies nothing from {url}, and its {name} is not on this machine yet, so that its trials "
-                f"are not known: copy it with python sweep.py corpus check {name} --data-dir {url}"
+                f"are not known: copy it with {PROGRAM} corpus check {name} --data-dir {url}"
             )
     console(stderr=True).print(f"A dry run copies nothing from {url}: what it has now, a run will see.", soft_wrap=True)
 

@@ -13,7 +13,7 @@ from orchestrator.command import options
 from orchestrator.command.options import check_format, console, print_records, store_url
 from orchestrator.command.results import no_study, study_name
 from orchestrator.words import one_line
-from trainables.errors import UserError
+from trainables.errors import PROGRAM, UserError
 
 if TYPE_CHECKING:
     from orchestrator.report import TextTable
@@ -62,9 +62,7 @@ def status(
     print_records(records, {key: key for key in (*keys, *states)}, form)
     if form == "table" and running:
         terminal = console()
-        terminal.print(
-            "\nRunning, or next on a worker; to stop one, type python sweep.py stop and the start of its id:"
-        )
+        terminal.print(f"\nRunning, or next on a worker; to stop one, type {PROGRAM} stop and the start of its id:")
         for line in dict.fromkeys(running):
             terminal.print(line, soft_wrap=True)
     if lost:
@@ -83,10 +81,10 @@ def _print_lost(lost: Sequence[tuple[StudyKey, TrialRow]], count: int) -> None:
     from orchestrator.report import Fitting
 
     terminal = console()
-    terminal.print("\nWithout a result, and why; python sweep.py retry STUDY runs these again:")
+    terminal.print(f"\nWithout a result, and why; {PROGRAM} retry STUDY runs these again:")
     terminal.print(Fitting(table=_lost_table(lost)))
     if count > len(lost):
-        terminal.print(f"and {count - len(lost):,} more: python sweep.py results STUDY shows the causes of all.")
+        terminal.print(f"and {count - len(lost):,} more: {PROGRAM} results STUDY shows the causes of all.")
 
 
 def _lost_trials(store: Store, troubled: Iterable[StudyKey]) -> Iterator[tuple[StudyKey, TrialRow]]:

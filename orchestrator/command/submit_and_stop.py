@@ -14,7 +14,7 @@ from orchestrator.command import options
 from orchestrator.command.options import console, named_study, store_url
 from orchestrator.command.results import VariantFilter, study_name
 from search_spaces.catalog import ALL, is_file
-from trainables.errors import UserError
+from trainables.errors import PROGRAM, UserError
 
 if TYPE_CHECKING:
     from orchestrator.store import Store, StudyKey
@@ -47,8 +47,8 @@ def submit(
     for line in (
         f"Submitted as {job}.",
         f"Follow it with: ray job logs {job} --follow --address {address}",
-        f"See what runs, from anywhere that reaches the store, with: python sweep.py status {place}",
-        f"Stop it with: python sweep.py stop {'' if study == ALL else shlex.quote(study) + ' '}{place}",
+        f"See what runs, from anywhere that reaches the store, with: {PROGRAM} status {place}",
+        f"Stop it with: {PROGRAM} stop {'' if study == ALL else shlex.quote(study) + ' '}{place}",
     ):
         out.print(line, soft_wrap=True)
 
@@ -60,7 +60,7 @@ def _as_run_reads(arguments: list[str]) -> dict[str, Any]:
     from orchestrator.command.app import app
 
     group: Any = get_command(app)
-    with group.commands["run"].make_context("sweep.py submit", list(arguments)) as parsed:
+    with group.commands["run"].make_context(f"{PROGRAM} submit", list(arguments)) as parsed:
         return dict(parsed.params)
 
 
@@ -103,7 +103,9 @@ def stop(
         str | None,
         typer.Argument(metavar="[STUDY|TRIAL]", help="A study, or a trial by the start of its id (4 digits or more)."),
     ] = None,
-    scale: Annotated[str | None, typer.Option(help="Only this scale. [default: all that run]")] = None,
+    scale: Annotated[
+        str | None, typer.Option(metavar=options.SCALES, help="Only this scale. [default: all that run]")
+    ] = None,
     corpus: options.AnyCorpus = None,
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,

@@ -26,7 +26,7 @@ from orchestrator.schedule.worker_watch import WorkerWatch
 from orchestrator.store import LeaseKeeper, PlannedTrial, StudyKey
 from orchestrator.worker import EVENTS, Beat, Ending, EndingKind, Parcel
 from trainables.config import CustomConfig, TrialConfig, output_layer_of
-from trainables.errors import UserError
+from trainables.errors import PROGRAM, UserError
 
 T = TypeVar("T")
 KILL_S, GONE_S = 5.0, 60.0
@@ -209,7 +209,7 @@ class Driver:
         store, planned_ids = self._work.store, self._work.planned_ids
         requests = store.requests(study, self._work.run_id)
         if requests.stop_study:
-            self._work.listener.note("Stopping, as `sweep.py stop` asked.")
+            self._work.listener.note(f"Stopping, as `{PROGRAM} stop` asked.")
             self._interrupt.requested = True
             return
         self._dispatcher.stop(requests.stop_trials)

@@ -22,7 +22,7 @@ from orchestrator.guard import beat_on
 from orchestrator.store.address import printable
 from orchestrator.store.sqlite_files import SqliteFiles
 from orchestrator.store.troubles import CHECK, NEVER_WRITTEN, passes, user_errors
-from trainables.errors import UserError, first_line, terminal_text
+from trainables.errors import PROGRAM, UserError, first_line, terminal_text
 
 BUSY_TIMEOUT_S = 30.0
 AWAY_S = 180.0
@@ -147,7 +147,7 @@ class Transactions:
             more = f", and so with {len(damage) - 1} more" if len(damage) > 1 else ""
             raise UserError(
                 f"The results store {self._database.address} is damaged: {damage[0]}{more}; {CHECK}, and have it put "
-                "right by the next run of its study, or by `python sweep.py store check --repair`."
+                f"right by the next run of its study, or by `{PROGRAM} store check --repair`."
             )
 
 

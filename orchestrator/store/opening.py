@@ -17,7 +17,7 @@ from orchestrator.store.schema import REVISIONS, metadata
 from orchestrator.store.store import Store
 from orchestrator.store.triggers import make_triggers
 from orchestrator.store.troubles import AFRESH, COPY, user_errors
-from trainables.errors import UserError
+from trainables.errors import PROGRAM, UserError
 
 if TYPE_CHECKING:
     from alembic.config import Config
@@ -47,7 +47,7 @@ def open_database(url: str, *, create: bool) -> Database:
         elif version != REVISIONS[-1]:
             raise UserError(
                 f"The results store {database.address} is at schema version {version}, this program needs "
-                f"{REVISIONS[-1]}: run `python sweep.py store upgrade` on it."
+                f"{REVISIONS[-1]}: run `{PROGRAM} store upgrade` on it."
             )
     except BaseException:
         database.close()

@@ -8,11 +8,11 @@ from contextlib import contextmanager
 
 from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
-from trainables.errors import UserError, first_line
+from trainables.errors import PROGRAM, UserError, first_line
 
 AFRESH = "if it was this study's, move it away and run the study again, which records anew what lies as result files"
 COPY = f"put back a copy of it, or name another store with --store; {AFRESH}"
-CHECK = "see what is wrong with `python sweep.py store check` (and this store's --storage or --store)"
+CHECK = f"see what is wrong with `{PROGRAM} store check` (and this store's --storage or --store)"
 CURES = {
     "SQLITE_FULL": "the disk is full: make room and give the same command again; what was recorded is kept",
     "SQLITE_READONLY": "it is read-only: make it and its folder writable, or name another store with --store",

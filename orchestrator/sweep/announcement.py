@@ -12,6 +12,7 @@ from orchestrator.store import COMPLETE, StudyKey, TrialState, hide_password
 from orchestrator.words import counted, duration, on_corpus
 from search_spaces.study import Study
 from trainables.config import is_generated
+from trainables.errors import PROGRAM
 
 PLACES = ("--storage", "--store", "--data-dir")
 START_S = 10.0
@@ -94,5 +95,5 @@ def _kept(typed: Sequence[str]) -> list[str]:
 
 
 def command_line(*words: str) -> str:
-    """What to type for these words behind `sweep.py`. Passwords are masked: this line may end in a log."""
-    return shlex.join(["python", "sweep.py", *map(hide_password, words)])
+    """What to type for these words behind the program's name. Passwords are masked: this line may end in a log."""
+    return f"{PROGRAM} {shlex.join(map(hide_password, words))}"

@@ -21,6 +21,7 @@ from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.reports import report_folder, write_index, write_report
 from orchestrator.watch import TrialLogs, open_sinks
 from orchestrator.words import counted, on_corpus
+from trainables.errors import PROGRAM
 
 if TYPE_CHECKING:
     from orchestrator.plan import Tuner
@@ -175,7 +176,7 @@ def _nothing_to_retry(plan: Plan, store: Store) -> str:
         )
     return (
         f"No trial of {plan.study.name} at scale {plan.scale.name}{on_corpus(plan.corpus.name)} has failed or "
-        f"diverged, so there is nothing to retry; python sweep.py status shows what the store has.{hint}"
+        f"diverged, so there is nothing to retry; {PROGRAM} status shows what the store has.{hint}"
     )
 
 

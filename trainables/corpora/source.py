@@ -13,7 +13,7 @@ from trainables.corpora.folders import FILES, content_of, folder_in, locate
 from trainables.corpora.published import PUBLISHED, PUBLISHED_CORPORA, WORD_SIMILARITY, CorpusIdentity, corpus_sha256
 from trainables.corpora.pydocs import split_texts
 from trainables.corpora.text import SPLITS, number, tokenise
-from trainables.errors import UserError
+from trainables.errors import PROGRAM, UserError
 
 
 def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
@@ -117,7 +117,7 @@ def read_files(name: str, files: Iterable[str], *, data_dir: Path | None) -> lis
     """
     published = PUBLISHED[name].files if name in PUBLISHED else {}
     place = "" if data_dir is None else f" --data-dir {shlex.quote(str(data_dir))}"
-    command = f"python sweep.py corpus fetch {name}{place}"
+    command = f"{PROGRAM} corpus fetch {name}{place}"
     texts = []
     for path in (folder_in(data_dir, name) / file for file in files):
         try:

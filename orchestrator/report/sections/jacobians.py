@@ -28,6 +28,7 @@ from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, csv_lines, record_table, text_table
 from orchestrator.words import counted
+from trainables.errors import PROGRAM
 
 PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 4.2, 3.4
 FLOOR = 1e-6
@@ -78,7 +79,7 @@ def _findings(numbers: JacobianNumbers) -> Iterator[str]:
     if numbers.request.benchmark:
         yield (
             "All this is about layers that nobody has trained. Whether such layers learn better is another study: "
-            f"python sweep.py {numbers.request.benchmark}."
+            f"{PROGRAM} {numbers.request.benchmark}."
         )
 
 

@@ -1,0 +1,82 @@
+"""The program by its two names: what a shell completes of it, what it says of a mistyped word or a missing package."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from orchestrator.command.app import main
+from tests.support.command import ROOT
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    """The script `sweep` as an installer writes it."""
+    script = tmp_path / "bin" / "sweep"
+    script.parent.mkdir()
+    script.write_text(
+        f"#!{sys.executable}\nimport sys\nsys.path.insert(0, {str(ROOT)!r})\n"
+        "from sweep import main\nif __name__ == '__main__':\n    sys.exit(main())\n"
+    )
+    script.chmod(0o700)
+    return script
+
+
+def test_the_installed_script_names_itself_in_what_is_to_be_typed_next(script: Path, tmp_path: Path) -> None:
+    answer = subprocess.run([script, "gss_grid", "--format", "csv"], cwd=tmp_path, capture_output=True, text=True)
+    assert answer.returncode == 2
+    assert answer.stderr.endswith("the results of a run are shown by: sweep results gss_grid\n")
+    usage = subprocess.run([script, "--help"], cwd=tmp_path, capture_output=True, text=True)
+    assert usage.stdout.startswith("Usage: sweep [OPTIONS] COMMAND") and "`sweep STUDY` plans" in usage.stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "completions"),
+    [
+        ("sweep gss", ["gss_grid"]),
+        ("sweep st", ["stop", "studies", "status", "store"]),
+        ("sweep report plif_l", ["plif_lm"]),
+        ("sweep gss_grid --scale ", ["smoke", "quick", "small", "paper"]),
+        ("sweep gss_grid --max", ["--max-concurrent"]),
+    ],
+)
+def test_a_shell_completes_commands_studies_options_and_scales(
+    script: Path, typed: str, completions: list[str]
+) -> None:
+    asked = {"_SWEEP_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    answer = subprocess.run([script], env={**os.environ, **asked}, capture_output=True, text=True)
+    assert answer.stdout.split() == completions, answer.stderr
+
+
+def test_without_its_packages_the_program_says_how_to_install_them() -> None:
+    answer = subprocess.run([sys.executable, "-S", ROOT / "sweep.py", "gss_grid"], capture_output=True, text=True)
+    assert answer.returncode == 2 and answer.stdout == ""
+    assert "is not installed for" in answer.stderr and "type `make sweep` once" in answer.stderr
+    assert answer.stderr.count("\n") == 1
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"softmax-bottleneck-sweeps {version('softmax-bottleneck-sweeps')}\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "sentence"),
+    [
+        ("gss_grid --epochs 3", "there is no option --epochs: type --set training.epochs=VALUE"),
+        ("retry gss_grid --learning-rate 3", "type --set training.learning_rate=VALUE"),
+        ("gss_grid --vocabulary-limit=9", "type --set corpus.vocabulary_limit=VALUE"),
+        ("GSS_GRID", "unknown study 'GSS_GRID': did you mean gss_grid?"),
+        ("gss_grid --corpu ptb", "No such option: --corpu (Possible options: --corpus)"),
+    ],
+)
+def test_a_mistyped_word_is_answered_with_the_right_one(
+    typed: str, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(typed.split()) == 2
+    assert sentence in capsys.readouterr().err
