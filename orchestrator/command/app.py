@@ -8,7 +8,7 @@ from importlib.metadata import version
 from typing import Annotated, Any
 
 import typer
-from typer.core import CompletionItem, TyperCommand, TyperGroup, TyperOption
+from typer.core import CompletionItem, TyperCommand, TyperGroup, TyperOption  # type: ignore[attr-defined]
 
 from orchestrator.command.clean import clean
 from orchestrator.command.files import check_corpus, fetch_corpus, rank
