@@ -208,7 +208,9 @@ def _report(store: Store, plan: Plan, options: RunOptions, console: Console) -> 
     rows = store.trials(plan.key)
     lost = [row for row in rows if row.state in LOST]
     for row in lost:
-        say(f"{row.state}: {row.name}: {row.cause}")
+        log = options.storage.trial(row.trial_id).error_log
+        traceback = f" (traceback: {log})" if row.state == "failed" and log.is_file() else ""
+        say(f"{row.state}: {row.name}: {row.cause}{traceback}")
     if lost:
         say(f"Run just these again with: {command_line('retry', *options.typed)}")
     return 0 if all(row.state in COMPLETE for row in rows) else 1

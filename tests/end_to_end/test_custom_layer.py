@@ -100,6 +100,8 @@ def test_a_layer_that_fails_in_training_is_named_with_its_line(folder: Path) -> 
     ran = sweep(*study)
     assert ran.returncode == 1, ran.stderr
     assert f"(my_layer.py, line {line})" in ran.stdout
+    logs = re.findall(r"\(traceback: (.*?)\)$", ran.stdout, re.MULTILINE)
+    assert len(logs) == 3 and all("view(7, -1)" in Path(log).read_text() for log in logs)
     config = folder / "config.json"
     config.write_text(sweep(*study, "--dry-run", "--format", "json").stdout)
     status, error = run_alone(config, folder, "--layers", str(layer))
