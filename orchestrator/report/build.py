@@ -164,7 +164,8 @@ def _csv(lines: Sequence[Sequence[object]]) -> str:
 
 def _variant(study: Study, key: StudyKey) -> str:
     corpus = f", corpus {formats.corpus_title(key.corpus)}" if study.reads_text else ""
-    smaller = "not the paper's models" if study.reads_text else "less is computed than at scale paper"
+    models = "not the paper's models" if study.source else "smaller models than at scale paper"
+    smaller = models if study.reads_text else "less is computed than at scale paper"
     scale = "" if is_paper_scale(study, key.scale) else f": {smaller}"
     return f"Study {key.study}, scale {key.scale}{corpus}{scale}"
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 
 from orchestrator.cluster import RunOptions
 from orchestrator.plan import Plan, is_paper_scale, outlook, scale_summary
 from orchestrator.store import COMPLETE, StudyKey, TrialState, hide_password
 from orchestrator.words import counted, duration, on_corpus
 from search_spaces.study import Study
-from trainables.config import is_generated
+from trainables.config import is_generated, one_name
 from trainables.errors import PROGRAM
 
 PLACES = ("--storage", "--store", "--data-dir")
@@ -80,18 +81,19 @@ def paper_command(argument: str, study: Study, key: StudyKey, typed: Sequence[st
         return None
     alone = "ptb" if key.corpus == "pydocs" else key.corpus
     corpora = (key.corpus,) if is_generated(key.corpus) else study.corpora or (alone,)
-    words = [word for corpus in corpora for word in ("--corpus", corpus)] if study.reads_text else []
-    return command_line(argument, "--scale", "paper", *words, *_kept(typed))
+    folders = {one_name(Path(value).name): value for _, value in _options(typed, "--corpus")}
+    words = [word for corpus in corpora for word in ("--corpus", folders.get(corpus, corpus))]
+    kept = [word for words, _ in _options(typed, *PLACES) for word in words]
+    return command_line(argument, "--scale", "paper", *(words if study.reads_text else ()), *kept)
 
 
-def _kept(typed: Sequence[str]) -> list[str]:
-    """Of what was typed, the options that say where things are."""
-    words: list[str] = []
+def _options(typed: Sequence[str], *names: str) -> Iterator[tuple[Sequence[str], str]]:
+    """Of what was typed, the options of these names: their words, one or two, and their values."""
     for place, word in enumerate(typed):
-        name, equals, _ = word.partition("=")
-        if name in PLACES:
-            words += [word] if equals else typed[place : place + 2]
-    return words
+        name, equals, value = word.partition("=")
+        if name in names:
+            words = [word] if equals else typed[place : place + 2]
+            yield words, value or words[-1]
 
 
 def command_line(*words: str) -> str:

@@ -35,4 +35,10 @@ def test_the_papers_command_names_the_study_as_it_was_typed() -> None:
     assert paper_command("mine", own, key, ()) == "python sweep.py mine --scale paper --corpus ptb"
     text = replace(key, corpus="text")
     assert paper_command("mine", own, text, ()) == "python sweep.py mine --scale paper --corpus text"
+    folder = ("mine", "--corpus", "./a/text", "--storage=there")
+    printed = paper_command("mine", own, text, folder)
+    assert printed == "python sweep.py mine --scale paper --corpus ./a/text --storage=there"
+    assert paper_command("mine", own, text, ("mine", "--corpus=text/")) == (
+        "python sweep.py mine --scale paper --corpus text/"
+    )
     assert paper_command("mine", own, replace(key, scale="paper"), ()) is None
