@@ -202,12 +202,14 @@ def check_store(
     put_right: Annotated[bool, typer.Option("--repair", help="Plan anew what is damaged.")] = False,
 ) -> None:
     """Check a store for damage; exit status 1 where there is some that stays."""
-    from orchestrator.store import check, repair
+    from orchestrator.store import COPY, PAGES_DAMAGED, check, repair
 
     url = store_url(store, storage)
     problems = repair(url) if put_right else check(url)
     sound = "The store is sound. (The files of trials are checked where they are read.)"
     cure = "Have it put right by the next run of the study, or type the same command with --repair."
+    if any(problem.startswith(PAGES_DAMAGED) for problem in problems):
+        cure = f"Type the same command with --repair, which can put indices right; if it is more than these, {COPY}."
     for line in [*problems, *([] if put_right else [cure])] if problems else [sound]:
         console().print(line, soft_wrap=True)
     raise typer.Exit(1 if problems and not put_right else 0)

@@ -1,5 +1,6 @@
 from .address import has_secret as has_secret
 from .address import hide_password as hide_password
+from .integrity import PAGES_DAMAGED as PAGES_DAMAGED
 from .integrity import check as check
 from .lease import LEASE_S as LEASE_S
 from .lease import LeaseKeeper as LeaseKeeper
@@ -20,3 +21,4 @@ from .records import TrialState as TrialState
 from .repair import repair as repair
 from .repair import repair_for as repair_for
 from .store import Store as Store
+from .troubles import COPY as COPY

@@ -30,6 +30,7 @@ from orchestrator.store.studies import select_members
 from orchestrator.store.troubles import NEVER_WRITTEN, code_of
 from trainables.errors import first_line
 
+ROW_IS_WRONG, PAGES_DAMAGED = "A row breaks a rule of its table: ", "SQLite finds damage: "
 CHECKED_AT_ONCE = 500
 """Trials; their spectra lie in memory meanwhile."""
 _NAMELESS = "typeof(id) <> 'text' OR length(id) <> 64 OR id GLOB '*[^0-9a-f]*'"
@@ -44,8 +45,8 @@ def check(url: str) -> list[str]:
     """
     with closing(open_database(url, create=False)) as database, database.read() as connection:
         findings = sqlite_findings(connection)
-        sentences = [f"SQLite finds damage: {finding}." for finding in findings]
-        if any(not finding.startswith("CHECK constraint") for finding in findings):
+        sentences = [f"{ROW_IS_WRONG if is_about_a_row(finding) else PAGES_DAMAGED}{finding}." for finding in findings]
+        if not all(map(is_about_a_row, findings)):
             return sentences  # nothing read from damaged pages says anything about the rest
         for table, row, parent, _ in dangling(connection):
             sentences.append(f"Row {row} of the table {table} refers to a row of {parent} that does not exist.")
@@ -64,6 +65,11 @@ def sqlite_findings(connection: Connection) -> list[str]:
         return []
     findings = connection.exec_driver_sql("PRAGMA integrity_check").scalars()
     return [str(finding) for finding in findings if finding != "ok"]
+
+
+def is_about_a_row(finding: str) -> bool:
+    """Whether SQLite finds a row that breaks a rule of its table, and not damage of pages or indices."""
+    return finding.startswith("CHECK constraint")
 
 
 def dangling(connection: Connection) -> list[tuple[str, int, str, int]]:

@@ -14,6 +14,7 @@ from orchestrator.store.integrity import (
     dangling,
     has_config,
     ids_of_trials,
+    is_about_a_row,
     nameless_trials,
     sqlite_findings,
     unreadable_moments,
@@ -39,7 +40,7 @@ def repair(url: str) -> list[str]:
     then.
     """
     with closing(open_database(url, create=False)) as database:
-        return _put_right(database, ids_of_trials)
+        return _put_right(database, ids_of_trials, lambda _: False)
 
 
 def repair_for(url: str, key: StudyKey, trial_ids: Collection[str]) -> list[str]:
@@ -53,21 +54,24 @@ def repair_for(url: str, key: StudyKey, trial_ids: Collection[str]) -> list[str]
         with database.read() as connection:
             if not damaged_trials(connection, concerned(connection)) and not damaged_studies(connection):
                 return []
-        return _put_right(database, concerned)
+        # Rows of others may break the rules of the tables still.
+        return _put_right(database, concerned, is_about_a_row)
 
 
 def _hopeless(address: str, problem: str) -> str:
     return f"The results store {address} cannot be put right ({problem}): {AFRESH}."
 
 
-def _put_right(database: Database, concerned: Callable[[Connection], Collection[str]]) -> list[str]:
-    """Put right, of trials, those that `concerned` gives."""
+def _put_right(
+    database: Database, concerned: Callable[[Connection], Collection[str]], stays: Callable[[str], bool]
+) -> list[str]:
+    """Put right, of trials, those that `concerned` gives; a finding of SQLite that is left must be one that `stays`."""
     with database.write() as connection:
         try:
             sentences = _repair(connection, concerned)
         except NEVER_WRITTEN as error:
             raise UserError(_hopeless(database.address, first_line(error))) from error
-        if findings := sqlite_findings(connection):
+        if findings := [finding for finding in sqlite_findings(connection) if not stays(finding)]:
             raise UserError(_hopeless(database.address, findings[0]))
         return sentences
 
@@ -77,8 +81,7 @@ def _repair(connection: Connection, concerned: Callable[[Connection], Collection
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
         connection.exec_driver_sql("PRAGMA ignore_check_constraints = ON")  # a row may break several until all is done
-        connection.exec_driver_sql("REINDEX")
-    sentences = [*_replace_moments(connection), *_free(connection), *_fix_numbers(connection)]
+    sentences = [*_index_anew(connection), *_replace_moments(connection), *_free(connection), *_fix_numbers(connection)]
     sentences += [*_forget_nameless(connection), *_fix_references(connection)]
     for trial_id, damage in damaged_trials(connection, concerned(connection)).items():
         planned = has_config(connection, trial_id)
@@ -94,6 +97,12 @@ def _repair(connection: Connection, concerned: Callable[[Connection], Collection
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA ignore_check_constraints = OFF")
     return sentences
+
+
+def _index_anew(connection: Connection) -> Iterator[str]:
+    if not all(map(is_about_a_row, sqlite_findings(connection))):
+        connection.exec_driver_sql("REINDEX")
+        yield "Indices do not fit their tables: they are made anew."
 
 
 def _replace_moments(connection: Connection) -> Iterator[str]:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
 
+from orchestrator.command.app import main
 from orchestrator.store.integrity import check
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import StudyKey
@@ -185,4 +187,36 @@ def test_lack_of_memory_is_no_damage(
         patch.setattr("orchestrator.store.checksums._checksum", lack)
         with pytest.raises(MemoryError):
             call(url)
+    assert state_of(url) == before
+
+
+def test_a_run_puts_its_study_right_beside_another_whose_rows_break_the_rules(url: str) -> None:
+    """Which stay for the run of that one, or for `store check --repair`."""
+    other = StudyKey(study="other", scale="quick", corpus="pydocs")
+    (strange,) = ids(plan(1, group="other"))
+    with open_store(url) as store:
+        store.register(other, plan(1, group="other"))
+    damage(url, ANYTHING, f"UPDATE trial SET state = 'dnoe' WHERE id = '{strange}'")
+    damage(url, f"UPDATE result SET metrics = replace(metrics, '1', '2') WHERE trial_id = '{DONE}'")
+    (sentence,) = repair_for(url, KEY, ids(plan(4)))
+    assert DONE in sentence and "it is planned again" in sentence
+    left = check(url)
+    assert left and not any(DONE in problem for problem in left)
+    assert [strange in sentence for sentence in repair_for(url, other, [strange])] == [True]
+    assert check(url) == []
+
+
+def test_indices_that_do_not_fit_their_tables_are_made_anew(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    before, swapped = state_of(url), ("sqlite_autoindex_study_trial_1", "sqlite_autoindex_study_trial_2")
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        root = dict(connection.execute("SELECT name, rootpage FROM sqlite_master").fetchall())
+        for name, other in (swapped, swapped[::-1]):
+            connection.execute("UPDATE sqlite_master SET rootpage = ? WHERE name = ?", (root[other], name))
+        connection.commit()
+    assert main(["store", "check", "--store", url]) == 1
+    told = capsys.readouterr().out
+    assert "missing from index" in told and "with --repair, which can put indices right; if it is more than" in told
+    assert repair(url) == ["Indices do not fit their tables: they are made anew."]
+    assert check(url) == []
     assert state_of(url) == before
