@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field, PositiveInt, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from trainables.config.frozen import Frozen
 from trainables.config.measurement_names import TAG_DIGITS
@@ -30,7 +30,7 @@ class Context(Frozen):
     """One context."""
 
     group: Annotated[str, Field(pattern=r"^[\w-]+$")] = "own"
-    number: PositiveInt = 0
+    number: Annotated[int, Field(ge=1, lt=10**18)] = 0
     """With the group, what tells it from the others of a file; where the file does not say, its place in the list."""
     last_token_index: Annotated[int, Field(ge=0)]
     next_token: str | None = None
