@@ -18,7 +18,7 @@ from orchestrator.worker.messages import EVENTS, Pack, TrialEvent
 from trainables.errors import UserError
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
-from trainables.trial_folder import SupersededError, TrialFolder, TrialOutcome
+from trainables.trial_folder import SupersededError, TrialFolder, TrialOutcome, UnreadableFileError
 
 REPORT_EVERY_S = 0.5
 """A report makes the worker wait for the driver, so it reports no more often, but for the start and end of trials
@@ -110,6 +110,8 @@ def _outcome(trial: PlannedTrial, pack: Pack, job: Job, outbox: _Outbox) -> Tria
             cause: str | None
             try:
                 return _run(trial, pack, job, folder, runtime, outbox)
+            except UnreadableFileError:
+                raise
             except UserError as error:
                 short_of_memory = _asks_for_memory(error)
                 cause = job.options.storage.in_words_of_user(str(error), folder)

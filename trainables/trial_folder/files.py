@@ -27,6 +27,10 @@ class DamagedFileError(Exception):
     """A file cannot be what its worker wrote; the text says which and why."""
 
 
+class UnreadableFileError(UserError):
+    """This user may not read a file, or the disk does not give it: nothing is known of its content."""
+
+
 def write_file(path: Path, *parts: bytes | memoryview) -> None:
     """Write a file so that, whatever happens, `path` holds either its old or its new content; the new one is on disk
     when this returns.
@@ -80,9 +84,11 @@ def read_file(path: Path) -> bytes:
         return file.read()
 
 
-def unreadable(path: Path, error: OSError) -> UserError:
-    """What to say of a file that this user may not read, or that the disk does not give."""
-    return UserError(f"{path} cannot be read ({error.strerror}): give this user access to it, or see to the disk")
+def unreadable(path: Path, error: OSError) -> UnreadableFileError:
+    """What to say of such a file."""
+    return UnreadableFileError(
+        f"{path} cannot be read ({error.strerror}): give this user access to it, or see to the disk"
+    )
 
 
 def set_aside(path: Path) -> Path:

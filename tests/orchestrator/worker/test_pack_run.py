@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -22,6 +25,7 @@ from tests.support.scripted_trials import RAISES, SOUND, planned, run_scripted
 from tests.support.small_disk import change, small_disk, small_files
 from trainables.config import TrialConfig
 from trainables.measurements.spectrum import GramSpectrum
+from trainables.trial_folder import folder as folder_module
 from trainables.trial_folder.folder import SupersededError, TrialFolder
 from trainables.trial_folder.outcome import TrialOutcome
 
@@ -130,6 +134,26 @@ def test_a_storage_that_is_removed_stops_the_sweep(tmp_path: Path) -> None:
     *_, halt = events_of([SOUND, SOUND + 1], tmp_path / "results", broken="is gone", run_trial=removed)
     assert "put it back, or name another one with --storage, and type the same command again" in str(halt.halt)
     assert halt.trial_id == planned([SOUND])[0].trial_id and halt.outcome is None
+
+
+def test_a_result_that_cannot_be_read_now_stops_the_sweep_and_is_no_failure_of_its_trial(tmp_path: Path) -> None:
+    """A retry would remove it, and train the trial again."""
+
+    def unreadable(config: TrialConfig, *, directory: Path, **_: Any) -> TrialOutcome:
+        folder = TrialFolder(directory, config.trial_id)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(folder_module, "read_vector", stale)
+            outcome = TrialOutcome(trial_id=config.trial_id, state="done", measurements={"spectrum@1": {}})
+            folder.spectrum(outcome)
+        raise AssertionError("a file that cannot be read was read")
+
+    start, halt = events_of([SOUND, SOUND + 1], tmp_path, broken="Stale", run_trial=unreadable)
+    assert start.outcome is None and halt.outcome is None
+    assert re.search(r"spectrum\.npy cannot be read \(Stale file handle\): give this user access", str(halt.halt))
+
+
+def stale(*_: object) -> NoReturn:
+    raise OSError(errno.ESTALE, os.strerror(errno.ESTALE))
 
 
 def test_any_other_trouble_is_the_trials_own_and_its_mates_go_on(tmp_path: Path) -> None:
