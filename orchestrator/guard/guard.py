@@ -21,6 +21,7 @@ from orchestrator.guard.inside import (
     ENDED,
     INTERRUPTED,
     NO_BEAT,
+    PAUSE,
     REASON,
     STOPPING,
     end_signals,
@@ -95,6 +96,8 @@ class _Command:
     """Whether a trial came to its end."""
     _stop_s: float = 0.0
     _answered: bool = False
+    _sweeps: bool = False
+    """Whether it is at a sweep, which goes on where it is started again."""
     _beat_s: float | None = None
     _line_start: bytes = b""
     _reason: str = "The sweep's process asked for it"
@@ -175,7 +178,7 @@ class _Command:
             return 128 + self.stopped_by
         if status == AGAIN:
             self.restart_reason = self._reason
-        elif -status in CRASHES and self._beat_s is not None:
+        elif -status in CRASHES and self._sweeps:
             self.restart_reason = f"The sweep's process crashed ({signal.Signals(-status).name})"
         elif status < 0:
             hint = " (by hand, or by the system where memory ran out)" if status == -signal.SIGKILL else ""
@@ -201,9 +204,11 @@ class _Command:
         *lines, self._line_start = self._line_start.split(b"\n")
         for line in (line.decode() for line in lines):
             if line == BEAT:
-                self._beat_s = time.monotonic()
-            elif line == NO_BEAT:
+                self._beat_s, self._sweeps = time.monotonic(), True
+            elif line == PAUSE:
                 self._beat_s = None
+            elif line == NO_BEAT:
+                self._beat_s, self._sweeps = None, False
             elif line == STOPPING:
                 self._answered = True
             elif line == ENDED:

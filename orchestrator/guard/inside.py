@@ -19,7 +19,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 INTERRUPTED = 130
 AGAIN = 75
 """The exit status that asks the guard for a fresh process: what died cannot be fixed in this one."""
-BEAT, NO_BEAT, STOPPING, ENDED, REASON = "beat", "no beat", "stopping", "ended", "reason "
+BEAT, NO_BEAT, PAUSE, STOPPING, ENDED, REASON = "beat", "no beat", "pause", "stopping", "ended", "reason "
 """The lines of the pipe to the guard."""
 
 _pipe: int | None = None
@@ -51,10 +51,13 @@ def beat_on() -> None:
 
 @contextmanager
 def unwatched() -> Iterator[None]:
-    """What is done meanwhile may take long, and has bounds of its own."""
+    """What is done meanwhile may take long, and has bounds of its own. It is a part of the sweep: should the process
+    crash in it, the sweep is started again."""
+    global _beating
     was_beating = _beating
     if was_beating:
-        stop_beating()
+        _beating = False
+        _tell(PAUSE)
     try:
         yield
     finally:

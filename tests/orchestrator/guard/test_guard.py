@@ -17,7 +17,7 @@ from tests.support.command import ROOT, wait_for
 HEAD = """
 import ctypes, os, signal, subprocess, sys, time
 from pathlib import Path
-from orchestrator.guard import beat, beat_on, guard, guarded, say_stopping, start_again, trial_ended
+from orchestrator.guard import beat, beat_on, guard, guarded, say_stopping, start_again, trial_ended, unwatched, watched
 from orchestrator.guard.inside import stop_beating
 guard.STOP_S, guard.STILL_S = 1.5, 1.0
 def starts():
@@ -220,6 +220,23 @@ def test_a_sweep_that_stands_still_or_crashes_is_started_again(start: Start, tro
     {trouble}
 """
     assert end(start(body, wait=False)) == (0, f"{said}: the sweep is started again, and goes on.\n")
+
+
+def test_a_sweep_that_crashes_where_it_may_take_long_is_started_again(start: Start) -> None:
+    body = """
+    if starts() == 2:
+        return 0
+    with watched(), unwatched():
+        time.sleep(2)
+        os.abort()
+"""
+    said = "The sweep's process crashed (SIGABRT): the sweep is started again, and goes on.\n"
+    assert end(start(body, wait=False)) == (0, said)
+
+
+def test_what_crashes_after_the_sweep_is_not_started_again(start: Start) -> None:
+    status, said = end(start("    with watched(), unwatched():\n        pass\n    os.abort()", wait=False))
+    assert status == 134 and said.startswith("error: the command's process was ended by SIGABRT")
 
 
 def test_what_may_take_any_time_is_waited_for(start: Start) -> None:
