@@ -79,11 +79,15 @@ class Driver:
     def next_pack(self, key: str) -> Parcel | None:
         """The next pack, under the name `key`; None while there is none, which Tune asks for again and again where no
         pack is at work: for so long it does not call `look`."""
-        beat()
+        if self._parcels:
+            beat()
+        else:
+            self.look()
         return self._guarded(lambda: self._next_pack(key), None)
 
     def began(self, key: str) -> None:
         """A worker has that pack now."""
+        self._looks_without_start = 0
         self._watch.began(key)
 
     def events(self, key: str, text: str) -> None:

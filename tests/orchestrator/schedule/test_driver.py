@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -146,50 +147,79 @@ def test_a_ray_that_starts_no_worker_is_given_up(monkeypatch: pytest.MonkeyPatch
         watching.raise_error()
 
 
-def test_what_needs_a_machine_of_its_own_is_left_to_a_later_run_where_others_have_a_part_of_every_one(
-    monkeypatch: pytest.MonkeyPatch, store: Store, tmp_path: Path
-) -> None:
-    """Two trials ran out of memory. The first one gets its machine, the second one waits as long as that lasts, and
-    then for one that somebody else has a core of."""
+def on_a_busy_cluster(
+    monkeypatch: pytest.MonkeyPatch, store: Store, folder: Path, plan: list[PlannedTrial], heard: Heard
+) -> tuple[Driver, Callable[[int], list[str]]]:
+    """A driver of these trials on a cluster of one machine with one core; and what has it look so often, as time
+    passes, and gives the packs that it wants ended."""
     clock_s = [1000.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock_s[0])
     monkeypatch.setattr(driver, "nodes", lambda: [MACHINE])
     monkeypatch.setattr(driver, "signs", lambda _keys: {})
     monkeypatch.setattr(driver, "remove_sign", lambda _key: None)
-    plan, heard = planned(range(2)), Heard()
     store.register(KEY, plan)
     options = {"address": "10.0.0.1:6379", "trial_timeout_s": 1e6}
-    work = work_in(tmp_path, store, options, listener=heard, seconds_per_trial=100.0)
+    work = work_in(folder, store, options, listener=heard, seconds_per_trial=100.0)
     dispatcher = Dispatcher(plan, work, "me", slots=1)
     placement = Placement(work.options, CORPUS, {"one": {"CPU": 1.0}})
     waiting = Driver(work, dispatcher, placement, Interrupt(), LeaseKeeper(store, "me"), lambda: None)
 
-    def looks() -> list[str]:
+    def looks(times: int) -> list[str]:
         ended = []
-        for _ in range(int(driver.ALONE_S / POLL_S) + 2):
+        for _ in range(times):
             clock_s[0] += POLL_S + 0.1
             ended += waiting.look()
         return ended
 
-    def tell(key: str, trial: PlannedTrial, outcome: TrialOutcome | None = None) -> None:
-        waiting.events(key, EVENTS.dump_json((TrialEvent(trial_id=trial.trial_id, outcome=outcome),)).decode())
+    return waiting, looks
 
+
+def tell(waiting: Driver, key: str, trial: PlannedTrial, outcome: TrialOutcome | None = None) -> None:
+    waiting.events(key, EVENTS.dump_json((TrialEvent(trial_id=trial.trial_id, outcome=outcome),)).decode())
+
+
+def test_what_needs_a_machine_of_its_own_is_left_to_a_later_run_where_others_have_a_part_of_every_one(
+    monkeypatch: pytest.MonkeyPatch, store: Store, tmp_path: Path
+) -> None:
+    """Two trials ran out of memory. The first one gets its machine, the second one waits as long as that lasts, and
+    then for one that somebody else has a core of."""
+    plan, heard = planned(range(2)), Heard()
+    waiting, looks = on_a_busy_cluster(monkeypatch, store, tmp_path, plan, heard)
+    long = int(driver.ALONE_S / POLL_S) + 2
     for key, trial in zip("ab", plan, strict=True):
         assert waiting.next_pack(key) is not None
-        tell(key, trial)
+        tell(waiting, key, trial)
         waiting.ended(key, Ending(EndingKind.OUT_OF_MEMORY))
     alone = [waiting.next_pack(key) for key in "cd"]
     assert [parcel and parcel.place.whole for parcel in alone] == [{"CPU": 1.0}] * 2
     waiting.began("c")
-    assert looks() == [], "its worker starts"
-    tell("c", plan[0])
-    assert looks() == []
-    tell("c", plan[0], TrialOutcome(trial_id=plan[0].trial_id, state="done"))
+    assert looks(long) == [], "its worker starts"
+    tell(waiting, "c", plan[0])
+    assert looks(long) == []
+    tell(waiting, "c", plan[0], TrialOutcome(trial_id=plan[0].trial_id, state="done"))
     waiting.ended("c")
-    assert looks() == ["d"]
+    assert looks(long) == ["d"]
     waiting.ended("d")
     assert waiting.next_pack("e") is None
     assert (waiting.finished, waiting.stopping) == (True, False)
     assert [row.state for row in store.trials(KEY)] == ["done", "planned"]
     assert heard.notes[2:] == ["For 10 min no machine was free of others, as what ran out of memory needs it."]
     assert heard.stopped_names == ["seed=1"]
+
+
+def test_what_waited_long_for_its_first_start_waits_as_long_again_for_a_machine_of_its_own(
+    monkeypatch: pytest.MonkeyPatch, store: Store, tmp_path: Path
+) -> None:
+    plan, heard = planned(range(1)), Heard()
+    waiting, looks = on_a_busy_cluster(monkeypatch, store, tmp_path, plan, heard)
+    long = int(driver.ALONE_S / POLL_S) + 2
+    assert waiting.next_pack("a") is not None
+    assert looks(long) == []
+    # It starts and runs out of memory between two looks.
+    waiting.began("a")
+    tell(waiting, "a", plan[0])
+    waiting.ended("a", Ending(EndingKind.OUT_OF_MEMORY))
+    alone = waiting.next_pack("b")
+    assert alone is not None and alone.place.whole == {"CPU": 1.0}
+    assert looks(3) == []
+    assert looks(long) == ["b"]

@@ -165,3 +165,16 @@ def test_a_sweep_that_only_waits_for_trials_of_another_does_not_stand_still(
     release.join()
     assert beats[-1] - beats[0] > 4, "it waited"
     assert max(later - earlier for earlier, later in itertools.pairwise(beats)) < 3
+
+
+def test_a_sweep_that_only_waits_for_trials_of_another_stops_when_it_is_asked_to(store: Store, tmp_path: Path) -> None:
+    plan = planned([SOUND])
+    store.register(KEY, plan)
+    store.claim([plan[0].trial_id], owner="another", lease_s=600)
+    request = threading.Timer(4, store.ask_to_stop, [KEY])
+    request.start()
+    start_s = time.monotonic()
+    assert run_trials(plan, work_in(tmp_path, store, study=KEY)).interrupted
+    assert time.monotonic() - start_s < 60
+    request.join()
+    assert [row.state for row in store.trials(KEY)] == ["running"]
