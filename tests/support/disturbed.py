@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.typed_sweep import STUDY, TRIALS, Typed, TypedSweep
+from trainables.errors import UserError
+from trainables.trial_folder import EpochMetrics
 
 SEED = int(os.environ.get("CHAOS_SEED", random.randrange(10**6)))
 """Of every test of chance here; the report of a failed one shows it."""
@@ -84,11 +86,15 @@ def judge(part: Round, sweep: TypedSweep, typed: Typed, undisturbed: Undisturbed
     else:
         part.ended_s = time.monotonic() - killed_s
     part.troubles += typed.tracebacks()
+    checkpoints: dict[str, list[EpochMetrics]] = {}
     if status != 0:
         part.commands += 1
         checkpoints = sweep.checkpoints()
         part.went_on = len(checkpoints)
         part.troubles += sweep.type().troubles(undisturbed.limit_s)
-        part.troubles += sweep.begun_anew(checkpoints)
     part.troubles += sweep.troubles(undisturbed.table, undisturbed.limit_s)
-    part.claimed_again = sum(sweep.claims().values()) - TRIALS
+    try:
+        part.troubles += sweep.begun_anew(checkpoints)
+        part.claimed_again = sum(sweep.claims().values()) - TRIALS
+    except (UserError, IndexError) as error:
+        part.troubles.append(f"no store: {error}")

@@ -212,7 +212,8 @@ class TypedSweep:
         return [
             f"began anew: {trial_id}"
             for trial_id, behind in checkpoints.items()
-            if [epoch.seconds for epoch in epochs[trial_id]][: len(behind)] != [epoch.seconds for epoch in behind]
+            if [epoch.seconds for epoch in epochs.get(trial_id, [])][: len(behind)]
+            != [epoch.seconds for epoch in behind]
         ]
 
     def claims(self) -> dict[str, int]:
