@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import os
 import signal
 import sys
+
+WORDS = "SWEEP_WORDS"
+"""The variable with the typed words, where some of them are passwords."""
 
 if __name__ == "__main__" or sys.argv[0].endswith("/sweep"):
     # Until the guard takes them, a moment from now: no signal may end this between two imports.
@@ -13,10 +18,25 @@ if __name__ == "__main__" or sys.argv[0].endswith("/sweep"):
 def main() -> int:
     """Run the command line in a guarded process; returns the exit status."""
     try:
+        _hide_passwords()
         from orchestrator.guard import guarded
     except ModuleNotFoundError as error:
         return _without_packages(error)
     return guarded(_command)
+
+
+def _hide_passwords() -> None:
+    """Start this program again where its command line, which everyone on the machine can read, has the password of a
+    store: with stars in its place, and the words in a variable, which nobody else can."""
+    if WORDS in os.environ:
+        sys.argv[1:] = json.loads(os.environ.pop(WORDS))
+    elif any("://" in word for word in sys.argv[1:]):
+        from orchestrator.store import hide_password
+
+        shown = [hide_password(word) for word in sys.orig_argv]
+        if shown != sys.orig_argv:
+            os.environ[WORDS] = json.dumps(sys.argv[1:])
+            os.execv(sys.executable, shown)
 
 
 def _command() -> int:
