@@ -16,6 +16,7 @@ from torch import Tensor
 from trainables.output_layers import LayerShape, Pointwise, PointwiseSoftmax
 
 STEP, FOREVER_S = 3, 10**6
+CONTAINERS = Path("/sys/fs/cgroup/memory")
 
 
 class Misbehaving(Pointwise):
@@ -39,6 +40,8 @@ class Misbehaving(Pointwise):
                 ctypes.PyDLL(None).sleep(FOREVER_S)
             case "allocates 50 GB":
                 allocate(50)
+            case "fills its container":
+                fill_container()
             case "forks":
                 os.fork()
             case "leaves":
@@ -59,6 +62,16 @@ class Misbehaving(Pointwise):
             case "returns NaN":
                 return logits * float("nan")
         return logits
+
+
+def fill_container() -> None:
+    """Have the kernel kill this process: it moves into a control group of its own that gives it 300 MB more."""
+    group = CONTAINERS / f"misbehaving-{os.getpid()}"
+    group.mkdir()
+    (group / "memory.limit_in_bytes").write_text(str(300 * 10**6))
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+    kept = [torch.ones(25_000_000) for _ in range(100)]
+    del kept
 
 
 def allocate(gigabytes: int) -> None:
