@@ -65,7 +65,7 @@ def test_the_same_command_takes_what_is_lacking_once_and_it_equals_that_of_the_t
     answer = sweep(study, *SMOKE, storage)
     assert answer.returncode == 1, answer.stdout + answer.stderr
     assert "3 trials: 0 to run, 3 already done, 3 of them to be measured again for: top_k@1, spec" in answer.stdout
-    cause = f"a later measurement needs the weights that the trial kept, and {lost}/kept.safetensors is missing"
+    cause = f"the weights that the trial kept are needed, and {lost}/kept.safetensors is missing"
     assert f"not measured: k=1.5: {cause}" in answer.stdout
     assert "not measured: k=2.0: " in answer.stdout
     assert "not measured: k=2.5" not in answer.stdout

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         rank_report,
         stable_rank,
     )
-    from trainables.measurements.registry import epoch_ranks, measure
+    from trainables.measurements.registry import epoch_ranks, log_p_rows, measure
     from trainables.measurements.spectrum import (
         FLOAT64_EPS,
         Method,

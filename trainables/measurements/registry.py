@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,10 +88,20 @@ def _perplexity(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Measured
 
 def _spectrum(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Measured:
     """Spectrum and ranks of the float32 log-P matrix over the test contexts, through its Gram matrix in float64."""
-    evaluation = config.evaluation
-    tokens = corpus.test[: evaluation.test_tokens][: evaluation.rank_contexts]
-    spectrum = _spectrum_after(model, tokens, window=evaluation.window)
+    spectrum = _spectrum_after(model, _rank_tokens(corpus, config), window=config.evaluation.window)
     return Measured(rank_report(spectrum), spectrum.singular_values)
+
+
+def _rank_tokens(corpus: Corpus, config: TrialConfig) -> NDArray[np.int64]:
+    return corpus.test[: config.evaluation.test_tokens][: config.evaluation.rank_contexts]
+
+
+def log_p_rows(
+    model: AwdLstm, corpus: Corpus, config: TrialConfig, contexts: int | None = None
+) -> Iterator[NDArray[np.float32]]:
+    """The log-P matrix that `spectrum@1` decomposes, in chunks of rows; or after the first `contexts` test tokens."""
+    tokens = _rank_tokens(corpus, config) if contexts is None else corpus.test[:contexts]
+    return log_probability_rows(model, context_vectors(model, tokens, window=config.evaluation.window))
 
 
 def epoch_ranks(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> EpochRanks:

@@ -17,9 +17,10 @@ import torch
 from torch import Tensor
 
 from trainables.config import PERPLEXITY, SPECTRUM, AnyConfig, TrialConfig
-from trainables.corpora import load
+from trainables.corpora import Corpus, load
 from trainables.errors import UserError, first_line
 from trainables.experiments import measure_experiment
+from trainables.language_model import AwdLstm
 from trainables.measurements import PeakMemory, epoch_ranks, measure
 from trainables.output_layers import load_layers
 from trainables.pulse import PULSE, START
@@ -189,23 +190,38 @@ def measure_kept(
             "the study anew with another --storage (and --store)"
         )
     folder = TrialFolder(directory, config.trial_id, note)
-    if not folder.kept_weights.is_file():
-        raise UserError(
-            f"a later measurement needs the weights that the trial kept, and {folder.kept_weights} is missing: put the "
-            "trial's folder back, or train the study anew with another --storage (and --store)"
-        )
+    _require_weights(folder)
     PULSE.enter("while it waited for its folder", quiet_s=LOCK_S)
     with folder.locked():
         PULSE.enter(START)
         absent = [name for name in names if not folder.has_measurement(name)]
         if absent:
-            prepare(runtime)
-            trainer = Trainer(config, load(config.corpus, data_dir=runtime.data_dir), runtime)
-            trainer.kept = _read_weights(folder, runtime.device)
-            trainer.take_kept_weights()
+            model, corpus = kept_model(config, directory=directory, runtime=runtime)
             for name in absent:
-                measured = measure([name], trainer.model.eval(), trainer.corpus, config, runtime)
+                measured = measure([name], model, corpus, config, runtime)
                 folder.write_measurement(name, measured[name])
+
+
+def kept_model(config: TrialConfig, *, directory: Path, runtime: Runtime) -> tuple[AwdLstm, Corpus]:
+    """The model of a done trial with the weights that it kept, ready to predict, and its corpus.
+
+    Raises UserError where the weights are missing or damaged, and where the corpus is not there.
+    """
+    folder = TrialFolder(directory, config.trial_id)
+    _require_weights(folder)
+    prepare(runtime)
+    trainer = Trainer(config, load(config.corpus, data_dir=runtime.data_dir), runtime)
+    trainer.kept = _read_weights(folder, runtime.device)
+    trainer.take_kept_weights()
+    return trainer.model.eval(), trainer.corpus
+
+
+def _require_weights(folder: TrialFolder) -> None:
+    if not folder.kept_weights.is_file():
+        raise UserError(
+            f"the weights that the trial kept are needed, and {folder.kept_weights} is missing: put the trial's folder "
+            "back, or train the study anew with another --storage (and --store)"
+        )
 
 
 def _read_weights(folder: TrialFolder, device: str) -> dict[str, Tensor]:

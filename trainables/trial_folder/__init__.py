@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from trainables.trial_folder.files import DamagedFileError, UnreadableFileError, locked, write_file
     from trainables.trial_folder.folder import (
         FENCE,
+        KEPT_WEIGHTS,
         LOCK,
         RESULT,
         RESULT_FILES,

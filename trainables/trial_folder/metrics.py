@@ -24,7 +24,12 @@ NUMBERS = re.compile(
     re.VERBOSE,
 )
 """Metrics that tables and figures compute with."""
-COLUMNS = frozenset(("trial_id", "setting", "name", "state", "attempt", "cause", "group", "side", "stage"))
+COLUMNS = frozenset(
+    (
+        *("study", "scale", "overrides", "trial_id", "setting", "name", "state", "attempt", "cause"),
+        *("group", "side", "stage"),
+    )
+)
 """What a table of results says of every trial."""
 TOP_K = re.compile(r"top_k(-[0-9a-f]{8})? \S+ [0-9]{1,18}")
 """What metrics that begin with "top_k" are called: after whose contexts, and which of them."""

@@ -1,0 +1,117 @@
+"""What the store holds, as data frames."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from orchestrator.command import VariantFilter, no_study, store_url, study_name
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from orchestrator.analysis import FlatResults
+    from orchestrator.store import Store, StudyKey
+
+
+def results(study: str | None = None, **which: Any) -> pd.DataFrame:
+    """A row a trial, in plan order: `study`, `scale`, `corpus` and `overrides` (what `--set` changed, as JSON), then
+    the columns of `sweep.py results --format csv`, and `group`, the trial's name without its seed.
+
+    A missing number is NaN. `study` is a name or a file, None all of them. `which` may be `scale`, `corpus` and
+    `overrides` (a dict such as {"training.epochs": 3}; {} for none), each of which leaves only the variants that have
+    it, and `storage` (default "results") and `store`, as on the command line. Raises UserError where there is no such
+    store or variant.
+    """
+    import pandas as pd
+
+    with _chosen(study, **which) as (store, keys):
+        flat = {key: _flat(store, key).frame() for key in keys}
+    return pd.concat([_beside(key, frame) for key, frame in flat.items()], ignore_index=True)
+
+
+def epochs(study: str | None = None, **which: Any) -> pd.DataFrame:
+    """A row an epoch: the variant, `trial_id`, `name` and `group` of the trial, then `epoch`, `tokens`, `train_loss`
+    and `valid_loss` (nats per token), `valid_perplexity`, `averaging` (whether weights were averaged), `seconds`,
+    `press_rank` and `entropy_rank` (NaN where they were not measured). Arguments and errors are those of `results`.
+    """
+    import pandas as pd
+
+    with _chosen(study, **which) as (store, keys):
+        rows = [
+            {**trial, **epoch.model_dump(), "valid_perplexity": math.exp(epoch.valid_loss)}
+            for key in keys
+            for trial, measured in _by_trial(store, key, store.epochs_by_trial(key))
+            for epoch in measured
+        ]
+    return pd.DataFrame(rows, columns=None if rows else [*TRIAL, "epoch"])
+
+
+def spectra(study: str | None = None, **which: Any) -> pd.DataFrame:
+    """A row a singular value of a trial's log-P matrix: the variant, `trial_id`, `name` and `group` of the trial,
+    `index` from 1, and `singular_value` (nats), in decreasing order. Arguments and errors are those of `results`.
+    """
+    import numpy as np
+    import pandas as pd
+
+    with _chosen(study, **which) as (store, keys):
+        frames = [
+            pd.DataFrame({**trial, "index": np.arange(1, len(sigma) + 1), "singular_value": sigma})
+            for key in keys
+            for trial, sigma in _by_trial(store, key, store.spectra(key))
+        ]
+    return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=[*TRIAL, "index", "singular_value"])
+
+
+VARIANT = ("study", "scale", "corpus", "overrides")
+TRIAL = (*VARIANT, "trial_id", "name", "group")
+
+
+@contextmanager
+def _chosen(
+    study: str | None,
+    *,
+    scale: str | None = None,
+    corpus: str | None = None,
+    overrides: Mapping[str, Any] | None = None,
+    storage: str = "results",
+    store: str | None = None,
+) -> Iterator[tuple[Store, list[StudyKey]]]:
+    """The store, and the variants that are meant, the one planned last at the end."""
+    from orchestrator.plan import overrides_json
+    from orchestrator.store import open_store
+
+    variants = VariantFilter(
+        scale=scale, corpus=corpus, overrides=None if overrides is None else overrides_json(overrides)
+    )
+    name = study and study_name(study)
+    with open_store(store_url(store, storage), create=False) as opened:
+        every = [summary.key for summary in opened.studies()]
+        keys = [key for key in every if name in (None, key.study) and variants.fits(key)]
+        if not keys:
+            raise no_study(name or "of any name", every, variants)
+        yield opened, keys
+
+
+def _flat(store: Store, key: StudyKey) -> FlatResults:
+    from orchestrator.analysis import flatten
+
+    return flatten(store.results(key))
+
+
+def _beside(key: StudyKey, frame: pd.DataFrame) -> pd.DataFrame:
+    """The frame with columns before it that say which variant it is of. (`corpus` is no setting: those are dotted.)"""
+    for place, name in enumerate(VARIANT):
+        frame.insert(place, name, getattr(key, name))
+    return frame
+
+
+def _by_trial(store: Store, key: StudyKey, values: Mapping[str, Any]) -> Iterator[tuple[dict[str, str], Any]]:
+    """What says which trial it is, and the value, of trials that have one, in plan order."""
+    variant, flat = {name: getattr(key, name) for name in VARIANT}, _flat(store, key)
+    for record, group in zip(flat.records, flat.groups, strict=True):
+        trial_id = record["trial_id"]
+        if trial_id in values:
+            yield {**variant, "trial_id": trial_id, "name": record["name"], "group": group}, values[trial_id]

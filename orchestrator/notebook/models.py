@@ -1,0 +1,75 @@
+"""A trained model from Python."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orchestrator.command import store_url
+from trainables.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from orchestrator.store import TrialRow
+    from trainables.config import TrialConfig
+    from trainables.corpora import Corpus
+    from trainables.language_model import AwdLstm
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trained:
+    """A trial's model with the weights that it kept, those of its best validation loss, on the CPU."""
+
+    config: TrialConfig
+    model: AwdLstm
+    corpus: Corpus
+
+    def log_probabilities(self, contexts: int | None = None) -> NDArray[np.float32]:
+        """The log-P matrix in nats, contexts x words (`corpus.vocabulary`): a row after each of the first `contexts`
+        test tokens, None for as many as the trial's spectrum was measured over."""
+        import numpy as np
+
+        from trainables.measurements import log_p_rows
+
+        return np.concatenate(list(log_p_rows(self.model, self.corpus, self.config, contexts)))
+
+
+def trained(
+    trial_id: str,
+    *,
+    storage: str = "results",
+    store: str | None = None,
+    data_dir: str | None = None,
+    layers: Sequence[str] = (),
+) -> Trained:
+    """The model of a done trial, by its id or the start of it (column `trial_id`); `layers` are the files of output
+    layers of your own. Raises UserError where there is no such trial, or not its files."""
+    from orchestrator.storage import storage_at
+    from orchestrator.store import open_store
+    from trainables.config import TextFile, TrialConfig
+    from trainables.runtime import Runtime
+    from trainables.trial import kept_model
+    from trainables.trial_folder import KEPT_WEIGHTS, RESULT_FILES
+
+    with open_store(store_url(store, storage), create=False) as opened:
+        rows = {row.trial_id: row for summary in opened.studies() for row in opened.trials(summary.key)}
+    row = _only_one([row for row in rows.values() if row.trial_id.startswith(trial_id)], trial_id)
+    if not isinstance(row.validated, TrialConfig) or row.state != "done":
+        raise UserError(f"the trial {row.name} ({row.trial_id[:12]}) is {row.state}, and no model of it was kept")
+    place = storage_at(storage)
+    place.bring([row.trial_id], [*RESULT_FILES, KEPT_WEIGHTS])
+    files = tuple(TextFile.read(Path(layer), "layers are files") for layer in layers)
+    runtime = Runtime(data_dir=None if data_dir is None else Path(data_dir), layer_files=files)
+    model, corpus = kept_model(row.validated, directory=place.trial(row.trial_id).path, runtime=runtime)
+    return Trained(config=row.validated, model=model, corpus=corpus)
+
+
+def _only_one(rows: Sequence[TrialRow], start: str) -> TrialRow:
+    if len(rows) == 1:
+        return rows[0]
+    count = f"{len(rows)} trials have" if rows else "no trial has"
+    raise UserError(f"{count} an id that begins with {start!r}: see the column trial_id of orchestrator.results()")

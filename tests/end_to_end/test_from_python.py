@@ -1,0 +1,50 @@
+"""A sweep from Python, and a model that it trained: the frames are the command's tables, the matrix that which was
+measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orchestrator import epochs, results, run, spectra, trained
+from tests.support.command import results_table
+from trainables.errors import UserError
+
+SETTINGS = {"training.epochs": 2}
+
+
+def test_a_sweep_its_frames_and_its_models(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    storage = str(tmp_path / "results")
+    frame = run("gss_grid", scale="smoke", storage=storage, max_concurrent=1, settings=SETTINGS)
+    shown = capfd.readouterr().out
+    assert "4 to run" in shown and "All 4 trials are done." in shown
+    assert list(frame.state) == ["done"] * 4 and list(frame.group) == list(frame.name)
+    table = results_table(Path(storage), "gss_grid")
+    assert [row["trial_id"] for row in table] == list(frame.trial_id)
+    np.testing.assert_allclose([float(row["test_perplexity"]) for row in table], frame.test_perplexity, rtol=0)
+    last = epochs("gss_grid", storage=storage).groupby("trial_id", sort=False).valid_perplexity.min()
+    np.testing.assert_allclose(last, frame.valid_perplexity, rtol=1e-12)
+    kept = trained(frame.trial_id[0][:8], storage=storage)
+    assert kept.config.trial_id == frame.trial_id[0]
+    matrix = kept.log_probabilities()
+    assert matrix.shape == (frame.rank_rows[0], frame.rank_columns[0]) and matrix.shape[1] == len(
+        kept.corpus.vocabulary
+    )
+    measured = spectra(storage=storage)
+    sigma = measured[measured.trial_id == frame.trial_id[0]].singular_value.to_numpy()
+    np.testing.assert_allclose(
+        np.linalg.svd(matrix.astype(np.float64), compute_uv=False), sigma, rtol=1e-6, atol=1e-8 * sigma[0]
+    )
+    np.testing.assert_array_equal(kept.log_probabilities(10), matrix[:10])
+    again = run("gss_grid", scale="smoke", storage=storage, settings=SETTINGS)
+    assert "0 to run, 4 already done" in capfd.readouterr().out
+    assert again.equals(results("gss_grid", storage=storage))
+    with pytest.raises(UserError, match="no trial has an id that begins with 'ffffffffffff'"):
+        trained("ffffffffffff", storage=storage)
+
+
+def test_what_the_command_refuses_is_raised(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="unknown study 'gss_gird': did you mean gss_grid"):
+        run("gss_gird", storage=str(tmp_path))
