@@ -10,7 +10,12 @@ import sys
 WORDS = "SWEEP_WORDS"
 """The variable with the typed words, where some of them are passwords."""
 
-if __name__ == "__main__" or sys.argv[0].endswith("/sweep"):
+IS_SCRIPT = sys.argv[0].endswith("/sweep")
+IS_MODULE = sys.orig_argv[1:3] == ["-m", "sweep"]
+# Sentences say what to type next, also those of workers.
+os.environ["SWEEP_PROGRAM"] = "sweep" if IS_SCRIPT else "python -m sweep" if IS_MODULE else "python sweep.py"
+
+if __name__ == "__main__" or IS_SCRIPT:
     # Until the guard takes them, a moment from now: no signal may end this between two imports.
     signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from trainables.config import AnyConfig, TextFile, read_config
-from trainables.errors import UserError, first_problem, terminal_text
+from trainables.errors import PROGRAM, UserError, first_problem, terminal_text
 from trainables.runtime import Runtime
 from trainables.trial_folder import EpochMetrics, TrialFolder, TrialOutcome, trial_directory
 
@@ -19,7 +19,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one trial; the outcome goes to standard output as JSON. 0 done, 1 diverged, 2 bad input, 130 interrupted."""
     parser = argparse.ArgumentParser(prog="python -m trainables", description=__doc__)
     parser.add_argument(
-        "config", type=Path, help="a trial's config as JSON, or one object of `sweep.py STUDY --dry-run --format json`"
+        "config",
+        type=Path,
+        help=f"a trial's config as JSON, or one object of `{PROGRAM} STUDY --dry-run --format json`",
     )
     parser.add_argument("--directory", type=Path, help="the trial's folder; default: below results/trials")
     parser.add_argument("--data-dir", type=Path, help="where corpora lie; default: data/")

@@ -1,15 +1,15 @@
 """The error whose text is written for the person at the keyboard, and how the texts of others are cut for one."""
 
 import difflib
+import os
 import re
-import sys
 from collections.abc import Iterable
 from pathlib import Path
 
 from pydantic import ValidationError
 
-PROGRAM = "sweep" if Path(sys.argv[0]).name == "sweep" else "python sweep.py"
-"""What is typed before the name of a command or a study: the installed script, or the checkout's file."""
+PROGRAM = os.environ.get("SWEEP_PROGRAM", "python sweep.py")
+"""What is typed before the name of a command or a study: the installed script, the module, or the checkout's file."""
 COMMANDS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]",
 )

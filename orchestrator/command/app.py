@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import io
 import sys
-from importlib.metadata import version
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from typing import Annotated, Any
 
 import typer
@@ -92,7 +93,12 @@ OPTIONS = ("--help", "-h", "--version", "--install-completion", "--show-completi
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        console().print(f"softmax-bottleneck-sweeps {version('softmax-bottleneck-sweeps')}")
+        from trainables.trial_folder import code_version
+
+        number = ""
+        with suppress(PackageNotFoundError):  # in the image the code lies beside its packages
+            number = f" {version('softmax-bottleneck-sweeps')}"
+        console().print(f"softmax-bottleneck-sweeps{number}, code {code_version()}")
         raise typer.Exit
 
 

@@ -23,13 +23,18 @@ STORAGE = "results"
 FORMATS = ("table", "csv", "json")
 
 # An option is called as the parameter that it stands for, unless it says otherwise.
-SCALES = "smoke|quick|small|paper"
-Scale = Annotated[
-    str, Option(metavar=SCALES, autocompletion=lambda: SCALES.split("|"), help="How large the trials are.")
-]
+
+
+def choice(*words: str, name: str | None = None, help: str) -> Any:
+    """An option that takes one of these words, as its help and the shell's completion say."""
+    names = () if name is None else (name,)
+    return Option(*names, metavar="|".join(words), autocompletion=lambda: list(words), help=help)
+
+
+SCALES = ("smoke", "quick", "small", "paper")
+Scale = Annotated[str, choice(*SCALES, help="How large the trials are.")]
 AnyScale = Annotated[
-    str | None,
-    Option(metavar=SCALES, help="Only this scale. [default: of those with a result, the one planned last]"),
+    str | None, choice(*SCALES, help="Only this scale. [default: of those with a result, the one planned last]")
 ]
 Corpus = Annotated[
     list[str] | None,
@@ -41,7 +46,7 @@ StoreUrl = Annotated[
     str | None, Option(help="sqlite:///FILE or postgresql+psycopg://... [default: results.db in --storage]")
 ]
 Storage = Annotated[str, Option(help="Checkpoints, result files and reports: a folder or s3://BUCKET/PREFIX.")]
-Format = Annotated[str, Option("--format", metavar="|".join(FORMATS), help="How to print it.")]
+Format = Annotated[str, choice(*FORMATS, name="--format", help="How to print it.")]
 Settings = Annotated[
     list[str] | None,
     Option("--set", help="Replace a value of every trial's config, e.g. training.epochs=3; may be repeated."),
@@ -74,7 +79,7 @@ Contexts = Annotated[
 Benchmarks = Annotated[
     Path | None, Option(metavar="DIR", help="Benchmarks of your own for word_similarity@1, files *.txt.")
 ]
-Search = Annotated[str | None, Option(metavar="tpe|random|grid", help="How a tuned study picks trials. [default: tpe]")]
+Search = Annotated[str | None, choice("tpe", "random", "grid", help="How a tuned study picks trials. [default: tpe]")]
 Budget = Annotated[int | None, Option(help="Trials that a tuned study picks for each side. [default: by scale]")]
 Seeds = Annotated[
     int | None,
@@ -110,12 +115,14 @@ COMMANDS = (
 
 def setting_hint(option: str) -> str:
     """What to type in place of an option that is a setting of language models; "" where it is none."""
-    from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig, dotted_keys
+    from orchestrator.plan import FIXED_KEYS
+    from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig, flat_values
 
     config = TrialConfig(seed=0, corpus=CorpusConfig(name="", sha256="0" * 64), output_layer=SoftmaxConfig())
     name = option.lstrip("-").replace("-", "_")
-    keys = [key for key in dotted_keys(config.model_dump(mode="json")) if key.rpartition(".")[2] == name]
-    return "type " + " or ".join(f"--set {key}=VALUE" for key in keys) if keys else ""
+    settings = flat_values(config.model_dump(mode="json")).keys() - {*FIXED_KEYS}
+    keys = sorted(key for key in settings if key.rpartition(".")[2] == name != "name")
+    return f"for language models, type {' or '.join(f'--set {key}=VALUE' for key in keys)}" if keys else ""
 
 
 def named_study(argument: str) -> Study:

@@ -102,7 +102,9 @@ def results(
     ] = None,
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
-    form: Annotated[str, typer.Option("--format", metavar="table|csv|json|parquet", help="How to print it.")] = "table",
+    form: Annotated[
+        str, options.choice(*options.FORMATS, "parquet", name="--format", help="How to print it.")
+    ] = "table",
 ) -> None:
     """Print all trials of a study with their configs and metrics."""
     from orchestrator.analysis import flatten

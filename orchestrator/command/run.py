@@ -49,7 +49,7 @@ def run(
     form: options.Format = "table",
     settings: options.Settings = None,
 ) -> None:
-    """Run what is missing of a study and report. `run` itself may be left out: sweep.py STUDY."""
+    """Run what is missing of a study and report. `run` itself may be left out."""
     from orchestrator.plan import PlanRequest, parse_overrides, read_inputs
 
     retried = context.info_name == "retry"

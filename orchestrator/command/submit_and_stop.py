@@ -104,7 +104,7 @@ def stop(
         typer.Argument(metavar="[STUDY|TRIAL]", help="A study, or a trial by the start of its id (4 digits or more)."),
     ] = None,
     scale: Annotated[
-        str | None, typer.Option(metavar=options.SCALES, help="Only this scale. [default: all that run]")
+        str | None, options.choice(*options.SCALES, help="Only this scale. [default: all that run]")
     ] = None,
     corpus: options.AnyCorpus = None,
     store: options.StoreUrl = None,

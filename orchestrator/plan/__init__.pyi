@@ -9,6 +9,7 @@ from .outlook import configs_left as configs_left
 from .outlook import measured_pace as measured_pace
 from .outlook import outlook as outlook
 from .outlook import remaining as remaining
+from .overrides import FIXED_KEYS as FIXED_KEYS
 from .overrides import overrides_json as overrides_json
 from .overrides import parse_overrides as parse_overrides
 from .study_plan import Plan as Plan

@@ -8,6 +8,8 @@ from typing import Any
 
 import jinja2
 
+from trainables.errors import PROGRAM
+
 TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -21,6 +23,7 @@ def template(name: str) -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    templates.globals["program"] = PROGRAM
     return templates.get_template(name)
 
 

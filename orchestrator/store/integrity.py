@@ -69,7 +69,7 @@ def sqlite_findings(connection: Connection) -> list[str]:
 
 def is_about_a_row(finding: str) -> bool:
     """Whether SQLite finds a row that breaks a rule of its table, and not damage of pages or indices."""
-    return finding.startswith("CHECK constraint")
+    return finding.startswith(("CHECK constraint", "NULL value in"))
 
 
 def dangling(connection: Connection) -> list[tuple[str, int, str, int]]:

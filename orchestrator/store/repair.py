@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
 
-from sqlalchemy import Connection, TextClause, and_, case, delete, func, insert, not_, or_, text, update
+from sqlalchemy import Connection, Text, TextClause, and_, case, delete, func, insert, not_, or_, text, update
 
 from orchestrator.store.database import Database, now
 from orchestrator.store.integrity import (
@@ -81,7 +81,13 @@ def _repair(connection: Connection, concerned: Callable[[Connection], Collection
     if connection.dialect.name == "sqlite":
         connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
         connection.exec_driver_sql("PRAGMA ignore_check_constraints = ON")  # a row may break several until all is done
-    sentences = [*_index_anew(connection), *_replace_moments(connection), *_free(connection), *_fix_numbers(connection)]
+    sentences = [
+        *_index_anew(connection),
+        *_replace_moments(connection),
+        *_free(connection),
+        *_fix_numbers(connection),
+        *_fill_runs(connection),
+    ]
     sentences += [*_forget_nameless(connection), *_fix_references(connection)]
     for trial_id, damage in damaged_trials(connection, concerned(connection)).items():
         planned = has_config(connection, trial_id)
@@ -141,6 +147,15 @@ def _fix_numbers(connection: Connection) -> Iterator[str]:
     is_idle = stop_request.c.study_id.is_(None) == stop_request.c.trial_id.is_(None)
     if requests := connection.execute(delete(stop_request).where(is_idle)).rowcount:
         yield f"{requests} requests to stop name no study and no trial, or both: they are removed."
+
+
+def _fill_runs(connection: Connection) -> Iterator[str]:
+    """Runs that do not say what they were on. (SQLite takes `IS NULL` for false where a column may have no NULL.)"""
+    for column in run.c if connection.dialect.name == "sqlite" else ():
+        if isinstance(column.type, Text) and not column.nullable:
+            values = {column.name: "{}" if column is run.c.packages else "lost"}
+            if runs := connection.execute(update(run).where(func.typeof(column) == "null").values(values)).rowcount:
+                yield f"{runs} runs do not say their {column.name.replace('_', ' ')}: it is lost."
 
 
 def _forget_nameless(connection: Connection) -> Iterator[str]:

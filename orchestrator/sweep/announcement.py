@@ -81,7 +81,7 @@ def paper_command(argument: str, study: Study, key: StudyKey, typed: Sequence[st
         return None
     alone = "ptb" if key.corpus == "pydocs" else key.corpus
     corpora = (key.corpus,) if is_generated(key.corpus) else study.corpora or (alone,)
-    folders = {one_name(Path(value).name): value for _, value in _options(typed, "--corpus")}
+    folders = {one_name(Path(value).resolve().name): value for _, value in _options(typed, "--corpus")}
     words = [word for corpus in corpora for word in ("--corpus", folders.get(corpus, corpus))]
     kept = [word for words, _ in _options(typed, *PLACES) for word in words]
     return command_line(argument, "--scale", "paper", *(words if study.reads_text else ()), *kept)

@@ -110,8 +110,9 @@ def _outcome(trial: PlannedTrial, pack: Pack, job: Job, outbox: _Outbox) -> Tria
             cause: str | None
             try:
                 return _run(trial, pack, job, folder, runtime, outbox)
-            except UnreadableFileError:
-                raise
+            except UnreadableFileError as error:
+                text = job.options.storage.in_words_of_user(str(error), folder)
+                raise _HaltError(f"{text}; {KEPT}") from error
             except UserError as error:
                 short_of_memory = _asks_for_memory(error)
                 cause = job.options.storage.in_words_of_user(str(error), folder)

@@ -74,7 +74,7 @@ def elsewhere(installed: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
     words = ("all", "--scale", "smoke", "--data-dir", DATA, "--max-concurrent", "1")
     module = run(installed, "-c", "import search_spaces; print(search_spaces.__file__)", cwd=folder)
     assert module.startswith(str(installed.parents[1]))
-    (folder / "out.txt").write_text(run(installed, "-m", "sweep", *words, cwd=folder))
+    (folder / "out.txt").write_text(run(installed.parent / "sweep", *words, cwd=folder))
     return folder
 
 

@@ -42,7 +42,7 @@ def locate(name: str, data_dir: Path | None) -> Path:
     Raises UserError where it is neither that nor a folder of `data_dir`, or is built in and has no folder.
     """
     if is_built_in(name):
-        raise UserError(f"the corpus {name} is built in and has no folder: leave --data-dir away")
+        raise UserError(f"the corpus {name} is built in and has no folder: leave --data-dir out")
     folder = folder_in(data_dir, name)
     is_folder_name = name not in ("", ".", "..") and "/" not in name
     if is_folder_name and (name in PUBLISHED_CORPORA or _is_folder(folder)):

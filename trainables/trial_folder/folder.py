@@ -185,10 +185,12 @@ class TrialFolder:
         return set_aside(self.path / RESULT)
 
     def forget_result(self) -> None:
-        """Remove the result, so that the trial runs again, from its checkpoints where it has some."""
+        """Remove the result, or what is said of a failure, so that the trial runs again, from its checkpoints where it
+        has some."""
         # The folder itself may be what made the trial fail.
         with contextlib.suppress(NotADirectoryError):
             remove(self.path / RESULT)
+            remove(self.error_log)
 
     def checkpoint(self, step: int) -> Path:
         """The file of the checkpoint of this step."""

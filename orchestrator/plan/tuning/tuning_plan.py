@@ -89,7 +89,7 @@ class TuningPlan:
                 if dimension.key in keys or len(set(choices)) < len(choices):
                     raise UserError(
                         f"--set cannot fix {dimension.key!r}, which this study tunes over "
-                        f"{', '.join(f'{value:g}' for value in dimension.values)}: leave that --set away"
+                        f"{', '.join(f'{value:g}' for value in dimension.values)}: leave that --set out"
                     )
 
     def _named(self, place: Place, cell: Cell) -> tuple[str, Place, TrialConfig]:
@@ -134,9 +134,7 @@ def plan_tuning(
         )
     most = cell_count(tuning.stage2)
     if search == "grid" and budget is not None:
-        raise UserError(
-            f"--search grid trains all {most:,} cells of each side, so it takes no --budget: leave one away"
-        )
+        raise UserError(f"--search grid trains all {most:,} cells of each side, so it takes no --budget: leave one out")
     if budget is not None and not 1 <= budget <= most:
         raise UserError(f"--budget takes the trials a side of stage 2, from 1 to its {most:,} cells; got {budget}")
     plan = TuningPlan(

@@ -12,6 +12,7 @@ import pytest
 
 from orchestrator.command.app import main
 from tests.support.command import ROOT
+from trainables.trial_folder import code_version
 
 
 @pytest.fixture
@@ -43,6 +44,9 @@ def test_the_installed_script_names_itself_in_what_is_to_be_typed_next(script: P
         ("sweep report plif_l", ["plif_lm"]),
         ("sweep gss_grid --scale ", ["smoke", "quick", "small", "paper"]),
         ("sweep gss_grid --max", ["--max-concurrent"]),
+        ("sweep report plif_lm --scale ", ["smoke", "quick", "small", "paper"]),
+        ("sweep results plif_lm --format ", ["table", "csv", "json", "parquet"]),
+        ("sweep gss_grid --search ", ["tpe", "random", "grid"]),
     ],
 )
 def test_a_shell_completes_commands_studies_options_and_scales(
@@ -62,15 +66,18 @@ def test_without_its_packages_the_program_says_how_to_install_them() -> None:
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"softmax-bottleneck-sweeps {version('softmax-bottleneck-sweeps')}\n"
+    number = version("softmax-bottleneck-sweeps")
+    assert capsys.readouterr().out == f"softmax-bottleneck-sweeps {number}, code {code_version()}\n"
 
 
 @pytest.mark.parametrize(
     ("typed", "sentence"),
     [
-        ("gss_grid --epochs 3", "there is no option --epochs: type --set training.epochs=VALUE"),
+        ("gss_grid --epochs 3", "there is no option --epochs: for language models, type --set training.epochs=VALUE"),
         ("retry gss_grid --learning-rate 3", "type --set training.learning_rate=VALUE"),
         ("gss_grid --vocabulary-limit=9", "type --set corpus.vocabulary_limit=VALUE"),
+        ("gss_grid --sha256 0", "No such option: --sha256"),
+        ("gss_grid --name=mos", "No such option: --name"),
         ("GSS_GRID", "unknown study 'GSS_GRID': did you mean gss_grid?"),
         ("gss_grid --corpu ptb", "No such option: --corpu (Possible options: --corpus)"),
     ],

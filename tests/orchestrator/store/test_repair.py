@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -190,19 +191,23 @@ def test_lack_of_memory_is_no_damage(
     assert state_of(url) == before
 
 
-def test_a_run_puts_its_study_right_beside_another_whose_rows_break_the_rules(url: str) -> None:
+@pytest.mark.parametrize(("column", "value"), [("state", "'dnoe'"), ("state", "NULL"), ("config", "NULL")])
+def test_a_run_puts_its_study_right_beside_another_whose_rows_break_the_rules(
+    url: str, column: str, value: str
+) -> None:
     """Which stay for the run of that one, or for `store check --repair`."""
     other = StudyKey(study="other", scale="quick", corpus="pydocs")
     (strange,) = ids(plan(1, group="other"))
     with open_store(url) as store:
         store.register(other, plan(1, group="other"))
-    damage(url, ANYTHING, f"UPDATE trial SET state = 'dnoe' WHERE id = '{strange}'")
+    with without_rule(url, "trial", column):
+        damage(url, ANYTHING, f"UPDATE trial SET {column} = {value} WHERE id = '{strange}'")
     damage(url, f"UPDATE result SET metrics = replace(metrics, '1', '2') WHERE trial_id = '{DONE}'")
     (sentence,) = repair_for(url, KEY, ids(plan(4)))
     assert DONE in sentence and "it is planned again" in sentence
     left = check(url)
     assert left and not any(DONE in problem for problem in left)
-    assert [strange in sentence for sentence in repair_for(url, other, [strange])] == [True]
+    assert strange in repair_for(url, other, [strange])[0]
     assert check(url) == []
 
 
@@ -220,3 +225,32 @@ def test_indices_that_do_not_fit_their_tables_are_made_anew(url: str, capsys: py
     assert repair(url) == ["Indices do not fit their tables: they are made anew."]
     assert check(url) == []
     assert state_of(url) == before
+
+
+@pytest.mark.parametrize("column", ["host", "packages"])
+def test_a_run_that_does_not_say_where_it_was_costs_no_result(url: str, column: str) -> None:
+    before = state_of(url)
+    with without_rule(url, "run", column):
+        damage(url, f"UPDATE run SET {column} = NULL")
+    assert [sentence.startswith("1 runs do not say their") for sentence in repair(url)] == [True]
+    assert check(url) == []
+    assert state_of(url) == before
+
+
+@contextmanager
+def without_rule(url: str, table: str, column: str) -> Iterator[None]:
+    """Meanwhile a value may be missing there, as it is once a bit of the file has changed."""
+
+    def change(old: str, new: str) -> None:
+        with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+            connection.execute("PRAGMA writable_schema = ON")
+            text = "UPDATE sqlite_master SET sql = replace(sql, ?, ?) WHERE name = ?"
+            connection.execute(text, (old, new, table))
+            connection.commit()
+
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        (sql,) = connection.execute("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    (rule,) = re.findall(rf"\b{column} [A-Z()0-9]+ NOT NULL", sql)
+    change(rule, rule.removesuffix(" NOT NULL"))
+    yield
+    change(rule.removesuffix(" NOT NULL") + ",", rule + ",")

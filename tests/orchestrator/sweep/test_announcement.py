@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from orchestrator.store.records import StudyKey
 from orchestrator.sweep.announcement import command_line, paper_command
@@ -22,7 +25,9 @@ def test_retry_repeats_what_was_typed_but_no_password() -> None:
         assert "s3cret" not in command_line("retry", "gss_grid", secret)
 
 
-def test_the_papers_command_names_the_study_as_it_was_typed() -> None:
+def test_the_papers_command_names_the_study_and_the_corpus_as_they_were_typed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     study = Study(name="mine", trials=lambda _: (), corpora=("ptb", "wikitext-2"))
     key = StudyKey(study="mine", scale="quick", corpus="pydocs", overrides="{}")
     typed = ("./my study.py", "--storage", "here", "--scale", "quick", "--store=postgresql://me:s3cret@host/db")
@@ -38,6 +43,9 @@ def test_the_papers_command_names_the_study_as_it_was_typed() -> None:
     folder = ("mine", "--corpus", "./a/text", "--storage=there")
     printed = paper_command("mine", own, text, folder)
     assert printed == "python sweep.py mine --scale paper --corpus ./a/text --storage=there"
+    (tmp_path / "text").mkdir()
+    monkeypatch.chdir(tmp_path / "text")
+    assert str(paper_command("mine", own, text, ("mine", "--corpus", "./"))).endswith("--corpus ./")
     assert paper_command("mine", own, text, ("mine", "--corpus=text/")) == (
         "python sweep.py mine --scale paper --corpus text/"
     )
