@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from orchestrator.plan import Estimate, Plan, StageOutlook
 
 NOTHING = "\N{EN DASH}"
+PAPER = re.compile(r"[A-Z][^,(]*\((AAAI 2021|ICML 2019)\)")
+"""With its title, which a table has no room for."""
 
 
 def studies(form: options.Format = "table") -> None:
@@ -25,16 +28,24 @@ def studies(form: options.Format = "table") -> None:
         study = named_study(name)
         counts = [f"{make_plan(study, scale_named('paper'), corpus).total} on {corpus}" for corpus in study.corpora]
         records.append({"study": name, "trials": ", ".join(counts), "question": study.question, "source": study.source})
-    headings = {"study": "study", "trials": "trials at paper scale", "question": "question", "source": "source"}
+    headings = {"study": "study", "trials": "paper scale", "question": "question", "source": "source"}
+    if form == "table":
+        # Three columns fit a terminal of 80.
+        del headings["source"]
+        for record in records:
+            source = PAPER.sub(r"\1", record["source"])
+            record["question"] += f" [{source}]"
+            record["trials"] = record["trials"].replace(", ", "\n")
     print_records(records, headings, form)
 
 
-def print_plans(plans: Sequence[Plan], form: str, *, measured: Sequence[str]) -> None:
-    """The different trials of plans: in json one object a trial with its full config; as a table, with totals.
+def print_plans(plans: Sequence[Plan], form: str, *, on_gpu: bool, measured: Sequence[str]) -> None:
+    """The different trials of plans: in json one object a trial with its full config; as a table, with totals, and
+    hours of a GPU where some trials are to run `on_gpu`.
 
     `measured` are sentences about times known from trials that are done.
     """
-    from orchestrator.plan import BASIS, outlook
+    from orchestrator.plan import CORE_BASIS, GPU_BASIS, outlook
 
     records = _plan_records(plans)
     if form != "table":
@@ -45,22 +56,23 @@ def print_plans(plans: Sequence[Plan], form: str, *, measured: Sequence[str]) ->
                 listed = f"{len(plan.trials)} of {plan.total} trials can be listed before results"
                 console(stderr=True).print(f"{listed}: {later}.", soft_wrap=True)
         return
-    _print_trials(records)
+    _print_trials(records, on_gpu=on_gpu)
     lines = []
     for plan in plans:
-        lines += [f"{stage.sentence}; up to {_hours(stage.gpu_hours)} GPU-hours." for stage in outlook(plan)]
+        lines += [f"{stage.sentence}; up to {_times([stage], on_gpu=on_gpu)}." for stage in outlook(plan)]
         heading = f"{plan.study.name}, scale {plan.scale.name}{on_corpus(plan.corpus.name)}"
         heading += f", {plan.seeds} seeds of each setting" if plan.seeds > 1 else ""
-        lines.append(_total(heading, [plan], "trial"))
+        lines.append(_total(heading, [plan], "trial", on_gpu=on_gpu))
     if len(plans) > 1:
-        lines.append(_total("All together", plans, "different trial"))
-    for line in (*lines, *measured, BASIS):
+        lines.append(_total("All together", plans, "different trial", on_gpu=on_gpu))
+    basis = f"{GPU_BASIS} {CORE_BASIS}" if on_gpu else CORE_BASIS
+    for line in (*lines, *measured, basis):
         console().print(line, soft_wrap=True)
 
 
 def _plan_records(plans: Sequence[Plan]) -> list[dict[str, Any]]:
     """One record a different trial; a trial of several studies names all of them."""
-    from orchestrator.plan import BASIS
+    from orchestrator.plan import CORE_BASIS, GPU_BASIS
     from trainables.config import WordPairsConfig
 
     studies: dict[str, dict[str, None]] = {}
@@ -85,51 +97,65 @@ def _plan_records(plans: Sequence[Plan]) -> list[dict[str, Any]]:
                 "estimated_core_hours": float(f"{trial.estimate.core_hours:.6g}"),
                 "estimated_memory_gb": round(trial.estimate.memory_gb, 2),
                 "estimated_gpu_memory_gb": round(trial.estimate.gpu_memory_gb, 2) if on_gpu else None,
-                "estimate_basis": BASIS,
+                "estimate_basis": f"{GPU_BASIS} {CORE_BASIS}",
                 "config": trial.config.model_dump(mode="json"),
             }
         )
     return records
 
 
-def _print_trials(records: Sequence[Mapping[str, Any]]) -> None:
+def _print_trials(records: Sequence[Mapping[str, Any]], *, on_gpu: bool) -> None:
     from trainables.parameters import in_millions
 
     rows = []
     for record in records:
         first, *others = record["study"].split(", ")
-        parameters, hours = record["parameters"], record["estimated_gpu_hours"]
-        memory_gb = record["estimated_gpu_memory_gb"]
+        parameters = record["parameters"]
         rows.append(
             {
                 "study": f"{first} +{len(others)}" if others else first,
                 "corpus": record["corpus"],
                 "trial": record["name"],
                 "id": record["trial_id"][:12],
-                "parameters": NOTHING if parameters is None else in_millions(parameters) + "M",
-                "GPU-hours": NOTHING if hours is None else _hours(hours),
-                "GPU memory": NOTHING if memory_gb is None else f"{memory_gb:.1f} GB",
+                "params": NOTHING if parameters is None else in_millions(parameters) + "M",
+                **(_gpu_cost(record) if on_gpu else _core_cost(record)),
             }
         )
-    one_study = len({record["study"] for record in records}) == 1
-    print_records(rows, {key: key for key in rows[0] if key != "study" or not one_study}, "table")
+    # What is the same of all of them stands below.
+    same = {key for key in ("study", "corpus") if len({record[key] for record in records}) == 1}
+    print_records(rows, {key: key for key in rows[0] if key not in same}, "table")
 
 
-def _total(heading: str, plans: Sequence[Plan], noun: str) -> str:
+def _gpu_cost(record: Mapping[str, Any]) -> dict[str, str]:
+    hours, memory_gb = record["estimated_gpu_hours"], record["estimated_gpu_memory_gb"]
+    return {
+        "GPU h": NOTHING if hours is None else _hours(hours),
+        "GPU GB": NOTHING if memory_gb is None else f"{memory_gb:.1f}",
+    }
+
+
+def _core_cost(record: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "core time": duration(3600 * record["estimated_core_hours"]),
+        "memory": f"{record['estimated_memory_gb']:.1f} GB",
+    }
+
+
+def _total(heading: str, plans: Sequence[Plan], noun: str, *, on_gpu: bool) -> str:
     """What the different trials of plans come to; of tuned ones, with those that are not named yet."""
     from orchestrator.plan import outlook
 
     different = {trial.trial_id: trial.estimate for plan in plans if not plan.tuning for trial in plan.trials}
     stages = [stage for plan in plans for stage in outlook(plan)]
-    estimates: list[StageOutlook | Estimate] = [*different.values(), *stages]
     count = len(different) + sum(plan.total for plan in plans if plan.tuning)
     memory_gb = max(trial.estimate.memory_gb for plan in plans for trial in plan.trials)
-    gpu_hours = _hours(sum(part.gpu_hours for part in estimates))
-    cores = duration(3600 * sum(part.core_hours for part in estimates))
-    return (
-        f"{heading}: {counted(count, noun)}, estimated {gpu_hours} GPU-hours, "
-        f"or {cores} of one core with {memory_gb:.1f} GB."
-    )
+    times = _times([*different.values(), *stages], on_gpu=on_gpu)
+    return f"{heading}: {counted(count, noun)}, estimated {times} with {memory_gb:.1f} GB."
+
+
+def _times(parts: Sequence[StageOutlook | Estimate], *, on_gpu: bool) -> str:
+    cores = f"{duration(3600 * sum(part.core_hours for part in parts))} of one core"
+    return f"{_hours(sum(part.gpu_hours for part in parts))} GPU-hours, or {cores}" if on_gpu else cores
 
 
 def _hours(hours: float) -> str:

@@ -1,0 +1,48 @@
+"""The lists of studies and of planned trials as a terminal shows them."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+
+import pytest
+
+from tests.support.command import ROOT, sweep
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("studies",), ("gss_grid", "--dry-run"), ("gss_grid", "--scale", "paper", "--dry-run"), ("seeds", "--dry-run")],
+)
+def test_lists_are_one_table_on_a_terminal_of_80_columns(words: tuple[str, ...]) -> None:
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
+    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
+    process = subprocess.Popen(
+        [sys.executable, ROOT / "sweep.py", *words], stdout=theirs, stderr=theirs, env={**environment, "NO_COLOR": "1"}
+    )
+    os.close(theirs)
+    shown = b""
+    with contextlib.suppress(OSError):  # what a terminal answers once nobody has it open
+        while block := os.read(ours, 65536):
+            shown += block
+    os.close(ours)
+    assert process.wait(60) == 0
+    lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown.decode()).splitlines()
+    table = [line for line in lines if line[:1] in "┏┃┡│└"]
+    assert len(table) > 10 and max(map(len, table)) <= 80
+    assert sum(line.startswith("┏") for line in table) == 1 and "continued" not in shown.decode()
+
+
+def test_what_a_cpu_will_take_is_said_in_core_time() -> None:
+    shown = sweep("gss_grid", "--scale", "smoke", "--dry-run").stdout
+    assert "core time" in shown and "GPU" not in shown
+    assert re.search(r"4 trials, estimated [\d.]+ s of one core with [\d.]+ GB\.", shown)
+    assert "GPU" in sweep("gss_grid", "--scale", "smoke", "--dry-run", "--gpus-per-trial", "1").stdout
