@@ -182,6 +182,11 @@ def report(
 def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyKey, Study]:
     """The variant of the study that is meant; for all, those of built-in studies that fit."""
     if argument != ALL:
+        if argument not in NAMES and any(summary.key.study == argument for summary in store.studies()):
+            raise UserError(
+                f"{argument} is a study of your own, and what its report shows is in its file: name that, such as "
+                f"{PROGRAM} report {argument}.py"
+            )
         study = named_study(argument)
         return {_choose_variant(store, study.name, variants): study}
     keys = [summary.key for summary in store.studies() if variants.fits(summary.key)]
