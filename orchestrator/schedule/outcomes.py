@@ -53,7 +53,9 @@ class Outcomes:
                 flight.started = True
                 self._start_failures = 0
                 self._table.move([flight.left[event.trial_id]], State.RUNNING)
-                self._listener.started(event.trial_id, flight.left[event.trial_id].name)
+                trial = flight.left[event.trial_id]
+                epoch_count = trial.config.get("training", {}).get("epochs")
+                self._listener.started(event.trial_id, trial.name, epoch_count)
         running = {trial_id: rows for trial_id, rows in epochs.items() if trial_id in flight.left}
         if running:
             self._work.store.record_epochs(running, attempts=self._table.attempts)

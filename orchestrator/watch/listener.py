@@ -15,8 +15,8 @@ class Listener:
     Does nothing about those whose method it does not override.
     """
 
-    def started(self, trial_id: str, name: str) -> None:
-        """A worker took the trial up; again for every attempt."""
+    def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
+        """A worker took the trial up; again for every attempt. `epoch_count`: epochs that it trains, if it trains."""
 
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
         """An epoch ended. Workers report about two a second at most, so not every epoch is heard."""

@@ -51,7 +51,7 @@ class SweepMetrics(Listener):
         self._refresh_s = self._count_s = 0.0
 
     @override
-    def started(self, trial_id: str, name: str) -> None:
+    def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
         """Its series begin with its next epoch."""
         self._names[trial_id] = name
         self._latest.pop(trial_id, None)

@@ -29,7 +29,35 @@ class _Running:
     name: str
     started_s: float
     doing: str
-    """How it begins; after an epoch, epoch and perplexity so far."""
+    """How it begins."""
+    epoch_count: int | None
+    """Epochs that it trains."""
+    first_epoch: int = 0
+    """Which one was heard of first: a trial may go on from a checkpoint."""
+    last: EpochMetrics | None = None
+    last_s: float = 0.0
+    """When that epoch ended."""
+
+    def row(self) -> tuple[str, str, str, str]:
+        """Name, epoch, perplexity so far and times, as they are now."""
+        now_s = time.monotonic()
+        elapsed = duration(now_s - self.started_s)
+        if self.last is None:
+            return f"  {self.name}", self.doing, "", elapsed
+        left = self.seconds_left(now_s)
+        return (
+            f"  {self.name}",
+            f"epoch {self.last.epoch}" + (f"/{self.epoch_count}" if self.epoch_count else ""),
+            f"validation perplexity {math.exp(self.last.valid_loss):.1f}",
+            elapsed if left is None else f"{elapsed}, about {duration(left)} left",
+        )
+
+    def seconds_left(self, now_s: float) -> float | None:
+        """By its pace since it started; None before its first epoch, or where its epochs are not known."""
+        if self.last is None or not self.epoch_count:
+            return None
+        seconds_per_epoch = (self.last_s - self.started_s) / (self.last.epoch - self.first_epoch + 1)
+        return max(0.0, seconds_per_epoch * (self.epoch_count - self.last.epoch) - (now_s - self.last_s))
 
 
 def _result(outcome: TrialOutcome) -> str:
@@ -47,13 +75,15 @@ def _result(outcome: TrialOutcome) -> str:
 
 
 class Terminal(Listener):
-    """A bar, the running trials and the failures, redrawn in place; in log files and pipes a line a trial that ends."""
+    """A line a trial that ends; on a terminal, below, a bar, the running trials, the best one and the failures, redrawn
+    in place."""
 
     def __init__(self, console: Console, total: int, doing: str) -> None:
         """`doing`: how trials begin."""
         self._console, self._total, self._doing = console, total, doing
         self._finished = 0
         self._failures: list[str] = []
+        self._best: tuple[float, str] | None = None
         self._running: dict[str, _Running] = {}
         self._first_wave = 0
         self._first_wave_over_s = 0.0
@@ -70,14 +100,14 @@ class Terminal(Listener):
         self._task = self._bar.add_task("trials", total=total, left="")
 
     @override
-    def started(self, trial_id: str, name: str) -> None:
-        self._running[trial_id] = _Running(name, time.monotonic(), self._doing)
+    def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
+        self._running[trial_id] = _Running(name, time.monotonic(), self._doing, epoch_count)
 
     @override
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
-        if trial_id in self._running:
-            perplexity = math.exp(metrics.valid_loss)
-            self._running[trial_id].doing = f"epoch {metrics.epoch}, validation perplexity {perplexity:.1f}"
+        if (trial := self._running.get(trial_id)) is not None:
+            trial.first_epoch = trial.first_epoch or metrics.epoch
+            trial.last, trial.last_s = metrics, time.monotonic()
 
     @override
     def stopped(self, trial_id: str, name: str) -> None:
@@ -102,34 +132,52 @@ class Terminal(Listener):
         self._finished += 1
         if self._finished <= self._first_wave:
             self._first_wave_over_s = time.monotonic()
-        line = f"{running.name if running else trial_id[:12]}: {_result(outcome)}"
+        name = running.name if running else trial_id[:12]
+        line = f"{name}: {_result(outcome)}"
         if outcome.state not in COMPLETE:
             self._failures.append(line)
+        perplexity = outcome.metrics.get("test_perplexity") if outcome.state == "done" else None
+        if isinstance(perplexity, float) and (self._best is None or perplexity < self._best[0]):
+            self._best = perplexity, name
         left = self._time_left()
-        self._bar.update(self._task, left=left)
-        if not self._console.is_terminal:
-            self.note(f"[{self._finished}/{self._total}] {line}" + (f" ({left})" if left else ""))
+        shown = f" ({left})" if left and not self._console.is_terminal else ""
+        self.note(f"[{self._finished}/{self._total}] {line}{shown}")
 
     def _time_left(self) -> str:
         """Extrapolated from the trials that ended after the first wave, which shares its time with the start of Ray
-        and of the workers; nothing before."""
+        and of the workers; before, from the epochs of those that run."""
         later_trials, remaining = self._finished - self._first_wave, self._total - self._finished
-        if later_trials <= 0 or remaining <= 0:
+        if remaining <= 0:
             return ""
-        seconds_per_trial = (time.monotonic() - self._first_wave_over_s) / later_trials
-        return f"about {duration(seconds_per_trial * remaining)} left"
+        if later_trials > 0:
+            seconds = (time.monotonic() - self._first_wave_over_s) / later_trials * remaining
+        else:
+            seconds = self._by_epochs(time.monotonic())
+        return f"about {duration(seconds)} left" if seconds else ""
+
+    def _by_epochs(self, now_s: float) -> float:
+        """Seconds left if those that wait take as long as those that run; 0 before there is an epoch."""
+        running = [(trial, left) for trial in self._running.values() if (left := trial.seconds_left(now_s)) is not None]
+        if not running:
+            return 0.0
+        whole_s = [now_s - trial.started_s + left for trial, left in running]
+        waiting = max(0, self._total - self._finished - len(self._running))
+        mean_left_s = sum(left for _, left in running) / len(running)
+        return mean_left_s + waiting * sum(whole_s) / len(whole_s) / len(self._running)
 
     def __rich__(self) -> Group:
         """The picture as it is now."""
-        self._bar.update(self._task, completed=self._finished, total=self._total)
+        self._bar.update(self._task, completed=self._finished, total=self._total, left=self._time_left())
         running = Table.grid(padding=(0, 2))
         for trial in list(self._running.values())[:SHOWN_RUNNING]:
-            running.add_row(f"  {trial.name}", trial.doing, duration(time.monotonic() - trial.started_s))
+            running.add_row(*trial.row())
         if len(self._running) > SHOWN_RUNNING:
             running.add_row(f"  and {len(self._running) - SHOWN_RUNNING} more")
         failed = [f"  {line}" for line in self._failures[-SHOWN_FAILURES:]]
         heading = [f"{len(self._failures)} without a result:"] if failed else []
-        return Group(self._bar, running, *(Text(line, style="red") for line in heading + failed))
+        best = [f"Best of this run: {self._best[1]}, test perplexity {self._best[0]:.2f}"] if self._best else []
+        texts = [*map(Text, best), *(Text(line, style="red") for line in heading + failed)]
+        return Group(self._bar, running, *texts)
 
 
 @contextmanager

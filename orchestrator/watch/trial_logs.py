@@ -52,7 +52,7 @@ class TrialLogs(Listener):
         self._running: dict[str, list[tuple[Sink, Curves]]] = {}
 
     @override
-    def started(self, trial_id: str, name: str) -> None:
+    def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
         """Its curves begin, or go on from the epochs that the store has."""
         if self._sinks and trial_id not in self._trials:
             self._trials = {row.trial_id: row.planned() for row in self._store.trials(self._key)}

@@ -25,8 +25,8 @@ class Heard(Listener):
         self.notes.append(text)
         print(text, file=sys.stderr, flush=True)
 
-    def started(self, trial_id: str, name: str) -> None:
-        assert trial_id not in self.outcomes
+    def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
+        assert trial_id not in self.outcomes and (epoch_count is None or epoch_count > 0)
         self.starts.append(name)
 
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:

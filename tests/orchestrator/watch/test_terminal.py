@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import math
 import time
 
 import pytest
 from rich.console import Console
 
 from orchestrator.watch.terminal import Terminal
+from tests.support.store_rows import epoch
 from trainables.trial_folder.outcome import TrialOutcome
 
 
@@ -20,10 +22,10 @@ def test_the_start_of_ray_and_of_the_workers_does_not_count_as_the_time_of_a_tri
     monkeypatch.setattr(time, "monotonic", lambda: clock_s[-1])
     shown = io.StringIO()
     lines = Terminal(Console(file=shown, width=200), 12, "first epoch")
-    lines.started("0", "0")
+    lines.started("0", "0", None)
     for number, end_s in enumerate([20.0, 20.0, 21.0, 22.0]):
         clock_s.append(end_s)
-        lines.started(str(number + 1), str(number + 1))
+        lines.started(str(number + 1), str(number + 1), None)
         lines.finished(str(number), TrialOutcome(trial_id=str(number), state="done"))
     left = [line.partition("(")[2] for line in shown.getvalue().splitlines()]
     assert left == ["", "", "about 9 s left)", "about 8 s left)"]
@@ -34,7 +36,7 @@ def test_a_stopped_trial_is_shown_no_more_and_added_ones_count() -> None:
     console = Console(file=shown, width=200)
     picture = Terminal(console, 3, "first epoch")
     for name in ("first", "second"):
-        picture.started(name, name)
+        picture.started(name, name, None)
     picture.stopped("first", "first")
     picture.added(5)
     assert "first was stopped;" in shown.getvalue()
@@ -44,3 +46,44 @@ def test_a_stopped_trial_is_shown_no_more_and_added_ones_count() -> None:
     drawn = shown.getvalue().partition("Trials")[2]
     assert "1/7" in drawn
     assert "first" not in drawn
+
+
+def test_before_the_second_wave_the_time_left_is_that_of_the_epochs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of six at a time, 8 epochs of 5 s each: after 2 epochs, 30 s and two waves of 40 s."""
+    clock_s = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock_s[-1])
+    console = Console(file=io.StringIO(), width=120)
+    picture = Terminal(console, 6, "first epoch")
+    for name in ("a", "b"):
+        picture.started(name, f"trial {name}", 8)
+    for number in (1, 2):
+        clock_s.append(5.0 * number)
+        for name in ("a", "b"):
+            picture.epoch(name, epoch(number, valid_loss=math.log(100 / number)))
+    drawn = draw(console, picture)
+    assert "about 110 s left" in drawn or "about 2 min left" in drawn, drawn
+    assert drawn.count("epoch 2/8") == drawn.count("validation perplexity 50.0") == 2
+    assert drawn.count("10 s, about 30 s left") == 2
+
+
+def test_results_stay_above_the_picture_and_the_best_one_in_it() -> None:
+    console = Console(file=io.StringIO(), width=120, force_terminal=True, color_system=None)
+    picture = Terminal(console, 3, "first epoch")
+    for name, state, perplexity in (("a", "done", 90.0), ("b", "done", 80.5), ("c", "diverged", None)):
+        picture.started(name, f"trial {name}", 8)
+        measured = {} if perplexity is None else {"perplexity@1": {"test_perplexity": perplexity}}
+        cause = "the train loss became nan" if state == "diverged" else None
+        picture.finished(name, TrialOutcome(trial_id=name, state=state, cause=cause, measurements=measured))
+    lines = draw(console, picture).splitlines()
+    assert [line.strip() for line in lines[:3]] == [
+        "[1/3] trial a: test perplexity 90.00",
+        "[2/3] trial b: test perplexity 80.50",
+        "[3/3] trial c: diverged: the train loss became nan",
+    ]
+    assert "Best of this run: trial b, test perplexity 80.50" in map(str.strip, lines)
+
+
+def draw(console: Console, picture: Terminal) -> str:
+    console.print(picture)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()

@@ -36,14 +36,14 @@ def interrupted_and_resumed(sinks: list[list[Sink]], store: Store) -> list[str]:
     attempts = store.claim([TRIAL.trial_id], owner="a driver", lease_s=60)
     notes: list[str] = []
     first = TrialLogs(sinks[0], store, KEY, notes.append)
-    first.started(TRIAL.trial_id, TRIAL.name)
+    first.started(TRIAL.trial_id, TRIAL.name, 3)
     for number in (1, 2):
         first.epoch(TRIAL.trial_id, epoch(number))
         store.record_epochs({TRIAL.trial_id: [epoch(number)]}, attempts=attempts)
     first.close()
     second = TrialLogs(sinks[1], store, KEY, notes.append)
-    second.started(TRIAL.trial_id, TRIAL.name)
-    second.started("f" * 64, "of a study that another command has planned without it meanwhile")
+    second.started(TRIAL.trial_id, TRIAL.name, 3)
+    second.started("f" * 64, "of a study that another command has planned without it meanwhile", 3)
     for number in (2, 3, 4):
         second.epoch(TRIAL.trial_id, epoch(number))
     epochs = tuple(map(epoch, (1, 2, 3, 4)))
