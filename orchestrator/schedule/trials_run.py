@@ -11,14 +11,13 @@ from orchestrator.cluster import (
     check_cluster,
     check_machines,
     check_options,
-    check_torch_gpu,
     cluster_question,
     connected,
     machine_resources,
     nodes,
     slots_of,
 )
-from orchestrator.guard import unwatched, watched
+from orchestrator.guard import watched
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.driver import Driver
 from orchestrator.schedule.placement import Placement
@@ -61,9 +60,6 @@ def run_trials(trials: Sequence[PlannedTrial], work: StudyWork) -> RunSummary:
             configs = [trial.validated for trial in trials]
             question = cluster_question(options, marker, configs, corpus=work.corpus, measurements=work.measurements)
             late = check_machines(question, lambda: interrupt.requested)
-        elif options.gpus_per_trial:
-            with unwatched():
-                check_torch_gpu()
         if work.study is not None:
             work = replace(work, listener=Several(work.listener, SweepMetrics(work.study, store)))
         placement = Placement(options, work.corpus, machines)

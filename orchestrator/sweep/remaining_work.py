@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from orchestrator.cluster import RunOptions
+from orchestrator.cluster import RunOptions, check_torch_gpu
 from orchestrator.plan import Plan, configs_left, measured_pace
 from orchestrator.schedule import Recorder, RunSummary, StudyWork
 from orchestrator.store import OPEN, PlannedTrial, RunRecord, TrialState, expire_dead_owners
@@ -65,6 +65,8 @@ class RemainingWork:
         if work.nothing:
             self._announce(work)
             return RunSummary()
+        if self.options.gpus_per_trial and self.options.address is None:
+            check_torch_gpu()  # before Ray is started, and anything is downloaded
         run_id = self.store.begin_run(_run_record(self.plan, self.options))
         try:
             self._recover(work, run_id)

@@ -114,3 +114,10 @@ def test_the_command_that_stops_what_was_submitted_is_one_that_works(
         store.claim([trials[0].trial_id], owner="somewhere:1:2:3", lease_s=600)
         assert main(shlex.split(line.partition("sweep.py ")[2])) == 0
         assert store.requests(key, run_id).stop_study
+
+
+@pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has a GPU")
+def test_a_missing_gpu_is_said_before_ray_is_started(tmp_path: Path) -> None:
+    answer = sweep("gss_grid", "--scale", "smoke", "--gpus-per-trial", "1", "--storage", tmp_path)
+    assert answer.returncode == 2 and "Ray" not in answer.stdout
+    assert "A trial asks for a GPU" in answer.stderr and "or train on CPUs with --gpus-per-trial 0" in answer.stderr
