@@ -78,7 +78,7 @@ $(VENV)/ready: pyproject.toml requirements.lock torch.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "error: Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) --version 2>&1):" \
 	    "name a newer one, for example make $(or $(MAKECMDGOALS),sweep) PYTHON=python3.12"; exit 2; }
-	@[ ! -e $(BIN)/python ] || $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	@[ ! -e $(BIN)/python ] && [ ! -L $(BIN)/python ] || $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 	    echo "error: $(VENV) is an environment of an older Python, or a broken one: remove that folder," \
 	    "or name another one with VENV=FOLDER"; exit 2; }
 	$(PYTHON) -m venv $(VENV)

@@ -33,15 +33,19 @@ def main() -> int:
 def _hide_passwords() -> None:
     """Start this program again where its command line, which everyone on the machine can read, has the password of a
     store: with stars in its place, and the words in a variable, which nobody else can."""
-    if WORDS in os.environ:
-        sys.argv[1:] = json.loads(os.environ.pop(WORDS))
+    words = os.environ.pop(WORDS, None)
+    if words is not None and any("***" in word for word in sys.argv):
+        sys.argv[1:] = json.loads(words)
     elif any("://" in word for word in sys.argv[1:]):
         from orchestrator.store import hide_password
 
         shown = [hide_password(word) for word in sys.orig_argv]
         if shown != sys.orig_argv:
             os.environ[WORDS] = json.dumps(sys.argv[1:])
-            os.execv(sys.executable, shown)
+            try:
+                os.execv(sys.executable, shown)
+            except OSError:  # more words than a variable may have: they stay as they are
+                del os.environ[WORDS]
 
 
 def _command() -> int:

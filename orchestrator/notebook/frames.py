@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.command import VariantFilter, no_study, store_url, study_name
+from trainables.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,10 +23,10 @@ def results(study: str | None = None, **which: Any) -> pd.DataFrame:
     """A row a trial, in plan order: `study`, `scale`, `corpus` and `overrides` (what `--set` changed, as JSON), then
     the columns of `sweep.py results --format csv`, and `group`, the trial's name without its seed.
 
-    A missing number is NaN. `study` is a name or a file, None all of them. `which` may be `scale`, `corpus` and
-    `overrides` (a dict such as {"training.epochs": 3}; {} for none), each of which leaves only the variants that have
-    it, and `storage` (default "results") and `store`, as on the command line. Raises UserError where there is no such
-    store or variant.
+    A missing number is NaN. `study` is a name or a file, None all of them. `which` may be `scale`, `corpus` (one or a
+    list) and `overrides` (a dict such as {"training.epochs": 3}; {} for none), each of which leaves only the variants
+    that have it, and `storage` (default "results") and `store`, as on the command line. Raises UserError where there is
+    no such store or variant.
     """
     import pandas as pd
 
@@ -50,8 +53,9 @@ def epochs(study: str | None = None, **which: Any) -> pd.DataFrame:
 
 
 def spectra(study: str | None = None, **which: Any) -> pd.DataFrame:
-    """A row a singular value of a trial's log-P matrix: the variant, `trial_id`, `name` and `group` of the trial,
-    `index` from 1, and `singular_value` (nats), in decreasing order. Arguments and errors are those of `results`.
+    """A row a singular value of a trial's log-P matrix (nats), or of what else it decomposes: the variant, `trial_id`,
+    `name` and `group` of the trial, `index` from 1, and `singular_value`, in decreasing order. Arguments and errors are
+    those of `results`.
     """
     import numpy as np
     import pandas as pd
@@ -74,25 +78,42 @@ def _chosen(
     study: str | None,
     *,
     scale: str | None = None,
-    corpus: str | None = None,
+    corpus: str | Sequence[str] | None = None,
     overrides: Mapping[str, Any] | None = None,
-    storage: str = "results",
-    store: str | None = None,
+    storage: str | Path = "results",
+    store: str | Path | None = None,
 ) -> Iterator[tuple[Store, list[StudyKey]]]:
     """The store, and the variants that are meant, the one planned last at the end."""
-    from orchestrator.plan import overrides_json
     from orchestrator.store import open_store
 
-    variants = VariantFilter(
-        scale=scale, corpus=corpus, overrides=None if overrides is None else overrides_json(overrides)
-    )
+    corpora = (corpus,) if corpus is None or isinstance(corpus, str) else corpus
+    setting = None if overrides is None else settings_json(overrides)
+    variants = [VariantFilter(scale=scale, corpus=name and corpus_name(name), overrides=setting) for name in corpora]
     name = study and study_name(study)
-    with open_store(store_url(store, storage), create=False) as opened:
+    with open_store(store_url(None if store is None else os.fspath(store), os.fspath(storage)), create=False) as opened:
         every = [summary.key for summary in opened.studies()]
-        keys = [key for key in every if name in (None, key.study) and variants.fits(key)]
+        keys = [key for key in every if name in (None, key.study) and any(fitting.fits(key) for fitting in variants)]
+        if not keys and name is not None:
+            raise no_study(name, every, variants[0])
         if not keys:
-            raise no_study(name or "of any name", every, variants)
+            raise UserError(f"the store has no study{variants[0]}: leave something out, or run one first")
         yield opened, keys
+
+
+def corpus_name(argument: str) -> str:
+    """What a corpus is called that is named like this on the command line: the path of a folder by its last part."""
+    from trainables.config import one_name
+
+    return one_name(Path(argument).name)
+
+
+def settings_json(settings: Mapping[str, Any]) -> str:
+    """Settings by their dotted keys as JSON; numbers of numpy are numbers."""
+    from orchestrator.plan import overrides_json
+
+    if not isinstance(settings, Mapping):
+        raise UserError(f'settings are a dict such as {{"training.epochs": 3}}; got {settings!r}')
+    return overrides_json({key: value.item() if hasattr(value, "item") else value for key, value in settings.items()})
 
 
 def _flat(store: Store, key: StudyKey) -> FlatResults:

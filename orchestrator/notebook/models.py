@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,19 +36,23 @@ class Trained:
 
         from trainables.measurements import log_p_rows
 
+        if contexts is not None and contexts < 1:
+            raise UserError(f"a log-P matrix is over one context or more; got {contexts}")
         return np.concatenate(list(log_p_rows(self.model, self.corpus, self.config, contexts)))
 
 
 def trained(
     trial_id: str,
     *,
-    storage: str = "results",
-    store: str | None = None,
-    data_dir: str | None = None,
+    storage: str | Path = "results",
+    store: str | Path | None = None,
+    data_dir: str | Path | None = None,
     layers: Sequence[str] = (),
 ) -> Trained:
     """The model of a done trial, by its id or the start of it (column `trial_id`); `layers` are the files of output
     layers of your own. Raises UserError where there is no such trial, or not its files."""
+    import torch
+
     from orchestrator.storage import storage_at
     from orchestrator.store import open_store
     from trainables.config import TextFile, TrialConfig
@@ -55,15 +60,16 @@ def trained(
     from trainables.trial import kept_model
     from trainables.trial_folder import KEPT_WEIGHTS, RESULT_FILES
 
-    with open_store(store_url(store, storage), create=False) as opened:
+    with open_store(store_url(None if store is None else os.fspath(store), os.fspath(storage)), create=False) as opened:
         rows = {row.trial_id: row for summary in opened.studies() for row in opened.trials(summary.key)}
     row = _only_one([row for row in rows.values() if row.trial_id.startswith(trial_id)], trial_id)
     if not isinstance(row.validated, TrialConfig) or row.state != "done":
         raise UserError(f"the trial {row.name} ({row.trial_id[:12]}) is {row.state}, and no model of it was kept")
-    place = storage_at(storage)
+    place = storage_at(os.fspath(storage))
     place.bring([row.trial_id], [*RESULT_FILES, KEPT_WEIGHTS])
     files = tuple(TextFile.read(Path(layer), "layers are files") for layer in layers)
-    runtime = Runtime(data_dir=None if data_dir is None else Path(data_dir), layer_files=files)
+    threads = torch.get_num_threads()
+    runtime = Runtime(data_dir=None if data_dir is None else Path(data_dir), threads=threads, layer_files=files)
     model, corpus = kept_model(row.validated, directory=place.trial(row.trial_id).path, runtime=runtime)
     return Trained(config=row.validated, model=model, corpus=corpus)
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.notebook.frames import results
+from orchestrator.notebook.frames import results, settings_json
+from search_spaces.catalog import ALL
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-BAD_INPUT = 2
+ENDED = (0, 1)
+"""Exit statuses of a sweep that has come to its end, with and without trials that failed."""
 
 
 def run(study: str, **options: Any) -> pd.DataFrame:
@@ -43,24 +47,33 @@ def run(study: str, **options: Any) -> pd.DataFrame:
         process.send_signal(signal.SIGINT)
         process.wait()
         raise
-    if status >= BAD_INPUT:
+    if status not in ENDED:
         raise UserError(line.strip().removeprefix("error: ") or f"the sweep ended with status {status}")
-    which: dict[str, Any] = {
-        "scale": "quick",
-        **{name: options[name] for name in ("scale", "storage", "store") if name in options},
-    }
-    return results(study, **which, overrides=options.get("settings", {}))
+    which = {name: options[name] for name in ("storage", "store") if options.get(name) is not None}
+    scale = options.get("scale") or "quick"
+    corpora = options.get("corpus") or (None if study == ALL else _default_corpora(study, scale))
+    name = None if study == ALL else study
+    return results(name, scale=scale, corpus=corpora, overrides=options.get("settings") or {}, **which)
 
 
-def _words(options: dict[str, Any]) -> list[str]:
+def _default_corpora(study: str, scale: str) -> Sequence[str]:
+    from orchestrator.command import named_study
+    from orchestrator.plan import default_corpora, scale_named
+
+    return default_corpora(named_study(study), scale_named(scale))
+
+
+def _words(options: Mapping[str, Any]) -> list[str]:
     """The options as they are typed."""
-    from orchestrator.plan import overrides_json
-
+    if refused := {"dry_run", "form", "format", "set"} & options.keys():
+        raise UserError(f"run takes no {min(refused)}: it runs a study, and settings are a dict named settings")
     words = []
     for name, value in options.items():
         option = f"--{name.replace('_', '-')}"
         if name == "settings":
-            words += [f"--set={key}={overrides_json(setting)}" for key, setting in value.items()]
+            words += [
+                f"--set={key}={json.dumps(setting)}" for key, setting in json.loads(settings_json(value or {})).items()
+            ]
         elif value is True:
             words.append(option)
         elif value is not None and value is not False:

@@ -13,7 +13,8 @@ from trainables.errors import UserError
 FORMS = "a path such as results/results.db, sqlite:///PATH, or postgresql+psycopg://USER:PASSWORD@HOST/DATABASE"
 SECRETS = ("password", "sslpassword", "oauth_client_secret", "scram_client_key", "scram_server_key")
 """What PostgreSQL's client library takes in the query of a URL and nobody else should read."""
-SECRET = re.compile(rf"(://[^:/@?]*:).+(?=@)|([?&](?:{'|'.join(SECRETS)})=)[^&]+", re.IGNORECASE)
+SECRET = re.compile(rf"([?&](?:{'|'.join(SECRETS)})=)[^&]+", re.IGNORECASE)
+PASSWORD = re.compile(r"(://[^:/@?]*:).+(?=@)")
 
 
 def parse(address: str) -> URL:
@@ -56,7 +57,7 @@ def has_secret(address: str) -> bool:
 
 def hide_password(word: str) -> str:
     """A word of the command line with the password, or other secrets, of a store's address in it hidden."""
-    return SECRET.sub(lambda match: f"{match[1] or match[2]}***", word)
+    return PASSWORD.sub(r"\1***", SECRET.sub(r"\1***", word))
 
 
 def _sqlite(database: str) -> URL:

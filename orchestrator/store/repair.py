@@ -4,8 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
 from contextlib import closing
+from typing import Any
 
-from sqlalchemy import Connection, Text, TextClause, and_, case, delete, func, insert, not_, or_, text, update
+from sqlalchemy import (
+    Column,
+    Connection,
+    Text,
+    TextClause,
+    and_,
+    case,
+    delete,
+    func,
+    insert,
+    not_,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from orchestrator.store.database import Database, now
 from orchestrator.store.integrity import (
@@ -21,7 +37,18 @@ from orchestrator.store.integrity import (
 )
 from orchestrator.store.opening import open_database
 from orchestrator.store.records import StudyKey
-from orchestrator.store.schema import epoch, result, run, spectrum, stop_request, study, study_trial, trial
+from orchestrator.store.schema import (
+    UtcDateTime,
+    epoch,
+    metadata,
+    result,
+    run,
+    spectrum,
+    stop_request,
+    study,
+    study_trial,
+    trial,
+)
 from orchestrator.store.triggers import drop_triggers, make_triggers
 from orchestrator.store.troubles import AFRESH, NEVER_WRITTEN
 from trainables.errors import UserError, first_line
@@ -83,10 +110,10 @@ def _repair(connection: Connection, concerned: Callable[[Connection], Collection
         connection.exec_driver_sql("PRAGMA ignore_check_constraints = ON")  # a row may break several until all is done
     sentences = [
         *_index_anew(connection),
+        *_fill_in(connection),
         *_replace_moments(connection),
         *_free(connection),
         *_fix_numbers(connection),
-        *_fill_runs(connection),
     ]
     sentences += [*_forget_nameless(connection), *_fix_references(connection)]
     for trial_id, damage in damaged_trials(connection, concerned(connection)).items():
@@ -149,13 +176,35 @@ def _fix_numbers(connection: Connection) -> Iterator[str]:
         yield f"{requests} requests to stop name no study and no trial, or both: they are removed."
 
 
-def _fill_runs(connection: Connection) -> Iterator[str]:
-    """Runs that do not say what they were on. (SQLite takes `IS NULL` for false where a column may have no NULL.)"""
-    for column in run.c if connection.dialect.name == "sqlite" else ():
-        if isinstance(column.type, Text) and not column.nullable:
-            values = {column.name: "{}" if column is run.c.packages else "lost"}
-            if runs := connection.execute(update(run).where(func.typeof(column) == "null").values(values)).rowcount:
-                yield f"{runs} runs do not say their {column.name.replace('_', ' ')}: it is lost."
+def _fill_in(connection: Connection) -> Iterator[str]:
+    """What is missing where nothing may be, and no result hangs on it; a row that does not say whose it is goes.
+
+    (SQLite takes `IS NULL` for false where a column may have no NULL.)
+    """
+    for table in metadata.sorted_tables if connection.dialect.name == "sqlite" else ():
+        for column in table.c:
+            missing = func.typeof(column) == "null"
+            if column.nullable or not connection.execute(select(func.count()).where(missing)).scalar_one():
+                continue
+            if column.name in ("trial_id", "study_id"):
+                connection.execute(delete(table).where(missing))
+                yield f"A row of the table {table.name} does not say its {column.name}: it is removed."
+            elif (value := _stand_in_for(column, connection)) is not None:
+                connection.execute(update(table).where(missing).values({column.name: value}))
+                yield f"A row of the table {table.name} does not say its {column.name}: it is filled in."
+
+
+def _stand_in_for(column: Column[Any], connection: Connection) -> Any:
+    """What may stand there; None where a checksum tells what becomes of the row."""
+    if isinstance(column.type, UtcDateTime):
+        return now(connection)
+    if column is result.c.run_id:
+        return _insert_stand_in(connection)
+    if column is spectrum.c.length:
+        return func.length(spectrum.c.singular_values) / 8
+    if column.table is run and isinstance(column.type, Text):
+        return "{}" if column is run.c.packages else "lost"
+    return None
 
 
 def _forget_nameless(connection: Connection) -> Iterator[str]:

@@ -65,13 +65,13 @@ class RemainingWork:
         if work.nothing:
             self._announce(work)
             return RunSummary()
-        if self.options.gpus_per_trial and self.options.address is None:
-            check_torch_gpu()  # before Ray is started, and anything is downloaded
         run_id = self.store.begin_run(_run_record(self.plan, self.options))
         try:
             self._recover(work, run_id)
             work = self._work()
             if not work.nothing:
+                if self.options.gpus_per_trial and self.options.address is None:
+                    check_torch_gpu()  # before Ray is started, and anything is downloaded
                 # What is announced can be read: a text that cannot be had ends the run, or leaves trials out, before.
                 # A retry has seen to that before it forgot what its trials came to.
                 if self.retried is None:

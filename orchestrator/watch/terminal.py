@@ -53,11 +53,12 @@ class _Running:
         )
 
     def seconds_left(self, now_s: float) -> float | None:
-        """By its pace since it started; None before its first epoch, or where its epochs are not known."""
-        if self.last is None or not self.epoch_count:
+        """By its pace since it started; None before its first epoch, after its last one, and where none can be said."""
+        if self.last is None or not self.epoch_count or self.last.epoch >= self.epoch_count:
             return None
         seconds_per_epoch = (self.last_s - self.started_s) / (self.last.epoch - self.first_epoch + 1)
-        return max(0.0, seconds_per_epoch * (self.epoch_count - self.last.epoch) - (now_s - self.last_s))
+        left_s = seconds_per_epoch * (self.epoch_count - self.last.epoch) - (now_s - self.last_s)
+        return left_s if left_s > 0 else None
 
 
 def _result(outcome: TrialOutcome) -> str:
@@ -86,7 +87,9 @@ class Terminal(Listener):
         self._best: tuple[float, str] | None = None
         self._running: dict[str, _Running] = {}
         self._first_wave = 0
-        self._first_wave_over_s = 0.0
+        self._first_wave_over_s = self._last_end_s = 0.0
+        self._seconds_per_trial = 0.0
+        """Of those after the first wave."""
         self._bar = Progress(
             TextColumn("Trials"),
             BarColumn(bar_width=None),
@@ -130,8 +133,12 @@ class Terminal(Listener):
         self._first_wave = self._first_wave or len(self._running)
         running = self._running.pop(trial_id, None)
         self._finished += 1
+        self._last_end_s = time.monotonic()
         if self._finished <= self._first_wave:
-            self._first_wave_over_s = time.monotonic()
+            self._first_wave_over_s = self._last_end_s
+        else:
+            later = self._finished - self._first_wave
+            self._seconds_per_trial = (self._last_end_s - self._first_wave_over_s) / later
         name = running.name if running else trial_id[:12]
         line = f"{name}: {_result(outcome)}"
         if outcome.state not in COMPLETE:
@@ -144,15 +151,14 @@ class Terminal(Listener):
         self.note(f"[{self._finished}/{self._total}] {line}{shown}")
 
     def _time_left(self) -> str:
-        """Extrapolated from the trials that ended after the first wave, which shares its time with the start of Ray
-        and of the workers; before, from the epochs of those that run."""
-        later_trials, remaining = self._finished - self._first_wave, self._total - self._finished
+        """By the epochs of the trials that run; where they have none, extrapolated from those that ended after the
+        first wave, which shares its time with the start of Ray and of the workers."""
+        remaining = self._total - self._finished
         if remaining <= 0:
             return ""
-        if later_trials > 0:
-            seconds = (time.monotonic() - self._first_wave_over_s) / later_trials * remaining
-        else:
-            seconds = self._by_epochs(time.monotonic())
+        now_s = time.monotonic()
+        by_trials = self._seconds_per_trial * remaining - (now_s - self._last_end_s) if self._seconds_per_trial else 0.0
+        seconds = self._by_epochs(now_s) or max(0.0, by_trials)
         return f"about {duration(seconds)} left" if seconds else ""
 
     def _by_epochs(self, now_s: float) -> float:

@@ -3,12 +3,14 @@ measured."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from orchestrator import epochs, results, run, spectra, trained
+from orchestrator.store.opening import open_store
 from tests.support.command import results_table
 from trainables.errors import UserError
 
@@ -38,13 +40,29 @@ def test_a_sweep_its_frames_and_its_models(tmp_path: Path, capfd: pytest.Capture
         np.linalg.svd(matrix.astype(np.float64), compute_uv=False), sigma, rtol=1e-6, atol=1e-8 * sigma[0]
     )
     np.testing.assert_array_equal(kept.log_probabilities(10), matrix[:10])
-    again = run("gss_grid", scale="smoke", storage=storage, settings=SETTINGS)
+    again = run("gss_grid", scale="smoke", storage=Path(storage), settings={"training.epochs": np.int64(2)})
     assert "0 to run, 4 already done" in capfd.readouterr().out
     assert again.equals(results("gss_grid", storage=storage))
+    # Another corpus' trials are no results of this run; what lies as files needs no GPU, whatever it was trained on.
+    database = Path(storage, "results.db")
+    with open_store(f"sqlite:///{database}") as store:
+        (key,) = (summary.key for summary in store.studies())
+        store.register(replace(key, corpus="ptb"), [row.planned() for row in store.trials(key)])
+    assert len(results("gss_grid", storage=storage)) == 8
+    assert len(run("gss_grid", scale="smoke", storage=storage, settings=SETTINGS)) == 4
+    assert len(results("gss_grid", storage=storage, corpus=["ptb", "wikitext-2"])) == 4
+    database.unlink()
+    recovered = run("gss_grid", scale="smoke", storage=storage, settings=SETTINGS, gpus_per_trial=1)
+    assert "Recorded 4 results that an earlier run had left as files" in capfd.readouterr().out
+    assert recovered.test_perplexity.equals(frame.test_perplexity)
     with pytest.raises(UserError, match="no trial has an id that begins with 'ffffffffffff'"):
         trained("ffffffffffff", storage=storage)
 
 
 def test_what_the_command_refuses_is_raised(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="run takes no dry_run"):
+        run("gss_grid", dry_run=True)
+    with pytest.raises(UserError, match="settings are a dict"):
+        run("gss_grid", settings=["training.epochs=3"])
     with pytest.raises(UserError, match="unknown study 'gss_gird': did you mean gss_grid"):
         run("gss_gird", storage=str(tmp_path))

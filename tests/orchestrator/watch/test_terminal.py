@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import time
 
 import pytest
@@ -64,6 +65,52 @@ def test_before_the_second_wave_the_time_left_is_that_of_the_epochs(monkeypatch:
     assert "about 110 s left" in drawn or "about 2 min left" in drawn, drawn
     assert drawn.count("epoch 2/8") == drawn.count("validation perplexity 50.0") == 2
     assert drawn.count("10 s, about 30 s left") == 2
+
+
+def test_the_time_left_is_right_in_the_second_wave_and_falls_while_nothing_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Four of forty at a time, 10 epochs of 10 s each, started 5 s after one another."""
+    clock_s = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock_s[-1])
+    console = Console(file=io.StringIO(), width=120)
+    picture = Terminal(console, 40, "first epoch")
+    starts = {name: 5.0 * name for name in range(4)}
+    shown: list[tuple[float, float]] = []
+    ended = 0
+    for now_s in range(0, 310, 5):
+        clock_s.append(float(now_s))
+        for name, start_s in list(starts.items()):
+            if now_s == start_s:
+                picture.started(str(name), f"trial {name}", 10)
+            elif now_s > start_s and (now_s - start_s) % 10 == 0:
+                picture.epoch(str(name), epoch(int(now_s - start_s) // 10))
+            if now_s == start_s + 100:
+                picture.finished(str(name), TrialOutcome(trial_id=str(name), state="done"))
+                ended += 1
+                starts[name + 4] = starts.pop(name) + 100.0
+                picture.started(str(name + 4), f"trial {name + 4}", 10)
+        if now_s >= 130:
+            left = re.search(r"about (\d+) (s|min) left", draw(Console(file=io.StringIO(), width=120), picture))
+            assert left is not None, now_s
+            shown.append((1015.0 - now_s, float(left[1]) * {"s": 1, "min": 60}[left[2]]))
+    assert ended >= 8
+    assert all(0.85 * truth < said < 1.15 * truth + 60 for truth, said in shown), shown
+
+
+def test_a_trial_that_measures_after_its_last_epoch_has_no_time_left_that_could_be_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock_s = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock_s[-1])
+    picture = Terminal(Console(file=io.StringIO(), width=120), 1, "first epoch")
+    picture.started("a", "trial a", 2)
+    for number in (1, 2):
+        clock_s.append(10.0 * number)
+        picture.epoch("a", epoch(number))
+    clock_s.append(80.0)
+    drawn = draw(Console(file=io.StringIO(), width=120), picture)
+    assert "epoch 2/2" in drawn and "80 s" in drawn and "left" not in drawn
 
 
 def test_results_stay_above_the_picture_and_the_best_one_in_it() -> None:
