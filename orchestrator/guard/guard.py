@@ -20,6 +20,7 @@ from orchestrator.guard.inside import (
     BEAT,
     ENDED,
     INTERRUPTED,
+    LEFT,
     NO_BEAT,
     PAUSE,
     REASON,
@@ -33,6 +34,8 @@ from orchestrator.guard.processes import adopt_orphans, below, end_all_below, is
 LOOK_S = 0.1
 ANSWER_S = 0.7
 """So long the command may take to say that it stops, before the guard says it."""
+LATE_S = 0.5
+"""So long a signal that is sent to all processes may need to reach the guard, too."""
 STOP_S = 8.0
 """So long the command may take to stop, before it is ended."""
 TWICE_S = {signal.SIGINT: 0.2, signal.SIGTERM: 1.0, signal.SIGHUP: 1.0}
@@ -98,6 +101,8 @@ class _Command:
     _answered: bool = False
     _sweeps: bool = False
     """Whether it is at a sweep, which goes on where it is started again."""
+    _left: bool = False
+    """Whether it ended by its own last line, and not by that of a library."""
     _beat_s: float | None = None
     _line_start: bytes = b""
     _reason: str = "The sweep's process asked for it"
@@ -114,11 +119,21 @@ class _Command:
             self._hear()
             if wait_status is not None:
                 os.close(self.pipe)
+                if not self._left:
+                    self._wait_for_a_late_signal()
                 return self._status(wait_status)
             if self.stopped_by is not None and self._is_overdue():
                 return self._kill(f"It did not stop within {STOP_S:g} s, and was ended.")
             if self.stopped_by is None and self._stands_still():
                 return self._kill(None)
+
+    def _wait_for_a_late_signal(self) -> None:
+        """One that ended a part of Ray ends the command, which may be before it is sent to the guard."""
+        late_s = time.monotonic() + LATE_S
+        while self.stopped_by is None and time.monotonic() < late_s:
+            pending = [number for number in self.signals if number in signal.sigpending()]
+            self.stopped_by = pending[0] if pending else None
+            time.sleep(0.01)
 
     def _next_signal(self) -> signal.Signals | None:
         """One that is pending; after a while, none. (`sigtimedwait` gives any number once this process was stopped.)"""
@@ -180,6 +195,8 @@ class _Command:
             self.restart_reason = self._reason
         elif -status in CRASHES and self._sweeps:
             self.restart_reason = f"The sweep's process crashed ({signal.Signals(-status).name})"
+        elif status >= 0 and self._sweeps and not self._left:
+            self.restart_reason = f"The sweep's process ended in the middle, with status {status}"
         elif status < 0:
             hint = " (by hand, or by the system where memory ran out)" if status == -signal.SIGKILL else ""
             _say(f"error: the command's process was ended by {signal.Signals(-status).name}{hint}. {KEPT}")
@@ -213,6 +230,8 @@ class _Command:
                 self._answered = True
             elif line == ENDED:
                 self.brought_on = True
+            elif line == LEFT:
+                self._left = True
             elif line.startswith(REASON):
                 self._reason = line.removeprefix(REASON)
 

@@ -19,7 +19,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 INTERRUPTED = 130
 AGAIN = 75
 """The exit status that asks the guard for a fresh process: what died cannot be fixed in this one."""
-BEAT, NO_BEAT, PAUSE, STOPPING, ENDED, REASON = "beat", "no beat", "pause", "stopping", "ended", "reason "
+BEAT, NO_BEAT, PAUSE, STOPPING, ENDED, LEFT, REASON = "beat", "no beat", "pause", "stopping", "ended", "left", "reason "
 """The lines of the pipe to the guard."""
 
 _pipe: int | None = None
@@ -160,5 +160,6 @@ def _leave(status: int) -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):
             stream.flush()
+    _tell(LEFT)
     # Not by the interpreter's own end, in which a thread or a late signal could still change the status.
     os._exit(status)

@@ -234,6 +234,31 @@ def test_a_sweep_that_crashes_where_it_may_take_long_is_started_again(start: Sta
     assert end(start(body, wait=False)) == (0, said)
 
 
+def test_a_sweep_that_a_library_ends_is_started_again(start: Start) -> None:
+    """As Ray does where its raylet has died: with a status that could be the command's own."""
+    body = """
+    if starts() == 2:
+        return 0
+    with watched():
+        os._exit(1)
+"""
+    said = "The sweep's process ended in the middle, with status 1: the sweep is started again, and goes on.\n"
+    assert end(start(body, wait=False)) == (0, said)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_reaches_the_guard_after_what_it_ended_is_answered(start: Start, number: signal.Signals) -> None:
+    """As `scancel` sends it, to one process after another."""
+    process = start("    with watched(), unwatched():\n        ready()\n        time.sleep(1)\n        os._exit(1)")
+    time.sleep(1.2)
+    process.send_signal(number)
+    status, said = end(process)
+    assert (status, said) == (
+        128 + number,
+        "Interrupted. Results and checkpoints are kept; type the same command again to go on.\n",
+    )
+
+
 def test_what_crashes_after_the_sweep_is_not_started_again(start: Start) -> None:
     status, said = end(start("    with watched(), unwatched():\n        pass\n    os.abort()", wait=False))
     assert status == 134 and said.startswith("error: the command's process was ended by SIGABRT")
