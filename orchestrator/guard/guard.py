@@ -119,7 +119,7 @@ class _Command:
             self._hear()
             if wait_status is not None:
                 os.close(self.pipe)
-                if not self._left:
+                if not self._left or os.waitstatus_to_exitcode(wait_status) == INTERRUPTED:
                     self._wait_for_a_late_signal()
                 return self._status(wait_status)
             if self.stopped_by is not None and self._is_overdue():

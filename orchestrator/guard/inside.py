@@ -23,7 +23,8 @@ BEAT, NO_BEAT, PAUSE, STOPPING, ENDED, LEFT, REASON = "beat", "no beat", "pause"
 """The lines of the pipe to the guard."""
 
 _pipe: int | None = None
-_beating = _again = False
+_beating = _again = _interrupted = False
+"""The last: a signal has ended the command, or it has ended; another one changes nothing."""
 
 
 def end_signals() -> list[signal.Signals]:
@@ -107,7 +108,7 @@ def start_again(reason: str) -> None:
 
 def run_inside(run: Callable[[], int], pipe: int, *, again: bool) -> NoReturn:
     """Run a command to its end, and end this process with the status that it gives."""
-    global _pipe, _again
+    global _pipe, _again, _interrupted
     _pipe, _again = pipe, again
     for number in end_signals():
         signal.signal(number, _interrupt)
@@ -116,11 +117,13 @@ def run_inside(run: Callable[[], int], pipe: int, *, again: bool) -> NoReturn:
         # A signal that has waited until now interrupts here.
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signal.valid_signals())
         status = run()
+        _interrupted = True
     except KeyboardInterrupt:
         with suppress(OSError, KeyboardInterrupt):
             print("Interrupted. Type the same command again to go on.", file=sys.stderr)
         status = INTERRUPTED
     except BaseException:  # as the interpreter itself would end
+        _interrupted = True
         sys.excepthook(*sys.exc_info())
         status = 1
     _leave(status)
@@ -136,14 +139,19 @@ def leave_terminal() -> None:
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
+    global _interrupted
     if number == signal.SIGHUP:
         leave_terminal()
-    raise KeyboardInterrupt
+    if not _interrupted:
+        _interrupted = True
+        raise KeyboardInterrupt
 
 
 def _raise_where_it_counts(unraisable: Any) -> None:
     """A signal that came in a destructor would be printed there and forgotten: it comes once more."""
+    global _interrupted
     if unraisable.exc_type is KeyboardInterrupt:
+        _interrupted = False
         threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
     else:
         sys.__unraisablehook__(unraisable)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -257,6 +258,18 @@ def test_a_signal_that_reaches_the_guard_after_what_it_ended_is_answered(start: 
         128 + number,
         "Interrupted. Results and checkpoints are kept; type the same command again to go on.\n",
     )
+
+
+def test_a_volley_of_signals_ends_without_a_traceback(start: Start, tmp_path: Path) -> None:
+    """`scancel` signals the command itself, too, and the guard passes on what it got."""
+    process = start(WAITS)
+    pid = int((tmp_path / "pid").read_text())
+    process.send_signal(signal.SIGTERM)
+    with contextlib.suppress(ProcessLookupError):
+        for _ in range(2000):
+            os.kill(pid, signal.SIGTERM)
+    status, said = end(process)
+    assert (status, "Traceback" in said) == (143, False), said
 
 
 def test_what_crashes_after_the_sweep_is_not_started_again(start: Start) -> None:
