@@ -73,6 +73,6 @@ def test_a_request_to_stop_the_study_ends_its_measurements(store: Store, tmp_pat
     heard, seeds = AsksAtTheFirst(), list(range(SLOW, SLOW + 20))
     summary, metrics = measured(store, tmp_path, seeds, listener=heard, options={"max_concurrent": 1})
     assert summary.interrupted
-    assert heard.notes == ["Stopping, as `sweep.py stop` asked."]
+    assert heard.notes == ["Stopping, as `python sweep.py stop` asked."]
     assert 1 <= sum(values.keys() == {"first", "second"} for values in metrics.values()) < len(seeds)
     assert len(heard.outcomes) < len(seeds)
