@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STUDY ?= gss_grid
 ARGS ?=
 PIP_ARGS ?=
+NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 
 .PHONY: sweep test help chaos cluster-test image-test check audit lock format bench clean
 
@@ -75,10 +76,10 @@ lock:
 
 # torch has no hash (see torch.txt), so it comes apart; PIP_ARGS can name the package index of its build for it alone.
 $(VENV)/ready: pyproject.toml requirements.lock torch.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	@$(PYTHON) $(NEW_ENOUGH) || { \
 	    echo "error: Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) --version 2>&1):" \
 	    "name a newer one, for example make $(or $(MAKECMDGOALS),sweep) PYTHON=python3.12"; exit 2; }
-	@[ ! -e $(BIN)/python ] && [ ! -L $(BIN)/python ] || $(BIN)/python -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	@[ ! -e $(BIN)/python ] && [ ! -L $(BIN)/python ] || $(BIN)/python $(NEW_ENOUGH) || { \
 	    echo "error: $(VENV) is an environment of an older Python, or a broken one: remove that folder," \
 	    "or name another one with VENV=FOLDER"; exit 2; }
 	$(PYTHON) -m venv $(VENV)

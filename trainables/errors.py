@@ -10,6 +10,9 @@ from pydantic import ValidationError
 
 PROGRAM = os.environ.get("SWEEP_PROGRAM", "python sweep.py")
 """What is typed before the name of a command or a study: the installed script, the module, or the checkout's file."""
+KEPT = "results and checkpoints are kept"
+GO_ON = f"type the same command again to go on; {KEPT}."
+"""What may be said wherever a sweep stops before its end."""
 COMMANDS = re.compile(
     r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]",
 )

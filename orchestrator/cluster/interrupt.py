@@ -8,9 +8,9 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any, Self
 
-from orchestrator.guard import end_signals, is_guarded, leave_terminal
+from orchestrator.guard import KEPT, end_signals, is_guarded, leave_terminal
 
-ENDED = b"Ended at once. Results and checkpoints are kept; type the same command again to go on.\n"
+ENDED = f"Ended at once. {KEPT}\n".encode()
 
 
 class Interrupt:

@@ -10,7 +10,7 @@ import ray
 from orchestrator.cluster import ray_patches
 from orchestrator.cluster.signs import signs
 from orchestrator.guard import start_again
-from trainables.errors import UserError
+from trainables.errors import GO_ON, UserError
 
 LOOK_S = 0.5
 HEAD_LOOK_S, HEAD_AWAY_S = 5.0, 20.0
@@ -70,4 +70,4 @@ class RayWatch:
 def check_ray() -> None:
     """Raise UserError where Ray is gone and there is no guard to start this command again."""
     if _reason is not None:
-        raise UserError(f"{_reason}: type the same command again to go on; results and checkpoints are kept.")
+        raise UserError(f"{_reason}: {GO_ON}")

@@ -19,7 +19,7 @@ from orchestrator.command.results import check_store, report, results, upgrade_s
 from orchestrator.command.run import run
 from orchestrator.command.status import status
 from orchestrator.command.submit_and_stop import stop, submit
-from trainables.errors import PROGRAM, UserError
+from trainables.errors import KEPT, PROGRAM, UserError
 
 HELP = f"""Sweeps of recurrent language models, and what their numbers mean.
 
@@ -47,7 +47,7 @@ class _Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as error:
-            sentence = "Interrupted; results and checkpoints are kept. Type the same command again to go on."
+            sentence = f"Interrupted; {KEPT}. Type the same command again to go on."
             console(stderr=True).print(sentence, soft_wrap=True)
             raise typer.Exit(130) from error
 

@@ -14,6 +14,7 @@ from typer import Argument, Option
 
 from orchestrator.watch import ShownConsole, for_reader
 from search_spaces.catalog import ALL, NAMES
+from search_spaces.scales import SCALES
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ def choice(*words: str, name: str | None = None, help: str) -> Any:
     return Option(*names, metavar="|".join(words), autocompletion=lambda: list(words), help=help)
 
 
-SCALES = ("smoke", "quick", "small", "paper")
 Scale = Annotated[str, choice(*SCALES, help="How large the trials are.")]
 AnyScale = Annotated[
     str | None, choice(*SCALES, help="Only this scale. [default: of those with a result, the one planned last]")
@@ -132,16 +132,16 @@ def named_study(argument: str) -> Study:
     return load_study(argument, COMMANDS)
 
 
-def store_url(store: str | None, storage: str) -> str:
+def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[str]) -> str:
     """The store's address: as given, or the file in the storage folder. Raises UserError where that is no folder."""
     from orchestrator.storage import is_url
 
-    if store is None and is_url(storage):
+    if store is None and is_url(os.fspath(storage)):
         raise UserError(
             "a results store cannot lie in an object store: with --storage s3://... name one with --store, "
             "postgresql+psycopg://... or the path of a file"
         )
-    return store or os.fspath(Path(storage).resolve() / "results.db")
+    return os.fspath(store or Path(storage).resolve() / "results.db")
 
 
 def console(*, stderr: bool = False) -> ShownConsole:

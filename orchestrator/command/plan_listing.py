@@ -45,7 +45,7 @@ def print_plans(plans: Sequence[Plan], form: str, *, on_gpu: bool, measured: Seq
 
     `measured` are sentences about times known from trials that are done.
     """
-    from orchestrator.plan import CORE_BASIS, GPU_BASIS, outlook
+    from orchestrator.plan import BASIS, CORE_BASIS, outlook
 
     records = _plan_records(plans)
     if form != "table":
@@ -65,14 +65,13 @@ def print_plans(plans: Sequence[Plan], form: str, *, on_gpu: bool, measured: Seq
         lines.append(_total(heading, [plan], "trial", on_gpu=on_gpu))
     if len(plans) > 1:
         lines.append(_total("All together", plans, "different trial", on_gpu=on_gpu))
-    basis = f"{GPU_BASIS} {CORE_BASIS}" if on_gpu else CORE_BASIS
-    for line in (*lines, *measured, basis):
+    for line in (*lines, *measured, BASIS if on_gpu else CORE_BASIS):
         console().print(line, soft_wrap=True)
 
 
 def _plan_records(plans: Sequence[Plan]) -> list[dict[str, Any]]:
     """One record a different trial; a trial of several studies names all of them."""
-    from orchestrator.plan import CORE_BASIS, GPU_BASIS
+    from orchestrator.plan import BASIS
     from trainables.config import WordPairsConfig
 
     studies: dict[str, dict[str, None]] = {}
@@ -97,7 +96,7 @@ def _plan_records(plans: Sequence[Plan]) -> list[dict[str, Any]]:
                 "estimated_core_hours": float(f"{trial.estimate.core_hours:.6g}"),
                 "estimated_memory_gb": round(trial.estimate.memory_gb, 2),
                 "estimated_gpu_memory_gb": round(trial.estimate.gpu_memory_gb, 2) if on_gpu else None,
-                "estimate_basis": f"{GPU_BASIS} {CORE_BASIS}",
+                "estimate_basis": BASIS,
                 "config": trial.config.model_dump(mode="json"),
             }
         )

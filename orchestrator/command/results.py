@@ -44,11 +44,11 @@ class VariantFilter:
 def _typed_filter(scale: str | None, corpus: str | None, settings: list[str] | None) -> VariantFilter:
     """The filter of the options of these names."""
     from orchestrator.plan import overrides_json, parse_overrides
-    from trainables.config import one_name
+    from trainables.corpora import corpus_name
 
     overrides = overrides_json(parse_overrides(settings)) if settings else None
     # A folder's path names its corpus here as it does in a run.
-    return VariantFilter(scale=scale, corpus=corpus and one_name(Path(corpus).name), overrides=overrides)
+    return VariantFilter(scale=scale, corpus=corpus and corpus_name(corpus), overrides=overrides)
 
 
 def study_name(argument: str) -> str:
@@ -182,7 +182,11 @@ def report(
 def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyKey, Study]:
     """The variant of the study that is meant; for all, those of built-in studies that fit."""
     if argument != ALL:
-        if argument not in NAMES and any(summary.key.study == argument for summary in store.studies()):
+        if (
+            argument not in NAMES
+            and not is_file(argument)
+            and any(summary.key.study == argument for summary in store.studies())
+        ):
             raise UserError(
                 f"{argument} is a study of your own, and what its report shows is in its file: name that, such as "
                 f"{PROGRAM} report {argument}.py"

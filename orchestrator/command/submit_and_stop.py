@@ -14,7 +14,7 @@ from orchestrator.command import options
 from orchestrator.command.options import console, named_study, store_url
 from orchestrator.command.results import VariantFilter, study_name
 from search_spaces.catalog import ALL, is_file
-from trainables.errors import PROGRAM, UserError
+from trainables.errors import KEPT, PROGRAM, UserError
 
 if TYPE_CHECKING:
     from orchestrator.store import Store, StudyKey
@@ -123,7 +123,7 @@ def stop(
         for key, trains in _stoppable(opened, target, VariantFilter(scale=scale, corpus=corpus)).items():
             opened.ask_to_stop(key)
             effect = (
-                "results and checkpoints are kept, and the same command goes on"
+                f"{KEPT}, and the same command goes on"
                 if trains
                 else "no trial of it runs now, so this stops only a command that measures, or that is starting"
             )

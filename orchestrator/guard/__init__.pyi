@@ -1,3 +1,4 @@
+from .guard import KEPT as KEPT
 from .guard import guarded as guarded
 from .inside import SIGNALS as SIGNALS
 from .inside import beat as beat

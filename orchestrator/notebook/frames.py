@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,13 +83,15 @@ def _chosen(
     store: str | Path | None = None,
 ) -> Iterator[tuple[Store, list[StudyKey]]]:
     """The store, and the variants that are meant, the one planned last at the end."""
+    from orchestrator.plan import overrides_json
     from orchestrator.store import open_store
+    from trainables.corpora import corpus_name
 
     corpora = (corpus,) if corpus is None or isinstance(corpus, str) else corpus
-    setting = None if overrides is None else settings_json(overrides)
+    setting = None if overrides is None else overrides_json(plain_settings(overrides))
     variants = [VariantFilter(scale=scale, corpus=name and corpus_name(name), overrides=setting) for name in corpora]
     name = study and study_name(study)
-    with open_store(store_url(None if store is None else os.fspath(store), os.fspath(storage)), create=False) as opened:
+    with open_store(store_url(store, storage), create=False) as opened:
         every = [summary.key for summary in opened.studies()]
         keys = [key for key in every if name in (None, key.study) and any(fitting.fits(key) for fitting in variants)]
         if not keys and name is not None:
@@ -100,20 +101,11 @@ def _chosen(
         yield opened, keys
 
 
-def corpus_name(argument: str) -> str:
-    """What a corpus is called that is named like this on the command line: the path of a folder by its last part."""
-    from trainables.config import one_name
-
-    return one_name(Path(argument).name)
-
-
-def settings_json(settings: Mapping[str, Any]) -> str:
-    """Settings by their dotted keys as JSON; numbers of numpy are numbers."""
-    from orchestrator.plan import overrides_json
-
+def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by their dotted keys, numbers of numpy as plain ones. Raises UserError for anything but a dict."""
     if not isinstance(settings, Mapping):
         raise UserError(f'settings are a dict such as {{"training.epochs": 3}}; got {settings!r}')
-    return overrides_json({key: value.item() if hasattr(value, "item") else value for key, value in settings.items()})
+    return {key: value.item() if hasattr(value, "item") else value for key, value in settings.items()}
 
 
 def _flat(store: Store, key: StudyKey) -> FlatResults:

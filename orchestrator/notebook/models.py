@@ -60,7 +60,7 @@ def trained(
     from trainables.trial import kept_model
     from trainables.trial_folder import KEPT_WEIGHTS, RESULT_FILES
 
-    with open_store(store_url(None if store is None else os.fspath(store), os.fspath(storage)), create=False) as opened:
+    with open_store(store_url(store, storage), create=False) as opened:
         rows = {row.trial_id: row for summary in opened.studies() for row in opened.trials(summary.key)}
     row = _only_one([row for row in rows.values() if row.trial_id.startswith(trial_id)], trial_id)
     if not isinstance(row.validated, TrialConfig) or row.state != "done":

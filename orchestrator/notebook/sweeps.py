@@ -10,7 +10,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.notebook.frames import results, settings_json
+from orchestrator.notebook.frames import plain_settings, results
 from search_spaces.catalog import ALL
 from trainables.errors import UserError
 
@@ -71,9 +71,7 @@ def _words(options: Mapping[str, Any]) -> list[str]:
     for name, value in options.items():
         option = f"--{name.replace('_', '-')}"
         if name == "settings":
-            words += [
-                f"--set={key}={json.dumps(setting)}" for key, setting in json.loads(settings_json(value or {})).items()
-            ]
+            words += [f"--set={key}={json.dumps(setting)}" for key, setting in plain_settings(value or {}).items()]
         elif value is True:
             words.append(option)
         elif value is not None and value is not False:

@@ -1,7 +1,7 @@
 from .disk import kept_bytes as kept_bytes
 from .disk import running_bytes as running_bytes
+from .estimates import BASIS as BASIS
 from .estimates import CORE_BASIS as CORE_BASIS
-from .estimates import GPU_BASIS as GPU_BASIS
 from .estimates import V100_SECONDS_PER_EPOCH as V100_SECONDS_PER_EPOCH
 from .estimates import Estimate as Estimate
 from .estimates import estimate as estimate

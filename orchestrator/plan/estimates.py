@@ -51,11 +51,12 @@ TRIAL_OVERHEAD_S = 1.0
 """Reading the corpus, building the model, writing the result."""
 PROCESS_BYTES = 600e6
 """Python, torch and a corpus."""
-GPU_BASIS = "GPU: seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations where the config differs."
+_GPU_BASIS = "GPU: seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations where the config differs."
 CORE_BASIS = (
     "Core: operations, at the speed of one core of the machine the project is developed on. Memory: sizes of weights, "
     "activations, chunks of logits and the Gram matrix."
 )
+BASIS = f"{_GPU_BASIS} {CORE_BASIS}"
 """Of these times and sizes."""
 
 

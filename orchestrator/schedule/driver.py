@@ -26,7 +26,7 @@ from orchestrator.schedule.worker_watch import WorkerWatch
 from orchestrator.store import LeaseKeeper, PlannedTrial, StudyKey
 from orchestrator.worker import EVENTS, Beat, Ending, EndingKind, Parcel
 from trainables.config import CustomConfig, TrialConfig, output_layer_of
-from trainables.errors import PROGRAM, UserError
+from trainables.errors import GO_ON, KEPT, PROGRAM, UserError
 
 T = TypeVar("T")
 KILL_S, GONE_S = 5.0, 60.0
@@ -113,7 +113,7 @@ class Driver:
     def _say_stopping(self) -> None:
         if not self._stop_announced:
             self._stop_announced = True
-            self._work.listener.note("Stopping, which may take 10 s; results and checkpoints are kept.")
+            self._work.listener.note(f"Stopping, which may take 10 s; {KEPT}.")
             say_stopping()
 
     def _guarded(self, action: Callable[[], T], otherwise: T) -> T:
@@ -242,4 +242,4 @@ def _beats(keys: Sequence[str]) -> dict[str, Beat] | None:
 def _leave(reason: str) -> None:
     """Have the guard start this command again; without one, raise UserError."""
     start_again(reason)
-    raise UserError(f"{reason}: type the same command again to go on; results and checkpoints are kept.")
+    raise UserError(f"{reason}: {GO_ON}")

@@ -12,7 +12,7 @@ from typing import Self
 
 from orchestrator.guard import boot_id, process_stat
 from orchestrator.store.store import Store
-from trainables.errors import UserError
+from trainables.errors import GO_ON, UserError
 
 LEASE_S = 60.0
 """After so long without renewal a trial of a driver on another machine is taken over."""
@@ -95,7 +95,7 @@ class LeaseKeeper:
         if lost > 0:
             raise UserError(
                 f"This command stood still for more than {self._lease_s:g} s, and {lost} of its trials were taken over "
-                "by another one: type the same command again to go on; results and checkpoints are kept."
+                f"by another one: {GO_ON}"
             )
 
     def _keep(self) -> None:

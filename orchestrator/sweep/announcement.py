@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 
 from orchestrator.cluster import RunOptions
 from orchestrator.plan import Plan, is_paper_scale, outlook, scale_summary
 from orchestrator.store import COMPLETE, StudyKey, TrialState, hide_password
 from orchestrator.words import counted, duration, on_corpus
 from search_spaces.study import Study
-from trainables.config import is_generated, one_name
+from trainables.config import is_generated
+from trainables.corpora import corpus_name
 from trainables.errors import PROGRAM
 
 PLACES = ("--storage", "--store", "--data-dir")
@@ -81,7 +81,7 @@ def paper_command(argument: str, study: Study, key: StudyKey, typed: Sequence[st
         return None
     alone = "ptb" if key.corpus == "pydocs" else key.corpus
     corpora = (key.corpus,) if is_generated(key.corpus) else study.corpora or (alone,)
-    folders = {one_name(Path(value).resolve().name): value for _, value in _options(typed, "--corpus")}
+    folders = {corpus_name(value): value for _, value in _options(typed, "--corpus")}
     words = [word for corpus in corpora for word in ("--corpus", folders.get(corpus, corpus))]
     kept = [word for words, _ in _options(typed, *PLACES) for word in words]
     return command_line(argument, "--scale", "paper", *(words if study.reads_text else ()), *kept)

@@ -21,7 +21,7 @@ from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.reports import report_folder, write_index, write_report
 from orchestrator.watch import TrialLogs, open_sinks
 from orchestrator.words import counted, on_corpus
-from trainables.errors import PROGRAM
+from trainables.errors import KEPT, PROGRAM
 
 if TYPE_CHECKING:
     from orchestrator.plan import Tuner
@@ -78,10 +78,7 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
         logs.complete()
         if summary.interrupted:
             done = sum(row.state == "done" for row in store.trials(plan.key))
-            say(
-                f"Interrupted with {done} of {plan.total} trials done; results and checkpoints are kept. Type the same "
-                "command again to go on."
-            )
+            say(f"Interrupted with {done} of {plan.total} trials done; {KEPT}. Type the same command again to go on.")
             return INTERRUPTED
         if again and plan.tuning is not None:
             _go_on_from_here(plan, store, options, console)

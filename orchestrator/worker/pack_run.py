@@ -15,7 +15,7 @@ from orchestrator.cluster import RunOptions
 from orchestrator.storage import DISK_TROUBLES, BucketError, on_this_machine
 from orchestrator.store import PlannedTrial
 from orchestrator.worker.messages import EVENTS, Pack, TrialEvent
-from trainables.errors import UserError
+from trainables.errors import KEPT, UserError
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.trial_folder import SupersededError, TrialFolder, TrialOutcome, UnreadableFileError
@@ -23,8 +23,6 @@ from trainables.trial_folder import SupersededError, TrialFolder, TrialOutcome, 
 REPORT_EVERY_S = 0.5
 """A report makes the worker wait for the driver, so it reports no more often, but for the start and end of trials
 that last longer than this."""
-
-KEPT = "results and checkpoints are kept"
 
 
 @dataclass(frozen=True, kw_only=True)

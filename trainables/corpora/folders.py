@@ -14,6 +14,15 @@ DEFAULT_DATA_DIR = Path("data")
 FILES = tuple(f"{split}.txt" for split in SPLITS)
 
 
+def corpus_name(argument: str) -> str:
+    """What a corpus is called that is typed like this after `--corpus`: a folder given by path by its last part."""
+    return one_name(Path(argument).resolve().name if _is_path(argument) else argument)
+
+
+def _is_path(argument: str) -> bool:
+    return "/" in argument or argument in (".", "..")
+
+
 def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | None]:
     """Turn what the user typed after `--corpus` into a corpus name and the absolute data folder it lies in.
 
@@ -25,7 +34,7 @@ def resolve_argument(corpus: str, data_dir: Path | None) -> tuple[str, Path | No
     """
     if is_built_in(corpus):
         return one_name(corpus), None
-    if "/" not in corpus and corpus not in (".", ".."):
+    if not _is_path(corpus):
         return corpus, locate(corpus, data_dir).parent
     folder = Path(corpus).resolve()
     if not _is_folder(folder):
