@@ -76,7 +76,9 @@ class FlatResults:
     def varying(self) -> tuple[str, ...]:
         """The config columns that differ between trials, which is what the study is about."""
         return tuple(
-            name for name in self.config_columns if len({json.dumps(record[name]) for record in self.records}) > 1
+            name
+            for name in self.config_columns
+            if any(_differ(record[name], self.records[0][name]) for record in self.records)
         )
 
     def of_setting(self, digits: str) -> FlatResults:
@@ -102,6 +104,11 @@ class FlatResults:
             frame["side"] = [place.side if place else None for place in self.places]
             frame["stage"] = [place.stage if place else None for place in self.places]
         return frame
+
+
+def _differ(value: object, other: object) -> bool:
+    """As JSON: True is not 1, and 1 is not 1.0."""
+    return value != other or (type(value) is not type(other) and json.dumps(value) != json.dumps(other))
 
 
 def flatten(rows: Sequence[Row]) -> FlatResults:

@@ -108,7 +108,21 @@ StudyArgument = Annotated[
 
 
 COMMANDS = (
-    *("run", "retry", "studies", "status", "results", "report", "submit", "stop", "corpus", "store", "rank", "clean"),
+    *(
+        "run",
+        "retry",
+        "studies",
+        "status",
+        "results",
+        "report",
+        "view",
+        "submit",
+        "stop",
+        "corpus",
+        "store",
+        "rank",
+        "clean",
+    ),
 )
 """Any other first word is that of a study."""
 

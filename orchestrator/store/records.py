@@ -107,6 +107,35 @@ class StudySummary:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RunningTrial:
+    """A trial that runs or is next on a worker, in one of its studies."""
+
+    trial_id: str
+    name: str
+    key: StudyKey
+    owner: str
+    """The machine, process and start of the command that runs it, with colons between."""
+    attempt: int
+    epoch: int | None
+    """The last one that ended; None before the first."""
+    valid_loss: float | None
+    """Of that epoch, in nats per token."""
+    epoch_count: int | None
+    """Of its config; None where it has no epochs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LostTrial:
+    """A trial without a result, in one of its studies."""
+
+    trial_id: str
+    name: str
+    key: StudyKey
+    state: TrialState
+    cause: str | None
+
+
+@dataclass(frozen=True, kw_only=True)
 class Requests:
     """What a running sweep should know of what others did since it began."""
 
