@@ -20,6 +20,8 @@ COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8
 """Okabe and Ito's but black, which a dark page swallows, and two more."""
 MOST_SVG_POINTS = 2_000
 """Of more, WebGL draws them; a browser without it can show no more."""
+FEW_EPOCHS = 12
+"""So many have a tick each."""
 MOST_POINTS = 1_000
 """Of a spectrum: more than a figure has pixels for."""
 SMALLEST, LARGEST = 5, 18
@@ -30,7 +32,7 @@ def scatter(table: StudyTable, x: str, y: str, colour: str | None, size: str | N
     """A point a trial that has both numbers; `customdata` is its id."""
     xs, ys = table.numbers(x), table.numbers(y)
     shown = np.flatnonzero(np.isfinite(xs) & np.isfinite(ys))
-    marker: dict[str, Any] = {"size": 8, "line": {"width": 0.5, "color": "rgba(0,0,0,.4)"}, "color": COLOURS[0]}
+    marker: dict[str, Any] = {"size": 8, "line": {"width": 0.7, "color": "#8a8f98"}, "color": COLOURS[0]}
     if colour is not None:
         values = table.numbers(colour)[shown]
         marker |= {"color": _encoded(values), "colorscale": "Viridis", "colorbar": {"title": {"text": _label(colour)}}}
@@ -88,7 +90,8 @@ def learning_curves(curves: Mapping[str, Sequence[EpochMetrics]]) -> Figure:
                 },
             }
         )
-    return _figure(traces, x="epoch", y="validation perplexity", y_type="log", showlegend=True)
+    last = max((len(epochs) for epochs in curves.values()), default=0)
+    return _over_epochs(traces, "validation perplexity", last)
 
 
 def trial_curve(epochs: Sequence[EpochMetrics]) -> Figure:
@@ -106,10 +109,17 @@ def trial_curve(epochs: Sequence[EpochMetrics]) -> Figure:
         }
         for place, (name, losses) in enumerate(lines.items())
     ]
-    figure = _figure(traces, x="epoch", y="perplexity", y_type="log", showlegend=True)
+    figure = _over_epochs(traces, "perplexity", len(epochs))
     switch = next((epoch.epoch for epoch in epochs if epoch.averaging), None)
     if switch is not None:
         _add_line(figure, "x", switch - 0.5, "averaged from here")
+    return figure
+
+
+def _over_epochs(traces: Sequence[Mapping[str, Any]], y: str, last: int) -> Figure:
+    figure = _figure(traces, x="epoch", y=y, y_type="log", showlegend=True)
+    if last <= FEW_EPOCHS:
+        figure["layout"]["xaxis"]["dtick"] = 1
     return figure
 
 
@@ -195,8 +205,8 @@ def _figure(
         "data": list(traces),
         "layout": {
             "xaxis": {"title": {"text": x}, "automargin": True},
-            "yaxis": {"title": {"text": y}, "type": y_type, "automargin": True},
-            "margin": {"l": 50, "r": 15, "t": 15, "b": 40},
+            "yaxis": {"title": {"text": y}, "type": y_type, "automargin": True, "exponentformat": "power"},
+            "margin": {"l": 50, "r": 15, "t": 32, "b": 40},
             "legend": {"orientation": "h", "y": -0.25, "x": 0},
             "font": {"family": "system-ui, sans-serif", "size": 12},
             "paper_bgcolor": "#ffffff",

@@ -49,8 +49,10 @@ def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = ""
     )
 
 
-def facts(pairs: Sequence[tuple[str, Any]]) -> Any:
-    """Names with their values."""
+def facts(pairs: Sequence[tuple[str, Any]], *, empty: str = "") -> Any:
+    """Names with their values; the sentence `empty` where there is none."""
+    if not pairs:
+        return html.P(empty, className="soft")
     return html.Dl([html.Div([html.Dt(name), html.Dd(value)]) for name, value in pairs])
 
 
@@ -61,7 +63,8 @@ def graph(name: str, figure: Figure, *, height: int = 420) -> Any:
 
 def graph_config(form: str, name: str) -> Any:
     """What a figure's tool bar does; `form` is what its camera saves."""
-    removed = ["lasso2d", "autoScale2d", "sendDataToCloud", "editInChartStudio"]
+    # One of them would send the figure to a server.
+    removed = ["sendChartToCloud", "lasso2d", "autoScale2d"]
     image = {"format": form, "filename": name, "scale": 2}
     return {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": removed, "toImageButtonOptions": image}
 

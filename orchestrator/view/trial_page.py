@@ -127,14 +127,12 @@ def _rest(trial: OneTrial) -> parts.Children:
     ]
     return [
         html.H2("Metrics"),
-        parts.table(
-            ["metric", "value"],
-            [[title(name), cell(name, value)] for name, value in metrics.items()],
-            empty="It has no metrics yet.",
+        parts.facts(
+            [(title(name), cell(name, value)) for name, value in metrics.items()], empty="It has no metrics yet."
         ),
         *([html.H2("Likeliest next words"), parts.table(["context", "next", "likeliest"], words)] if words else []),
         html.H2("Environment"),
-        parts.table(["", ""], list(trial.environment.items()), empty="Recorded when the trial ends."),
+        parts.facts(list(trial.environment.items()), empty="Recorded when the trial ends."),
         html.H2("Log"),
         html.Pre(trial.log)
         if trial.log
