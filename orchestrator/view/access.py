@@ -14,10 +14,11 @@ REFUSED = "This page needs the link that `view` printed when it started: open th
 def guard(server: Flask, token: str, port: int, script_hashes: Sequence[str]) -> None:
     """Answer 403 to every request without the token; the printed link puts it into a cookie and leaves the address.
 
-    No script runs but the pages' own: files of this server, and those of these hashes.
+    No script runs but the pages' own: files of this server, and those of these hashes. These may compile code, as
+    plotly does for WebGL.
     """
     cookie = f"sweep-view-{port}"
-    scripts = " ".join(["'self'", *(f"'{value.strip(chr(39))}'" for value in script_hashes)])
+    scripts = " ".join(["'self'", "'unsafe-eval'", *(f"'{value.strip(chr(39))}'" for value in script_hashes)])
     policy = (
         f"default-src 'none'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
         "font-src 'self' data:; connect-src 'self'; worker-src blob:; base-uri 'none'; form-action 'none'; "
