@@ -43,8 +43,11 @@ def find_answers(url: str, key: StudyKey) -> Answers:
     """To the study's questions, from the store at `url`. Raises UserError where they cannot be had."""
     asked = json.dumps({"url": url, "key": asdict(key)})
     command = [sys.executable, "-m", "orchestrator.view.answers"]
+    one_thread = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     try:
-        ended = subprocess.run(command, input=asked, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
+        ended = subprocess.run(
+            command, input=asked, capture_output=True, text=True, timeout=PATIENCE_S, check=True, env=one_thread
+        )
     except subprocess.TimeoutExpired:
         raise UserError(f"the statistics of {key.study} took over {PATIENCE_S} s: see its report") from None
     except subprocess.CalledProcessError as error:

@@ -32,14 +32,16 @@ def scatter(table: StudyTable, x: str, y: str, colour: str | None, size: str | N
     """A point a trial that has both numbers; `customdata` is its id."""
     xs, ys = table.numbers(x), table.numbers(y)
     shown = np.flatnonzero(np.isfinite(xs) & np.isfinite(ys))
-    marker: dict[str, Any] = {"size": 8, "line": {"width": 0.7, "color": "#8a8f98"}, "color": COLOURS[0]}
+    by_webgl = len(shown) > MOST_SVG_POINTS
+    edge = {} if by_webgl else {"line": {"width": 0.7, "color": "#8a8f98"}}
+    marker: dict[str, Any] = {"size": 6 if by_webgl else 8, "color": COLOURS[0], **edge}
     if colour is not None:
         values = table.numbers(colour)[shown]
         marker |= {"color": _encoded(values), "colorscale": "Viridis", "colorbar": {"title": {"text": _label(colour)}}}
     if size is not None:
         marker["size"] = _encoded(_diameters(table.numbers(size)[shown]))
     trace = {
-        "type": "scattergl" if len(shown) > MOST_SVG_POINTS else "scatter",
+        "type": "scattergl" if by_webgl else "scatter",
         "mode": "markers",
         "x": _encoded(xs[shown]),
         "y": _encoded(ys[shown]),

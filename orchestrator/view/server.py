@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 import socket
+import threading
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 
 from trainables.errors import UserError
 
@@ -38,8 +40,14 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
         number: int = listener.getsockname()[1]
         app = make_app(source, token, number)
         server = waitress.create_server(app.server, sockets=[listener], threads=THREADS, ident=None)
+        # Its own warnings are about how many requests wait.
+        logging.getLogger("waitress").setLevel(logging.ERROR)
+        for work in (server.run, source.warm):
+            threading.Thread(target=work, daemon=True).start()
         ready(f"http://{HOST}:{number}/?token={token}")
-        server.run()
+        # What is being answered when a signal comes is nobody's loss: nothing is waited for.
+        with suppress(KeyboardInterrupt):
+            threading.Event().wait()
 
 
 def _listening(port: int | None) -> socket.socket:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -79,6 +79,12 @@ class Source:
     def overview(self) -> Overview:
         """As it was at most a moment ago."""
         return self._kept(self._overview, lambda _: self._read_overview())
+
+    def warm(self) -> None:
+        """Read the study that was planned last, which is the likeliest to be looked at."""
+        with suppress(UserError):
+            for summary in self.overview().studies[-1:]:
+                self.table(summary.key)
 
     def key(self, variant: str) -> StudyKey:
         """The study of this variant. Raises UserError where the store has none."""

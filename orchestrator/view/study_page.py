@@ -21,6 +21,7 @@ from trainables.errors import UserError
 
 AXES = ("x", "y", "colour", "size")
 REPORT = "report.html"
+ANSWER_MS = 1_000
 
 
 def layout(source: Source, variant: str) -> Any:
@@ -31,6 +32,8 @@ def layout(source: Source, variant: str) -> Any:
     return html.Div(
         [
             dcc.Interval(id="study-tick", interval=parts.LIVE_MS),
+            # The answer is work, and waits until the page is there.
+            dcc.Interval(id="answer-tick", interval=ANSWER_MS, max_intervals=1),
             dcc.Store(id="study-variant", data=variant),
             dcc.Store(id="study-version", data=_version(table)),
             html.H1((study and study.title) or key.study),
@@ -110,8 +113,13 @@ def _register_live(app: Dash, source: Source) -> None:
         chosen = [value if value in table.numeric else first[name] for name, value in zip(AXES, values, strict=True)]
         return (*progress, _version(table), *([_options(table)] * len(AXES)), *chosen)
 
-    @app.callback(Output("study-answer", "children"), Input("study-variant", "data"))
-    def answer(variant: str) -> Any:
+    @app.callback(
+        Output("study-answer", "children"),
+        Input("answer-tick", "n_intervals"),
+        State("study-variant", "data"),
+        prevent_initial_call=True,
+    )
+    def answer(_: int, variant: str) -> Any:
         with suppress(UserError):
             return source.answers(source.key(variant)).headline
         return ""
