@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from orchestrator.store.opening import open_store
+from orchestrator.store.records import StudyKey
 from tests.support.browser import EXECUTABLE, Browser
 from tests.support.command import start, sweep_process, wait_for
 from tests.support.typed_sweep import STUDY
@@ -106,8 +107,11 @@ def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(browser: Browser,
             browser.wait_until("document.querySelector('#trial-stopped').textContent.includes('was asked to stop')")
             with open_store(str(tmp_path / "results.db"), create=False) as store:
                 (summary,) = store.studies()
-                states = lambda: {row.name: row.state for row in store.trials(summary.key)}  # noqa: E731
-                wait_for(lambda: states()[name] == "planned", timeout_s=30, what="the trial's stop")
+
+                def is_planned(key: StudyKey = summary.key) -> bool:
+                    return (name, "planned") in [(row.name, row.state) for row in store.trials(key)]
+
+                wait_for(is_planned, timeout_s=30, what="the trial's stop")
             browser.wait_until("document.querySelector('#trial dd')?.textContent === 'planned'")
             asked = [url for url in browser.requests() if not url.startswith("data:")]
             assert asked and all(url.startswith(own_address(link)) for url in asked)

@@ -9,6 +9,7 @@ import numpy as np
 from orchestrator.store.records import StudyKey
 from orchestrator.store.store import Store
 from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, plan
+from trainables.trial_folder.outcome import FinalState
 
 OTHER = StudyKey(study="seeds", scale="smoke", corpus="ptb")
 
@@ -20,7 +21,8 @@ def test_counts_are_those_of_the_checked_list(store: Store) -> None:
     store.register(OTHER, trials[2:4])
     run_id = store.begin_run(RUN)
     store.claim(ids(trials[:6]), owner="a:1:2", lease_s=60)
-    for trial_id, state in zip(ids(trials), ("done", "failed", "diverged", "done"), strict=False):
+    states: tuple[FinalState, ...] = ("done", "failed", "diverged", "done")
+    for trial_id, state in zip(ids(trials), states, strict=False):
         spectrum = SPECTRUM if state == "done" else None
         assert store.record(outcome(trial_id, state=state), run_id=run_id, spectrum=spectrum, attempt=1)
     assert store.progress() == store.studies()

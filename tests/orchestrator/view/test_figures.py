@@ -45,8 +45,8 @@ def test_a_cell_of_the_map_is_the_mean_over_its_trials() -> None:
     content = table({"r": [1, 1, 2, 2, 2], "c": [5, 5, 5, 6, 6], "m": [1, 3, 10, 4, None]})
     (trace,) = figures.grid_map(content, "r", "c", "m")["data"]
     assert trace["y"] == ["1", "2"] and trace["x"] == ["5", "6"]
-    assert np.array_equal(decoded(trace["z"]), [[2, np.nan], [10, 4]], equal_nan=True)
-    assert np.array_equal(decoded(trace["customdata"]), [[2, 0], [1, 1]])
+    assert np.array_equal(decoded(trace["z"]), np.array([[2, np.nan], [10, 4]]), equal_nan=True)
+    assert decoded(trace["customdata"]).tolist() == [[2, 0], [1, 1]]
 
 
 def test_a_curve_is_of_perplexities_and_marks_where_averaging_begins() -> None:
@@ -63,7 +63,7 @@ def test_a_curve_is_of_perplexities_and_marks_where_averaging_begins() -> None:
 def test_a_spectrum_keeps_its_ends_and_its_shape(length: int) -> None:
     sigma = np.geomspace(1e4, 1e-3, length)
     (trace,) = figures.spectra({"x": sigma}, linear=False)["data"]
-    index = decoded(trace["x"]).astype(int)
+    index: Any = decoded(trace["x"]).astype(int)
     assert index[0] == 1 and index[-1] == length and len(index) <= 1000
     assert np.array_equal(decoded(trace["y"]), sigma[index - 1])
 

@@ -15,6 +15,7 @@ from orchestrator.view.source import Source
 from orchestrator.view.table import StudyTable, read_table
 from tests.support.store_rows import KEY, RUN, ids, outcome, plan
 from trainables.errors import UserError
+from trainables.trial_folder.outcome import FinalState
 
 
 def shown(table: StudyTable) -> object:
@@ -34,7 +35,7 @@ def test_whatever_ends_in_between(store: Store, monkeypatch: pytest.MonkeyPatch,
     while left:
         for _ in range(draws.randint(0, 3)):
             if left:
-                state = draws.choice(("done", "failed", "diverged"))
+                state: FinalState = draws.choice(("done", "failed", "diverged"))
                 metrics = {"perplexity@1": {"test_perplexity": draws.random()}, f"m{len(left)}@1": {f"m{len(left)}": 1}}
                 end = outcome(left.pop(), state=state, measurements=metrics)
                 assert store.record(end, run_id=run_id, spectrum=None, attempt=1)
