@@ -23,9 +23,9 @@ def results(study: str | None = None, **which: Any) -> pd.DataFrame:
     the columns of `sweep.py results --format csv`, and `group`, the trial's name without its seed.
 
     A missing number is NaN. `study` is a name or a file, None all of them. `which` may be `scale`, `corpus` (one or a
-    list) and `overrides` (a dict such as {"training.epochs": 3}; {} for none), each of which leaves only the variants
-    that have it, and `storage` (default "results") and `store`, as on the command line. Raises UserError where there is
-    no such store or variant.
+    list) and `overrides` (a dict such as {"training.epochs": 3} or {"training.epochs": [3, 5]}; {} for none), each of
+    which leaves only the variants that have it, and `storage` (default "results") and `store`, as on the command line.
+    Raises UserError where there is no such store or variant.
     """
     import pandas as pd
 
@@ -102,10 +102,20 @@ def _chosen(
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by their dotted keys, numbers of numpy as plain ones. Raises UserError for anything but a dict."""
+    """Settings by their dotted keys, numbers of numpy as plain ones and a list as several values. Raises UserError for
+    anything but a dict."""
+    from orchestrator.plan import as_setting
+
     if not isinstance(settings, Mapping):
         raise UserError(f'settings are a dict such as {{"training.epochs": 3}}; got {settings!r}')
-    return {key: value.item() if hasattr(value, "item") else value for key, value in settings.items()}
+    plain = {key: _plain(value) for key, value in settings.items()}
+    return {key: as_setting(key, value) if isinstance(value, list) else value for key, value in plain.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Without numpy's types, and every sequence as a list."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _flat(store: Store, key: StudyKey) -> FlatResults:
