@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def results(study: str | None = None, **which: Any) -> pd.DataFrame:
-    """A row a trial, in plan order: `study`, `scale`, `corpus` and `overrides` (what `--set` changed, as JSON), then
-    the columns of `sweep.py results --format csv`, and `group`, the trial's name without its seed.
+    """A row a trial, in plan order: the columns of `sweep.py results --format csv`, which begin with `study`, `scale`,
+    `corpus` and `overrides` (what `--set` changed, as JSON), and `group`, the trial's name without its seed.
 
     A missing number is NaN. `study` is a name or a file, None all of them. `which` may be `scale`, `corpus` (one or a
     list) and `overrides` (a dict such as {"training.epochs": 3} or {"training.epochs": [3, 5]}; {} for none), each of
@@ -30,8 +30,8 @@ def results(study: str | None = None, **which: Any) -> pd.DataFrame:
     import pandas as pd
 
     with _chosen(study, **which) as (store, keys):
-        flat = {key: _flat(store, key).frame() for key in keys}
-    return pd.concat([_beside(key, frame) for key, frame in flat.items()], ignore_index=True)
+        frames = [_flat(store, key).frame() for key in keys]
+    return pd.concat(frames, ignore_index=True)
 
 
 def epochs(study: str | None = None, **which: Any) -> pd.DataFrame:
@@ -68,8 +68,7 @@ def spectra(study: str | None = None, **which: Any) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=[*TRIAL, "index", "singular_value"])
 
 
-VARIANT = ("study", "scale", "corpus", "overrides")
-TRIAL = (*VARIANT, "trial_id", "name", "group")
+TRIAL = ("study", "scale", "corpus", "overrides", "trial_id", "name", "group")
 
 
 @contextmanager
@@ -121,20 +120,12 @@ def _plain(value: Any) -> Any:
 def _flat(store: Store, key: StudyKey) -> FlatResults:
     from orchestrator.analysis import flatten
 
-    return flatten(store.results(key))
-
-
-def _beside(key: StudyKey, frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with columns before it that say which variant it is of. (`corpus` is no setting: those are dotted.)"""
-    for place, name in enumerate(VARIANT):
-        frame.insert(place, name, getattr(key, name))
-    return frame
+    return flatten(store.results(key)).of_variant(key)
 
 
 def _by_trial(store: Store, key: StudyKey, values: Mapping[str, Any]) -> Iterator[tuple[dict[str, str], Any]]:
     """What says which trial it is, and the value, of trials that have one, in plan order."""
-    variant, flat = {name: getattr(key, name) for name in VARIANT}, _flat(store, key)
+    flat = _flat(store, key)
     for record, group in zip(flat.records, flat.groups, strict=True):
-        trial_id = record["trial_id"]
-        if trial_id in values:
-            yield {**variant, "trial_id": trial_id, "name": record["name"], "group": group}, values[trial_id]
+        if record["trial_id"] in values:
+            yield {**{name: record[name] for name in TRIAL[:-1]}, "group": group}, values[record["trial_id"]]

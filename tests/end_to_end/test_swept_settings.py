@@ -24,7 +24,8 @@ def test_a_sweep_over_a_setting_takes_what_is_there_and_compares(tmp_path: Path)
     assert "Test perplexity by learning rate, mean of 4 models: " in answer.stdout
     swept = results_table(tmp_path, "gss_grid", "--set", f"{KEY}=0.01,0.02")
     assert [row[KEY] for row in swept] == ["0.01"] * 4 + ["0.02"] * 4
-    named = [{**row, "name": f"{row['name']}, {KEY}=0.01"} for row in alone]
+    overrides = f'{{"{KEY}":[0.01,0.02]}}'
+    named = [{**row, "name": f"{row['name']}, {KEY}=0.01", "overrides": overrides} for row in alone]
     assert named == [{name: row[name] for name in named[0]} for row in swept[:4]]
     frame = results("gss_grid", storage=tmp_path, overrides={KEY: [0.02, 0.01]})
     assert list(frame.trial_id) == [row["trial_id"] for row in swept] and frame.group.nunique() == 8

@@ -101,6 +101,10 @@ def test_a_page_opens_with_how_the_values_compare(tmp_path: Path) -> None:
         page.index(f">{heading}</h2>") for heading in headings
     )
     assert page.index('id="figure-by_learning_rate"') < page.index(">The run</h2>")
+    trials = (tmp_path / "trials.csv").read_text().splitlines()
+    assert trials[0].startswith("study,scale,corpus,overrides,trial_id,") and trials[1].startswith(
+        "swept,smoke,pydocs,"
+    )
     lines = (tmp_path / "by_learning_rate.csv").read_text().splitlines()
     assert lines[0] == f"group,{RATE},metric,n,mean,sd,low,high" and len(lines) == 1 + 4 * 3 * 2
 
