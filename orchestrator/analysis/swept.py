@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MOST_METRICS = 4
+COSTS = ("parameters", "seconds", "seconds_per_epoch", "peak_memory_mib")
+"""What a study shows beside its question."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +106,7 @@ def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...]
 
 def by_setting_requests(study: Study, keys: Sequence[str], frame: pd.DataFrame) -> list[BySetting]:
     """One for each swept setting, of the metrics that the study is about as far as they are measured."""
-    metrics = [metric for metric in _metrics(study) if metric in frame][:MOST_METRICS]
+    metrics = [metric for metric in _metrics(study) if metric in frame and metric not in COSTS][:MOST_METRICS]
     return [BySetting(key=key, others=tuple(k for k in keys if k != key), metrics=tuple(metrics)) for key in keys]
 
 

@@ -146,8 +146,8 @@ def answer(results: StudyResults) -> tuple[Answer, ...]:
         answers = _answers(replace(results, frame=frame), analysis.by_setting_requests(results.study, keys, frame))
         for at in analysis.at_each_value(frame, keys):
             answers += [
-                replace(answered, section=section_at(answered.section, at.values))
-                for answered in _answers(replace(results, frame=at.frame), requests)
+                replace(answered, section=section_at(answered.section, at.values, leads=place == 0))
+                for place, answered in enumerate(_answers(replace(results, frame=at.frame), requests))
             ]
     else:
         answers = _answers(results, requests)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from statistics import mean
@@ -25,18 +26,19 @@ WIDE_RANGE = 10
 """Values that span a larger factor lie on a logarithmic axis."""
 
 
-def section_at(section: Section, values: Mapping[str, Any]) -> Section:
+def section_at(section: Section, values: Mapping[str, Any], *, leads: bool) -> Section:
     """The same for the page, saying wherever it is read that its trials are those at these values of what was swept.
 
-    Its first finding is among those of the page, the others stay with it; the terminal shows how the values compare.
+    Where it `leads`, its first finding is among those of the page; the others stay with it, and the terminal shows how
+    the values compare.
     """
     at = f"at {listed([f'{formats.title(key)} {formats.setting(value)}' for key, value in values.items()])}"
-    first, last = f"{formats.capital(at)}: ", f", {at}"
+    first, last, shown = f"{formats.capital(at)}: ", f", {at}", int(leads)
     return replace(
         section,
         heading=section.heading + last,
-        findings=tuple(first + finding for finding in section.findings[:1]),
-        remarks=(*section.findings[1:], *section.remarks),
+        findings=tuple(first + finding for finding in section.findings[:shown]),
+        remarks=(*section.findings[shown:], *section.remarks),
         tables=tuple(replace(table, caption=table.caption + last) for table in section.tables),
         terminal=(),
         drawings=tuple(
@@ -81,7 +83,8 @@ def _findings(numbers: SweptNumbers, metrics: list[str]) -> Iterator[str]:
         of, lowest = "", f"; lowest at {formats.setting(least)}"
         if len(means) > 1:
             of = f", mean of {counted(len(means), 'model')}"
-            lowest += f", as in {sum(min(m, key=m.__getitem__) == least for m in means.values())} of them"
+            alike = sum(min(m, key=m.__getitem__) == least for m in means.values())
+            lowest += f", in {'every one' if alike == len(means) else f'{alike}'} of them"
         if len(set(overall.values())) == 1:
             lowest = ""
         yield f"{formats.capital(formats.title(metric))} by {title}{of}: {shown}{lowest}."
@@ -116,12 +119,16 @@ def _csv(numbers: SweptNumbers, metrics: list[str]) -> Iterator[list[Any]]:
 
 
 def _draw(numbers: SweptNumbers, metrics: list[str]) -> Figure:
-    width_in, height_in = PANEL_WIDTH_IN * len(metrics) + 0.4, PANEL_HEIGHT_IN + 0.5
-    figure, grid = new_panels(1, len(metrics), width_in=width_in, height_in=height_in)
-    for axes, metric in zip(grid[0], metrics, strict=True):
+    rows, columns = math.ceil(len(metrics) / 2), min(2, len(metrics))
+    width_in, height_in = PANEL_WIDTH_IN * columns + 0.4, PANEL_HEIGHT_IN * rows + 0.5
+    figure, grid = new_panels(rows, columns, width_in=width_in, height_in=height_in)
+    panels = [axes for line in grid for axes in line]
+    for axes, metric in zip(panels, metrics, strict=False):
         _draw_panel(axes, numbers, metric)
+    for axes in panels[len(metrics) :]:
+        axes.set_visible(False)
     handles, labels = grid[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper center", ncols=3, frameon=False, fontsize=9)
+    figure.legend(handles, labels, loc="outside upper center", ncols=2, frameon=False, fontsize=9)
     return figure
 
 

@@ -63,9 +63,12 @@ def test_at_each_value_the_study_says_what_it_says_of_that_value_alone() -> None
             assert ours.section.heading == f"{single.section.heading}, at learning rate {rate}"
             assert [table.body for table in ours.section.tables] == [table.body for table in single.section.tables]
             assert list(ours.section.files.values()) == list(single.section.files.values())
-            assert [text.rpartition(f"rate {rate}: ")[2] for text in ours.section.findings] == list(
-                single.section.findings[:1]
-            )
+            leads = [
+                f"At learning rate {rate}: {text}" for text in single.section.findings[: ours is swept[place * count]]
+            ]
+            assert list(ours.section.findings) == leads
+            kept = single.section.findings[len(leads) :] + single.section.remarks
+            assert ours.section.remarks == kept
     assert len({answered.section.key for answered in swept}) == len(swept)
 
 
