@@ -6,7 +6,9 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -95,13 +97,17 @@ def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...]
 
     `overrides` are those of the study's key, as JSON.
     """
-    several = {key: values for key, values in json.loads(overrides).items() if isinstance(values, list)}
+    content: Any = {}
+    with suppress(ValueError, RecursionError):  # a store may hold any text
+        content = json.loads(overrides)
+    settings = content.items() if isinstance(content, dict) else ()
+    several = {key: values for key, values in settings if isinstance(values, list) and key in frame}
     for key, values in several.items():
-        if key in frame and any(value is None or isinstance(value, list) for value in values):
-            otherwise = "none" if None in values else None
-            texts = frame[key].map(lambda value: json.dumps(value) if isinstance(value, list) else value)
-            frame = frame.assign(**{key: texts.astype(object).where(texts.notna(), otherwise)})
-    return tuple(sorted(key for key in several if key in frame and frame[key].nunique() > 1)), frame
+        texts = frame[key].map(lambda value: json.dumps(value) if isinstance(value, list) else value)
+        if None in values:
+            texts = texts.astype(object).where(texts.notna(), "none")
+        frame = frame.assign(**{key: texts})
+    return tuple(sorted(key for key in several if frame[key].nunique() > 1)), frame
 
 
 def by_setting_requests(study: Study, keys: Sequence[str], frame: pd.DataFrame) -> list[BySetting]:
@@ -140,6 +146,7 @@ def _label(group: str, *values: Any, request: BySetting) -> str:
     others = [
         f"{key.rpartition('.')[2].replace('_', ' ')} {_plain(value)}"
         for key, value in zip(request.others, values, strict=True)
+        if value is not None and value == value  # NaN where a trial does not have that setting
     ]
     return ", ".join([without_settings(group, sorted((request.key, *request.others))), *others])
 
@@ -161,7 +168,7 @@ def at_each_value(frame: pd.DataFrame, keys: Sequence[str]) -> Iterator[AtValues
     """
     groups = [without_settings(group, keys) for group in frame["group"]]
     plain = frame.assign(group=groups)
-    for values in dict.fromkeys(plain[list(keys)].dropna().itertuples(index=False, name=None)):
+    for values in product(*(plain[key].dropna().unique().tolist() for key in keys)):
         at = dict(zip(keys, values, strict=True))
         fits = [(plain[key] == value) | plain[key].isna() for key, value in at.items()]
         yield AtValues(values=at, frame=plain[np.logical_and.reduce(fits)].reset_index(drop=True))

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from orchestrator.analysis.frames import flatten
-from orchestrator.analysis.swept import SweptNumbers, swept_settings
+from orchestrator.analysis.swept import BySetting, SweptNumbers, at_each_value, swept_numbers, swept_settings
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from orchestrator.report.build import StudyRecords, build_report
 from orchestrator.report.questions import Answer, StudyResults, answer
@@ -112,9 +112,24 @@ def test_a_page_opens_with_how_the_values_compare(tmp_path: Path) -> None:
     assert lines[0] == f"group,{RATE},metric,n,mean,sd,low,high" and len(lines) == 1 + 4 * 3 * 2
 
 
-def test_a_list_that_is_one_value_sweeps_nothing() -> None:
-    frame = flatten([trial_row("a", config={"kind": "x", "rates": [1, 2]})]).frame()
-    assert swept_settings(frame.assign(rates=["[1, 2]"]), '{"rates":[1,2]}')[0] == ()
+def test_a_list_that_is_one_value_sweeps_nothing_and_lists_are_told_apart() -> None:
+    lists = ([0.1, 0.2], [0.3], None)
+    frame = flatten([trial_row(f"{i}", config={"rates": rates}) for i, rates in enumerate(lists)]).frame()
+    assert swept_settings(frame[:1], '{"rates":[0.1,0.2]}')[0] == ()
+    assert [swept_settings(frame, text)[0] for text in ("", "[1]", '{"x":[1,2]}')] == [()] * 3
+    keys, shown = swept_settings(frame, '{"rates":[[0.1,0.2],[0.3],null],"other":[1,2]}')
+    assert keys == ("rates",) and list(shown["rates"]) == ["[0.1, 0.2]", "[0.3]", "none"]
+
+
+def test_settings_of_different_kinds_of_trials_are_each_swept() -> None:
+    """A trial that does not have a setting is there at all of its values."""
+    rows = [trial_row(f"a, x={x}", config={"x": x}) for x in (1, 2)]
+    rows += [trial_row(f"b, y={y}", config={"y": y}) for y in (3, 4)]
+    keys, frame = swept_settings(flatten(rows).frame(), '{"x":[1,2],"y":[3,4]}')
+    places = {tuple(at.values.values()): list(at.frame["name"]) for at in at_each_value(frame, keys)}
+    assert places == {(x, y): [f"a, x={x}", f"b, y={y}"] for x in (1, 2) for y in (3, 4)}
+    numbers = swept_numbers(frame, BySetting(key="x", others=("y",), metrics=("m",)))
+    assert [(line.group, line.value) for line in numbers.lines] == [("a", 1), ("a", 2)]
 
 
 def test_many_models_and_values_that_are_no_numbers_are_drawn(tmp_path: Path) -> None:
