@@ -80,6 +80,14 @@ from .summary import Extremes as Extremes
 from .summary import StudySummaryNumbers as StudySummaryNumbers
 from .summary import count_values as count_values
 from .summary import summarise as summarise
+from .swept import AtValues as AtValues
+from .swept import BySetting as BySetting
+from .swept import SweptNumbers as SweptNumbers
+from .swept import ValueLine as ValueLine
+from .swept import at_each_value as at_each_value
+from .swept import by_setting_requests as by_setting_requests
+from .swept import swept_numbers as swept_numbers
+from .swept import swept_settings as swept_settings
 from .true_rank import PRESS as PRESS
 from .true_rank import PRESS_BY_EPS as PRESS_BY_EPS
 from .true_rank import MatrixRanks as MatrixRanks

@@ -34,8 +34,8 @@ class StudyKey:
     scale: str
     corpus: str
     overrides: str = "{}"
-    """The `--set` options as canonical JSON, with "search" where `--search` was not the default, and under "--contexts"
-    and "--benchmarks" what the user brought."""
+    """The `--set` options as canonical JSON, several values as a list, with "search" where `--search` was not the
+    default, and under "--contexts" and "--benchmarks" what the user brought."""
 
     @property
     def variant(self) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.store.records import StudyKey
-from orchestrator.sweep.announcement import command_line, paper_command
+from orchestrator.sweep.announcement import command_line, paper_command, view_command
 from search_spaces.study import Study
 
 
@@ -50,3 +50,9 @@ def test_the_papers_command_names_the_study_and_the_corpus_as_they_were_typed(
         "python sweep.py mine --scale paper --corpus text/"
     )
     assert paper_command("mine", own, replace(key, scale="paper"), ()) is None
+
+
+def test_the_command_for_looking_names_the_places_that_were_typed_and_no_password() -> None:
+    assert view_command(("gss_grid", "--scale", "smoke")) == "python sweep.py view"
+    typed = ("gss_grid", "--storage", "my results", "--set", "a=1", "--store=postgresql://me:s3cret@host/db")
+    assert view_command(typed) == "python sweep.py view --storage 'my results' '--store=postgresql://me:***@host/db'"
