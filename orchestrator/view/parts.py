@@ -63,10 +63,16 @@ def graph(name: str, figure: Figure, *, height: int = 420) -> Any:
 
 def graph_config(form: str, name: str) -> Any:
     """What a figure's tool bar does; `form` is what its camera saves."""
-    # One of them would send the figure to a server.
-    removed = ["sendChartToCloud", "lasso2d", "autoScale2d"]
+    removed = ["lasso2d", "autoScale2d"]
     image = {"format": form, "filename": name, "scale": 2}
-    return {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": removed, "toImageButtonOptions": image}
+    # Its makers offer to take figures to a server of theirs: not from here.
+    return {
+        "displaylogo": False,
+        "showSendToCloud": False,
+        "responsive": True,
+        "modeBarButtonsToRemove": removed,
+        "toImageButtonOptions": image,
+    }
 
 
 def stop_button(name: str, text: str, question: str) -> Any:

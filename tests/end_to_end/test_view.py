@@ -163,11 +163,32 @@ def test_every_page_fits_and_complains_of_nothing(browser: Browser, grid: Path, 
             browser.open(own_address(link) + page, width=width, dark=dark)
             browser.wait_until(f"document.querySelector('{part}') !== null")
             assert browser.complaints() == [], page
+            assert browser.evaluate("document.querySelector('.modebar [data-title*=hare]')") is None
             assert browser.evaluate("document.documentElement.scrollWidth") <= width, page
             paper = browser.evaluate("getComputedStyle(document.body).backgroundColor")
             assert (sum(map(int, re.findall(r"\d+", paper))) < 200) == dark
             foreign = [url for url in browser.requests() if not url.startswith((own_address(link), "data:", "blob:"))]
             assert foreign == []
+
+
+def test_a_study_is_drawn_in_five_ways(browser: Browser, grid: Path) -> None:
+    with viewed(grid) as link:
+        browser.open(link, width=1280)
+        browser.open(f"{own_address(link)}/study/gss_grid-smoke-pydocs", width=1280)
+        drawn = {
+            "learning curves": "document.querySelectorAll('#chosen-figure .scatterlayer .trace').length === 4",
+            "spectra": "document.querySelectorAll('#chosen-figure .scatterlayer .trace').length === 4",
+            "grid map": "document.querySelector('#chosen-figure .heatmaplayer image') !== null",
+            "parallel coordinates": "document.querySelectorAll('#chosen-figure .parcoords .y-axis').length > 5",
+            "beside the papers": "document.querySelector('#chosen').textContent.includes('+0.48')",
+        }
+        for tab, shown in drawn.items():
+            label = f"[...document.querySelectorAll('#chosen-tab label')].find((l) => l.textContent.trim() === '{tab}')"
+            browser.wait_until(f"{label} !== undefined")
+            browser.evaluate(f"{label}.click()")
+            browser.wait_until(shown, timeout_s=60)
+            # What plotly says in place of a figure where it may not compile code for WebGL.
+            assert "WebGL is not supported" not in text(browser, "body")
 
 
 def test_a_store_that_is_gone_is_said_and_comes_back(browser: Browser, grid: Path) -> None:
