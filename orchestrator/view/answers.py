@@ -43,10 +43,11 @@ def find_answers(url: str, key: StudyKey) -> Answers:
     """To the study's questions, from the store at `url`. Raises UserError where they cannot be had."""
     asked = json.dumps({"url": url, "key": asdict(key)})
     command = [sys.executable, "-m", "orchestrator.view.answers"]
-    one_thread = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    here = os.pathsep.join(filter(None, sys.path))
+    surroundings = {**os.environ, "PYTHONPATH": here, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     try:
         ended = subprocess.run(
-            command, input=asked, capture_output=True, text=True, timeout=PATIENCE_S, check=True, env=one_thread
+            command, input=asked, capture_output=True, text=True, timeout=PATIENCE_S, check=True, env=surroundings
         )
     except subprocess.TimeoutExpired:
         raise UserError(f"the statistics of {key.study} took over {PATIENCE_S} s: see its report") from None

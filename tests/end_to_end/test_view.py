@@ -201,6 +201,7 @@ def test_a_store_that_is_gone_is_said_and_comes_back(browser: Browser, grid: Pat
         finally:
             away.rename(grid / "results.db")
         browser.wait_until("document.querySelector('#overview table') !== null")
+        assert "gss_grid" in text(browser, "#overview table")
 
 
 def test_without_the_token_nothing_is_shown(grid: Path) -> None:
