@@ -23,6 +23,8 @@ class Spectrum:
     """The Press tolerance over the largest singular value."""
     group: str | None = None
     """What its line is coloured by; None colours all by rank."""
+    name: str = ""
+    trial_id: str = ""
 
 
 def trial_spectra(
@@ -41,6 +43,8 @@ def trial_spectra(
             press_rank=float(row["press_rank"]),
             relative_tolerance=_relative(row.get("press_tolerance"), row.get("sigma_max")),
             group=row["group"] if by_group else None,
+            name=row["name"],
+            trial_id=row["trial_id"],
         )
         for row in shown.to_dict("records")
     )

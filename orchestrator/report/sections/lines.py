@@ -14,6 +14,7 @@ from matplotlib.ticker import LogLocator, NullLocator
 from orchestrator.analysis import ClaimChecked, CurveNumbers, LineNumbers, LinePoint, Reached
 from orchestrator.report import formats
 from orchestrator.report.figures import GROUP_MARKERS, PALE, Drawing, group_colour, make_logarithmic, new_panels
+from orchestrator.report.hover import name_marks
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, csv_lines, record_table, text_table
 from orchestrator.words import counted, listed, some_of
@@ -194,6 +195,9 @@ def _draw_panel(axes: Axes, numbers: LineNumbers, panel: Any, metric: str) -> No
             list(line), means, yerr=bars, label=formats.setting(group), linewidth=1.2, elinewidth=1,
             color=group_colour(k), marker=GROUP_MARKERS[k % len(GROUP_MARKERS)], markersize=4.5,
         )  # fmt: skip
+        place = f"{formats.title(request.by)} {formats.setting(group)}, {formats.title(request.x)}"
+        names = [formats.described(f"{place} {x:g}", {metric: point.mean}, trials=point.n) for x, point in line.items()]
+        name_marks(axes, zip(line, means, strict=True), names)
     if request.logarithmic_x:
         make_logarithmic(axes, "x")
     if metric in request.logarithmic_y and any(line for key, line in numbers.lines.items() if key[1] == metric):
@@ -234,6 +238,8 @@ def _draw_curves(rows: Mapping[str, pd.DataFrame], pale: pd.DataFrame, metrics: 
             if not i:
                 axes.scatter(pale["x"], pale[metric], s=9, color=PALE, linewidths=0)
             values = points[["x", metric]].dropna().sort_values(["x", metric])
+            names = [formats.described(str(row.Index), {over: row.x, metric: row[2]}) for row in values.itertuples()]
+            name_marks(axes, values.to_numpy(), names)
             axes.plot(values["x"], values[metric], line, color=colour, marker=marker, markersize=5)
             axes.set_title(f"{formats.capital(formats.title(metric))}, {whose}", fontsize=9)
             axes.set_xlabel(over)

@@ -27,6 +27,7 @@ from orchestrator.report.figures import (
     make_logarithmic,
     new_figure,
 )
+from orchestrator.report.hover import name_marks
 
 MOST_NAMED = len(GROUP_COLOURS) * len(GROUP_LINES)
 """Settings that colours and lines tell apart; more are drawn alike."""
@@ -67,12 +68,19 @@ def _draw_plane(numbers: RankTraining) -> Figure:
         axes.plot(rank_T[: path.plain], perplexity_T[: path.plain], "o", markersize=3, color=colour)
         axes.plot(rank_T[path.plain :], perplexity_T[path.plain :], "o", markersize=3, color=colour, alpha=0.35)
         axes.plot(rank_T[-1], perplexity_T[-1], "o", markersize=6.5, markerfacecolor="none", markeredgecolor=colour)
+        name_marks(axes, zip(rank_T, perplexity_T, strict=True), list(_names(path, numbers.rank)))
     for name in ("x", "y"):
         make_logarithmic(axes, name).set_major_locator(LogLocator(subs=TICKS))
     axes.set_xlabel(formats.capital(formats.title(numbers.rank)))
     axes.set_ylabel("Validation perplexity")
     _explain(figure, axes, numbers)
     return figure
+
+
+def _names(path: TrainingPath, rank: str) -> Iterator[str]:
+    for epoch, *values in zip(path.epochs, np.exp(path.log_rank_T), np.exp(path.log_perplexity_T), strict=True):
+        metrics = dict(zip((rank, "valid_perplexity"), values, strict=True))
+        yield formats.described(f"{path.group}, epoch {epoch}", metrics, trials=path.seeds)
 
 
 def _draw_shares(numbers: RankTraining) -> Figure:

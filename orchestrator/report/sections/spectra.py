@@ -15,13 +15,17 @@ from matplotlib.ticker import MaxNLocator
 from numpy.typing import NDArray
 
 from orchestrator.analysis import Spectrum
+from orchestrator.report import formats
 from orchestrator.report.figures import COLOURS, Drawing, group_colour, group_line, make_logarithmic, new_figure
+from orchestrator.report.hover import name_marks
 from orchestrator.report.sections.section import Section
 from orchestrator.words import counted
 
 SHOWN_POINTS = 160
 LINEAR_SHARE, LINEAR_MOST, LINEAR_TOP = 0.05, 500, 0.2
 """What Fig. 7 shows: the first 500 of PTB's 10,000 indices, normalised values up to 0.2."""
+NAMED_STEP = 4
+"""So many points of a curve are one of what a pointer meets."""
 WIDE_SPREAD = 10
 """Greatest over least rank from which colours go by the logarithm."""
 
@@ -70,6 +74,8 @@ def draw_spectra(spectra: Sequence[Spectrum], *, logarithmic: bool) -> Figure:
     else:
         _draw_by_rank(figure, axes, spectra, curves)
     _limits(axes, spectra, logarithmic=logarithmic)
+    names = [formats.described(spectrum.name, {"press_rank": spectrum.press_rank}) for spectrum in spectra]
+    name_marks(axes, [curve[::NAMED_STEP] for curve in curves], names, [spectrum.trial_id for spectrum in spectra])
     axes.set_xlabel("index of the singular value")
     axes.set_ylabel("singular value / largest one")
     if logarithmic or groups:
