@@ -26,6 +26,7 @@ from .groups import CurveNumbers as CurveNumbers
 from .groups import DifferenceNumbers as DifferenceNumbers
 from .groups import GroupLine as GroupLine
 from .groups import GroupNumbers as GroupNumbers
+from .groups import TrialValue as TrialValue
 from .groups import TunedSide as TunedSide
 from .groups import count_numbers as count_numbers
 from .groups import curve_numbers as curve_numbers
@@ -75,6 +76,7 @@ from .statistics.estimates import Interval as Interval
 from .statistics.estimates import Statistic as Statistic
 from .statistics.lead_lag import LeadLag as LeadLag
 from .statistics.samples import FEWEST as FEWEST
+from .statistics.samples import mean_interval as mean_interval
 from .summary import Environment as Environment
 from .summary import Extremes as Extremes
 from .summary import StudySummaryNumbers as StudySummaryNumbers

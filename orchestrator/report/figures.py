@@ -41,6 +41,8 @@ STYLE: dict[Any, Any] = {
 COLOURS = "viridis"
 GROUP_COLOURS = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#d55e00", "#cc79a7", "#0072b2")
 """Okabe and Ito's, which colour-blind readers tell apart."""
+OURS, PRINTED = ("#1b4f8a", "o", "-"), ("#b35900", "^", "--")
+"""Colour, marker and line of our values and of published ones."""
 PALE = "0.72"
 """Of single trials behind their means."""
 GROUP_LINES = ("-", "--", ":")

@@ -13,15 +13,22 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from orchestrator.analysis import ClaimChecked, CurveNumbers, LineNumbers, LinePoint, Reached
 from orchestrator.report import formats
-from orchestrator.report.figures import GROUP_MARKERS, PALE, Drawing, group_colour, make_logarithmic, new_panels
+from orchestrator.report.figures import (
+    GROUP_MARKERS,
+    OURS,
+    PALE,
+    PRINTED,
+    Drawing,
+    group_colour,
+    make_logarithmic,
+    new_panels,
+)
 from orchestrator.report.hover import name_marks
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, csv_lines, record_table, text_table
 from orchestrator.words import counted, listed, some_of
 
 PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 2.7, 2.4
-OURS, PRINTED = ("#1b4f8a", "o", "-"), ("#b35900", "^", "--")
-"""Colour, marker and line."""
 NAMES_SHOWN = 5
 
 
