@@ -89,7 +89,6 @@ def _records(numbers: PredictionNumbers) -> Iterator[dict[str, object]]:
             if cell is not None:
                 yield {
                     "context": context,
-                    "ends_in": cell.context,
                     "next_word": cell.next,
                     "next_word_in_text": cell.next_in_text,
                     "model": model,
@@ -97,6 +96,7 @@ def _records(numbers: PredictionNumbers) -> Iterator[dict[str, object]]:
                     "probability": cell.probability,
                     "likeliest": " ".join(word for word, _ in cell.top),
                     "their_probabilities": " ".join(str(share) for _, share in cell.top),
+                    "ends_in": cell.context,
                 }
 
 
@@ -130,14 +130,17 @@ def _row_name(context: str, first: Prediction | None) -> str:
         return context
     end = first.context if len(first.context) <= CONTEXT_LETTERS else first.context[-CONTEXT_LETTERS:].partition(" ")[2]
     words = f"\N{HORIZONTAL ELLIPSIS} {end} " if end else ""
-    return f"{context}: {words}\N{RIGHTWARDS ARROW} {first.next_shown}"
+    return f"{context}: {words}\N{RIGHTWARDS ARROW} {_cut(first.next_shown, CONTEXT_LETTERS)}"
 
 
 def _likeliest(cell: Prediction) -> str:
     """With the place of the true word where that is among them."""
-    word = cell.top[0][0]
-    shown = word if len(word) <= WORD_LETTERS else f"{word[: WORD_LETTERS - 1]}\N{HORIZONTAL ELLIPSIS}"
+    shown = _cut(cell.top[0][0], WORD_LETTERS) if cell.top else DASH
     return f"{shown} ({cell.rank})" if cell.hit else shown
+
+
+def _cut(word: str, letters: int) -> str:
+    return word if len(word) <= letters else f"{word[: letters - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def _name(model: str, cell: Prediction | None) -> str:

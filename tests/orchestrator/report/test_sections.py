@@ -71,7 +71,7 @@ def test_the_word_of_the_text_stands_beside_an_unknown_one() -> None:
     row["metrics"] = {"top_k A 1": json.dumps(told)}
     section = prediction_section(prediction_numbers(flatten([row]).frame()))
     assert "banknote (as <unk>)" in [cell.text for line in section.tables[1].body for cell in line]
-    assert section.files["predictions.csv"][1][1:4] == ["", "<unk>", "banknote"]
+    assert section.files["predictions.csv"][1][1:3] == ["<unk>", "banknote"]
 
 
 def test_the_figure_and_the_table_have_the_words_of_contexts_and_what_models_expect() -> None:
@@ -92,7 +92,7 @@ def test_the_figure_and_the_table_have_the_words_of_contexts_and_what_models_exp
     table = section.tables[1]
     assert list(table.head) == ["context", "ends in", "next word", "mos", "softmax"]
     assert [cell.text for cell in table.body[0]] == ["A 1", "no it was", "black", "big black (2)", "a the (9)"]
-    assert section.files["predictions.csv"][1][:3] == ["A 1", "no it was", "black"]
+    assert section.files["predictions.csv"][1][-1] == "no it was"
     [axes] = section.drawings[0].draw().axes
     assert [label.get_text() for label in axes.get_yticklabels()] == [
         "A 1: \N{HORIZONTAL ELLIPSIS} no it was \N{RIGHTWARDS ARROW} black",
