@@ -68,13 +68,14 @@ def new_figure(
     width_in: float = WIDTH_IN,
     height_in: float = HEIGHT_IN,
     left_in: float = 0.75,
+    right_in: float = 0.11,
     top_in: float = 0.35,
     bottom_in: float = 0.55,
 ) -> tuple[Figure, Axes]:
     """An empty figure with one pair of axes; margins are fixed, as measuring them costs more than drawing."""
     figure = Figure(figsize=(width_in, height_in), facecolor="white")
-    left, bottom, top = left_in / width_in, bottom_in / height_in, 1 - top_in / height_in
-    axes = figure.add_axes((left, bottom, 0.98 - left, top - bottom))
+    size = (width_in - left_in - right_in) / width_in, (height_in - bottom_in - top_in) / height_in
+    axes = figure.add_axes((left_in / width_in, bottom_in / height_in, *size))
     return figure, axes
 
 

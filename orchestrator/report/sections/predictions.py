@@ -17,7 +17,7 @@ from orchestrator.words import counted
 
 LIGHTEST = 1.3
 """Of the colours' scale, on which a hit is 1 and a miss 0: the lightest of them glare."""
-CELL_IN, LETTER_IN, WORD_LETTERS, CONTEXT_LETTERS = 1.05, 0.085, 10, 36
+CELL_IN, LETTER_IN, WORD_LETTERS, CONTEXT_LETTERS = 0.95, 0.082, 9, 30
 
 
 def prediction_section(numbers: PredictionNumbers) -> Section:
