@@ -124,7 +124,7 @@ def _look(numbers: RankTraining, place: int) -> dict[str, Any]:
         return {"color": mpl.colormaps[COLOURS](shade), "linestyle": "-"}
     if len(numbers.paths) > MOST_NAMED:
         return {"color": "0.45", "linestyle": "-"}
-    return {"color": group_colour(place), "linestyle": group_line(place)}
+    return {"color": group_colour(path.place), "linestyle": group_line(path.place)}
 
 
 def _norm(paths: tuple[TrainingPath, ...]) -> Normalize:

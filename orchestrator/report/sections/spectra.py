@@ -72,9 +72,9 @@ def draw_spectra(spectra: Sequence[Spectrum], *, logarithmic: bool) -> Figure:
     The logarithmic one has the Press tolerance as a dashed line; on the linear one it would lie on the axis."""
     figure, axes = new_figure(left_in=0.95, right_in=0.25, top_in=0.15)
     curves = [_curve(spectrum, last=None if logarithmic else linear_window(spectra)[1]) for spectrum in spectra]
-    groups = list(dict.fromkeys(spectrum.group for spectrum in spectra if spectrum.group))
+    groups = any(spectrum.group for spectrum in spectra)
     if groups:
-        _draw_groups(axes, spectra, curves, groups)
+        _draw_groups(axes, spectra, curves)
     else:
         _draw_by_rank(figure, axes, spectra, curves)
     _limits(axes, spectra, logarithmic=logarithmic)
@@ -102,17 +102,13 @@ def _draw_by_rank(
     bar.ax.yaxis.set_major_formatter("{x:g}")
 
 
-def _draw_groups(
-    axes: Axes, spectra: Sequence[Spectrum], curves: Sequence[NDArray[np.float64]], groups: Sequence[str]
-) -> None:
+def _draw_groups(axes: Axes, spectra: Sequence[Spectrum], curves: Sequence[NDArray[np.float64]]) -> None:
     named = set()
     for spectrum, curve in zip(spectra, curves, strict=True):
-        assert spectrum.group is not None
-        place = groups.index(spectrum.group)
         axes.plot(
             *curve.T,
-            color=group_colour(place),
-            linestyle=group_line(place),
+            color=group_colour(spectrum.place),
+            linestyle=group_line(spectrum.place),
             linewidth=1.2,
             label=None if spectrum.group in named else spectrum.group,
         )

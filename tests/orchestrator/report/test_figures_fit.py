@@ -20,12 +20,12 @@ from search_spaces.mos_k import STUDY as MOS_K
 from search_spaces.rank_metrics import STUDY as RANK_METRICS
 from search_spaces.seeds import STUDY as SEEDS
 from search_spaces.study import Study
-from tests.support.synthetic_results import training, trial_row
+from tests.support.synthetic_results import fail, training, trial_row
 from trainables.config import CorpusConfig
 
 
-def figures(study: Study, *, columns: int = 10_000) -> Iterator[tuple[str, Figure]]:
-    """All of a study, of trials whose ranks go from the least to the greatest that there can be."""
+def figures(study: Study, *, columns: int = 10_000, without: str = "") -> Iterator[tuple[str, Figure]]:
+    """All of a study, of trials whose ranks go from the least to the greatest there can be; `without` has failed."""
     corpus = CorpusConfig(name="ptb", sha256="0" * 64)
     configs = {study.label(config): config for config in study.trials(corpus)}
     rows, spectra, epochs = [], {}, {}
@@ -39,6 +39,7 @@ def figures(study: Study, *, columns: int = 10_000) -> Iterator[tuple[str, Figur
         measured = {"press_rank": rank, "press_tolerance": 1e-3, "sigma_max": 900.0, "parameters": 24_220_000}
         perplexity = {f"{part}_perplexity": 57.0 + i for part in ("train", "valid", "test")}
         rows.append(trial_row(name, config=config.model_dump(mode="json"), **measured, **perplexity))
+    rows = [fail(row, state="failed", cause="") if row["name"] == without else row for row in rows]
     key = StudyKey(study=study.name, scale="paper", corpus="ptb")
     results = StudyResults(study=study, key=key, frame=flatten(rows).frame(), spectra=spectra, epochs=epochs)
     for drawing in (drawing for answered in answer(results) for drawing in answered.section.drawings):
@@ -55,6 +56,21 @@ def test_no_word_is_cut_at_an_edge(study: Study) -> None:
         needed, (width, height) = figure.get_tightbbox(), figure.get_size_inches()
         assert needed.x0 > -0.01 and needed.y0 > -0.01, name
         assert needed.x1 < width + 0.01 and needed.y1 < height + 0.01, name
+
+
+def test_a_group_has_its_colour_and_line_in_every_figure_of_a_report_and_whatever_fails() -> None:
+    first = RANK_METRICS.label(next(iter(RANK_METRICS.trials(CorpusConfig(name="ptb", sha256="0" * 64)))))
+    whole, rest = (
+        {
+            (line.get_label(), line.get_color(), line.get_linestyle())
+            for name in ("rank_over_training", "spectra_linear")
+            for line in drawn[name].axes[0].lines
+            if not str(line.get_label()).startswith("_")
+        }
+        for drawn in (dict(figures(RANK_METRICS)), dict(figures(RANK_METRICS, without=first)))
+    )
+    assert len({label for label, _, _ in whole}) == len(whole) == len({(colour, line) for _, colour, line in whole}) > 3
+    assert rest < whole and len(rest) == len(whole) - 1
 
 
 def spectrum(values: np.ndarray) -> Spectrum:
