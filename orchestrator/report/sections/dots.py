@@ -49,17 +49,17 @@ class DotPanel:
 def dot_drawings(
     name: str, caption: str, panels: Sequence[DotPanel], *, comparable: bool = True
 ) -> tuple[Drawing, ...]:
-    """The figure of these panels, below a sentence that starts with `caption`; none where no trial has a value.
+    """The figure of these panels, below the sentence `caption` and what its marks are; none where no trial has a value.
 
     Published values that are not `comparable` with ours have panels of their own, so that ours fill theirs.
     """
     rows = [row for panel in panels for row in panel.rows]
     if not any(row.trials for row in rows):
         return ()
-    dots = "a dot a trial"
+    dots = "A dot a trial"
     if any(len(row.trials) > 1 for row in rows):
         dots += ", and the mean of several" + (" with its 95% interval" if any(row.interval for row in rows) else "")
-    sentences = [f"{caption}: {dots}."]
+    sentences = [f"{caption}.", f"{dots}."]
     if any(row.published for row in rows):
         apart = "" if comparable else ", below, with axes of their own, as these are of other models than ours"
         bars = (

@@ -31,6 +31,8 @@ def group_drawings(numbers: GroupNumbers) -> tuple[Drawing, ...]:
         return ()
     shown.sort(key=lambda metric: FIRST.index(metric) if metric in FIRST else len(FIRST))
     caption = f"{formats.capital(listed([formats.title(metric) for metric in shown]))} by group"
+    if any(line.done < line.trials for line in numbers.lines):
+        caption += ", in brackets the done trials of those planned"
     panels = [_panel(metric, numbers) for metric in shown]
     return dot_drawings("groups", caption, panels, comparable=numbers.comparable)
 
