@@ -26,7 +26,6 @@ from .groups import CurveNumbers as CurveNumbers
 from .groups import DifferenceNumbers as DifferenceNumbers
 from .groups import GroupLine as GroupLine
 from .groups import GroupNumbers as GroupNumbers
-from .groups import TrialValue as TrialValue
 from .groups import TunedSide as TunedSide
 from .groups import count_numbers as count_numbers
 from .groups import curve_numbers as curve_numbers
@@ -87,3 +86,4 @@ from .true_rank import PRESS_BY_EPS as PRESS_BY_EPS
 from .true_rank import MatrixRanks as MatrixRanks
 from .true_rank import TrueRankNumbers as TrueRankNumbers
 from .true_rank import true_rank_numbers as true_rank_numbers
+from .values import TrialValue as TrialValue

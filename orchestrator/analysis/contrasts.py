@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from orchestrator.analysis.groups import TrialValue, less_mean, printed_beside, trials_by_group, values_of_done
+from orchestrator.analysis.groups import printed_beside
 from orchestrator.analysis.statistics.comparisons import GroupComparison, PairComparison, compare, compare_pairs
 from orchestrator.analysis.statistics.estimates import Names
 from orchestrator.analysis.statistics.samples import holm
+from orchestrator.analysis.values import TrialValue, less_mean, trials_by_group, values_of_done
 from search_spaces.analyses import Comparison, PairedComparison
 
 if TYPE_CHECKING:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from orchestrator.analysis.statistics.samples import SampleSummary, difference_of_means, summarise_sample
+from orchestrator.analysis.values import TrialValue, less_mean, trials_by_group, values_by_group
 from orchestrator.store import ENDED
 from search_spaces.analyses import Counts, Curves, Differences, GroupTable
 from search_spaces.published import PublishedNumber
@@ -18,15 +19,6 @@ if TYPE_CHECKING:
 Printed = TypeVar("Printed")
 Request = TypeVar("Request")
 Line = TypeVar("Line")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrialValue:
-    """What one trial brings to a mean, or to a mean difference."""
-
-    name: str
-    trial_id: str
-    value: float
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,27 +101,6 @@ class TunedSide:
     valid_perplexity: float | None
 
 
-def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
-    """The metric of the done trials of each group, in the order of the plan; groups without a value are empty."""
-    return {group: [one.value for one in trials] for group, trials in trials_by_group(frame, metric).items()}
-
-
-def trials_by_group(frame: pd.DataFrame, metric: str) -> dict[str, tuple[TrialValue, ...]]:
-    """The same with the names of the trials."""
-    values: dict[str, list[TrialValue]] = {group: [] for group in frame["group"]}
-    for group, name, trial_id, value in values_of_done(frame, metric, "group", "name", "trial_id"):
-        values[group].append(TrialValue(name=name, trial_id=trial_id, value=value))
-    return {group: tuple(trials) for group, trials in values.items()}
-
-
-def values_of_done(frame: pd.DataFrame, metric: str, *columns: str) -> Iterator[tuple[Any, ...]]:
-    """What each done trial that has the metric has in `columns`, and the metric, in the order of the plan."""
-    if {metric, *columns}.issubset(frame.columns):
-        done = frame[frame["state"] == "done"].dropna(subset=[metric])
-        for *cells, value in zip(*(done[column] for column in (*columns, metric)), strict=True):
-            yield (*cells, float(value))
-
-
 def printed_beside(published: Mapping[str, Mapping[str, Printed]], corpus: str) -> tuple[str, Mapping[str, Printed]]:
     """Whose printed values to show, the corpus' own or those of the first one that the paper used, and what they are.
 
@@ -186,12 +157,6 @@ def difference_numbers(frame: pd.DataFrame, request: Differences, *, corpus: str
             if group in trials and baseline in trials
         ),
     )
-
-
-def less_mean(trials: Sequence[TrialValue], baseline: SampleSummary) -> tuple[TrialValue, ...]:
-    """What each trial has above the mean of a baseline; none where that has no value."""
-    mean = baseline.mean
-    return () if mean is None else tuple(replace(one, value=one.value - mean) for one in trials)
 
 
 def _values(trials: Sequence[TrialValue]) -> list[float]:

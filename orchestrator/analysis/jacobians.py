@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.analysis.groups import values_by_group
 from orchestrator.analysis.statistics.estimates import SIGNIFICANCE, Interval, Statistic
 from orchestrator.analysis.statistics.samples import SampleSummary, holm, mean_interval, summarise_sample, t_test
+from orchestrator.analysis.values import values_by_group
 from search_spaces.analyses import JacobianSpectra
 
 if TYPE_CHECKING:

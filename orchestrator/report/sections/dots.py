@@ -56,18 +56,22 @@ def dot_drawings(
     rows = [row for panel in panels for row in panel.rows]
     if not any(row.trials for row in rows):
         return ()
-    dots = "A dot a trial"
-    if any(len(row.trials) > 1 for row in rows):
-        dots += ", and the mean of several" + (" with its 95% interval" if any(row.interval for row in rows) else "")
-    sentences = [f"{caption}.", f"{dots}."]
-    if any(row.published for row in rows):
-        apart = "" if comparable else ", below, with axes of their own, as these are of other models than ours"
-        bars = (
-            ", bars their printed deviation" if any(p.deviation for row in rows for p in row.published.values()) else ""
-        )
-        sentences.append(f"Orange: published values{bars}{apart}.")
     laid_out = list(_lay_out(panels, comparable=comparable))
-    return (Drawing(name=name, caption=" ".join(sentences), draw=partial(draw_dots, laid_out)),)
+    whole = f"{caption}. {_explain(rows, comparable=comparable)}"
+    return (Drawing(name=name, caption=whole, draw=partial(draw_dots, laid_out)),)
+
+
+def _explain(rows: Sequence[DotRow], *, comparable: bool) -> str:
+    """What the marks are."""
+    text = "A dot a trial"
+    if any(len(row.trials) > 1 for row in rows):
+        text += ", and the mean of several" + (" with its 95% interval" if any(row.interval for row in rows) else "")
+    printed = [value for row in rows for value in row.published.values()]
+    if not printed:
+        return f"{text}."
+    bars = ", bars their printed deviation" if any(value.deviation for value in printed) else ""
+    apart = "" if comparable else ", below on axes of their own, as they are of models or a text other than ours"
+    return f"{text}. Orange: published values{bars}{apart}."
 
 
 def _lay_out(panels: Sequence[DotPanel], *, comparable: bool) -> Iterator[list[DotPanel]]:

@@ -116,7 +116,7 @@ def test_of_other_models_or_texts_they_have_axes_of_their_own(corpus: str, scale
     low, high = shown["Test perplexity"].get_xlim()
     assert 300 < low < 310 and 312 < high < 322
     assert marks(shown["Test perplexity, published"], "published, PTB") == {"softmax": 57.08}
-    assert "as these are of other models than ours" in section.drawings[0].caption
+    assert "on axes of their own, as they are of models or a text other than ours" in section.drawings[0].caption
 
 
 def test_a_gain_is_drawn_beside_what_each_paper_says_of_it() -> None:
