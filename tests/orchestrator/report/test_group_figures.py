@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -184,9 +183,9 @@ def test_a_row_is_as_high_among_thirty_groups_as_among_three() -> None:
 
 @pytest.mark.parametrize("state", ["done", "planned"])
 def test_the_page_leads_with_the_figure_once_a_trial_is_done(state: str, tmp_path: Path) -> None:
-    rows: list[Mapping[str, Any]] = [row | {"state": state} for row in ROWS[:8]]
+    rows = [{**row, "trial_id": f"{place:064x}", "state": state} for place, row in enumerate(ROWS[:8])]
     study = replace(STUDY, analyses=(TABLE, Comparison(baselines={"mos": "softmax"})))
     key = StudyKey(study="made_up", scale="quick", corpus="pydocs")
-    page = report_on([dict(row) for row in rows], tmp_path, study=study, key=key).path.read_text()
+    page = report_on(rows, tmp_path, study=study, key=key).path.read_text()
     places = [page.find(f'id="{anchor}"') for anchor in ("figure-groups", "run", "figure-tests")]
     assert places == sorted(places) if state == "done" else places[0] == places[2] == -1
