@@ -75,6 +75,7 @@ from .statistics.estimates import Interval as Interval
 from .statistics.estimates import Statistic as Statistic
 from .statistics.lead_lag import LeadLag as LeadLag
 from .statistics.samples import FEWEST as FEWEST
+from .statistics.samples import mean_interval as mean_interval
 from .summary import Environment as Environment
 from .summary import Extremes as Extremes
 from .summary import StudySummaryNumbers as StudySummaryNumbers
@@ -93,3 +94,4 @@ from .true_rank import PRESS_BY_EPS as PRESS_BY_EPS
 from .true_rank import MatrixRanks as MatrixRanks
 from .true_rank import TrueRankNumbers as TrueRankNumbers
 from .true_rank import true_rank_numbers as true_rank_numbers
+from .values import TrialValue as TrialValue

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.analysis.groups import values_of_done
+from orchestrator.analysis.values import values_of_done
 from orchestrator.store import LOST, TrialState
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ class GridCell:
     """How many of them the mean is over."""
     settings: int = 0
     """How many settings these have: more than one where more than the two config values and the seed differ."""
+    trial_id: str = ""
+    """Of the cell's only trial."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,4 +95,5 @@ def _cell(trials: pd.DataFrame, metric: str) -> GridCell:
         trials=len(trials),
         done=len(values),
         settings=len({setting for setting, _ in measured}),
+        trial_id=trials["trial_id"].iloc[0] if len(trials) == 1 else "",
     )

@@ -23,6 +23,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
+from orchestrator.report.hover import name_marks, with_marks
+
 WIDTH_IN, HEIGHT_IN = 5.6, 4.2
 PNG_DPI = 150
 STYLE: dict[Any, Any] = {
@@ -39,10 +41,14 @@ STYLE: dict[Any, Any] = {
 COLOURS = "viridis"
 GROUP_COLOURS = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#d55e00", "#cc79a7", "#0072b2")
 """Okabe and Ito's, which colour-blind readers tell apart."""
+OURS, PRINTED = ("#1b4f8a", "o", "-"), ("#b35900", "^", "--")
+"""Colour, marker and line of our values and of published ones."""
 PALE = "0.72"
 """Of single trials behind their means."""
 GROUP_LINES = ("-", "--", ":")
 GROUP_MARKERS = "os^DvPX*<>"
+CORNERS = np.array([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
+"""Of a cell, around it."""
 ABOVE: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": 2, "frameon": False, "borderpad": 0.1}
 """Where a legend lies that covers no point."""
 
@@ -62,13 +68,14 @@ def new_figure(
     width_in: float = WIDTH_IN,
     height_in: float = HEIGHT_IN,
     left_in: float = 0.75,
+    right_in: float = 0.11,
     top_in: float = 0.35,
     bottom_in: float = 0.55,
 ) -> tuple[Figure, Axes]:
     """An empty figure with one pair of axes; margins are fixed, as measuring them costs more than drawing."""
     figure = Figure(figsize=(width_in, height_in), facecolor="white")
-    left, bottom, top = left_in / width_in, bottom_in / height_in, 1 - top_in / height_in
-    axes = figure.add_axes((left, bottom, 0.98 - left, top - bottom))
+    size = (width_in - left_in - right_in) / width_in, (height_in - bottom_in - top_in) / height_in
+    axes = figure.add_axes((left_in / width_in, bottom_in / height_in, *size))
     return figure, axes
 
 
@@ -89,10 +96,13 @@ def draw_cells(
     rows: Sequence[str],
     limits: tuple[float, float],
     rotation: float = 0,
+    names: Sequence[Sequence[str]] = (),
+    trial_ids: Sequence[Sequence[str]] = (),
 ) -> None:
     """A field of cells coloured by their values, each with its text, the first row at the bottom; hatched where NaN.
 
     `limits` are the values of the darkest and the lightest colour, `rotation` that of the columns' names, in degrees.
+    `names` and `trial_ids` are for `name_marks`, a text a cell; without one, a cell is called by its row and column.
     """
     low, high = limits
     masked = np.ma.masked_invalid(np.array(values, dtype=float))
@@ -112,6 +122,13 @@ def draw_cells(
     axes.set_yticks(np.arange(len(rows)) + 0.5, rows)
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
+    places = list(np.ndindex(len(rows), len(columns)))
+    name_marks(
+        axes,
+        [np.add(CORNERS, (j, i)) for i, j in places],
+        [names[i][j] if names else f"{rows[i]}, {columns[j]}: {texts[i][j] or 'none'}" for i, j in places],
+        [trial_ids[i][j] for i, j in places] if trial_ids else (),
+    )
 
 
 def _ink(colour: Any) -> str:
@@ -148,7 +165,7 @@ def draw(drawing: Drawing, out: Path) -> dict[str, bytes]:
     svg, png, pdf = (f"{drawing.name}.{form}" for form in ("svg", "png", "pdf"))
     with mpl.rc_context(STYLE):
         figure = drawing.draw()
-        files = {svg: _written(figure, "svg", metadata={"Date": None})}
+        files = {svg: with_marks(_written(figure, "svg", metadata={"Date": None}), figure)}
         mark = hashlib.sha256(files[svg]).hexdigest()
         if not _holds(out / pdf, mark):
             files[pdf] = _written(figure, "pdf", metadata={"CreationDate": None, "Subject": f"SVG {mark}"})

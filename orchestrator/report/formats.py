@@ -111,6 +111,12 @@ def cell(metric: str, value: Any) -> str:
     return number(value, digits=4)
 
 
+def described(name: str, metrics: Mapping[str, Any], *, trials: int = 1) -> str:
+    """What a mark in a figure is and shows, a line each: its name, over how many trials its values are means, these."""
+    values = [f"{title(metric)} {cell(metric, value)}" for metric, value in metrics.items() if value is not None]
+    return "\n".join([name, *([f"mean of {trials} trials"] if trials > 1 else []), *values])
+
+
 def spread(metric: str, mean: float | None, deviation: float | None) -> str:
     """A mean with its standard deviation, where there is one, to as many decimals as mean anything: "57.08 +- 0.09"."""
     if mean is None:

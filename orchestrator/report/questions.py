@@ -91,8 +91,14 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
         ],
         grid_section,
     ),
-    analyses.GroupTable: (lambda r, q: analysis.group_numbers(r.frame, q, corpus=r.corpus), group_section),
-    analyses.Differences: (lambda r, q: analysis.difference_numbers(r.frame, q, corpus=r.corpus), difference_section),
+    analyses.GroupTable: (
+        lambda r, q: analysis.group_numbers(r.frame, q, corpus=r.corpus, scale=r.key.scale),
+        group_section,
+    ),
+    analyses.Differences: (
+        lambda r, q: analysis.difference_numbers(r.frame, q, corpus=r.corpus, scale=r.key.scale),
+        difference_section,
+    ),
     analyses.Comparison: (lambda r, q: analysis.contrast_numbers(r.frame, q, corpus=r.corpus), contrast_section),
     analyses.PairedComparison: (lambda r, q: analysis.paired_numbers(r.frame, q), paired_section),
     analyses.Counts: (lambda r, q: analysis.count_numbers(r.frame, q), count_section),

@@ -15,6 +15,7 @@ from matplotlib.lines import Line2D
 from orchestrator.analysis import CorrelationNumbers, Window
 from orchestrator.report import formats
 from orchestrator.report.figures import ABOVE, COLOURS, PALE, Drawing, new_figure
+from orchestrator.report.hover import name_marks
 
 INSIDE, OUTSIDE = "o", "^"
 MOST_TICKS = 10
@@ -53,6 +54,7 @@ def _scatter(numbers: CorrelationNumbers, window: Window | None) -> Figure:
             x[chosen], y[chosen], c=colour[chosen], cmap=COLOURS, norm=norm, marker=marker, s=34,
             edgecolors="black", linewidths=0.5, zorder=3,
         )  # fmt: skip
+    _name_points(axes, numbers)
     if window is not None:
         axes.axhspan(window.low, window.high, color="0.92", zorder=0, linewidth=0)
         handles = [
@@ -79,3 +81,15 @@ def _draw_seeds(axes: Axes, numbers: CorrelationNumbers) -> None:
         cells[line.x], cells[line.y], xerr=cells[f"{line.x}_sd"], yerr=cells[f"{line.y}_sd"],
         fmt="none", ecolor="0.45", elinewidth=0.7, zorder=2,
     )  # fmt: skip
+
+
+def _name_points(axes: Axes, numbers: CorrelationNumbers) -> None:
+    """Single trials by their names; those on top, the cells of several, by theirs."""
+    metrics = [numbers.lines[0].x, numbers.lines[0].y]
+    trials, cells = numbers.points, numbers.cells[numbers.cells["seeds"] > 1]
+    names = [formats.described(trial["name"], dict(trial[metrics])) for _, trial in trials.iterrows()]
+    name_marks(axes, trials[metrics].to_numpy(), names, list(trials["trial_id"]))
+    names = [
+        formats.described(cell["group"], dict(cell[metrics]), trials=cell["seeds"]) for _, cell in cells.iterrows()
+    ]
+    name_marks(axes, cells[metrics].to_numpy(), names)

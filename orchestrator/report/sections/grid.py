@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -82,11 +83,22 @@ def heat_map(grid: Grid) -> Figure:
         columns=list(map(formats.setting, grid.columns)),
         rows=list(map(formats.setting, grid.rows)),
         limits=(min(grid.values), max(grid.values)),
+        names=[
+            [_name(grid, row, column, cell) for column, cell in zip(grid.columns, cells, strict=True)]
+            for row, cells in zip(grid.rows, grid.cells, strict=True)
+        ],
+        trial_ids=[[cell.trial_id for cell in row] for row in grid.cells],
     )
     axes.set_xlabel(formats.title(grid.column))
     axes.set_ylabel(formats.title(grid.row))
     axes.set_title(formats.capital(formats.title(grid.metric)), fontsize=11)
     return figure
+
+
+def _name(grid: Grid, row: Any, column: Any, cell: GridCell) -> str:
+    place = f"{formats.title(grid.row)} {formats.setting(row)}, {formats.title(grid.column)} {formats.setting(column)}"
+    state = f": {_text(grid.metric, cell)}" if cell.value is None and cell.trials else ""
+    return formats.described(place + state, {grid.metric: cell.value}, trials=cell.done)
 
 
 def _text(metric: str, cell: GridCell) -> str:

@@ -13,14 +13,22 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from orchestrator.analysis import ClaimChecked, CurveNumbers, LineNumbers, LinePoint, Reached
 from orchestrator.report import formats
-from orchestrator.report.figures import GROUP_MARKERS, PALE, Drawing, group_colour, make_logarithmic, new_panels
+from orchestrator.report.figures import (
+    GROUP_MARKERS,
+    OURS,
+    PALE,
+    PRINTED,
+    Drawing,
+    group_colour,
+    make_logarithmic,
+    new_panels,
+)
+from orchestrator.report.hover import name_marks
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, csv_lines, record_table, text_table
 from orchestrator.words import counted, listed, some_of
 
 PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 2.7, 2.4
-OURS, PRINTED = ("#1b4f8a", "o", "-"), ("#b35900", "^", "--")
-"""Colour, marker and line."""
 NAMES_SHOWN = 5
 
 
@@ -194,6 +202,9 @@ def _draw_panel(axes: Axes, numbers: LineNumbers, panel: Any, metric: str) -> No
             list(line), means, yerr=bars, label=formats.setting(group), linewidth=1.2, elinewidth=1,
             color=group_colour(k), marker=GROUP_MARKERS[k % len(GROUP_MARKERS)], markersize=4.5,
         )  # fmt: skip
+        place = f"{formats.title(request.by)} {formats.setting(group)}, {formats.title(request.x)}"
+        names = [formats.described(f"{place} {x:g}", {metric: point.mean}, trials=point.n) for x, point in line.items()]
+        name_marks(axes, zip(line, means, strict=True), names)
     if request.logarithmic_x:
         make_logarithmic(axes, "x")
     if metric in request.logarithmic_y and any(line for key, line in numbers.lines.items() if key[1] == metric):
@@ -226,7 +237,7 @@ def curve_section(numbers: CurveNumbers) -> Section:
 
 def _draw_curves(rows: Mapping[str, pd.DataFrame], pale: pd.DataFrame, metrics: Sequence[str], over: str) -> Figure:
     """`rows` are ours and the printed ones, `pale` the single trials behind ours."""
-    width_in, height_in = 2.5 * len(metrics), 2.2 * len(rows)
+    width_in, height_in = 2.5 * len(metrics), 2.4 * len(rows)
     figure, panels = new_panels(len(rows), len(metrics), width_in=width_in, height_in=height_in)
     for i, (whose, points) in enumerate(rows.items()):
         colour, marker, line = PRINTED if i else OURS
@@ -234,8 +245,10 @@ def _draw_curves(rows: Mapping[str, pd.DataFrame], pale: pd.DataFrame, metrics: 
             if not i:
                 axes.scatter(pale["x"], pale[metric], s=9, color=PALE, linewidths=0)
             values = points[["x", metric]].dropna().sort_values(["x", metric])
+            names = [formats.described(str(row.Index), {over: row.x, metric: row[2]}) for row in values.itertuples()]
+            name_marks(axes, values.to_numpy(), names)
             axes.plot(values["x"], values[metric], line, color=colour, marker=marker, markersize=5)
-            axes.set_title(f"{formats.capital(formats.title(metric))}, {whose}", fontsize=9)
+            axes.set_title(f"{formats.capital(formats.title(metric))},\n{whose}", fontsize=9)
             axes.set_xlabel(over)
             axes.ticklabel_format(style="plain", useOffset=False)
             if metric == "parameters":

@@ -13,6 +13,7 @@ from matplotlib.ticker import LogLocator
 from orchestrator.analysis import COUNT_SPREAD, PRINTED_SIZE, RANKS, NoisyMatrix, PressNoiseNumbers
 from orchestrator.report import formats
 from orchestrator.report.figures import ABOVE, Drawing, group_colour, make_logarithmic, new_figure
+from orchestrator.report.hover import name_marks
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import csv_lines, record_table
@@ -170,6 +171,8 @@ def _draw(lines: Sequence[NoisyMatrix]) -> Figure:
         if shares:
             label = f"{whose}, n = {n:,}"
             axes.plot(*zip(*shares.items(), strict=True), marker, color=colour, markeredgecolor="black", label=label)
+            names = [f"{label}, c {variance:g}\nPress rank / n {share:.4g}" for variance, share in shares.items()]
+            name_marks(axes, shares.items(), names)
     make_logarithmic(axes, "x").set_major_locator(LogLocator(numticks=8))
     axes.set_xlabel("Variance of the noise, c")
     axes.set_ylabel("Press rank / n")

@@ -11,6 +11,7 @@ from matplotlib.figure import Figure
 from orchestrator.analysis import PRESS, PRESS_BY_EPS, MatrixRanks, TrueRankNumbers
 from orchestrator.report import formats
 from orchestrator.report.figures import GROUP_COLOURS, GROUP_MARKERS, Drawing, make_logarithmic, new_panels
+from orchestrator.report.hover import name_marks
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import csv_lines, record_table
@@ -138,16 +139,19 @@ def _draw(numbers: TrueRankNumbers) -> Figure:
     for i, line in enumerate(lines):
         points = [(rank, rows.index(name)) for name, rank in _ranks(line, numbers) if rank]
         learned = i - len(numbers.truth)
+        # A little apart, so that equal ranks can be told.
+        ys = [y + 0.5 * (i / max(1, len(lines) - 1) - 0.5) for _, y in points]
         axes.scatter(
             [x for x, _ in points],
-            # A little apart, so that equal ranks can be told.
-            [y + 0.5 * (i / max(1, len(lines) - 1) - 0.5) for _, y in points],
+            ys,
             marker=GROUP_MARKERS[i % len(GROUP_MARKERS)],
             color="#000000" if learned < 0 else GROUP_COLOURS[1 + learned % (len(GROUP_COLOURS) - 1)],
             edgecolors="black",
             linewidths=0.5,
             label=line.name,
         )
+        names = [formats.described(line.name, {rows[row]: rank}) for rank, row in points]
+        name_marks(axes, [(x, y) for (x, _), y in zip(points, ys, strict=True)], names)
     make_logarithmic(axes, "x")
     axes.set_yticks(range(len(rows)), [formats.capital(formats.title(name)) for name in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)

@@ -1,0 +1,98 @@
+"""What the marks of a figure are called when a pointer rests on them: <title> elements of its SVG, without a script.
+
+They lie on top of the figure and show nothing; PNG and PDF have none. On a report's page those of a trial are links.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import ArrayLike, NDArray
+
+from orchestrator.analysis import ID_DIGITS
+from orchestrator.words import file_name
+
+TARGET_PT = 9
+"""How wide a pointer's target is at least."""
+POINTS_PT = 72
+TRIALS_FOLDER = "trials"
+
+
+def trial_page(trial_id: str) -> str:
+    """Where the page of a trial lies, seen from that of its report."""
+    return f"{TRIALS_FOLDER}/{file_name(trial_id[:ID_DIGITS])}.html"
+
+
+def name_marks(axes: Axes, marks: Iterable[ArrayLike], names: Sequence[str], trial_ids: Sequence[str] = ()) -> None:
+    """Say what each mark of a figure is: a point (x, y), or the (n, 2) points of a curve or, where it closes, an area.
+
+    `names` are what a person reads; `trial_ids` has the trial that a mark is of, or an empty text.
+    """
+    points = [np.asarray(mark, dtype=float).reshape(-1, 2) for mark in marks]
+    ids = trial_ids or [""] * len(points)
+    named = NamedMarks([Mark(*mark) for mark in zip(points, names, ids, strict=True)])
+    named.set_in_layout(False)
+    axes.add_artist(named)
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Of a figure: where it is, in the axes' numbers, and what it is called."""
+
+    points: NDArray[np.float64]
+    name: str
+    trial_id: str
+
+
+class NamedMarks(Artist):
+    """The marks of a pair of axes; draws nothing."""
+
+    def __init__(self, marks: Sequence[Mark]) -> None:
+        super().__init__()
+        self.marks = marks
+
+    def elements(self) -> Iterator[str]:
+        """An SVG element for each mark, of what the axes show of it, where the figure was drawn last."""
+        assert self.axes is not None
+        figure = self.axes.get_figure(root=True)
+        assert figure is not None
+        scale, box = POINTS_PT / figure.dpi, self.axes.bbox.padded(1)
+        for mark in self.marks:
+            with np.errstate(invalid="ignore", divide="ignore"):  # a zero on a logarithmic axis is nowhere
+                places = self.axes.transData.transform(mark.points)
+            places = places[[bool(np.isfinite(place).all() and box.contains(*place)) for place in places]]
+            if len(places):
+                yield _element(mark, places * scale * (1, -1) + (0, POINTS_PT * figure.get_figheight()))
+
+
+def _element(mark: Mark, places: NDArray[np.float64]) -> str:
+    """`places` are in SVG's units."""
+    closed = len(places) > 2 and np.array_equal(places[0], places[-1])
+    # A line of no length has no width either, but for its round ends.
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places) + ("Z" if closed else "h.01" if len(places) == 1 else "")
+    trial = f' data-page="{html.escape(trial_page(mark.trial_id))}"' if mark.trial_id else ""
+    area = ' pointer-events="all"' if closed else ""
+    return f'<path{trial}{area} d="M{path}"><title>{html.escape(mark.name)}</title></path>\n'
+
+
+def with_marks(document: bytes, figure: Figure) -> bytes:
+    """The SVG of a figure, just drawn, with its marks' names."""
+    elements = "".join(element for named in figure.findobj(NamedMarks) for element in named.elements())
+    if not elements:
+        return document
+    look = f'class="marks" fill="none" stroke="none" stroke-width="{TARGET_PT}" stroke-linecap="round"'
+    group = f'<g {look} pointer-events="stroke">\n{elements}</g>\n'
+    return document.replace(b"</svg>", group.encode(errors="backslashreplace") + b"</svg>")
+
+
+def linked(svg: str) -> str:
+    """An SVG for a report's page: its trials' marks lead to their pages. The rows of a table do that for a keyboard."""
+    link = r'<a href="\1" tabindex="-1"><path\2</a>'
+    return re.sub(r'<path data-page="([^"]*)"(.*?</path>)', link, svg, flags=re.DOTALL)

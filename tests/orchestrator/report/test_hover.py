@@ -1,0 +1,72 @@
+"""What the marks of a figure are called: beside the marks that matplotlib has drawn."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from orchestrator.report.figures import Drawing, draw, draw_cells, new_figure, new_panels
+from orchestrator.report.hover import linked, name_marks, trial_page
+
+SVG = "{http://www.w3.org/2000/svg}"
+NAMES = ['a <b> & "c"', "d\ne", "f"]
+
+
+def drawn(figure: Figure, out: Path) -> ElementTree.Element:
+    return ElementTree.fromstring(draw(Drawing(name="f", caption="", draw=lambda: figure), out)["f.svg"])
+
+
+def named(svg: ElementTree.Element) -> dict[str, list[tuple[float, float]]]:
+    """The points of every mark that has a name."""
+    marks = {}
+    for path in svg.iter(f"{SVG}path"):
+        if (title := path.find(f"{SVG}title")) is not None:
+            numbers = re.findall(r"[\d.]+ [\d.]+", path.get("d", ""))
+            marks[title.text or ""] = [(float(x), float(y)) for x, y in map(str.split, numbers)]
+    return marks
+
+
+@pytest.mark.parametrize("scale", ["linear", "log"])
+def test_a_name_lies_on_its_point(scale: str, tmp_path: Path) -> None:
+    figure, axes = new_figure()
+    points = np.array([(1.0, 2.0), (3.5, 40.0), (80.0, 7.0)])
+    axes.scatter(*points.T)
+    axes.set(xscale=scale, yscale=scale)
+    name_marks(axes, points, NAMES)
+    svg = drawn(figure, tmp_path)
+    markers = svg.find(f".//{SVG}g[@id='PathCollection_1']")
+    assert markers is not None
+    places = [(float(use.get("x", "")), float(use.get("y", ""))) for use in markers.iter(f"{SVG}use")]
+    assert list(named(svg)) == NAMES
+    np.testing.assert_allclose([mark[0] for mark in named(svg).values()], places, atol=0.06)
+
+
+def test_what_the_axes_do_not_show_has_no_name(tmp_path: Path) -> None:
+    figure, panels = new_panels(1, 1, width_in=4, height_in=3)
+    axes = panels[0][0]
+    axes.set(xlim=(1, 10), ylim=(1, 10), xscale="log")
+    curve = [(0.5, 2), (2, 2), (4, 3), (40, 3)]
+    name_marks(axes, [(0.0, 2.0), (2.0, float("nan")), (5.0, 5.0), curve], ["zero", "nan", "seen", "curve"])
+    assert {name: len(points) for name, points in named(drawn(figure, tmp_path)).items()} == {"seen": 1, "curve": 2}
+
+
+def test_cells_are_named_over_their_whole_area_and_lead_to_their_trials(tmp_path: Path) -> None:
+    figure, axes = new_figure()
+    draw_cells(
+        axes, np.array([[1, 2], [3, np.nan]]), [["1", "2"], ["3", ""]], columns=["x", "y"], rows=["p", "q"], limits=(1, 3),
+        trial_ids=[["0" * 64, "1" * 64], ["", ""]],
+    )  # fmt: skip
+    svg = drawn(figure, tmp_path)
+    marks = named(svg)
+    assert list(marks) == ["p, x: 1", "p, y: 2", "q, x: 3", "q, y: none"]
+    (left, bottom), (right, _), (_, top), _, _ = marks["p, x: 1"]
+    assert marks["q, y: none"][0] == (right, top) and right - left > 100 and bottom - top > 50
+    text = ElementTree.tostring(svg, encoding="unicode").replace("ns0:", "")
+    assert "href" not in re.sub(r'href="#', "", text), "a file of its own leads nowhere"
+    links = re.findall(r'<a href="([^"]*)" tabindex="-1"><path [^>]*><title>([^<]*)', linked(text))
+    assert links == [(trial_page(digit * 64), f"p, {name}") for digit, name in (("0", "x: 1"), ("1", "y: 2"))]
