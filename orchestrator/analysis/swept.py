@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from orchestrator.analysis.groups import values_of_done
-from orchestrator.analysis.statistics.estimates import Estimate, Interval
-from orchestrator.analysis.statistics.samples import SampleSummary, summarise_sample
+from orchestrator.analysis.statistics.estimates import Interval
+from orchestrator.analysis.statistics.samples import SampleSummary, mean_interval, summarise_sample
+from orchestrator.analysis.values import values_of_done
 from orchestrator.plan import without_settings
 from search_spaces.analyses import Analysis, Correlation, GridMap
 from search_spaces.study import Study
@@ -56,11 +56,8 @@ class ValueLine:
         return summarise_sample(self.measured[metric])
 
     def interval(self, metric: str) -> Interval | None:
-        """The mean's 95% interval by Student's t over the seeds; None for one trial, or without any spread."""
-        sample = self.sample(metric)
-        if sample.mean is None or not sample.sd:
-            return None
-        return Estimate(value=sample.mean, error=sample.sd / math.sqrt(sample.n), df=sample.n - 1).interval()
+        """The mean's 95% interval by Student's t over the seeds; None for one trial."""
+        return mean_interval(self.sample(metric))
 
 
 @dataclass(frozen=True, kw_only=True)

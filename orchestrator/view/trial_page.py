@@ -122,7 +122,11 @@ def _spectrum(trial: OneTrial, linear: bool, form: str) -> Any:
 def _rest(trial: OneTrial) -> parts.Children:
     metrics = {name: value for name, value in trial.row["metrics"].items() if name not in trial.predictions}
     words = [
-        [context, word["next"], ", ".join(f"{text} ({share:.0%})" for text, share in word["top"])]
+        [
+            word.get("context") or context,
+            word["next"],
+            ", ".join(f"{text} ({share:.0%})" for text, share in word["top"]),
+        ]
         for context, word in trial.predictions.items()
     ]
     return [
