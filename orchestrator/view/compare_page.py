@@ -25,19 +25,19 @@ def layout(source: Source, starts: Sequence[str]) -> Any:
             "table"
         )
     trials = [read_trial(source, start) for start in dict.fromkeys(starts)]
+    head = ["", *(parts.trial_link(trial.row["trial_id"], label) for label, trial in _labelled(trials).items())]
     return html.Div(
         [
             html.H1("Side by side"),
             dcc.Store(id="compared", data=[trial.row["trial_id"] for trial in trials]),
             html.P(_downloads(trials), className="actions"),
-            parts.table(
-                ["", *(parts.trial_link(trial.row["trial_id"], trial.row["name"]) for trial in trials)],
-                _differences(trials),
-            ),
+            parts.table(head, _settings(trials)),
             dcc.RadioItems(
                 ["logarithmic", "linear"], "logarithmic", id="compare-scale", inline=True, className="controls"
             ),
             html.Div(id="compare-figures"),
+            html.H2("Metrics"),
+            parts.table(head, _metrics(trials), empty="None of them has metrics yet."),
         ]
     )
 
@@ -53,11 +53,11 @@ def register(app: Dash, source: Source) -> None:
     )
     def draw(trial_ids: Sequence[str], scale: str, form: str) -> Any:
         try:
-            trials = {trial.row["name"]: trial for trial in (read_trial(source, trial_id) for trial_id in trial_ids)}
+            trials = _labelled([read_trial(source, trial_id) for trial_id in trial_ids])
         except UserError as error:
             return parts.trouble(str(error))
-        curves = figures.learning_curves({name: trial.epochs for name, trial in trials.items() if trial.epochs})
-        sigma = {name: trial.spectrum for name, trial in trials.items() if trial.spectrum is not None}
+        curves = figures.learning_curves({label: trial.epochs for label, trial in trials.items() if trial.epochs})
+        sigma = {label: trial.spectrum for label, trial in trials.items() if trial.spectrum is not None}
         drawn = {"learning curves": curves, "spectra": figures.spectra(sigma, linear=scale == "linear")}
         shown: list[Any] = []
         for name, figure in drawn.items():
@@ -67,18 +67,27 @@ def register(app: Dash, source: Source) -> None:
         return shown
 
 
-def _differences(trials: Sequence[OneTrial]) -> list[list[Any]]:
-    """A row for each setting that differs, then one for each metric."""
+def _labelled(trials: Sequence[OneTrial]) -> dict[str, OneTrial]:
+    """By their names, with the start of the id where several have one name, as in two scales of a study."""
+    names = [trial.row["name"] for trial in trials]
+    return {
+        name if names.count(name) == 1 else f"{name} {trial.row['trial_id'][: parts.SHORT_ID]}": trial
+        for name, trial in zip(names, trials, strict=True)
+    }
+
+
+def _settings(trials: Sequence[OneTrial]) -> list[list[Any]]:
+    """The states, and a row for each setting that differs."""
     configs = [flat_values(trial.row["config"]) for trial in trials]
     names = dict.fromkeys(name for config in configs for name in config)
-    settings = [
-        [name, *(setting(config.get(name)) for config in configs)]
-        for name in names
-        if any(config.get(name) != configs[0].get(name) for config in configs)
-    ]
-    metrics = dict.fromkeys(name for trial in trials for name in trial.row["metrics"] if name not in trial.predictions)
-    measured = [[title(name), *(cell(name, trial.row["metrics"].get(name)) for trial in trials)] for name in metrics]
-    return [["state", *(trial.row["state"] for trial in trials)], *settings, *measured]
+    different = [name for name in names if any(config.get(name) != configs[0].get(name) for config in configs)]
+    states = ["state", *(trial.row["state"] for trial in trials)]
+    return [states, *([name, *(setting(config.get(name)) for config in configs)] for name in different)]
+
+
+def _metrics(trials: Sequence[OneTrial]) -> list[list[Any]]:
+    names = dict.fromkeys(name for trial in trials for name in trial.metrics)
+    return [[title(name), *(cell(name, trial.metrics.get(name)) for trial in trials)] for name in names]
 
 
 def _downloads(trials: Sequence[OneTrial]) -> list[Any]:

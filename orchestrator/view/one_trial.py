@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orchestrator.analysis import METRICS
 from orchestrator.store import StudyKey
 from orchestrator.view.source import Source
 from trainables.config import TOP_K, flat_values
@@ -40,6 +41,13 @@ class OneTrial:
     """By metric, the likeliest words at a context."""
     log: str
     """The last lines of the log of its failure; empty where it has none."""
+
+    @property
+    def metrics(self) -> dict[str, Any]:
+        """In reading order, without the words at contexts."""
+        names = self.row["metrics"].keys() - self.predictions.keys()
+        ordered = [*(name for name in METRICS if name in names), *sorted(names - {*METRICS})]
+        return {name: self.row["metrics"][name] for name in ordered}
 
     @property
     def version(self) -> str:

@@ -25,10 +25,8 @@ def layout(source: Source, start: str) -> Any:
             dcc.Store(id="trial-version"),
             html.Div(id="trial-trouble"),
             html.Div(id="trial"),
-            html.Div(
-                dcc.RadioItems(["logarithmic", "linear"], "logarithmic", id="trial-scale", inline=True),
-                className="controls",
-            ),
+            html.H2("Spectrum of the log-P matrix"),
+            dcc.RadioItems(["logarithmic", "linear"], "logarithmic", id="trial-scale", inline=True),
             html.Div(id="trial-spectrum"),
             html.Div(id="trial-rest"),
             html.P(id="trial-stopped", role="status"),
@@ -116,11 +114,10 @@ def _spectrum(trial: OneTrial, linear: bool, form: str) -> Any:
         return html.P("It has no spectrum yet.", className="soft")
     tolerance = trial.row["metrics"].get("press_tolerance")
     figure = figures.spectra({trial.row["name"]: trial.spectrum}, linear=linear, tolerance=tolerance)
-    return [html.H2("Spectrum of the log-P matrix"), _graph("trial-sigma", figure, form, trial)]
+    return _graph("trial-sigma", figure, form, trial)
 
 
 def _rest(trial: OneTrial) -> parts.Children:
-    metrics = {name: value for name, value in trial.row["metrics"].items() if name not in trial.predictions}
     words = [
         [
             word.get("context") or context,
@@ -132,7 +129,7 @@ def _rest(trial: OneTrial) -> parts.Children:
     return [
         html.H2("Metrics"),
         parts.facts(
-            [(title(name), cell(name, value)) for name, value in metrics.items()], empty="It has no metrics yet."
+            [(title(name), cell(name, value)) for name, value in trial.metrics.items()], empty="It has no metrics yet."
         ),
         *([html.H2("Likeliest next words"), parts.table(["context", "next", "likeliest"], words)] if words else []),
         html.H2("Environment"),
