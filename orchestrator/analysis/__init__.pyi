@@ -14,10 +14,13 @@ from .correlations import SeedNumbers as SeedNumbers
 from .correlations import Window as Window
 from .correlations import correlation_numbers as correlation_numbers
 from .frames import ID_DIGITS as ID_DIGITS
+from .frames import LEADING as LEADING
 from .frames import METRICS as METRICS
 from .frames import FlatResults as FlatResults
 from .frames import Row as Row
 from .frames import flatten as flatten
+from .frames import has_different as has_different
+from .frames import in_reading_order as in_reading_order
 from .grid import Grid as Grid
 from .grid import GridCell as GridCell
 from .grid import lay_out as lay_out

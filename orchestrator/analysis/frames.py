@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -78,11 +78,7 @@ class FlatResults:
     @property
     def varying(self) -> tuple[str, ...]:
         """The config columns that differ between trials, which is what the study is about."""
-        return tuple(
-            name
-            for name in self.config_columns
-            if any(_differ(record[name], self.records[0][name]) for record in self.records)
-        )
+        return tuple(name for name in self.config_columns if has_different([record[name] for record in self.records]))
 
     def of_variant(self, key: StudyKey) -> FlatResults:
         """The same with columns before all others that say which variant of a study this is."""
@@ -114,9 +110,17 @@ class FlatResults:
         return frame
 
 
-def _differ(value: object, other: object) -> bool:
-    """As JSON: True is not 1, and 1 is not 1.0."""
-    return value != other or (type(value) is not type(other) and json.dumps(value) != json.dumps(other))
+def has_different(values: Sequence[object]) -> bool:
+    """Whether the config values of a column differ, as JSON: True is not 1, and 1 is not 1.0."""
+    return any(
+        value != values[0] or (type(value) is not type(values[0]) and json.dumps(value) != json.dumps(values[0]))
+        for value in values
+    )
+
+
+def in_reading_order(metrics: Collection[str]) -> tuple[str, ...]:
+    """The metrics in the order of `METRICS`, others behind by name."""
+    return (*(name for name in METRICS if name in metrics), *sorted({*metrics} - {*METRICS}))
 
 
 def flatten(rows: Sequence[Row]) -> FlatResults:
@@ -126,7 +130,7 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
     metrics = [_with_derived(row["metrics"]) for row in rows]
     config_columns = tuple(dict.fromkeys(key for config in configs for key in config))
     present = {key for measured in metrics for key in measured}
-    metric_columns = (*(name for name in METRICS if name in present), *sorted(present - set(METRICS)))
+    metric_columns = in_reading_order(present)
     if clash := set(config_columns) & {*VARIANT, *LEADING, *present}:
         raise UserError(
             f"a config value is called otherwise than the other columns of the results, and the results store has "

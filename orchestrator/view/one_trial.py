@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.analysis import METRICS
+from orchestrator.analysis import in_reading_order
 from orchestrator.store import StudyKey
 from orchestrator.view.source import Source
 from trainables.config import TOP_K, flat_values
@@ -46,8 +46,7 @@ class OneTrial:
     def metrics(self) -> dict[str, Any]:
         """In reading order, without the words at contexts."""
         names = self.row["metrics"].keys() - self.predictions.keys()
-        ordered = [*(name for name in METRICS if name in names), *sorted(names - {*METRICS})]
-        return {name: self.row["metrics"][name] for name in ordered}
+        return {name: self.row["metrics"][name] for name in in_reading_order(names)}
 
     @property
     def version(self) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -10,11 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.analysis import METRICS, FlatResults, flatten
+from orchestrator.analysis import LEADING, FlatResults, flatten, has_different, in_reading_order
 from orchestrator.store import Store, StudyKey
 
 MOST_CHANGES = 1_000
 """Trials that are read one by one; of more, all are."""
+PART = 500
+"""Trials that are read at once."""
+ENDS = ("state", "attempt", "cause")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,7 +27,6 @@ class StudyTable:
 
     ids: tuple[str, ...]
     names: tuple[str, ...]
-    groups: tuple[str, ...]
     settings: Mapping[str, Sequence[Any]]
     """Those that differ between trials, by their dotted paths."""
     metrics: Mapping[str, Sequence[Any]]
@@ -64,30 +67,45 @@ def read_table(store: Store, key: StudyKey, before: StudyTable | None) -> StudyT
         changed = [trial_id for trial_id, version in versions.items() if before.versions[trial_id] != version]
         if len(changed) <= MOST_CHANGES:
             return _with_changes(before, flatten(store.results(key, changed)), versions)
-    return _table(flatten(store.results(key)), versions)
+    return _read_all(store, key, versions)
 
 
-def _table(results: FlatResults, versions: Mapping[str, tuple[object, ...]]) -> StudyTable:
-    def column(name: str) -> tuple[Any, ...]:
-        return tuple(record[name] for record in results.records)
-
+def _read_all(store: Store, key: StudyKey, versions: Mapping[str, tuple[object, ...]]) -> StudyTable:
+    """The table, read by parts: the configs of all trials at once would take more memory than everything else."""
+    columns: dict[str, list[Any]] = {}
+    config_names: dict[str, None] = {}
+    ids = list(versions)
+    for start in range(0, len(ids), PART):
+        rows = store.results(key, ids[start : start + PART])
+        results = flatten(rows)
+        config_names |= dict.fromkeys(results.config_columns)
+        count = len(columns.get("trial_id", ()))
+        for name in results.columns:
+            columns.setdefault(name, [None] * count).extend(_shared(record[name]) for record in results.records)
+        for values in columns.values():
+            values.extend([None] * (count + len(rows) - len(values)))
+    trial_ids = columns.get("trial_id", [])
+    metrics = columns.keys() - config_names.keys() - {*LEADING}
     return StudyTable(
-        ids=column("trial_id"),
-        names=column("name"),
-        groups=results.groups,
-        settings={name: column(name) for name in results.varying},
-        metrics={name: column(name) for name in results.metric_columns},
-        ends={name: column(name) for name in ("state", "attempt", "cause")},
-        versions=versions,
+        ids=tuple(trial_ids),
+        names=tuple(columns.get("name", ())),
+        settings={name: columns[name] for name in config_names if has_different(columns[name])},
+        metrics={name: columns[name] for name in in_reading_order(metrics)},
+        ends={name: columns.get(name, []) for name in ENDS},
+        versions={trial_id: versions[trial_id] for trial_id in trial_ids},
     )
+
+
+def _shared(value: Any) -> Any:
+    """The same object for the same text, of which a study has few different ones."""
+    return sys.intern(value) if type(value) is str else value
 
 
 def _with_changes(before: StudyTable, results: FlatResults, versions: Mapping[str, tuple[object, ...]]) -> StudyTable:
     """The table with the metrics and ends of these trials; names and settings of a plan stay."""
-    names = {*before.metrics, *results.metric_columns}
-    ordered = [*(name for name in METRICS if name in names), *sorted(names - set(METRICS))]
     nothing = [None] * len(before.ids)
-    columns = {name: list(before.metrics.get(name, nothing)) for name in ordered}
+    names = in_reading_order({*before.metrics, *results.metric_columns})
+    columns = {name: list(before.metrics.get(name, nothing)) for name in names}
     ends = {name: list(values) for name, values in before.ends.items()}
     for record in results.records:
         place = before.places[record["trial_id"]]

@@ -22,7 +22,6 @@ def table(metrics: dict[str, list[Any]], names: list[str] | None = None) -> Stud
     return StudyTable(
         ids=ids,
         names=tuple(names or (f"trial {place}" for place in range(count))),
-        groups=ids,
         settings={},
         metrics=metrics,
         ends={"state": ["done"] * count, "attempt": [1] * count, "cause": [None] * count},

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from orchestrator.analysis.frames import flatten
 from orchestrator.store.opening import open_store
 from orchestrator.store.store import Store
 from orchestrator.view import table as table_module
@@ -19,12 +20,13 @@ from trainables.trial_folder.outcome import FinalState
 
 
 def shown(table: StudyTable) -> object:
-    return table.ids, table.names, table.groups, {name: list(values) for name, values in table.columns.items()}
+    return table.ids, table.names, {name: list(values) for name, values in table.columns.items()}
 
 
 @pytest.mark.parametrize("most", [0, 1, 1000])
 def test_whatever_ends_in_between(store: Store, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     monkeypatch.setattr(table_module, "MOST_CHANGES", most)
+    monkeypatch.setattr(table_module, "PART", 5)
     draws, trials = random.Random(most), plan(12)
     store.register(KEY, trials)
     run_id = store.begin_run(RUN)
@@ -45,6 +47,26 @@ def test_whatever_ends_in_between(store: Store, monkeypatch: pytest.MonkeyPatch,
     store.reset(ids(trials))
     store.register(KEY, plan(14)[1:])
     assert shown(read_table(store, KEY, table)) == shown(read_table(store, KEY, None))
+
+
+def test_parts_make_the_same_table(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    trials = plan(7)
+    store.register(KEY, trials)
+    run_id = store.begin_run(RUN)
+    store.claim(ids(trials), owner="a", lease_s=60)
+    for place in (1, 4, 6):
+        store.record(
+            outcome(trials[place].trial_id, measurements={f"m{place}@1": {f"m{place}": place}}),
+            run_id=run_id,
+            spectrum=None,
+        )
+    flat = flatten(store.results(KEY))
+    for part in (1, 2, 3, 7, 500):
+        monkeypatch.setattr(table_module, "PART", part)
+        table = read_table(store, KEY, None)
+        assert tuple(table.settings) == flat.varying and tuple(table.metrics) == flat.metric_columns
+        for name, values in table.columns.items():
+            assert list(values) == [record[name] for record in flat.records]
 
 
 def test_numbers_are_those_of_the_trials_and_nan_where_there_is_none(store: Store) -> None:
