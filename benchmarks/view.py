@@ -109,7 +109,7 @@ def _viewed(*options: str) -> Iterator[tuple[str, int]]:
 def pages(url: str) -> None:
     """Print the seconds of every page, first and median of the others, and the server's memory."""
     trials = fill(url)
-    with _viewed("--store", url) as (link, pid), tempfile.TemporaryDirectory() as profile:
+    with _viewed("--store", url) as (link, pid), tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         address = link.partition("/?")[0]
         with Browser(Path(profile)) as browser:
             browser.open(link, width=1280)
