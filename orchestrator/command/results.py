@@ -169,7 +169,7 @@ def report(
         for key, content in _chosen(opened, study, variants).items():
             folder = (out or report_folder(place, key)).resolve()
             argument = key.study if study == ALL else study
-            result = write_report(opened, content, key, folder, argument=argument, typed=context.obj)
+            result = write_report(opened, content, key, folder, argument=argument, typed=context.obj, index=out is None)
             if study != ALL:
                 shown.print(summary_group(result))
             shown.print(f"Report: {result.path}", soft_wrap=True)

@@ -1,11 +1,11 @@
 from .build import ReportResult as ReportResult
-from .build import StudyRecords as StudyRecords
 from .build import build_report as build_report
 from .export import FORMATS as FORMATS
 from .export import write_parquet as write_parquet
 from .export import write_results as write_results
 from .index import CARD_FILE as CARD_FILE
 from .index import write_index as write_index
+from .records import StudyRecords as StudyRecords
 from .tables import Cell as Cell
 from .tables import TextTable as TextTable
 from .tables import group_metrics as group_metrics

@@ -5,15 +5,13 @@ from __future__ import annotations
 import csv
 import io
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from orchestrator.analysis import Environment, Row, StudySummaryNumbers, count_values, flatten, summarise
+from orchestrator.analysis import Environment, StudySummaryNumbers, count_values, flatten, summarise
 from orchestrator.plan import is_paper_scale
 from orchestrator.report import formats, sentences, tables
 from orchestrator.report.configs import CONFIGS_FILE, config_records, configs_table
@@ -23,14 +21,16 @@ from orchestrator.report.glossary import terms
 from orchestrator.report.index import CARD_FILE, FINDINGS_SHOWN, Card
 from orchestrator.report.prose import template
 from orchestrator.report.questions import Answer, StudyResults, answer
+from orchestrator.report.records import StudyRecords
 from orchestrator.report.sections.custom import failed_section
 from orchestrator.report.sections.section import Section
+from orchestrator.report.trial_pages import write_trial_pages
 from orchestrator.store import StudyKey
 from orchestrator.words import some_of
 from search_spaces.analyses import Analysis
 from search_spaces.study import Study
 from trainables.errors import UserError
-from trainables.trial_folder import EpochMetrics, write_file
+from trainables.trial_folder import write_file
 
 TRIALS_FILE = "trials.csv"
 SEEDS_SHOWN = 12
@@ -48,26 +48,13 @@ class ReportResult:
     """To the study's requests, in its order."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class StudyRecords:
-    """What the store holds of the trials of a study."""
-
-    rows: Sequence[Row]
-    """As `Store.results` gives them."""
-    spectra: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    """By trial id, the singular values, descending."""
-    epochs: Mapping[str, Sequence[EpochMetrics]] = field(default_factory=dict)
-    """By trial id, in order."""
-    environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By trial id, what they were computed with."""
-
-
 def build_report(
-    study: Study, key: StudyKey, records: StudyRecords, *, paper_command: str | None, out: Path
+    study: Study, key: StudyKey, records: StudyRecords, *, paper_command: str | None, out: Path, index: bool = False
 ) -> ReportResult:
-    """Write report.html with its figures (SVG, PNG, PDF) and tables (CSV) into the folder `out`.
+    """Write report.html with its figures (SVG, PNG, PDF), tables (CSV) and its trials' pages into the folder `out`.
 
-    `paper_command` is what to type for the paper's scale; None shows nothing. Several processes may write the same
+    `paper_command` is what to type for the paper's scale; None shows nothing. `index` says whether there is a page over
+    all reports in the folder above. Several processes may write the same
     folder at the same time. Raises UserError where `out` cannot be written to.
     """
     results = flatten(records.rows)
@@ -85,6 +72,7 @@ def build_report(
     script = template("sort.js").render()
     page = template("report.html.j2").render(
         script=script,
+        index=index,
         script_hash=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
         card=card,
         study=study,
@@ -107,7 +95,10 @@ def build_report(
     write_results(results, "csv", trials)
     texts |= {TRIALS_FILE: trials.getvalue(), CONFIGS_FILE: _csv(tables.csv_lines(config_records(results)))}
     texts |= {"report.html": page, CARD_FILE: card.model_dump_json(indent=1)}
-    _write(out, documents | {name: text.encode(errors="backslashreplace") for name, text in texts.items()})
+    with _writable(out):
+        write_trial_pages(card, results, records, out, index=index)
+        for name, content in (documents | {name: _encoded(text) for name, text in texts.items()}).items():
+            write_file(out / name, content)
     return ReportResult(path=out / "report.html", summary=summary, answers=answers)
 
 
@@ -122,11 +113,15 @@ def _card(study: Study, key: StudyKey, run: Mapping[str, str], findings: Sequenc
     )
 
 
-def _write(out: Path, files: Mapping[str, bytes]) -> None:
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="backslashreplace")
+
+
+@contextmanager
+def _writable(out: Path) -> Iterator[None]:
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            write_file(out / name, content)
+        yield
     except OSError as error:
         raise UserError(
             f"the report needs a folder that can be written to, but {out} cannot be ({error.strerror or error}); "

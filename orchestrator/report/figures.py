@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
-from orchestrator.report.hover import name_marks, with_marks
+from orchestrator.report.hover import linked, name_marks, with_marks
 
 WIDTH_IN, HEIGHT_IN = 5.6, 4.2
 PNG_DPI = 150
@@ -185,7 +185,7 @@ def inline_svg(document: str, drawing: Drawing) -> str:
     svg = re.sub(r'\bd="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), svg)
     svg = svg.replace("xlink:href=", "href=")
     svg = re.sub(r'\sxmlns(:xlink)?="[^"]*"', "", svg)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{html.escape(drawing.caption)}"', 1)
+    return linked(svg).replace("<svg", f'<svg role="img" aria-label="{html.escape(drawing.caption)}"', 1)
 
 
 def _written(figure: Figure, form: str, **options: Any) -> bytes:

@@ -16,18 +16,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from orchestrator.analysis import ID_DIGITS
-from orchestrator.words import file_name
+from orchestrator.report.paths import trial_page
 
 TARGET_PT = 9
 """How wide a pointer's target is at least."""
 POINTS_PT = 72
-TRIALS_FOLDER = "trials"
-
-
-def trial_page(trial_id: str) -> str:
-    """Where the page of a trial lies, seen from that of its report."""
-    return f"{TRIALS_FOLDER}/{file_name(trial_id[:ID_DIGITS])}.html"
 
 
 def name_marks(axes: Axes, marks: Iterable[ArrayLike], names: Sequence[str], trial_ids: Sequence[str] = ()) -> None:

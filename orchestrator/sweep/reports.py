@@ -24,20 +24,20 @@ def report_folder(storage: Storage, key: StudyKey) -> Path:
 
 
 def write_report(
-    store: Store, study: Study, key: StudyKey, out: Path, *, argument: str, typed: Sequence[str]
+    store: Store, study: Study, key: StudyKey, out: Path, *, argument: str, typed: Sequence[str], index: bool = True
 ) -> ReportResult:
-    """Build the report of this variant; `argument` is the study as it was typed in the command line `typed`."""
+    """Build the report of this variant; `argument` is the study as it was typed in the command line `typed`, and
+    `index` says whether `write_index` will be called for it."""
     from orchestrator.report import StudyRecords, build_report
-    from search_spaces.study import RankOverTraining
 
-    asks_for_epochs = any(isinstance(request, RankOverTraining) for request in study.analyses)
     records = StudyRecords(
         rows=store.results(key),
         spectra=store.spectra(key),
-        epochs=store.epochs_by_trial(key) if asks_for_epochs else {},
+        epochs=store.epochs_by_trial(key),
         environments=store.environments(key),
     )
-    return build_report(study, key, records, paper_command=paper_command(argument, study, key, typed), out=out)
+    command = paper_command(argument, study, key, typed)
+    return build_report(study, key, records, paper_command=command, out=out, index=index)
 
 
 def write_index(page: Path, storage: Storage, console: Console) -> Path:

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.report.build import ReportResult, StudyRecords, build_report
+from orchestrator.report.build import ReportResult, build_report
+from orchestrator.report.records import StudyRecords
 from orchestrator.store.records import StudyKey
 from search_spaces.study import Correlation, GridMap, PublishedCorrelation, Study, describe
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
