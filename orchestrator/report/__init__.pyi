@@ -5,6 +5,7 @@ from .export import write_parquet as write_parquet
 from .export import write_results as write_results
 from .index import CARD_FILE as CARD_FILE
 from .index import write_index as write_index
+from .records import Commands as Commands
 from .records import StudyRecords as StudyRecords
 from .tables import Cell as Cell
 from .tables import TextTable as TextTable

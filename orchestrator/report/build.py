@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 from pathlib import Path
 
-from orchestrator.analysis import Environment, StudySummaryNumbers, count_values, flatten, summarise
+from orchestrator.analysis import StudySummaryNumbers, count_values, flatten, summarise
 from orchestrator.plan import is_paper_scale
 from orchestrator.report import formats, sentences, tables
 from orchestrator.report.configs import CONFIGS_FILE, config_records, configs_table
@@ -21,19 +21,18 @@ from orchestrator.report.glossary import terms
 from orchestrator.report.index import CARD_FILE, FINDINGS_SHOWN, Card
 from orchestrator.report.prose import template
 from orchestrator.report.questions import Answer, StudyResults, answer
-from orchestrator.report.records import StudyRecords
+from orchestrator.report.records import Commands, StudyRecords
+from orchestrator.report.run_facts import run_facts
 from orchestrator.report.sections.custom import failed_section
 from orchestrator.report.sections.section import Section
 from orchestrator.report.trial_pages import write_trial_pages
 from orchestrator.store import StudyKey
-from orchestrator.words import some_of
 from search_spaces.analyses import Analysis
 from search_spaces.study import Study
 from trainables.errors import UserError
 from trainables.trial_folder import write_file
 
 TRIALS_FILE = "trials.csv"
-SEEDS_SHOWN = 12
 BESIDE = ("spectra", "rank-over-training")
 """Sections whose figures answer no question of a study's title."""
 
@@ -49,11 +48,11 @@ class ReportResult:
 
 
 def build_report(
-    study: Study, key: StudyKey, records: StudyRecords, *, paper_command: str | None, out: Path, index: bool = False
+    study: Study, key: StudyKey, records: StudyRecords, *, commands: Commands, out: Path, index: bool = False
 ) -> ReportResult:
     """Write report.html with its figures (SVG, PNG, PDF), tables (CSV) and its trials' pages into the folder `out`.
 
-    `paper_command` is what to type for the paper's scale; None shows nothing. `index` says whether there is a page over
+    `index` says whether there is a page over
     all reports in the folder above. Several processes may write the same
     folder at the same time. Raises UserError where `out` cannot be written to.
     """
@@ -64,7 +63,7 @@ def build_report(
     answers, documents = _draw_all(answer(questioned), out)
     done = [row["trial_id"] for row in records.rows if row["state"] == "done"]
     environment = count_values([records.environments.get(trial_id, {}) for trial_id in done])
-    run = run_facts(study, summary, environment)
+    run = run_facts(study, summary, results, times=records.times.values(), environment=environment)
     findings = sentences.findings(summary, answers)
     card = _card(study, key, run, findings)
     # Every text is escaped there; only the figures' SVG and the page's own style and script are not. No other script
@@ -79,7 +78,7 @@ def build_report(
         findings=findings,
         cautions=sentences.cautions(study, summary, answers, environment),
         run=run,
-        paper_command=paper_command,
+        commands=commands,
         trouble=tables.trouble_table(summary),
         sections=[answer.section for answer in answers],
         lead=_lead(answers),
@@ -163,18 +162,3 @@ def _variant(study: Study, key: StudyKey) -> str:
     smaller = models if study.reads_text else "less is computed than at scale paper"
     scale = "" if is_paper_scale(study, key.scale) else f": {smaller}"
     return f"Study {key.study}, scale {key.scale}{corpus}{scale}"
-
-
-def run_facts(study: Study, summary: StudySummaryNumbers, environment: Environment) -> dict[str, str]:
-    """Scale, corpus, trials, seeds, settings, and what the done trials were computed with, those that there are."""
-    key = summary.key
-    with_seeds = study.trains or len(summary.seeds) > 1
-    facts = {
-        "scale": key.scale,
-        "corpus": formats.corpus_title(key.corpus),
-        "trials": ", ".join(f"{count} {state}" for state, count in summary.counts.items()),
-        "seeds": some_of(list(map(str, summary.seeds)), SEEDS_SHOWN) if with_seeds else "",
-        "settings": "" if key.overrides == "{}" else key.overrides,
-        **{name: formats.with_counts(values) for name, values in environment.items()},
-    }
-    return {name: value for name, value in facts.items() if value}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from orchestrator.store import StudyKey
-from orchestrator.sweep.announcement import paper_command
+from orchestrator.sweep.announcement import paper_command, run_command
 
 if TYPE_CHECKING:
     from orchestrator.report import ReportResult
@@ -28,16 +28,17 @@ def write_report(
 ) -> ReportResult:
     """Build the report of this variant; `argument` is the study as it was typed in the command line `typed`, and
     `index` says whether `write_index` will be called for it."""
-    from orchestrator.report import StudyRecords, build_report
+    from orchestrator.report import Commands, StudyRecords, build_report
 
     records = StudyRecords(
         rows=store.results(key),
         spectra=store.spectra(key),
         epochs=store.epochs_by_trial(key),
         environments=store.environments(key),
+        times=store.times(key),
     )
-    command = paper_command(argument, study, key, typed)
-    return build_report(study, key, records, paper_command=command, out=out, index=index)
+    run, paper = (command(argument, study, key, typed) for command in (run_command, paper_command))
+    return build_report(study, key, records, commands=Commands(run=run, paper=paper), out=out, index=index)
 
 
 def write_index(page: Path, storage: Storage, console: Console) -> Path:
