@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from hashlib import sha256
 from pathlib import Path
 
 from orchestrator.analysis import StudySummaryNumbers, count_values, flatten, summarise
@@ -19,7 +17,7 @@ from orchestrator.report.export import write_results
 from orchestrator.report.figures import draw, inline_svg
 from orchestrator.report.glossary import terms
 from orchestrator.report.index import CARD_FILE, FINDINGS_SHOWN, Card
-from orchestrator.report.prose import template
+from orchestrator.report.prose import sorting, template
 from orchestrator.report.questions import Answer, StudyResults, answer
 from orchestrator.report.records import Commands, StudyRecords
 from orchestrator.report.run_facts import run_facts
@@ -33,6 +31,7 @@ from trainables.errors import UserError
 from trainables.trial_folder import write_file
 
 TRIALS_FILE = "trials.csv"
+DAY_DIGITS = len("2026-01-31")
 BESIDE = ("spectra", "rank-over-training")
 """Sections whose figures answer no question of a study's title."""
 
@@ -66,13 +65,10 @@ def build_report(
     run = run_facts(study, summary, results, times=records.times.values(), environment=environment)
     findings = sentences.findings(summary, answers)
     card = _card(study, key, run, findings)
-    # Every text is escaped there; only the figures' SVG and the page's own style and script are not. No other script
-    # may run: the page names the hash of its own.
-    script = template("sort.js").render()
+    # Every text is escaped there; only the figures' SVG and the page's own style and script are not.
     page = template("report.html.j2").render(
-        script=script,
+        **sorting(),
         index=index,
-        script_hash=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
         card=card,
         study=study,
         findings=findings,
@@ -103,6 +99,9 @@ def build_report(
 
 def _card(study: Study, key: StudyKey, run: Mapping[str, str], findings: Sequence[str]) -> Card:
     return Card(
+        study=key.study,
+        corpus=run["corpus"],
+        date=run.get("date", "")[:DAY_DIGITS],
         title=study.title or study.name,
         variant=_variant(study, key),
         question=study.question,

@@ -185,6 +185,10 @@ def inline_svg(document: str, drawing: Drawing) -> str:
     svg = re.sub(r'\bd="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), svg)
     svg = svg.replace("xlink:href=", "href=")
     svg = re.sub(r'\sxmlns(:xlink)?="[^"]*"', "", svg)
+    # How wide it is in points, for the page's style: in a narrow window a figure shrinks as long as it can be read.
+    svg = re.sub(
+        r'\swidth="([\d.]+)pt"', r' style="--points: \1"', re.sub(r'\sheight="[\d.]+pt"', "", svg, count=1), count=1
+    )
     return linked(svg).replace("<svg", f'<svg role="img" aria-label="{html.escape(drawing.caption)}"', 1)
 
 

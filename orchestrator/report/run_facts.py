@@ -80,4 +80,5 @@ def _date(times: Sequence[tuple[datetime, datetime]]) -> str:
     if not times:
         return ""
     start, end = min(start for start, _ in times), max(end for _, end in times)
-    return f"{start:{MINUTE}} to {f'{end:{MINUTE}}'.removeprefix(f'{start:{DAY}}')} UTC"
+    first, last = f"{start:{MINUTE}}", f"{end:{MINUTE}}"
+    return f"{first} UTC" if first == last else f"{first} to {last.removeprefix(f'{start:{DAY}}')} UTC"

@@ -25,9 +25,10 @@ def drawn(figure: Figure, out: Path) -> ElementTree.Element:
 def named(svg: ElementTree.Element) -> dict[str, list[tuple[float, float]]]:
     """The points of every mark that has a name."""
     marks = {}
-    for path in svg.iter(f"{SVG}path"):
-        if (title := path.find(f"{SVG}title")) is not None:
-            numbers = re.findall(r"[\d.]+ [\d.]+", path.get("d", ""))
+    for element in svg.iter():
+        if (title := element.find(f"{SVG}title")) is not None:
+            circle = f"{element.get('cx')} {element.get('cy')}"
+            numbers = re.findall(r"[\d.]+ [\d.]+", element.get("d", circle))
             marks[title.text or ""] = [(float(x), float(y)) for x, y in map(str.split, numbers)]
     return marks
 

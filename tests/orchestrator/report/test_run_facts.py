@@ -26,7 +26,7 @@ def test_what_all_trials_share_is_said_once_and_what_differs_as_a_range() -> Non
     rows[5]["metrics"] = {}
     changed = facts(rows)
     assert (changed["learning rate"], changed["LSTM layers"]) == (
-        "0.5 to 30",
+        "0.5 to 20",
         "3, of widths 1,150, 1,150, 80 to 400",
     )
     assert "embedding width" not in facts([]) and "weights" not in facts([])
