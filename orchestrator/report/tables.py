@@ -56,6 +56,8 @@ class TextTable:
     caption: str
     head: Sequence[str]
     body: Sequence[Sequence[Cell]]
+    folded: bool = False
+    """Whether a page shows only its caption until that is clicked."""
 
 
 def text_table(caption: str, rows: Iterable[Mapping[str, object]]) -> TextTable:

@@ -14,8 +14,9 @@ import pytest
 
 from orchestrator.report.index import write_index
 from orchestrator.report.paths import trial_page
+from search_spaces.analyses import Audit
 from tests.support.browser import EXECUTABLE, Browser
-from tests.support.synthetic_results import KEY, fail, make_results, report_on
+from tests.support.synthetic_results import KEY, STUDY, csv_records, fail, make_results, report_on
 
 pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine")
 
@@ -125,3 +126,18 @@ def test_the_index_is_a_table_that_fits_and_sorts(browser: Browser, width: int, 
     browser.evaluate("[...document.querySelectorAll('th button')][3].click()")
     assert browser.evaluate(cells) == ["pydocs", "PTB"]
     assert "Over 72 cells" in browser.evaluate("document.body.innerText")
+
+
+def test_the_audit_has_its_verdicts_on_the_screen_and_its_tables_folded(browser: Browser, tmp_path: Path) -> None:
+    study = replace(STUDY, analyses=(Audit(),))
+    page = report_on([], tmp_path, study=study).path
+    browser.open(page.as_uri(), width=1280)
+    assert browser.evaluate("document.documentElement.scrollHeight") < 6000
+    verdict = "[...document.querySelectorAll('td')].find((cell) => cell.textContent === 'no')"
+    assert browser.evaluate(f"{verdict}.getBoundingClientRect().right") < 400
+    folded = "[...document.querySelectorAll('details')].find((one) => one.textContent.includes('Table 2: '))"
+    assert browser.evaluate(f"{folded}.querySelector('table').checkVisibility()") is False
+    browser.evaluate(f"{folded}.querySelector('summary').click()")
+    assert browser.evaluate(f"{folded}.querySelector('table').checkVisibility()") is True
+    rows = "[...document.querySelectorAll('details tbody tr')].length"
+    assert browser.evaluate(rows) == len(csv_records(tmp_path / "recomputed.csv"))
