@@ -24,10 +24,10 @@ def report_folder(storage: Storage, key: StudyKey) -> Path:
 
 
 def write_report(
-    store: Store, study: Study, key: StudyKey, out: Path, *, argument: str, typed: Sequence[str], index: bool = True
+    store: Store, study: Study, key: StudyKey, out: Path, *, command: tuple[str, Sequence[str]], index: bool = True
 ) -> ReportResult:
-    """Build the report of this variant; `argument` is the study as it was typed in the command line `typed`, and
-    `index` says whether `write_index` will be called for it."""
+    """Build the report of this variant; `command` is the study as it was typed, and the command line that it was typed
+    in; `index` says whether `write_index` will be called for it."""
     from orchestrator.report import Commands, StudyRecords, build_report
 
     records = StudyRecords(
@@ -37,15 +37,19 @@ def write_report(
         environments=store.environments(key),
         times=store.times(key),
     )
-    run, paper = (command(argument, study, key, typed) for command in (run_command, paper_command))
+    argument, typed = command
+    run, paper = (of(argument, study, key, typed) for of in (run_command, paper_command))
     return build_report(study, key, records, commands=Commands(run=run, paper=paper), out=out, index=index)
 
 
-def write_index(page: Path, storage: Storage, console: Console) -> Path:
-    """Write the page over all reports beside the one at `page`, in an object store too where they lie in one."""
+def write_index(page: Path, storage: Storage | None, console: Console) -> Path:
+    """Write the page over all reports beside the one at `page`, in an object store too where those of `storage` lie in
+    one; None stands for a bundle."""
     from orchestrator.report import CARD_FILE
     from orchestrator.report import write_index as write_page
 
+    if storage is None:
+        return write_page(page.parent.parent)
     storage.bring_reports(CARD_FILE)
     index = write_page(page.parent.parent)
     address = storage.publish_report(page, index)
