@@ -43,6 +43,8 @@ GROUP_COLOURS = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#d55e00", "#cc79a7
 """Okabe and Ito's, which colour-blind readers tell apart."""
 PALE = "0.72"
 """Of single trials behind their means."""
+HALF_TURN = np.array([[-0.574, 1.430, 0.144], [0.426, 0.430, 0.144], [0.426, 1.430, -0.856]])
+"""Of the hue, the luminance staying as it is."""
 GROUP_LINES = ("-", "--", ":")
 GROUP_MARKERS = "os^DvPX*<>"
 CORNERS = np.array([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
@@ -112,7 +114,10 @@ def draw_cells(
             if texts[i][j]:
                 look["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
         else:
-            look = {"fontsize": 9, "color": _ink(mesh.to_rgba(value))}
+            colour = np.asarray(mesh.to_rgba(value))[:3]
+            dimmed = "black" if _ink(_dimmed(colour)) == "white" else "white"
+            # On a dark page the style draws the text as its group's name says.
+            look = {"fontsize": 9, "color": _ink(colour), "gid": f"if-dimmed-{dimmed}-{i}-{j}"}
         axes.text(j + 0.5, i + 0.5, texts[i][j], ha="center", va="center", **look)
     alignment: dict[str, Any] = {"ha": "right"} if 0 < rotation < 90 else {}
     axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=rotation, **alignment)
@@ -128,11 +133,17 @@ def draw_cells(
     )
 
 
-def _ink(colour: Any) -> str:
+def _ink(colour: NDArray[np.float64]) -> str:
     """Black or white, whichever has the higher contrast on it (WCAG 2, relative luminance)."""
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return "black" if luminance > 0.179 else "white"
+
+
+def _dimmed(colour: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What a colour becomes on a dark page: `--dimmed` of the page's style, by the formulas of CSS filters."""
+    turned = HALF_TURN @ np.clip(1 - colour, 0, 1)
+    return np.asarray(np.clip(turned, 0, 1))
 
 
 def group_colour(place: int) -> str:

@@ -141,3 +141,22 @@ def test_the_audit_has_its_verdicts_on_the_screen_and_its_tables_folded(browser:
     assert browser.evaluate(f"{folded}.querySelector('table').checkVisibility()") is True
     rows = "[...document.querySelectorAll('details tbody tr')].length"
     assert browser.evaluate(rows) == len(csv_records(tmp_path / "recomputed.csv"))
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_text_of_a_cell_can_be_read_on_its_colour(browser: Browser, address: str, dark: bool) -> None:
+    browser.open(address, width=1280, dark=dark)
+    cells = "[...document.querySelectorAll('#figure-press_rank_over_c_k .marks path')]"
+    boxes = browser.evaluate(
+        f"{cells}.map((cell) => cell.getBoundingClientRect()).map((b) => [b.x, b.y + scrollY, b.width, b.height])"
+    )
+    assert len(boxes) == 72
+    for x, y, width, height in boxes[::5]:
+        clip = {"x": x + 3, "y": y + 3, "width": width - 6, "height": height - 6, "scale": 3}
+        shot = browser.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)["data"]
+        pixels = matplotlib.image.imread(io.BytesIO(b64decode(shot)))[..., :3].reshape(-1, 3)
+        linear = np.where(pixels <= 0.04045, pixels / 12.92, ((pixels + 0.055) / 1.055) ** 2.4)
+        luminance = linear @ [0.2126, 0.7152, 0.0722]
+        paper = np.median(luminance)
+        ink = luminance[np.argmax(np.abs(luminance - paper))]
+        assert (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05) > 4.3
