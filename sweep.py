@@ -12,8 +12,10 @@ WORDS = "SWEEP_WORDS"
 
 IS_SCRIPT = sys.argv[0].endswith("/sweep")
 IS_MODULE = sys.orig_argv[1:3] == ["-m", "sweep"]
+# `make sweep` types .venv/bin/python, whose environment nobody needs to have activated.
+PYTHON = "python" if sys.orig_argv[0].startswith("/") or "/" not in sys.orig_argv[0] else sys.orig_argv[0]
 # Sentences say what to type next, also those of workers.
-os.environ["SWEEP_PROGRAM"] = "sweep" if IS_SCRIPT else "python -m sweep" if IS_MODULE else "python sweep.py"
+os.environ["SWEEP_PROGRAM"] = "sweep" if IS_SCRIPT else f"{PYTHON} -m sweep" if IS_MODULE else f"{PYTHON} sweep.py"
 
 if __name__ == "__main__" or IS_SCRIPT:
     # Until the guard takes them, a moment from now: no signal may end this between two imports.

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from orchestrator.analysis.groups import printed_beside, values_by_group, values_of_done
+from orchestrator.analysis.groups import printed_beside
 from orchestrator.analysis.statistics.comparisons import GroupComparison, PairComparison, compare, compare_pairs
 from orchestrator.analysis.statistics.estimates import Names
 from orchestrator.analysis.statistics.samples import holm
+from orchestrator.analysis.values import TrialValue, less_mean, trials_by_group, values_of_done
 from search_spaces.analyses import Comparison, PairedComparison
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ class ContrastNumbers(Generic[Compared]):
 
     metric: str
     comparisons: tuple[Compared, ...]
+    single: Mapping[Names, tuple[TrialValue, ...]]
+    """By the names of a comparison, what its difference is the mean of: what each trial of the group has above the
+    baseline's mean, or above its partner."""
     corpus: str = ""
     """Whose printed p-values stand beside."""
     source: str = ""
@@ -34,32 +38,38 @@ class ContrastNumbers(Generic[Compared]):
 def contrast_numbers(frame: pd.DataFrame, request: Comparison, *, corpus: str) -> ContrastNumbers[GroupComparison]:
     """The tests that a study asks for; groups that the plan does not have are left out."""
     counted = frame if request.seeds is None else frame[frame["seed"].isin(request.seeds)]
-    values = defaultdict[str, list[float]](list, values_by_group(counted, request.metric))
+    trials = defaultdict[str, tuple[TrialValue, ...]](tuple, trials_by_group(counted, request.metric))
+    values = {group: [one.value for one in trials[group]] for group in frame["group"]}
     corpus, printed = printed_beside(request.published, corpus)
     comparisons = [
         replace(compare(values[group], values[baseline], names=(group, baseline)), published=printed.get(group))
         for group, baseline in _planned(frame, request.baselines)
     ]
     return ContrastNumbers(
-        metric=request.metric, comparisons=_as_family(comparisons), corpus=corpus, source=request.source
+        metric=request.metric,
+        comparisons=_as_family(comparisons),
+        single={line.names: less_mean(trials[line.names[0]], line.b) for line in comparisons},
+        corpus=corpus,
+        source=request.source,
     )
 
 
 def paired_numbers(frame: pd.DataFrame, request: PairedComparison) -> ContrastNumbers[PairComparison]:
     """The paired tests that a study asks for; groups that the plan does not have are left out."""
-    by_seed: dict[str, dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for group, seed, value in values_of_done(frame, request.metric, "group", "seed"):
-        by_seed[group][int(seed)].append(value)
-    comparisons = []
+    by_seed: dict[str, dict[int, list[TrialValue]]] = defaultdict(lambda: defaultdict(list))
+    for group, seed, *trial in values_of_done(frame, request.metric, "group", "seed", "name", "trial_id"):
+        name, trial_id, value = trial
+        by_seed[group][int(seed)].append(TrialValue(name=name, trial_id=trial_id, value=value))
+    comparisons, single = [], {}
     for group, baseline in _planned(frame, request.baselines):
         a, b = by_seed[group], by_seed[baseline]
         seeds = [seed for seed in a if len(a[seed]) == 1 and len(b.get(seed, ())) == 1]
-        comparison = compare_pairs(
-            [a[seed][0] for seed in seeds], [b[seed][0] for seed in seeds], names=(group, baseline)
-        )
+        pairs = [(a[seed][0], b[seed][0]) for seed in seeds]
+        comparison = compare_pairs([x.value for x, _ in pairs], [y.value for _, y in pairs], names=(group, baseline))
+        single[comparison.names] = tuple(replace(x, value=x.value - y.value) for x, y in pairs)
         values = sum(map(len, (*a.values(), *b.values())))
         comparisons.append(replace(comparison, unpaired=values - 2 * len(seeds)))
-    return ContrastNumbers(metric=request.metric, comparisons=_as_family(comparisons))
+    return ContrastNumbers(metric=request.metric, comparisons=_as_family(comparisons), single=single)
 
 
 def _planned(frame: pd.DataFrame, baselines: Mapping[str, str]) -> Iterator[Names]:

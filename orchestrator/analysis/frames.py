@@ -10,7 +10,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.plan import completed_group, setting_hash, told_apart, varying_settings
-from orchestrator.store import Place
+from orchestrator.store import Place, StudyKey
 from orchestrator.words import one_line
 from search_spaces.study import group_of
 from trainables.config import flat_values
@@ -19,6 +19,7 @@ from trainables.errors import UserError
 if TYPE_CHECKING:
     import pandas as pd
 
+VARIANT = ("study", "scale", "corpus", "overrides")
 LEADING = ("trial_id", "setting", "name", "state", "attempt", "cause")
 ID_DIGITS = 12
 """Of a trial's id and of a setting's hash, where a person is to read them."""
@@ -66,18 +67,27 @@ class FlatResults:
     """What each trial repeats but for the seed: its name's group, completed where that stands for several settings."""
     places: tuple[Place | None, ...]
     """Where in a tuning each trial stands."""
+    variant_columns: tuple[str, ...] = ()
+    """`VARIANT`, where the records say which variant of a study they are of."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         """Every column from left to right."""
-        return LEADING + self.config_columns + self.metric_columns
+        return self.variant_columns + LEADING + self.config_columns + self.metric_columns
 
     @property
     def varying(self) -> tuple[str, ...]:
         """The config columns that differ between trials, which is what the study is about."""
         return tuple(
-            name for name in self.config_columns if len({json.dumps(record[name]) for record in self.records}) > 1
+            name
+            for name in self.config_columns
+            if any(_differ(record[name], self.records[0][name]) for record in self.records)
         )
+
+    def of_variant(self, key: StudyKey) -> FlatResults:
+        """The same with columns before all others that say which variant of a study this is."""
+        variant = {name: getattr(key, name) for name in VARIANT}
+        return replace(self, records=tuple({**variant, **record} for record in self.records), variant_columns=VARIANT)
 
     def of_setting(self, digits: str) -> FlatResults:
         """Only the trials whose setting's hash begins with these digits, under the names and columns that all have."""
@@ -104,6 +114,11 @@ class FlatResults:
         return frame
 
 
+def _differ(value: object, other: object) -> bool:
+    """As JSON: True is not 1, and 1 is not 1.0."""
+    return value != other or (type(value) is not type(other) and json.dumps(value) != json.dumps(other))
+
+
 def flatten(rows: Sequence[Row]) -> FlatResults:
     """The trials of `Store.results`, one flat record each, in their order. Raises UserError for what no program of ours
     has stored."""
@@ -112,7 +127,7 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
     config_columns = tuple(dict.fromkeys(key for config in configs for key in config))
     present = {key for measured in metrics for key in measured}
     metric_columns = (*(name for name in METRICS if name in present), *sorted(present - set(METRICS)))
-    if clash := set(config_columns) & {*LEADING, *present}:
+    if clash := set(config_columns) & {*VARIANT, *LEADING, *present}:
         raise UserError(
             f"a config value is called otherwise than the other columns of the results, and the results store has "
             f"{min(clash)!r} as both: this program has not written it, so name another one with --store"

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.analysis.groups import values_of_done
+from orchestrator.analysis.values import values_of_done
 from orchestrator.store import LOST, TrialState
 
 if TYPE_CHECKING:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from orchestrator.analysis.statistics.samples import SampleSummary, difference_of_means, summarise_sample
+from orchestrator.analysis.values import TrialValue, less_mean, trials_by_group, values_by_group
 from orchestrator.store import ENDED
 from search_spaces.analyses import Counts, Curves, Differences, GroupTable
 from search_spaces.published import PublishedNumber
@@ -27,6 +28,8 @@ class LinesBesidePrinted(Generic[Request, Line]):
     request: Request
     corpus: str
     """Whose printed values stand beside; empty for none."""
+    comparable: bool = False
+    """Whether these are of models and a text like ours, so that one axis holds both."""
     lines: tuple[Line, ...]
 
 
@@ -38,6 +41,8 @@ class GroupLine:
     trials: int
     done: int
     values: Mapping[str, SampleSummary]
+    single: Mapping[str, tuple[TrialValue, ...]]
+    """What `values` summarise."""
     published: Mapping[str, PublishedNumber]
 
 
@@ -48,6 +53,8 @@ class DifferenceLine:
     group: str
     baseline: str
     difference: float | None
+    single: tuple[TrialValue, ...]
+    """By how much each trial of the group is lower than the baseline's mean."""
     published: Mapping[str, float]
     """Who says so -> the difference."""
 
@@ -94,22 +101,6 @@ class TunedSide:
     valid_perplexity: float | None
 
 
-def values_by_group(frame: pd.DataFrame, metric: str) -> dict[str, list[float]]:
-    """The metric of the done trials of each group, in the order of the plan; groups without a value are empty."""
-    values: dict[str, list[float]] = {group: [] for group in frame["group"]}
-    for group, value in values_of_done(frame, metric, "group"):
-        values[group].append(value)
-    return values
-
-
-def values_of_done(frame: pd.DataFrame, metric: str, *columns: str) -> Iterator[tuple[Any, ...]]:
-    """What each done trial that has the metric has in `columns`, and the metric, in the order of the plan."""
-    if {metric, *columns}.issubset(frame.columns):
-        done = frame[frame["state"] == "done"].dropna(subset=[metric])
-        for *cells, value in zip(*(done[column] for column in (*columns, metric)), strict=True):
-            yield (*cells, float(value))
-
-
 def printed_beside(published: Mapping[str, Mapping[str, Printed]], corpus: str) -> tuple[str, Mapping[str, Printed]]:
     """Whose printed values to show, the corpus' own or those of the first one that the paper used, and what they are.
 
@@ -119,21 +110,24 @@ def printed_beside(published: Mapping[str, Mapping[str, Printed]], corpus: str) 
     return name, published.get(name, {})
 
 
-def group_numbers(frame: pd.DataFrame, request: GroupTable, *, corpus: str) -> GroupNumbers:
+def group_numbers(frame: pd.DataFrame, request: GroupTable, *, corpus: str, scale: str) -> GroupNumbers:
     """The table that a study asks for."""
-    by_metric = {metric: values_by_group(frame, metric) for metric in request.metrics}
+    by_metric = {metric: trials_by_group(frame, metric) for metric in request.metrics}
     groups = [name for name in dict.fromkeys(frame["group"]) if not request.groups or name in request.groups]
     trials = {group: frame[frame["group"] == group] for group in groups}
+    comparable = _comparable(request, corpus, scale)
     corpus, printed = printed_beside(request.published, corpus)
     return GroupNumbers(
         request=request,
         corpus=corpus,
+        comparable=comparable,
         lines=tuple(
             GroupLine(
                 group=group,
                 trials=len(trials[group]),
                 done=int((trials[group]["state"] == "done").sum()),
-                values={metric: summarise_sample(by_metric[metric][group]) for metric in request.metrics},
+                values={metric: summarise_sample(_values(by_metric[metric][group])) for metric in request.metrics},
+                single={metric: by_metric[metric][group] for metric in request.metrics},
                 published=printed.get(group, {}),
             )
             for group in groups
@@ -141,24 +135,37 @@ def group_numbers(frame: pd.DataFrame, request: GroupTable, *, corpus: str) -> G
     )
 
 
-def difference_numbers(frame: pd.DataFrame, request: Differences, *, corpus: str) -> DifferenceNumbers:
+def difference_numbers(frame: pd.DataFrame, request: Differences, *, corpus: str, scale: str) -> DifferenceNumbers:
     """The differences from the baselines that a study asks for; groups that the plan does not have are left out."""
-    values = values_by_group(frame, request.metric)
+    trials = trials_by_group(frame, request.metric)
+    samples = {group: summarise_sample(_values(single)) for group, single in trials.items()}
+    comparable = _comparable(request, corpus, scale)
     corpus, printed = printed_beside(request.published, corpus)
     return DifferenceNumbers(
         request=request,
         corpus=corpus,
+        comparable=comparable,
         lines=tuple(
             DifferenceLine(
                 group=group,
                 baseline=baseline,
-                difference=difference_of_means(summarise_sample(values[baseline]), summarise_sample(values[group])),
+                difference=difference_of_means(samples[baseline], samples[group]),
+                single=tuple(replace(one, value=-one.value) for one in less_mean(trials[group], samples[baseline])),
                 published=printed.get(group, {}),
             )
             for group, baseline in request.baselines.items()
-            if group in values and baseline in values
+            if group in trials and baseline in trials
         ),
     )
+
+
+def _values(trials: Sequence[TrialValue]) -> list[float]:
+    return [one.value for one in trials]
+
+
+def _comparable(request: GroupTable | Differences, corpus: str, scale: str) -> bool:
+    """Smaller models, or another text, have other perplexities and ranks than a paper's."""
+    return scale == "paper" and corpus in request.published
 
 
 def curve_numbers(frame: pd.DataFrame, request: Curves, *, corpus: str) -> CurveNumbers:

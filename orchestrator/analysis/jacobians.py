@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.analysis.groups import values_by_group
-from orchestrator.analysis.statistics.estimates import SIGNIFICANCE, Estimate, Interval, Statistic
-from orchestrator.analysis.statistics.samples import SampleSummary, holm, summarise_sample, t_test
+from orchestrator.analysis.statistics.estimates import SIGNIFICANCE, Interval, Statistic
+from orchestrator.analysis.statistics.samples import SampleSummary, holm, mean_interval, summarise_sample, t_test
+from orchestrator.analysis.values import values_by_group
 from search_spaces.analyses import JacobianSpectra
 
 if TYPE_CHECKING:
@@ -158,10 +158,8 @@ def _layer(group: object, trials: pd.DataFrame, spectra: Mapping[str, NDArray[np
 
 def share_interval(sample: SampleSummary) -> Interval | None:
     """95%, of a mean of shares by Student's t, as far as it is possible; None for fewer than two values."""
-    if sample.mean is None or sample.sd is None:
-        return None
-    unbounded = Estimate(value=sample.mean, error=sample.sd / sample.n**0.5, df=sample.n - 1).interval()
-    return Interval(low=max(unbounded.low, 0.0), high=min(unbounded.high, 1.0))
+    unbounded = mean_interval(sample)
+    return unbounded and Interval(low=max(unbounded.low, 0.0), high=min(unbounded.high, 1.0))
 
 
 def _level_claim(text: str, metric: str, bounds: Interval, sample: SampleSummary) -> LayerClaim:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.analysis.groups import values_of_done
 from orchestrator.analysis.statistics.samples import summarise_sample
+from orchestrator.analysis.values import values_of_done
 from search_spaces.analyses import Claim, Lines, Reach
 
 if TYPE_CHECKING:

@@ -27,6 +27,8 @@ class Prediction:
     """Its place among all words, 1 for the likeliest."""
     top: Sequence[tuple[str, float]]
     """The likeliest words with their probabilities."""
+    context: str = ""
+    """Its last words; empty where the measurement was taken before it kept them."""
     next_in_text: str | None = None
     """What follows in the text, where the contexts say so; another word than `next` where the vocabulary was cut."""
 
@@ -53,6 +55,8 @@ class PredictionNumbers:
     contexts: tuple[str, ...]
     models: tuple[str, ...]
     cells: tuple[tuple[Prediction | None, ...], ...]
+    trial_ids: tuple[str, ...]
+    """Of the models."""
 
     @property
     def first(self) -> tuple[Prediction | None, ...]:
@@ -83,6 +87,7 @@ def prediction_numbers(frame: pd.DataFrame, *, tag: str = "") -> PredictionNumbe
             tuple(Prediction(**json.loads(value)) if isinstance(value, str) else None for value in done[name])
             for name in columns
         ),
+        trial_ids=tuple(done["trial_id"]),
     )
 
 

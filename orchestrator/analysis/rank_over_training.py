@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
@@ -44,6 +44,8 @@ class TrainingPath:
     """Whether validation and rank used averaged weights, in any of the trials."""
     colour: float | None = None
     """What its line is coloured by."""
+    place: int = 0
+    """Of its group among those of the plan."""
 
     @property
     def plain(self) -> int:
@@ -133,11 +135,11 @@ def _one_rank(
     if done.empty:
         return None
     colour_by = next((name for name in colours if name in done and _is_number_of_settings(done, name)), None)
-    paths = []
+    paths, groups = [], list(dict.fromkeys(frame["group"]))
     for group, trials in done.groupby("group", sort=False):
         own = [epochs[trial_id] for trial_id in trials["trial_id"]]
         colour = None if colour_by is None else float(trials[colour_by].iloc[0])
-        paths.append(_path(str(group), own, rank, colour))
+        paths.append(replace(_path(str(group), own, rank), colour=colour, place=groups.index(group)))
     every = [epochs[trial_id] for trial_id in done["trial_id"]]
     bounds = list(done.reindex(columns=list(BOUNDS)).astype(float).min(axis=1))
     return RankTraining(
@@ -165,7 +167,7 @@ def _is_ranked(trial: Sequence[EpochMetrics], rank: str) -> bool:
     return len(trial) >= 2 and all((getattr(epoch, rank) or 0) > 0 for epoch in trial)
 
 
-def _path(group: str, trials: Sequence[Sequence[EpochMetrics]], rank: str, colour: float | None) -> TrainingPath:
+def _path(group: str, trials: Sequence[Sequence[EpochMetrics]], rank: str) -> TrainingPath:
     """Over the epochs that all of the trials have."""
     together = list(zip(*trials, strict=False))
     return TrainingPath(
@@ -175,7 +177,6 @@ def _path(group: str, trials: Sequence[Sequence[EpochMetrics]], rank: str, colou
         log_rank_T=np.array([np.mean([math.log(getattr(epoch, rank)) for epoch in seeds]) for seeds in together]),
         log_perplexity_T=np.array([np.mean([epoch.valid_loss for epoch in seeds]) for seeds in together]),
         averaging=tuple(any(epoch.averaging for epoch in seeds) for seeds in together),
-        colour=colour,
     )
 
 

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from orchestrator.analysis.groups import printed_beside, values_by_group
+from orchestrator.analysis.groups import printed_beside
 from orchestrator.analysis.statistics.samples import summarise_sample
+from orchestrator.analysis.values import values_by_group
 from search_spaces.analyses import Similarity
 
 if TYPE_CHECKING:

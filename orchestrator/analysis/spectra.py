@@ -23,6 +23,8 @@ class Spectrum:
     """The Press tolerance over the largest singular value."""
     group: str | None = None
     """What its line is coloured by; None colours all by rank."""
+    place: int = 0
+    """Of its group among those of the plan."""
     name: str = ""
     trial_id: str = ""
 
@@ -37,12 +39,14 @@ def trial_spectra(
     measured = [trial_id for trial_id, values in spectra.items() if len(values)]
     done = frame[(frame["state"] == "done") & frame["trial_id"].isin(measured)].dropna(subset=["press_rank"])
     shown = done if by_group else done.drop_duplicates("group")
+    groups = list(dict.fromkeys(frame["group"]))
     return tuple(
         Spectrum(
             values=spectra[row["trial_id"]],
             press_rank=float(row["press_rank"]),
             relative_tolerance=_relative(row.get("press_tolerance"), row.get("sigma_max")),
             group=row["group"] if by_group else None,
+            place=groups.index(row["group"]),
             name=row["name"],
             trial_id=row["trial_id"],
         )

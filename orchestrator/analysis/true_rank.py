@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.analysis.groups import values_by_group
 from orchestrator.analysis.statistics.samples import summarise_sample
+from orchestrator.analysis.values import values_by_group
 from search_spaces.analyses import TrueRank
 
 if TYPE_CHECKING:

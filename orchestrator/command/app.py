@@ -19,6 +19,7 @@ from orchestrator.command.results import check_store, report, results, upgrade_s
 from orchestrator.command.run import run
 from orchestrator.command.status import status
 from orchestrator.command.submit_and_stop import stop, submit
+from orchestrator.command.view import view
 from trainables.errors import KEPT, PROGRAM, UserError
 
 HELP = f"""Sweeps of recurrent language models, and what their numbers mean.
@@ -123,7 +124,7 @@ app.command(
     options_metavar="STUDY [OPTIONS OF run] [OPTIONS]",
     context_settings={"ignore_unknown_options": True, "allow_extra_args": True},
 )(submit)
-for command in (stop, studies, status, results, report, rank, clean):
+for command in (stop, studies, status, view, results, report, rank, clean):
     app.command()(command)
 corpus_app.command("fetch")(fetch_corpus)
 corpus_app.command("check")(check_corpus)

@@ -49,10 +49,16 @@ Storage = Annotated[str, Option(help="Checkpoints, result files and reports: a f
 Format = Annotated[str, choice(*FORMATS, name="--format", help="How to print it.")]
 Settings = Annotated[
     list[str] | None,
-    Option("--set", help="Replace a value of every trial's config, e.g. training.epochs=3; may be repeated."),
+    Option(
+        "--set",
+        metavar="KEY=VALUE[,VALUE...]",
+        help="Replace a value of every trial's config, e.g. training.epochs=3; with several, as in "
+        "training.learning_rate=5,10,20, every trial once with each of them. May be repeated.",
+    ),
 ]
 AnySettings = Annotated[
-    list[str] | None, Option("--set", help="Only the variant that was run with this; may be repeated.")
+    list[str] | None,
+    Option("--set", metavar="KEY=VALUE[,VALUE...]", help="Only the variant that was run with this; may be repeated."),
 ]
 Address = Annotated[str | None, Option(help="A running Ray cluster. [default: start Ray]")]
 Gpus = Annotated[
@@ -108,7 +114,21 @@ StudyArgument = Annotated[
 
 
 COMMANDS = (
-    *("run", "retry", "studies", "status", "results", "report", "submit", "stop", "corpus", "store", "rank", "clean"),
+    *(
+        "run",
+        "retry",
+        "studies",
+        "status",
+        "results",
+        "report",
+        "view",
+        "submit",
+        "stop",
+        "corpus",
+        "store",
+        "rank",
+        "clean",
+    ),
 )
 """Any other first word is that of a study."""
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.command import options
 from orchestrator.command.options import console, named_study, print_records
 from orchestrator.words import counted, duration, on_corpus
+from trainables.errors import PROGRAM
 
 if TYPE_CHECKING:
     from orchestrator.plan import Estimate, Plan, StageOutlook
@@ -41,7 +42,7 @@ def studies(form: options.Format = "table") -> None:
 
 def print_plans(plans: Sequence[Plan], form: str, *, on_gpu: bool, measured: Sequence[str]) -> None:
     """The different trials of plans: in json one object a trial with its full config; as a table, with totals, and
-    hours of a GPU where some trials are to run `on_gpu`.
+    hours of a GPU where some trials are to run `on_gpu`. The table of several studies has a line a study.
 
     `measured` are sentences about times known from trials that are done.
     """
@@ -56,13 +57,11 @@ def print_plans(plans: Sequence[Plan], form: str, *, on_gpu: bool, measured: Seq
                 listed = f"{len(plan.trials)} of {plan.total} trials can be listed before results"
                 console(stderr=True).print(f"{listed}: {later}.", soft_wrap=True)
         return
-    _print_trials(records, on_gpu=on_gpu)
-    lines = []
-    for plan in plans:
-        lines += [f"{stage.sentence}; up to {_times([stage], on_gpu=on_gpu)}." for stage in outlook(plan)]
-        heading = f"{plan.study.name}, scale {plan.scale.name}{on_corpus(plan.corpus.name)}"
-        heading += f", {plan.seeds} seeds of each setting" if plan.seeds > 1 else ""
-        lines.append(_total(heading, [plan], "trial", on_gpu=on_gpu))
+    if len({plan.study.name for plan in plans}) > 1:
+        lines = _print_studies(plans, on_gpu=on_gpu)
+    else:
+        _print_trials(records, on_gpu=on_gpu)
+        lines = [line for plan in plans for line in (*_stages(plan, on_gpu=on_gpu), _study_total(plan, on_gpu=on_gpu))]
     if len(plans) > 1:
         lines.append(_total("All together", plans, "different trial", on_gpu=on_gpu))
     for line in (*lines, *measured, BASIS if on_gpu else CORE_BASIS):
@@ -138,6 +137,42 @@ def _core_cost(record: Mapping[str, Any]) -> dict[str, str]:
         "core time": duration(3600 * record["estimated_core_hours"]),
         "memory": f"{record['estimated_memory_gb']:.1f} GB",
     }
+
+
+def _print_studies(plans: Sequence[Plan], *, on_gpu: bool) -> list[str]:
+    """A line a study and corpus; returns what else there is to say of them."""
+    from orchestrator.plan import outlook
+
+    rows = []
+    for plan in plans:
+        # Of a tuned study, its stages: not all of its trials are known yet.
+        parts: Sequence[StageOutlook | Estimate] = outlook(plan) or [trial.estimate for trial in plan.trials]
+        gpu = {"GPU h": _hours(sum(part.gpu_hours for part in parts))} if on_gpu else {}
+        rows.append(
+            {
+                "study": plan.study.name,
+                "corpus": plan.corpus.name,
+                "trials": f"{plan.total:,} ({plan.seeds} seeds)" if plan.seeds > 1 else f"{plan.total:,}",
+                **gpu,
+                "core time": duration(3600 * sum(part.core_hours for part in parts)),
+                "memory": f"{max(trial.estimate.memory_gb for trial in plan.trials):.1f} GB",
+            }
+        )
+    print_records(rows, {key: key for key in rows[0]}, "table")
+    stages = [f"{plan.study.name}, {line}" for plan in plans for line in _stages(plan, on_gpu=on_gpu)]
+    return [*stages, f"Scale {plans[0].scale.name}; the trials of one study are listed by: {PROGRAM} STUDY --dry-run"]
+
+
+def _stages(plan: Plan, *, on_gpu: bool) -> list[str]:
+    from orchestrator.plan import outlook
+
+    return [f"{stage.sentence}; up to {_times([stage], on_gpu=on_gpu)}." for stage in outlook(plan)]
+
+
+def _study_total(plan: Plan, *, on_gpu: bool) -> str:
+    heading = f"{plan.study.name}, scale {plan.scale.name}{on_corpus(plan.corpus.name)}"
+    heading += f", {plan.seeds} seeds of each setting" if plan.seeds > 1 else ""
+    return _total(heading, [plan], "trial", on_gpu=on_gpu)
 
 
 def _total(heading: str, plans: Sequence[Plan], noun: str, *, on_gpu: bool) -> str:

@@ -117,7 +117,8 @@ def results(
         raise UserError("parquet is a binary format: send it to a file, for example with > results.parquet")
     with open_store(url, create=False) as opened:
         if setting is None:
-            trials = flatten(opened.results(_choose_variant(opened, study_name(study), variants)))
+            key = _choose_variant(opened, study_name(study), variants)
+            trials = flatten(opened.results(key)).of_variant(key)
         else:
             trials = _of_setting(opened, study_name(study), variants, setting)
     if form == "parquet":
@@ -136,7 +137,7 @@ def _of_setting(store: Store, study: str, variants: VariantFilter, setting: str)
     for key in _variants(store, study, variants) if re.fullmatch("[0-9a-f]{4,64}", digits) else ():
         trials = flatten(store.results(key)).of_setting(digits)
         if trials.records:
-            return trials
+            return trials.of_variant(key)
     raise UserError(
         "--setting takes the first 4 or more digits of a setting's hash, and no trial of "
         f"{study}{variants} has one that begins with {setting!r}: see the column setting of "

@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 
 def results(study: str | None = None, **which: Any) -> pd.DataFrame:
-    """A row a trial, in plan order: `study`, `scale`, `corpus` and `overrides` (what `--set` changed, as JSON), then
-    the columns of `sweep.py results --format csv`, and `group`, the trial's name without its seed.
+    """A row a trial, in plan order: the columns of `sweep.py results --format csv`, which begin with `study`, `scale`,
+    `corpus` and `overrides` (what `--set` changed, as JSON), and `group`, the trial's name without its seed.
 
     A missing number is NaN. `study` is a name or a file, None all of them. `which` may be `scale`, `corpus` (one or a
-    list) and `overrides` (a dict such as {"training.epochs": 3}; {} for none), each of which leaves only the variants
-    that have it, and `storage` (default "results") and `store`, as on the command line. Raises UserError where there is
-    no such store or variant.
+    list) and `overrides` (a dict such as {"training.epochs": 3} or {"training.epochs": [3, 5]}; {} for none), each of
+    which leaves only the variants that have it, and `storage` (default "results") and `store`, as on the command line.
+    Raises UserError where there is no such store or variant.
     """
     import pandas as pd
 
     with _chosen(study, **which) as (store, keys):
-        flat = {key: _flat(store, key).frame() for key in keys}
-    return pd.concat([_beside(key, frame) for key, frame in flat.items()], ignore_index=True)
+        frames = [_flat(store, key).frame() for key in keys]
+    return pd.concat(frames, ignore_index=True)
 
 
 def epochs(study: str | None = None, **which: Any) -> pd.DataFrame:
@@ -68,8 +68,7 @@ def spectra(study: str | None = None, **which: Any) -> pd.DataFrame:
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=[*TRIAL, "index", "singular_value"])
 
 
-VARIANT = ("study", "scale", "corpus", "overrides")
-TRIAL = (*VARIANT, "trial_id", "name", "group")
+TRIAL = ("study", "scale", "corpus", "overrides", "trial_id", "name", "group")
 
 
 @contextmanager
@@ -102,29 +101,31 @@ def _chosen(
 
 
 def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by their dotted keys, numbers of numpy as plain ones. Raises UserError for anything but a dict."""
+    """Settings by their dotted keys, numbers of numpy as plain ones and a list as several values. Raises UserError for
+    anything but a dict."""
+    from orchestrator.plan import as_setting
+
     if not isinstance(settings, Mapping):
         raise UserError(f'settings are a dict such as {{"training.epochs": 3}}; got {settings!r}')
-    return {key: value.item() if hasattr(value, "item") else value for key, value in settings.items()}
+    plain = {key: _plain(value) for key, value in settings.items()}
+    return {key: as_setting(key, value) if isinstance(value, list) else value for key, value in plain.items()}
+
+
+def _plain(value: Any) -> Any:
+    """Without numpy's types, and every sequence as a list."""
+    value = value.tolist() if hasattr(value, "tolist") else value
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _flat(store: Store, key: StudyKey) -> FlatResults:
     from orchestrator.analysis import flatten
 
-    return flatten(store.results(key))
-
-
-def _beside(key: StudyKey, frame: pd.DataFrame) -> pd.DataFrame:
-    """The frame with columns before it that say which variant it is of. (`corpus` is no setting: those are dotted.)"""
-    for place, name in enumerate(VARIANT):
-        frame.insert(place, name, getattr(key, name))
-    return frame
+    return flatten(store.results(key)).of_variant(key)
 
 
 def _by_trial(store: Store, key: StudyKey, values: Mapping[str, Any]) -> Iterator[tuple[dict[str, str], Any]]:
     """What says which trial it is, and the value, of trials that have one, in plan order."""
-    variant, flat = {name: getattr(key, name) for name in VARIANT}, _flat(store, key)
+    flat = _flat(store, key)
     for record, group in zip(flat.records, flat.groups, strict=True):
-        trial_id = record["trial_id"]
-        if trial_id in values:
-            yield {**variant, "trial_id": trial_id, "name": record["name"], "group": group}, values[trial_id]
+        if record["trial_id"] in values:
+            yield {**{name: record[name] for name in TRIAL[:-1]}, "group": group}, values[record["trial_id"]]

@@ -25,10 +25,10 @@ def run(study: str, **options: Any) -> pd.DataFrame:
     """Run what is missing of a study and give its results: `run("gss_grid", scale="smoke", max_concurrent=1)`.
 
     `options` are those of `sweep.py run` with underscores; a list repeats one (`corpus=["ptb", "wikitext-2"]`),
-    `settings={"training.epochs": 3}` is `--set`, and True sets a switch. The sweep runs in a process of its own, whose
-    lines are printed as they come; interrupting the cell stops it as Ctrl-C does, and the same call goes on. Trials
-    that failed have their cause in the frame. Raises UserError for what the command refuses, and where it was
-    interrupted.
+    `settings={"training.epochs": 3}` is `--set` (a list trains with each of its values), and True sets a switch. The
+    sweep runs in a process of its own, whose lines are printed as they come; interrupting the cell stops it as Ctrl-C
+    does, and the same call goes on. Trials that failed have their cause in the frame. Raises UserError for what the
+    command refuses, and where it was interrupted.
     """
     words = ["run", study, *_words(options)]
     # A session of its own, since Ctrl-C in a terminal would reach both.
@@ -71,9 +71,14 @@ def _words(options: Mapping[str, Any]) -> list[str]:
     for name, value in options.items():
         option = f"--{name.replace('_', '-')}"
         if name == "settings":
-            words += [f"--set={key}={json.dumps(setting)}" for key, setting in plain_settings(value or {}).items()]
+            words += [f"--set={key}={_typed(setting)}" for key, setting in plain_settings(value or {}).items()]
         elif value is True:
             words.append(option)
         elif value is not None and value is not False:
             words += [f"{option}={one}" for one in (value if isinstance(value, list | tuple) else (value,))]
     return words
+
+
+def _typed(setting: Any) -> str:
+    """As it stands behind `--set key=`: several values with commas between them."""
+    return ",".join(map(json.dumps, setting if isinstance(setting, tuple) else (setting,)))

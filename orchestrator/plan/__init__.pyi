@@ -22,10 +22,12 @@ from .study_plan import scale_named as scale_named
 from .study_trials import is_paper_scale as is_paper_scale
 from .study_trials import scale_summary as scale_summary
 from .study_trials import takes_seeds as takes_seeds
+from .swept_settings import as_setting as as_setting
 from .trial_names import completed_group as completed_group
 from .trial_names import setting_hash as setting_hash
 from .trial_names import told_apart as told_apart
 from .trial_names import varying_settings as varying_settings
+from .trial_names import without_settings as without_settings
 from .tuning.search import Method as Method
 from .tuning.search import Tried as Tried
 from .tuning.search import suggest as suggest

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from orchestrator.plan.swept_settings import as_setting, values_in
 from trainables.config import AnyConfig, dotted_keys, read_config, replaced
 from trainables.errors import UserError, did_you_mean
 
@@ -14,16 +15,15 @@ FIXED_KEYS = ("schema_version", "kind", "corpus.name", "corpus.sha256")
 
 
 def parse_overrides(settings: Sequence[str]) -> dict[str, Any]:
-    """`key=value` texts as a dictionary; values are read as JSON where they are JSON, else as text."""
+    """`key=value` texts as a dictionary; values are read as JSON where they are JSON, else as text, and several with
+    commas between them as a tuple. Raises UserError for another form."""
     overrides: dict[str, Any] = {}
     for setting in settings:
         key, equals, text = setting.partition("=")
         if not equals or not key:
             raise UserError(f"--set takes key=value, for example --set training.epochs=3; got {setting!r}")
-        try:
-            overrides[key] = json.loads(text)
-        except (ValueError, RecursionError):  # a number or nesting that is too long to be read is no JSON either
-            overrides[key] = text
+        # What a user brought, such as --contexts, has the name of a file, commas and all.
+        overrides[key] = text if key.startswith("--") else as_setting(key, values_in(text))
     return overrides
 
 

@@ -10,7 +10,8 @@ from pydantic import ValidationError
 
 from orchestrator.plan.overrides import apply_overrides
 from orchestrator.plan.seeds import obstacle_to_seeds, refuse_seeds, repeat_with_seeds, seed_count
-from orchestrator.plan.trial_names import trial_names
+from orchestrator.plan.swept_settings import combinations, swept_keys
+from orchestrator.plan.trial_names import has_any, trial_names, with_settings
 from orchestrator.plan.tuning.tuning_plan import TuningPlan, plan_tuning
 from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
 from search_spaces.study import Study
@@ -26,14 +27,26 @@ def named_trials(
     the study. Raises UserError where the study cannot make them, or where an override or `seeds` does not fit."""
     written = _written_trials(study, corpus)
     configs = _at_scale(study, scale, written)
-    resolved = apply_overrides([apply_scale(scale, config) for config in configs], overrides)
-    count = seed_count(study, scale, written, resolved, seeds)
-    # As the study has written them, the same at every scale; but what fits the scale's config need not fit the paper's.
-    named = _overridden(configs, overrides, resolved)
-    with _blaming(study, "its label function"):
-        variety = named if configs is written else _overridden(written, overrides, named)
-        names = trial_names(study, named, resolved, variety)
-    return repeat_with_seeds(list(zip(names, resolved, strict=True)), count), count
+    scaled = [apply_scale(scale, config) for config in configs]
+    keys = swept_keys(overrides)
+    trials: list[tuple[str, AnyConfig]] = []
+    for values in combinations(overrides):
+        resolved = apply_overrides(scaled, values)
+        # As the study has written them, the same at every scale; but what fits the scale's config need not fit the
+        # paper's.
+        named = _overridden(configs, values, resolved)
+        with _blaming(study, "its label function"):
+            variety = named if configs is written else _overridden(written, values, named)
+            names = trial_names(study, named, resolved, variety)
+        # A trial that has none of the settings, such as the truth of a generated language, is there once.
+        once = {config.trial_id for _, config in trials}
+        trials += [
+            (with_settings(name, config, keys), config)
+            for name, config in zip(names, resolved, strict=True)
+            if config.trial_id not in once or has_any(config, keys)
+        ]
+    count = seed_count(study, scale, written, [config for _, config in trials], seeds)
+    return repeat_with_seeds(trials, count), count
 
 
 def takes_seeds(study: Study) -> bool:
@@ -80,8 +93,8 @@ def tuning_plan(
     budget: int | None,
     seeds: int | None,
 ) -> TuningPlan | None:
-    """The stages of a study that tunes, which `seeds` is refused for; None for another, which `search` and `budget`
-    are refused for."""
+    """The stages of a study that tunes, which `seeds` and several values of `--set` are refused for; None for another,
+    which `search` and `budget` are refused for."""
     if study.tuning is None:
         for option, value in (("--search", search), ("--budget", budget)):
             if value is not None:
@@ -89,6 +102,10 @@ def tuning_plan(
         return None
     if seeds is not None:
         refuse_seeds(study, ())
+    for key in swept_keys(overrides):
+        raise UserError(
+            f"--set with several values is for studies that tune nothing, and {study.name} tunes: give {key} one value"
+        )
 
     def resolve(config: TrialConfig) -> TrialConfig:
         [resolved] = apply_overrides([apply_scale(scale, config)], overrides)

@@ -76,6 +76,24 @@ def completed_group(group: str, settings: Mapping[str, Any], varying: Mapping[st
     return group + _completion(settings, varying.get(group, ()))
 
 
+def with_settings(name: str, config: AnyConfig, keys: Sequence[str]) -> str:
+    """The trial's name with these of its settings behind its group: "softmax, training.learning_rate=20 seed=1"."""
+    group = group_of(name)
+    return group + _completion(_settings(config), keys) + name.removeprefix(group)
+
+
+def has_any(config: AnyConfig, keys: Sequence[str]) -> bool:
+    """Whether the trial has one of these settings, by dotted key."""
+    return not _settings(config).keys().isdisjoint(keys)
+
+
+def without_settings(group: str, keys: Sequence[str]) -> str:
+    """The group as it was before `with_settings`, or the text that it is where it has none of them."""
+    for key in reversed(keys):
+        group = group.rpartition(f", {key}=")[0] or group
+    return group
+
+
 def told_apart(groups: Sequence[str], settings: Sequence[str]) -> list[str]:
     """The groups; where two of different settings are the same, or look it, with the settings' hashes behind.
 

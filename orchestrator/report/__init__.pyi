@@ -3,10 +3,16 @@ from .build import build_report as build_report
 from .export import FORMATS as FORMATS
 from .export import write_parquet as write_parquet
 from .export import write_results as write_results
+from .formats import cell as cell
+from .formats import setting as setting
+from .formats import title as title
 from .index import CARD_FILE as CARD_FILE
 from .index import write_index as write_index
+from .questions import StudyResults as StudyResults
+from .questions import answer as answer
 from .records import Commands as Commands
 from .records import StudyRecords as StudyRecords
+from .sentences import findings as findings
 from .tables import Cell as Cell
 from .tables import TextTable as TextTable
 from .tables import group_metrics as group_metrics

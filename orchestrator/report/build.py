@@ -87,7 +87,7 @@ def build_report(
     )
     texts = {name: _csv(lines) for answer in answers for name, lines in answer.section.files.items()}
     trials = io.StringIO()
-    write_results(results, "csv", trials)
+    write_results(results.of_variant(key), "csv", trials)
     texts |= {TRIALS_FILE: trials.getvalue(), CONFIGS_FILE: _csv(tables.csv_lines(config_records(results)))}
     texts |= {"report.html": page, CARD_FILE: card.model_dump_json(indent=1)}
     with _writable(out):

@@ -41,6 +41,8 @@ STYLE: dict[Any, Any] = {
 COLOURS = "viridis"
 GROUP_COLOURS = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#d55e00", "#cc79a7", "#0072b2")
 """Okabe and Ito's, which colour-blind readers tell apart."""
+OURS, PRINTED = ("#1b4f8a", "o", "-"), ("#b35900", "^", "--")
+"""Colour, marker and line of our values and of published ones."""
 PALE = "0.72"
 """Of single trials behind their means."""
 HALF_TURN = np.array([[-0.574, 1.430, 0.144], [0.426, 0.430, 0.144], [0.426, 1.430, -0.856]])
@@ -68,13 +70,14 @@ def new_figure(
     width_in: float = WIDTH_IN,
     height_in: float = HEIGHT_IN,
     left_in: float = 0.75,
+    right_in: float = 0.11,
     top_in: float = 0.35,
     bottom_in: float = 0.55,
 ) -> tuple[Figure, Axes]:
     """An empty figure with one pair of axes; margins are fixed, as measuring them costs more than drawing."""
     figure = Figure(figsize=(width_in, height_in), facecolor="white")
-    left, bottom, top = left_in / width_in, bottom_in / height_in, 1 - top_in / height_in
-    axes = figure.add_axes((left, bottom, 0.98 - left, top - bottom))
+    size = (width_in - left_in - right_in) / width_in, (height_in - bottom_in - top_in) / height_in
+    axes = figure.add_axes((left_in / width_in, bottom_in / height_in, *size))
     return figure, axes
 
 

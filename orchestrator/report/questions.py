@@ -7,8 +7,9 @@ orchestrator/report/sections, and a line of the table here. A function of a stud
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ from orchestrator.report.sections.section import Section
 from orchestrator.report.sections.significance import contrast_section, paired_section
 from orchestrator.report.sections.similarity import similarity_section
 from orchestrator.report.sections.spectra import spectra_section
+from orchestrator.report.sections.swept import section_at, swept_section
 from orchestrator.report.sections.true_rank import true_rank_section
 from orchestrator.store import StudyKey
 from search_spaces import analyses
@@ -89,8 +91,14 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
         ],
         grid_section,
     ),
-    analyses.GroupTable: (lambda r, q: analysis.group_numbers(r.frame, q, corpus=r.corpus), group_section),
-    analyses.Differences: (lambda r, q: analysis.difference_numbers(r.frame, q, corpus=r.corpus), difference_section),
+    analyses.GroupTable: (
+        lambda r, q: analysis.group_numbers(r.frame, q, corpus=r.corpus, scale=r.key.scale),
+        group_section,
+    ),
+    analyses.Differences: (
+        lambda r, q: analysis.difference_numbers(r.frame, q, corpus=r.corpus, scale=r.key.scale),
+        difference_section,
+    ),
     analyses.Comparison: (lambda r, q: analysis.contrast_numbers(r.frame, q, corpus=r.corpus), contrast_section),
     analyses.PairedComparison: (lambda r, q: analysis.paired_numbers(r.frame, q), paired_section),
     analyses.Counts: (lambda r, q: analysis.count_numbers(r.frame, q), count_section),
@@ -114,6 +122,7 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
     analyses.GroupSpectra: (lambda r, _: analysis.trial_spectra(r.frame, r.spectra, by_group=True), spectra_section),
     analyses.JacobianSpectra: (lambda r, q: analysis.jacobian_numbers(r.frame, q, spectra=r.spectra), jacobian_section),
     analyses.PressNoise: (lambda r, _: analysis.press_noise_numbers(r.frame), press_noise_section),
+    analysis.BySetting: (lambda r, q: analysis.swept_numbers(r.frame, q), swept_section),
     analyses.Audit: (lambda r, _: analysis.audit_numbers(r.frame), audit_section),
 }
 
@@ -133,24 +142,45 @@ class Answer:
 
 
 def answer(results: StudyResults) -> tuple[Answer, ...]:
-    """The answers in the order of the study's requests; of a kind that comes again, with a number."""
+    """The answers in the order of the study's requests; of a kind that comes again, with a number.
+
+    Where `--set` gave a setting several values, first what these come to; then the study's requests at each value.
+    """
     requests = list(results.study.analyses)
+    keys, frame = analysis.swept_settings(results.frame, results.key.overrides)
+    if keys:
+        answers = _answers(replace(results, frame=frame), analysis.by_setting_requests(results.study, keys, frame))
+        for at in analysis.at_each_value(frame, keys):
+            answers += [
+                replace(answered, section=section_at(answered.section, at.values, leads=place == 0))
+                for place, answered in enumerate(_answers(replace(results, frame=at.frame), requests))
+            ]
+    else:
+        answers = _answers(results, requests)
     if not any(isinstance(request, analyses.Spectra) for request in requests):
-        requests.append(analyses.Spectra())
+        answers += _answers(results, [analyses.Spectra()])
+    return tuple(_numbered(answers))
+
+
+def _answers(results: StudyResults, requests: Sequence[Analysis | Callable[[Any], Any]]) -> list[Answer]:
     answers: list[Answer] = []
     for request in requests:
         if not isinstance(request, Analysis):
-            numbers, section = request, custom_section(request, results.frame)
-        else:
-            if is_generated(results.corpus):
-                # Of a generated language no paper has printed anything, and another one's values say nothing of it.
-                request = request.without_published()
-            find_numbers, make_section = QUESTIONS[type(request)]
-            numbers = find_numbers(results, request)
-            if not numbers:
-                continue
-            section = make_section(numbers)
-        earlier = sum(same.section.kind == section.kind for same in answers)
-        section = section.numbered(earlier + 1) if earlier else section
-        answers.append(Answer(request=request, numbers=numbers, section=section))
-    return tuple(answers)
+            answers.append(Answer(request=request, numbers=request, section=custom_section(request, results.frame)))
+            continue
+        if is_generated(results.corpus):
+            # Of a generated language no paper has printed anything, and another one's values say nothing of it.
+            request = request.without_published()
+        find_numbers, make_section = QUESTIONS[type(request)]
+        numbers = find_numbers(results, request)
+        if numbers:
+            answers.append(Answer(request=request, numbers=numbers, section=make_section(numbers)))
+    return answers
+
+
+def _numbered(answers: Sequence[Answer]) -> Iterator[Answer]:
+    kinds: Counter[str] = Counter()
+    for answered in answers:
+        kinds[answered.section.kind] += 1
+        number = kinds[answered.section.kind]
+        yield replace(answered, section=answered.section.numbered(number)) if number > 1 else answered

@@ -12,10 +12,13 @@ from .records import COMPLETE as COMPLETE
 from .records import ENDED as ENDED
 from .records import LOST as LOST
 from .records import OPEN as OPEN
+from .records import LostTrial as LostTrial
 from .records import Place as Place
 from .records import PlannedTrial as PlannedTrial
+from .records import RunningTrial as RunningTrial
 from .records import RunRecord as RunRecord
 from .records import StudyKey as StudyKey
+from .records import StudySummary as StudySummary
 from .records import TrialRow as TrialRow
 from .records import TrialState as TrialState
 from .repair import repair as repair

@@ -46,11 +46,13 @@ IDS_A_STATEMENT = 5_000
 class Database:
     """A database with read and write transactions; trouble that a user can cure comes out as UserError.
 
-    A database that has answered once and is away when a transaction is to begin is waited for, for `AWAY_S`.
+    A database that has answered once and is away when a transaction is to begin is waited for.
     """
 
-    def __init__(self, url: URL) -> None:
+    def __init__(self, url: URL, *, away_s: float = AWAY_S) -> None:
+        """`away_s`: for so long."""
         self.url = url
+        self._away_s = away_s
         self.address = printable(url)
         """Safe to print: without the password."""
         self._files: SqliteFiles | None = None
@@ -104,7 +106,7 @@ class Database:
 
     def _begin(self, engine: Engine) -> tuple[Connection, RootTransaction]:
         """A transaction that has begun, in its connection; waits where waiting helps."""
-        deadline_s = time.monotonic() + AWAY_S
+        deadline_s = time.monotonic() + self._away_s
         while True:
             try:
                 self._check_files()  # a new connection beside a deleted log is told that the disk fails
@@ -124,7 +126,7 @@ class Database:
                     self._waiting = True
                     sentence = (
                         f"The results store {self.address} cannot be used now ({first_line(str(error.orig))}): waiting "
-                        f"for it for up to {AWAY_S / 60:g} minutes."
+                        f"for it for up to {self._away_s / 60:g} minutes."
                     )
                     print(terminal_text(sentence), file=sys.stderr)
             beat_on()

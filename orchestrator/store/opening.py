@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection, inspect, text
 
 from orchestrator.store.address import parse
-from orchestrator.store.database import Database
+from orchestrator.store.database import AWAY_S, Database
 from orchestrator.store.schema import REVISIONS, metadata
 from orchestrator.store.store import Store
 from orchestrator.store.triggers import make_triggers
@@ -25,21 +25,22 @@ if TYPE_CHECKING:
 _UPGRADE_LOCK = 0x5357_4545_50  # any number no one else uses: PostgreSQL's advisory locks are named by numbers
 
 
-def open_store(url: str, *, create: bool = True) -> Store:
+def open_store(url: str, *, create: bool = True, away_s: float = AWAY_S) -> Store:
     """The store at `url`: a path, `sqlite:///PATH` or `postgresql+psycopg://USER:PASSWORD@HOST/DATABASE`.
 
     A SQLite store is for the processes of one machine (its log is shared through memory); drivers on several machines
-    share a PostgreSQL one. With `create`, a store that does not exist is made, its folder included.
+    share a PostgreSQL one. With `create`, a store that does not exist is made, its folder included. One that has
+    answered and is away for a moment is waited for, for `away_s` seconds.
 
     Raises UserError for an address of another kind, a store of another version, a file or database that is something
     else, and where it cannot be reached.
     """
-    return Store(open_database(url, create=create))
+    return Store(open_database(url, create=create, away_s=away_s))
 
 
-def open_database(url: str, *, create: bool) -> Database:
+def open_database(url: str, *, create: bool, away_s: float = AWAY_S) -> Database:
     """The database behind `open_store`, at the newest schema version."""
-    database = _reach(url, create=create)
+    database = _reach(url, create=create, away_s=away_s)
     try:
         version = _version(database, may_be_empty=create)
         if version is None:
@@ -79,7 +80,7 @@ def alembic_config(connection: Connection) -> Config:
     return config
 
 
-def _reach(url: str, *, create: bool) -> Database:
+def _reach(url: str, *, create: bool, away_s: float = AWAY_S) -> Database:
     parsed = parse(url)
     if parsed.drivername == "sqlite":
         path = Path(parsed.database or "")
@@ -92,7 +93,7 @@ def _reach(url: str, *, create: bool) -> Database:
                 f"The folder of the results store {path} cannot be made ({error.strerror}): "
                 "name a file in a folder you may write to with --store."
             ) from error
-    return Database(parsed)
+    return Database(parsed, away_s=away_s)
 
 
 def _missing(address: str) -> UserError:

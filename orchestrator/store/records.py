@@ -34,8 +34,8 @@ class StudyKey:
     scale: str
     corpus: str
     overrides: str = "{}"
-    """The `--set` options as canonical JSON, with "search" where `--search` was not the default, and under "--contexts"
-    and "--benchmarks" what the user brought."""
+    """The `--set` options as canonical JSON, several values as a list, with "search" where `--search` was not the
+    default, and under "--contexts" and "--benchmarks" what the user brought."""
 
     @property
     def variant(self) -> str:
@@ -104,6 +104,35 @@ class StudySummary:
     key: StudyKey
     planned_at: datetime
     counts: dict[TrialState, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunningTrial:
+    """A trial that runs or is next on a worker, in one of its studies."""
+
+    trial_id: str
+    name: str
+    key: StudyKey
+    owner: str
+    """The machine, process and start of the command that runs it, with colons between."""
+    attempt: int
+    epoch: int | None
+    """The last one that ended; None before the first."""
+    valid_loss: float | None
+    """Of that epoch, in nats per token."""
+    epoch_count: int | None
+    """Of its config; None where it has no epochs."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LostTrial:
+    """A trial without a result, in one of its studies."""
+
+    trial_id: str
+    name: str
+    key: StudyKey
+    state: TrialState
+    cause: str | None
 
 
 @dataclass(frozen=True, kw_only=True)

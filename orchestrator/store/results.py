@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Select, select
 from orchestrator.store.checksums import END, EPOCH, RESULT, Values, by_first_column, rows_checksum, spectrum_checksum
 from orchestrator.store.records import OPEN, StudyKey, metrics_of, name_and_version
 from orchestrator.store.schema import epoch, result, spectrum, study_trial, trial
-from orchestrator.store.studies import Studies, change_of, select_members
+from orchestrator.store.studies import Studies, among, change_of, select_members
 from trainables.trial_folder import EpochMetrics, Metric
 
 _EPOCH_NAMES = [column.name for column in EPOCH]
@@ -23,21 +23,22 @@ _EPOCH_NAMES = [column.name for column in EPOCH]
 class Results(Studies):
     """The part of the store that gives results; see `Store`."""
 
-    def results(self, key: StudyKey) -> list[dict[str, Any]]:
-        """One dict a trial in plan order, for a table.
+    def results(self, key: StudyKey, only: Collection[str] | None = None) -> list[dict[str, Any]]:
+        """One dict a trial in plan order, for a table; of `only` these trial ids, of all for None.
 
         Keys: those of `TrialRow`, and metrics (flat, over all measurements; of several versions of one measurement,
         the latest has the last word).
         """
-        measured = select_members(key, result.c.trial_id, *RESULT)
+        measured = among(select_members(key, result.c.trial_id, *RESULT), only)
         query = measured.join(result, result.c.trial_id == study_trial.c.trial_id).order_by(result.c.version)
+        checksums = among(_select_checksums(key, trial.c.results_checksum), only)
         with self._database.read() as connection:
-            rows = self._trials(connection, key)
+            rows = self._trials(connection, key, only)
             stored = by_first_column(connection.execute(query).all())
             self._refuse(
                 [
                     change_of("results", row.trial_id)
-                    for row in connection.execute(_select_checksums(key, trial.c.results_checksum))
+                    for row in connection.execute(checksums)
                     if row.results_checksum != rows_checksum(row.trial_id, stored[row.trial_id])
                 ]
             )
@@ -99,9 +100,16 @@ class Results(Studies):
         )
         return {trial_id: [epoch_metrics(values) for values in rows] for trial_id, rows in stored.items() if rows}
 
+    def spectrum(self, trial_id: str) -> np.ndarray | None:
+        """The trial's singular values, float64; None where it has none."""
+        columns = (trial.c.id.label("trial_id"), trial.c.spectrum_checksum, spectrum.c.singular_values)
+        return self._spectra(select(*columns).select_from(trial).where(trial.c.id == trial_id)).get(trial_id)
+
     def spectra(self, key: StudyKey) -> dict[str, np.ndarray]:
         """The singular values of those of the study's trials that have some, float64, by trial id."""
-        query = _select_checksums(key, trial.c.spectrum_checksum, spectrum.c.singular_values)
+        return self._spectra(_select_checksums(key, trial.c.spectrum_checksum, spectrum.c.singular_values))
+
+    def _spectra(self, query: Select[Any]) -> dict[str, np.ndarray]:
         with self._database.read() as connection:
             rows = connection.execute(query.join(spectrum, isouter=True)).all()
             self._refuse(
@@ -124,10 +132,11 @@ class Results(Studies):
             rows = connection.execute(query).all()
         return {row.id: (row.started_at, row.ended_at) for row in rows if row.started_at and row.ended_at}
 
-    def environments(self, key: StudyKey) -> dict[str, dict[str, str]]:
-        """Code and package versions, host and device of the recorded attempts, by trial id."""
+    def environments(self, key: StudyKey, only: Collection[str] | None = None) -> dict[str, dict[str, str]]:
+        """Code and package versions, host and device of the recorded attempts, by trial id; of `only` these ids."""
+        query = among(select_members(key, trial.c.checksum, *END).join(trial), only)
         with self._database.read() as connection:
-            rows = connection.execute(select_members(key, trial.c.checksum, *END).join(trial)).all()
+            rows = connection.execute(query).all()
             self._check_ends(rows)
             return {row.id: json.loads(row.environment) for row in rows if row.environment is not None}
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Self
 
 from orchestrator.store.claims import Claims
+from orchestrator.store.progress import Progress
 from orchestrator.store.recording import Recording
 from orchestrator.store.results import Results
 
 
-class Store(Results, Claims, Recording):
+class Store(Results, Progress, Claims, Recording):
     """The truth about which trials exist, which are done and what they measured; `opening.open_store` makes one.
 
     Guarantees:

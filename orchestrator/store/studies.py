@@ -137,14 +137,16 @@ class Studies(Transactions):
             stop_trials=frozenset(row.trial_id for row in rows if row.trial_id is not None),
         )
 
-    def _trials(self, connection: Connection, key: StudyKey) -> list[TrialRow]:
-        """`trials` inside the caller's transaction."""
+    def _trials(self, connection: Connection, key: StudyKey, only: Collection[str] | None = None) -> list[TrialRow]:
+        """`trials` inside the caller's transaction; of `only` these trial ids, whatever else the study has."""
         stored = connection.execute(select(study.c.checksum).where(is_study(key))).one_or_none()
         if stored is None:
             return []
         query = select_members(key, *MEMBER, trial.c.config, trial.c.owner, trial.c.lease_until, trial.c.checksum, *END)
-        rows = connection.execute(query.join(trial, isouter=True).order_by(study_trial.c.position)).all()
-        self._check_members(key, stored.checksum, (row[: len(MEMBER)] for row in rows))
+        members = among(query.join(trial, isouter=True), only)
+        rows = connection.execute(members.order_by(study_trial.c.position)).all()
+        if only is None:
+            self._check_members(key, stored.checksum, (row[: len(MEMBER)] for row in rows))
         self._refuse([change_of("config", row.trial_id) for row in rows if not is_config_of(row.trial_id, row.config)])
         self._check_ends(rows)
         return [
@@ -205,6 +207,11 @@ def is_study(key: StudyKey) -> ColumnElement[bool]:
 def select_members(key: StudyKey, *columns: Any) -> Select[Any]:
     """A query for columns of a study's members, to be joined with what else the columns are of."""
     return select(*columns).join_from(study, study_trial).where(is_study(key))
+
+
+def among(query: Select[Any], trial_ids: Collection[str] | None) -> Select[Any]:
+    """The query over a study's members, of these trial ids alone; of all for None."""
+    return query if trial_ids is None else query.where(study_trial.c.trial_id.in_(trial_ids))
 
 
 def _member(study_id: int, position: int, planned: PlannedTrial) -> dict[str, Any]:

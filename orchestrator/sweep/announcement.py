@@ -17,7 +17,8 @@ from trainables.config import is_generated
 from trainables.corpora import corpus_name
 from trainables.errors import PROGRAM
 
-PLACES = ("--storage", "--store", "--data-dir")
+RESULTS = ("--storage", "--store")
+PLACES = (*RESULTS, "--data-dir")
 SIZES = ("--seeds", "--budget")
 START_S = 10.0
 """Ray's start and its workers' imports."""
@@ -112,6 +113,11 @@ def _command(argument: str, study: Study, scale: str, corpora: Sequence[str], ty
     texts = [word for corpus in corpora for word in ("--corpus", folders.get(corpus, corpus))]
     kept = [word for words, _ in _options(typed, *PLACES) for word in words]
     return command_line(argument, "--scale", scale, *(texts if study.reads_text else ()), *words, *kept)
+
+
+def view_command(typed: Sequence[str]) -> str:
+    """What to type to look at the trials, on the same store and storage as in `typed`."""
+    return command_line("view", *(word for words, _ in _options(typed, *RESULTS) for word in words))
 
 
 def _options(typed: Sequence[str], *names: str) -> Iterator[tuple[Sequence[str], str]]:

@@ -15,7 +15,7 @@ from orchestrator.cluster import RunOptions
 from orchestrator.guard import was_started_again
 from orchestrator.plan import Plan
 from orchestrator.store import COMPLETE, LOST, OPEN, PlannedTrial
-from orchestrator.sweep.announcement import command_line
+from orchestrator.sweep.announcement import command_line, view_command
 from orchestrator.sweep.corpus_files import ensure_texts
 from orchestrator.sweep.remaining_work import RemainingWork
 from orchestrator.sweep.reports import report_folder, write_index, write_report
@@ -202,6 +202,7 @@ def _report(store: Store, plan: Plan, options: RunOptions, console: Console) -> 
     console.print(summary_group(result))
     say(f"Report: {result.path}")
     say(f"All reports: {write_index(result.path, options.storage, console)}")
+    say(f"Look at its trials with: {view_command(options.typed)}")
     rows = store.trials(plan.key)
     lost = [row for row in rows if row.state in LOST]
     for row in lost:

@@ -74,6 +74,9 @@ def test_typed_again_it_runs_nothing_and_reports_again(undisturbed: Path) -> Non
     with without_ray():
         answer = sweep(*SMOKE, undisturbed)
     assert answer.returncode == 0
+    *_, page, _, look = answer.stdout.splitlines()
+    assert page == f"Report: {undisturbed}/reports/gss_grid-smoke-pydocs/report.html"
+    assert look == f"Look at its trials with: python sweep.py view --storage {undisturbed}"
     assert "0 to run, 4 already done" in answer.stdout
     assert report.is_file()
     assert results_table(undisturbed) == before

@@ -175,7 +175,14 @@ def test_a_store_is_shown_and_reported_whatever_its_texts_say(folder: Path, ever
     every_case(utf8, check)
 
 
-WORDS = {"next": "tons", "next_in_text": "tons", "probability": 0.5, "rank": 1, "top": [["tons", 0.5], ["of", 0.25]]}
+WORDS = {
+    "context": "by",
+    "next": "tons",
+    "next_in_text": "tons",
+    "probability": 0.5,
+    "rank": 1,
+    "top": [["tons", 0.5], ["of", 0.25]],
+}
 
 
 @pytest.mark.chaos(5, 200)

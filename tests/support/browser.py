@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import time
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +22,7 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
     "--hide-scrollbars",
+    "--enable-unsafe-swiftshader",
     "--remote-debugging-pipe",
 )
 
@@ -99,6 +101,36 @@ class Browser:
         answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
         assert "exceptionDetails" not in answer, answer["exceptionDetails"]
         return answer["result"].get("value")
+
+    def wait_until(self, expression: str, *, timeout_s: float = 20) -> Any:
+        """The value of a JavaScript expression as soon as it is one that counts as true."""
+        deadline_s = time.monotonic() + timeout_s
+        while not (value := self.evaluate(expression)):
+            assert time.monotonic() < deadline_s, f"not in {timeout_s} s: {expression}"
+            time.sleep(0.05)
+        return value
+
+    def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
+        """A real event of the mouse: "mousePressed", "mouseMoved" or "mouseReleased"."""
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1, **more)
+
+    def click_at(self, x: float, y: float) -> None:
+        """Move there, press and release."""
+        self.mouse("mouseMoved", x, y)
+        time.sleep(0.3)  # a figure looks for the point below the pointer at most ten times a second
+        self.mouse("mousePressed", x, y)
+        self.mouse("mouseReleased", x, y)
+
+    def click_and_agree(self, selector: str) -> str:
+        """Click what asks before it does anything, and say yes; returns the question."""
+        self.evaluate(f"setTimeout(() => document.querySelector({json.dumps(selector)}).click())")
+        while True:
+            event = self._receive()
+            self.events.append(event)
+            if event.get("method") == "Page.javascriptDialogOpening":
+                break
+        self.call("Page.handleJavaScriptDialog", accept=True)
+        return str(event["params"]["message"])
 
     def complaints(self) -> list[str]:
         """Console messages, uncaught exceptions and log entries (blocked content is one) since the page was opened."""

@@ -21,7 +21,7 @@ from trainables.measurements.log_probabilities import context_windows, log_proba
 from trainables.training import DivergedError
 from trainables.trial_folder import Metric
 
-WORDS = 5
+WORDS, CONTEXT_WORDS = 5, 8
 
 
 def default_contexts(corpus: Corpus, config: TrialConfig) -> tuple[Context, ...]:
@@ -36,10 +36,11 @@ def top_k_metrics(
 ) -> dict[str, Metric]:
     """For each context a metric "PREFIX GROUP NUMBER", JSON text with these keys:
 
-    "next": the true next word, of the model's own vocabulary; "next_in_text": the one that the contexts' file gives,
-    where it does: another word means that the vocabulary was cut; "probability" of "next"; "rank" of "next", 1 for the
-    likeliest; "top": the five likeliest words with their probabilities, likeliest first. Probabilities have six
-    significant digits. Of equally likely words, the one with the lower id comes first.
+    "context": its last eight words; "next": the true next word, like these of the model's own vocabulary;
+    "next_in_text": the one that the contexts' file gives, where it does: another word means a cut vocabulary;
+    "probability" of "next"; "rank" of "next", 1 for the likeliest; "top": the five likeliest words with their
+    probabilities, likeliest first. Probabilities have six significant digits. Of equally likely words, the one with the
+    lower id comes first.
 
     The text is read from its start as one stream (batch 1, the protocol's windows), also beyond the evaluated tokens
     where a context lies there; the output layer sees no other than the asked contexts.
@@ -50,9 +51,7 @@ def top_k_metrics(
     if np.isnan(log_p_NV).any():
         raise DivergedError("a probability at one of the asked contexts is no number")
     return {
-        f"{prefix} {context.group} {context.number}": _describe(
-            row_V, int(corpus.test[context.last_token_index + 1]), corpus.vocabulary, context.next_token
-        )
+        f"{prefix} {context.group} {context.number}": _describe(row_V, corpus, context)
         for row_V, context in zip(log_p_NV, contexts, strict=True)
     }
 
@@ -69,9 +68,12 @@ def _contexts_at(model: AwdLstm, tokens: NDArray[np.int64], indices: Sequence[in
     return torch.stack([vectors[index] for index in indices])
 
 
-def _describe(log_p_V: NDArray[np.float32], true_id: int, vocabulary: Sequence[str], next_in_text: str | None) -> str:
-    order = np.argsort(-log_p_V, kind="stable")
+def _describe(log_p_V: NDArray[np.float32], corpus: Corpus, context: Context) -> str:
+    following, vocabulary, next_in_text = context.last_token_index + 1, corpus.vocabulary, context.next_token
+    order, true_id = np.argsort(-log_p_V, kind="stable"), int(corpus.test[following])
+    before = corpus.test[max(0, following - CONTEXT_WORDS) : following]
     described = {
+        "context": " ".join(vocabulary[word] for word in before.tolist()),
         "next": vocabulary[true_id],
         **({} if next_in_text is None else {"next_in_text": next_in_text}),
         "probability": _probability(log_p_V[true_id]),

@@ -78,6 +78,7 @@ def run_trial(
             return earlier
         folder.forget_result()  # of a trial that was pruned then and goes on now
         folder.take_over()
+        folder.write_config(config.model_dump_json(indent=1))
         prepare(runtime)
         outcome = _run(config, folder, runtime, measurements, on_epoch or (lambda _: None), stop_above or {})
         folder.leave()

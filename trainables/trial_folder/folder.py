@@ -1,9 +1,10 @@
 """A trial's folder: the only place that knows what its files are called, how they are read, and who may write them.
 
-While a trial runs, its folder holds a lock, a fence and the last checkpoints; afterwards `result.json`, `spectrum.npy`
-and `kept.safetensors` (the weights of the best validation loss), and `measurement-NAME.json` for each measurement that
-was taken later from these weights. Every file is whole or absent, and has a checksum that is looked at when it is read:
-its own, or one in the JSON file that speaks of it. A worker makes a result durable before it tells anyone, so whatever
+It holds the trial's `config.json`, for people: no program reads it. While the trial runs, it holds a lock, a fence and
+the last checkpoints; afterwards `result.json`, `spectrum.npy` and `kept.safetensors` (the weights of the best
+validation loss), and `measurement-NAME.json` for each measurement that was taken later from these weights. Every file
+is whole or absent, and what is read has a checksum that is looked at then: its own, or one in the JSON file that speaks
+of it. A worker makes a result durable before it tells anyone, so whatever
 a driver did not live to record is found again.
 """
 
@@ -41,7 +42,7 @@ from trainables.trial_folder.measurement_file import Measured, Metrics, Values, 
 from trainables.trial_folder.outcome import TrialOutcome
 from trainables.trial_folder.vector import read_vector, write_vector
 
-LOCK, FENCE = "lock", "worker"
+LOCK, FENCE, CONFIG = "lock", "worker", "config.json"
 RESULT, SPECTRUM, KEPT_WEIGHTS = "result.json", "spectrum.npy", "kept.safetensors"
 RESULT_FILES = (RESULT, SPECTRUM)
 CHECKPOINT, MEASUREMENT = "checkpoint-", "measurement-"
@@ -85,6 +86,12 @@ class TrialFolder:
         """
         self._token, self._pid = secrets.token_hex(16).encode(), os.getpid()
         write_file(self.path / FENCE, self._token)
+
+    def write_config(self, config: str) -> None:
+        """Write the trial's complete config, as JSON, where nothing lies in its place."""
+        path = self.path / CONFIG
+        if not os.path.lexists(path):
+            write_file(path, config.encode())
 
     def check_fence(self) -> None:
         """Raise SupersededError where the right was taken over and another worker has it by now."""

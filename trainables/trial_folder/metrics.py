@@ -38,6 +38,7 @@ TOP_K = re.compile(r"top_k(-[0-9a-f]{8})? \S+ [0-9]{1,18}")
 class WordsAfter(Frozen):
     """What a model expects after a context, the JSON text of a metric of top_k: see `top_k_metrics`."""
 
+    context: str = ""
     next: str
     next_in_text: str | None = None
     probability: float

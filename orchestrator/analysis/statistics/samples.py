@@ -45,6 +45,13 @@ def summarise_sample(values: ArrayLike) -> SampleSummary:
     return SampleSummary(n=n, mean=statistics.mean(exact) if n else None, sd=statistics.stdev(exact) if n > 1 else None)
 
 
+def mean_interval(sample: SampleSummary) -> Interval | None:
+    """95%, of the mean by Student's t; None for fewer than two values."""
+    if sample.mean is None or sample.sd is None:
+        return None
+    return Estimate(value=sample.mean, error=sample.sd / math.sqrt(sample.n), df=sample.n - 1).interval()
+
+
 def difference_of_means(a: SampleSummary, b: SampleSummary) -> float | None:
     """Mean of a minus mean of b; None where one has no values."""
     return None if a.mean is None or b.mean is None else a.mean - b.mean

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
-from orchestrator.analysis import CountNumbers, DifferenceNumbers, GroupLine, GroupNumbers, TunedSide
+from orchestrator.analysis import CountNumbers, DifferenceNumbers, GroupLine, GroupNumbers, TunedSide, mean_interval
 from orchestrator.report import formats
 from orchestrator.report.formats import DASH
 from orchestrator.report.prose import prose
+from orchestrator.report.sections.group_figures import gain_drawings, group_drawings
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, csv_lines, text_table
+from orchestrator.report.tables import Cell, csv_lines, ends, text_table
 
 ORDERED = ("test_perplexity", "valid_perplexity", "press_rank", "effective_rank_1e-4")
 
@@ -27,6 +28,7 @@ def group_section(numbers: GroupNumbers) -> Section:
         findings=tuple(_orders(numbers)),
         tables=(text_table(caption, (_cells(line, numbers, printed) for line in lines)),),
         files={"groups.csv": csv_lines([_record(line, numbers) for line in lines])},
+        drawings=group_drawings(numbers),
     )
 
 
@@ -74,6 +76,7 @@ def _record(line: GroupLine, numbers: GroupNumbers) -> dict[str, Any]:
     for metric in numbers.request.metrics:
         sample = line.values[metric]
         record |= {f"{metric}_n": sample.n, f"{metric}_mean": sample.mean, f"{metric}_sd": sample.sd}
+        record |= ends(metric, mean_interval(sample))
     for metric in numbers.request.metrics if numbers.corpus else ():
         printed = line.published.get(metric)
         record[f"published_{numbers.corpus}_{metric}"] = printed.value if printed else None
@@ -103,6 +106,7 @@ def difference_section(numbers: DifferenceNumbers) -> Section:
         tables=(text_table(caption, rows),),
         method="Differences of means; with one seed a model they hold for that seed alone.",
         files={"differences.csv": csv_lines(records, ("group", "baseline", "ours"))},
+        drawings=gain_drawings(numbers),
     )
 
 

@@ -13,15 +13,22 @@ from matplotlib.ticker import LogLocator, NullLocator
 
 from orchestrator.analysis import ClaimChecked, CurveNumbers, LineNumbers, LinePoint, Reached
 from orchestrator.report import formats
-from orchestrator.report.figures import GROUP_MARKERS, PALE, Drawing, group_colour, make_logarithmic, new_panels
+from orchestrator.report.figures import (
+    GROUP_MARKERS,
+    OURS,
+    PALE,
+    PRINTED,
+    Drawing,
+    group_colour,
+    make_logarithmic,
+    new_panels,
+)
 from orchestrator.report.hover import name_marks
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, csv_lines, record_table, text_table
 from orchestrator.words import counted, listed, some_of
 
 PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 2.7, 2.4
-OURS, PRINTED = ("#1b4f8a", "o", "-"), ("#b35900", "^", "--")
-"""Colour, marker and line."""
 NAMES_SHOWN = 5
 
 
@@ -230,7 +237,7 @@ def curve_section(numbers: CurveNumbers) -> Section:
 
 def _draw_curves(rows: Mapping[str, pd.DataFrame], pale: pd.DataFrame, metrics: Sequence[str], over: str) -> Figure:
     """`rows` are ours and the printed ones, `pale` the single trials behind ours."""
-    width_in, height_in = 2.5 * len(metrics), 2.2 * len(rows)
+    width_in, height_in = 2.5 * len(metrics), 2.4 * len(rows)
     figure, panels = new_panels(len(rows), len(metrics), width_in=width_in, height_in=height_in)
     for i, (whose, points) in enumerate(rows.items()):
         colour, marker, line = PRINTED if i else OURS
@@ -241,7 +248,7 @@ def _draw_curves(rows: Mapping[str, pd.DataFrame], pale: pd.DataFrame, metrics: 
             names = [formats.described(str(row.Index), {over: row.x, metric: row[2]}) for row in values.itertuples()]
             name_marks(axes, values.to_numpy(), names)
             axes.plot(values["x"], values[metric], line, color=colour, marker=marker, markersize=5)
-            axes.set_title(f"{formats.capital(formats.title(metric))}, {whose}", fontsize=9)
+            axes.set_title(f"{formats.capital(formats.title(metric))},\n{whose}", fontsize=9)
             axes.set_xlabel(over)
             axes.ticklabel_format(style="plain", useOffset=False)
             if metric == "parameters":

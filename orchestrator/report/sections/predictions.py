@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from matplotlib.figure import Figure
 
 from orchestrator.analysis import Prediction, PredictionNumbers
+from orchestrator.report import formats
 from orchestrator.report.figures import Drawing, draw_cells, new_figure
 from orchestrator.report.formats import DASH
 from orchestrator.report.sections.section import Section
@@ -16,6 +17,7 @@ from orchestrator.words import counted
 
 LIGHTEST = 1.3
 """Of the colours' scale, on which a hit is 1 and a miss 0: the lightest of them glare."""
+CELL_IN, LETTER_IN, WORD_LETTERS, CONTEXT_LETTERS = 0.95, 0.082, 9, 30
 
 
 def prediction_section(numbers: PredictionNumbers) -> Section:
@@ -35,8 +37,9 @@ def prediction_section(numbers: PredictionNumbers) -> Section:
         drawings=(
             Drawing(
                 name="predictions",
-                caption="Light: the true next word is among the five likeliest, with its place; dark: it is not; "
-                "hatched: the vocabulary lacks it.",
+                caption="At each context, with its last words and the true next one, the word that a model finds "
+                "likeliest. Green, with its place in brackets: the true one is among the five likeliest; violet: it is "
+                "not; hatched: the vocabulary lacks it.",
                 draw=lambda: _draw(numbers),
             ),
         ),
@@ -63,12 +66,13 @@ def _hits_table(numbers: PredictionNumbers) -> TextTable:
 
 
 def _words_table(numbers: PredictionNumbers) -> TextTable:
-    rows = []
+    rows, with_words = [], any(first and first.context for first in numbers.first)
     for context, first, row in zip(numbers.contexts, numbers.first, numbers.cells, strict=True):
         word = first.next_shown if first else ""
         expected = (Cell(_expected(cell), kind="name") for cell in row)
-        rows.append([context, word, *expected])
-    head = ["context", "next word", *numbers.models]
+        ends_in = [first.context if first else ""] * with_words
+        rows.append([context, *ends_in, word, *expected])
+    head = ["context", *["ends in"] * with_words, "next word", *numbers.models]
     return headed_table("The five likeliest words, and the place of the true one", head, rows)
 
 
@@ -92,23 +96,56 @@ def _records(numbers: PredictionNumbers) -> Iterator[dict[str, object]]:
                     "probability": cell.probability,
                     "likeliest": " ".join(word for word, _ in cell.top),
                     "their_probabilities": " ".join(str(share) for _, share in cell.top),
+                    "ends_in": cell.context,
                 }
 
 
 def _draw(numbers: PredictionNumbers) -> Figure:
-    rows, columns = len(numbers.models), len(numbers.contexts)
+    """A row a context, a column a model."""
+    rows = [_row_name(*named) for named in zip(numbers.contexts, numbers.first, strict=True)]
+    left_in, columns = 0.2 + LETTER_IN * max(map(len, rows)), len(numbers.models)
     figure, axes = new_figure(
-        width_in=1.9 + 0.36 * columns, height_in=1.5 + 0.36 * rows, left_in=1.5, top_in=0.1, bottom_in=1.2
+        width_in=left_in + CELL_IN * columns + 0.2,
+        height_in=0.65 + 0.3 * len(rows),
+        left_in=left_in,
+        top_in=0.1,
+        bottom_in=0.55,
     )
-    by_model = list(zip(*numbers.cells, strict=True))
     draw_cells(
         axes,
-        [[float(cell.hit) if cell and cell.askable else math.nan for cell in row] for row in by_model],
-        [[str(cell.rank) if cell and cell.hit else "" for cell in row] for row in by_model],
-        columns=numbers.contexts,
-        rows=numbers.models,
+        [[float(cell.hit) if cell and cell.askable else math.nan for cell in row] for row in numbers.cells],
+        [[_likeliest(cell) if cell else "" for cell in row] for row in numbers.cells],
+        columns=[model.replace(" ", "\n") for model in numbers.models],
+        rows=rows,
         limits=(0, LIGHTEST),
-        rotation=90,
+        names=[[_name(*named) for named in zip(numbers.models, row, strict=True)] for row in numbers.cells],
+        trial_ids=[numbers.trial_ids] * len(rows),
     )
     axes.invert_yaxis()
     return figure
+
+
+def _row_name(context: str, first: Prediction | None) -> str:
+    if first is None:
+        return context
+    end = first.context if len(first.context) <= CONTEXT_LETTERS else first.context[-CONTEXT_LETTERS:].partition(" ")[2]
+    words = f"\N{HORIZONTAL ELLIPSIS} {end} " if end else ""
+    return f"{context}: {words}\N{RIGHTWARDS ARROW} {_cut(first.next_shown, CONTEXT_LETTERS)}"
+
+
+def _likeliest(cell: Prediction) -> str:
+    """With the place of the true word where that is among them."""
+    shown = _cut(cell.top[0][0], WORD_LETTERS) if cell.top else DASH
+    return f"{shown} ({cell.rank})" if cell.hit else shown
+
+
+def _cut(word: str, letters: int) -> str:
+    return word if len(word) <= letters else f"{word[: letters - 1]}\N{HORIZONTAL ELLIPSIS}"
+
+
+def _name(model: str, cell: Prediction | None) -> str:
+    if cell is None:
+        return f"{model}: {DASH}"
+    true = f"{cell.next_shown}: place {cell.rank}, {formats.percent(cell.probability)}"
+    words = (f"{word} {formats.percent(share)}" for word, share in cell.top)
+    return "\n".join([model, f"\N{HORIZONTAL ELLIPSIS} {cell.context}", f"followed by {true}", "expects:", *words])

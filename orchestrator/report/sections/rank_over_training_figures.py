@@ -21,6 +21,7 @@ from orchestrator.report.figures import (
     COLOURS,
     GROUP_COLOURS,
     GROUP_LINES,
+    HEIGHT_IN,
     Drawing,
     group_colour,
     group_line,
@@ -32,7 +33,9 @@ from orchestrator.report.hover import name_marks
 MOST_NAMED = len(GROUP_COLOURS) * len(GROUP_LINES)
 """Settings that colours and lines tell apart; more are drawn alike."""
 MOST_TICKS = 10
-TICKS = (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0)
+LEGEND_COLUMNS, LEGEND_PT, LEGEND_LINE_IN = 3, 7.5, 0.16
+TICKS = {5.0: (1.0, 1.2, 1.5, 2.0, 3.0, 5.0, 7.0), 50.0: (1.0, 2.0, 3.0, 5.0)}
+"""Greatest over least value of an axis up to which it has ticks at these numbers; beyond, at powers of ten."""
 
 
 def rank_training_drawings(numbers: RankTraining) -> Iterator[Drawing]:
@@ -59,7 +62,7 @@ def rank_training_drawings(numbers: RankTraining) -> Iterator[Drawing]:
 
 
 def _draw_plane(numbers: RankTraining) -> Figure:
-    figure, axes = new_figure()
+    figure, axes = _new_figure(numbers)
     for place, path in enumerate(numbers.paths):
         rank_T, perplexity_T = np.exp(path.log_rank_T), np.exp(path.log_perplexity_T)
         look = _look(numbers, place)
@@ -70,7 +73,10 @@ def _draw_plane(numbers: RankTraining) -> Figure:
         axes.plot(rank_T[-1], perplexity_T[-1], "o", markersize=6.5, markerfacecolor="none", markeredgecolor=colour)
         name_marks(axes, zip(rank_T, perplexity_T, strict=True), list(_names(path, numbers.rank)))
     for name in ("x", "y"):
-        make_logarithmic(axes, name).set_major_locator(LogLocator(subs=TICKS))
+        axis = make_logarithmic(axes, name)
+        low, high = axis.get_view_interval()
+        ticks = next((subs for most, subs in TICKS.items() if high / low <= most), (1.0,))
+        axis.set_major_locator(LogLocator(subs=ticks))
     axes.set_xlabel(formats.capital(formats.title(numbers.rank)))
     axes.set_ylabel("Validation perplexity")
     _explain(figure, axes, numbers)
@@ -84,7 +90,7 @@ def _names(path: TrainingPath, rank: str) -> Iterator[str]:
 
 
 def _draw_shares(numbers: RankTraining) -> Figure:
-    figure, axes = new_figure()
+    figure, axes = _new_figure(numbers)
     axes.plot([0, 1], [0, 1], color="#b00020", linestyle="--", linewidth=1.2, zorder=3)
     shown = []
     for place, path in enumerate(numbers.paths):
@@ -103,6 +109,13 @@ def _draw_shares(numbers: RankTraining) -> Figure:
     return figure
 
 
+def _new_figure(numbers: RankTraining) -> tuple[Figure, Axes]:
+    """As high as its legend needs."""
+    named = 0 if numbers.colour_by or len(numbers.paths) > MOST_NAMED else len(numbers.paths)
+    top_in = 0.15 + LEGEND_LINE_IN * -(-named // LEGEND_COLUMNS)
+    return new_figure(height_in=HEIGHT_IN + top_in, top_in=top_in)
+
+
 def _look(numbers: RankTraining, place: int) -> dict[str, Any]:
     """Colour and line of a setting's way."""
     path = numbers.paths[place]
@@ -111,7 +124,7 @@ def _look(numbers: RankTraining, place: int) -> dict[str, Any]:
         return {"color": mpl.colormaps[COLOURS](shade), "linestyle": "-"}
     if len(numbers.paths) > MOST_NAMED:
         return {"color": "0.45", "linestyle": "-"}
-    return {"color": group_colour(place), "linestyle": group_line(place)}
+    return {"color": group_colour(path.place), "linestyle": group_line(path.place)}
 
 
 def _norm(paths: tuple[TrainingPath, ...]) -> Normalize:
@@ -127,4 +140,4 @@ def _explain(figure: Figure, axes: Axes, numbers: RankTraining) -> None:
         bar = figure.colorbar(ScalarMappable(_norm(numbers.paths), COLOURS), ax=axes, ticks=ticks, pad=0.02)
         bar.set_label(formats.title(numbers.colour_by))
     elif len(numbers.paths) <= MOST_NAMED:
-        axes.legend(fontsize=7.5, **{**ABOVE, "ncols": 3})
+        axes.legend(fontsize=LEGEND_PT, **{**ABOVE, "ncols": LEGEND_COLUMNS})

@@ -18,6 +18,7 @@ from orchestrator.analysis import (
 )
 from orchestrator.report import formats
 from orchestrator.report.prose import prose
+from orchestrator.report.sections.group_figures import contrast_drawings
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, csv_lines, ends, text_table
 from orchestrator.words import counted
@@ -40,6 +41,7 @@ def contrast_section(numbers: ContrastNumbers[GroupComparison]) -> Section:
         tables=(text_table(caption, [_cells(line, corpus) for line in numbers.comparisons]),),
         method=prose("method_tests.txt"),
         files={"tests.csv": csv_lines([_record(line, corpus) for line in numbers.comparisons], NO_TEST)},
+        drawings=contrast_drawings("tests", numbers, "the baseline's mean"),
     )
 
 
@@ -54,6 +56,7 @@ def paired_section(numbers: ContrastNumbers[PairComparison]) -> Section:
         tables=(text_table(caption, map(_paired_cells, numbers.comparisons)),),
         method=prose("method_pairs.txt", fewest=FEWEST),
         files={"pairs.csv": csv_lines([_paired_record(line) for line in numbers.comparisons], NO_TEST)},
+        drawings=contrast_drawings("pairs", numbers, "the baseline at the same seed"),
     )
 
 

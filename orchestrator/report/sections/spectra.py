@@ -11,7 +11,7 @@ from matplotlib.cm import ScalarMappable
 from matplotlib.collections import LineCollection
 from matplotlib.colors import LogNorm, Normalize
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import LogLocator, MaxNLocator
 from numpy.typing import NDArray
 
 from orchestrator.analysis import Spectrum
@@ -22,8 +22,10 @@ from orchestrator.report.sections.section import Section
 from orchestrator.words import counted
 
 SHOWN_POINTS = 160
-LINEAR_SHARE, LINEAR_MOST, LINEAR_TOP = 0.05, 500, 0.2
+PAPER_LENGTH, PAPER_END, PAPER_TOP = 10_000, 500, 0.2
 """What Fig. 7 shows: the first 500 of PTB's 10,000 indices, normalised values up to 0.2."""
+LEAST_SEEN = 0.02
+"""Share of a linear axis below which a value lies on its end."""
 NAMED_STEP = 4
 """So many points of a curve are one of what a pointer meets."""
 WIDE_SPREAD = 10
@@ -37,6 +39,8 @@ def spectra_section(spectra: Sequence[Spectrum]) -> Section:
     if colours == "Press rank":
         lines = f"{counted(len(spectra), 'setting')}, one trial each"
     caption = f"Normalised singular values of log P, {lines}, coloured by {colours}"
+    start, end, _ = linear_window(spectra)
+    linear = f"indices {start} to {end:,}" if start else "cut like Fig. 7"
     return Section(
         kind="spectra",
         heading="Spectra",
@@ -46,7 +50,7 @@ def spectra_section(spectra: Sequence[Spectrum]) -> Section:
                 caption=f"{caption}, {words}.",
                 draw=partial(draw_spectra, spectra, logarithmic=scale == "logarithmic"),
             )
-            for scale, words in (("linear", "cut like Fig. 7"), ("logarithmic", "logarithmic"))
+            for scale, words in (("linear", linear), ("logarithmic", "logarithmic"))
         ),
         wide=False,
     )
@@ -66,11 +70,11 @@ def draw_spectra(spectra: Sequence[Spectrum], *, logarithmic: bool) -> Figure:
     """Normalised singular values over their index, a line a trial, coloured by Press rank.
 
     The logarithmic one has the Press tolerance as a dashed line; on the linear one it would lie on the axis."""
-    figure, axes = new_figure(left_in=0.95, top_in=0.15)
-    curves = [_curve(spectrum, last=None if logarithmic else _linear_end(spectra)) for spectrum in spectra]
-    groups = list(dict.fromkeys(spectrum.group for spectrum in spectra if spectrum.group))
+    figure, axes = new_figure(left_in=0.95, right_in=0.25, top_in=0.15)
+    curves = [_curve(spectrum, last=None if logarithmic else linear_window(spectra)[1]) for spectrum in spectra]
+    groups = any(spectrum.group for spectrum in spectra)
     if groups:
-        _draw_groups(axes, spectra, curves, groups)
+        _draw_groups(axes, spectra, curves)
     else:
         _draw_by_rank(figure, axes, spectra, curves)
     _limits(axes, spectra, logarithmic=logarithmic)
@@ -91,22 +95,20 @@ def _draw_by_rank(
     axes.add_collection(LineCollection(curves, array=ranks, cmap=COLOURS, norm=norm, linewidths=0.9, alpha=0.85))
     bar = figure.colorbar(ScalarMappable(norm, COLOURS), ax=axes, pad=0.02, label="Press rank")
     bar.ax.minorticks_off()
-    if not isinstance(norm, LogNorm):
+    if isinstance(norm, LogNorm):
+        bar.ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    else:
         bar.ax.yaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
     bar.ax.yaxis.set_major_formatter("{x:g}")
 
 
-def _draw_groups(
-    axes: Axes, spectra: Sequence[Spectrum], curves: Sequence[NDArray[np.float64]], groups: Sequence[str]
-) -> None:
+def _draw_groups(axes: Axes, spectra: Sequence[Spectrum], curves: Sequence[NDArray[np.float64]]) -> None:
     named = set()
     for spectrum, curve in zip(spectra, curves, strict=True):
-        assert spectrum.group is not None
-        place = groups.index(spectrum.group)
         axes.plot(
             *curve.T,
-            color=group_colour(place),
-            linestyle=group_line(place),
+            color=group_colour(spectrum.place),
+            linestyle=group_line(spectrum.place),
             linewidth=1.2,
             label=None if spectrum.group in named else spectrum.group,
         )
@@ -127,15 +129,25 @@ def _curve(spectrum: Spectrum, *, last: int | None) -> NDArray[np.float64]:
     return curve
 
 
-def _linear_end(spectra: Sequence[Spectrum]) -> int:
-    longest = max(len(spectrum.values) for spectrum in spectra)
-    return min(longest, LINEAR_MOST, max(50, round(LINEAR_SHARE * longest)))
+def linear_window(spectra: Sequence[Spectrum]) -> tuple[int, int, float]:
+    """The first and last index and the greatest value of a linear figure: those of Fig. 7 for spectra as long as there.
+
+    Of smaller matrices the largest value is left out, which alone would fill the axis, and the last index is where no
+    value can be told from zero.
+    """
+    if max(len(spectrum.values) for spectrum in spectra) >= PAPER_LENGTH:
+        return 0, PAPER_END, PAPER_TOP
+    below = [spectrum.values[1:] / spectrum.values[0] for spectrum in spectra]
+    top = max((float(values[0]) for values in below if len(values)), default=1.0)
+    end = max(1 + int((values >= LEAST_SEEN * top).sum()) for values in below)
+    return 2, max(end, 3), 1.05 * top
 
 
 def _limits(axes: Axes, spectra: Sequence[Spectrum], *, logarithmic: bool) -> None:
     if not logarithmic:
-        axes.set_xlim(0, _linear_end(spectra))
-        axes.set_ylim(0, LINEAR_TOP)
+        start, end, top = linear_window(spectra)
+        axes.set(xlim=(start, end), ylim=(0, top))
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         return
     make_logarithmic(axes, "x")
     make_logarithmic(axes, "y")

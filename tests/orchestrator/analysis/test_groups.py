@@ -43,7 +43,7 @@ FRAME = flatten(ROWS).frame()
 
 def test_means_and_deviations_are_over_the_done_trials_of_a_group() -> None:
     numbers = group_numbers(
-        FRAME, GroupTable(metrics=("test_perplexity", "press_rank"), published=PUBLISHED), corpus="x"
+        FRAME, GroupTable(metrics=("test_perplexity", "press_rank"), published=PUBLISHED), corpus="x", scale="quick"
     )
     a, b, c = numbers.lines
     assert (a.group, a.trials, a.done) == ("a", 3, 2)
@@ -56,7 +56,7 @@ def test_means_and_deviations_are_over_the_done_trials_of_a_group() -> None:
 
 def test_a_difference_is_baseline_less_model() -> None:
     request = Differences(baselines={"b": "a", "c": "a", "unknown": "a"}, published={"ptb": {"b": {"paper": 0.4}}})
-    b, c = difference_numbers(FRAME, request, corpus="ptb").lines
+    b, c = difference_numbers(FRAME, request, corpus="ptb", scale="quick").lines
     assert b.difference == pytest.approx(11 - 39)
     assert c.difference is None
     assert b.published == {"paper": 0.4}

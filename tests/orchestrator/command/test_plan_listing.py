@@ -19,7 +19,14 @@ from tests.support.command import ROOT, sweep
 
 @pytest.mark.parametrize(
     "words",
-    [("studies",), ("gss_grid", "--dry-run"), ("gss_grid", "--scale", "paper", "--dry-run"), ("seeds", "--dry-run")],
+    [
+        ("studies",),
+        ("gss_grid", "--dry-run"),
+        ("gss_grid", "--scale", "paper", "--dry-run"),
+        ("seeds", "--dry-run"),
+        ("all", "--dry-run"),
+        ("all", "--scale", "paper", "--dry-run"),
+    ],
 )
 def test_lists_are_one_table_on_a_terminal_of_80_columns(words: tuple[str, ...]) -> None:
     ours, theirs = pty.openpty()
@@ -46,3 +53,18 @@ def test_what_a_cpu_will_take_is_said_in_core_time() -> None:
     assert "core time" in shown and "GPU" not in shown
     assert re.search(r"4 trials, estimated [\d.]+ s of one core with [\d.]+ GB\.", shown)
     assert "GPU" in sweep("gss_grid", "--scale", "smoke", "--dry-run", "--gpus-per-trial", "1").stdout
+
+
+def test_of_all_studies_each_has_a_line_with_what_it_takes_alone() -> None:
+    shown = sweep("all", "--scale", "smoke", "--dry-run").stdout
+    for study in ("gss_grid", "fair_capacity", "dirichlet"):
+        alone = re.search(r"([\d,]+) trials, estimated (.+?) of one core with (\S+ GB)", _last(study))
+        assert alone is not None
+        line = next(line for line in shown.splitlines() if line.startswith(f"│ {study} "))
+        assert [cell.strip() for cell in line.split("│")[3:6]] == list(alone.groups())
+    assert "fair_capacity, stage 1: " in shown and "All together: " in shown
+
+
+def _last(study: str) -> str:
+    shown = sweep(study, "--scale", "smoke", "--dry-run").stdout
+    return next(line for line in shown.splitlines() if line.startswith(f"{study}, scale smoke"))

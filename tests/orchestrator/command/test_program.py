@@ -36,6 +36,16 @@ def test_the_installed_script_names_itself_in_what_is_to_be_typed_next(script: P
     assert usage.stdout.startswith("Usage: sweep [OPTIONS] COMMAND") and "`sweep STUDY` plans" in usage.stdout
 
 
+def test_what_make_typed_is_what_is_to_be_typed_next(tmp_path: Path) -> None:
+    """Nobody has activated the environment then."""
+    (tmp_path / "python").symlink_to(sys.executable)
+    (tmp_path / "sweep.py").symlink_to(ROOT / "sweep.py")
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), *sys.path])}
+    command = ["./python", "sweep.py", "gss_grid", "--format", "csv"]
+    answer = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert answer.stderr.endswith("the results of a run are shown by: ./python sweep.py results gss_grid\n")
+
+
 @pytest.mark.parametrize(
     ("typed", "completions"),
     [

@@ -16,6 +16,7 @@ import pytest
 from orchestrator.analysis.frames import FlatResults, flatten
 from orchestrator.report.export import ResultsFormat, write_parquet, write_results
 from orchestrator.report.tables import group_metrics, trials_table
+from orchestrator.store.records import StudyKey
 from search_spaces.catalog import load_study
 from tests.support.synthetic_results import fail, make_results, trial_row
 from trainables.errors import UserError
@@ -51,6 +52,21 @@ def test_csv_reads_back_with_its_columns_in_order(results: FlatResults) -> None:
     assert float(lines[7][head.index("test_perplexity")]) == results.records[7]["test_perplexity"]
 
 
+def test_every_file_says_first_which_variant_of_a_study_it_is_of(results: FlatResults, tmp_path: Path) -> None:
+    key = StudyKey(study="made_up", scale="quick", corpus="pydocs", overrides='{"training.epochs":3}')
+    variant = {"study": "made_up", "scale": "quick", "corpus": "pydocs", "overrides": '{"training.epochs":3}'}
+    of_key = results.of_variant(key)
+    rows = [variant | record for record in results.records]
+    assert [list(row.items()) for row in json.loads(written(of_key, "json"))] == [list(row.items()) for row in rows]
+    write_parquet(of_key, tmp_path / "results.parquet")
+    read = pyarrow.parquet.read_table(tmp_path / "results.parquet")
+    assert read.to_pylist() == rows and read.column_names == [*variant, *results.columns]
+    head, first, *_ = csv.reader(io.StringIO(written(of_key, "csv")))
+    assert head == [*variant, *results.columns] == list(of_key.frame().columns)[:-1]
+    assert first[:4] == list(variant.values())
+    assert written(of_key, "table") == written(results, "table"), "what is the same in every row says nothing there"
+
+
 @pytest.mark.parametrize("form", get_args(ResultsFormat))
 @pytest.mark.parametrize(
     "metrics",
@@ -75,7 +91,7 @@ def test_whatever_a_store_may_hold_is_written(tmp_path: Path, metrics: list[dict
             assert kept == value or kept == str(value).replace("\ud800", "\\ud800")
 
 
-@pytest.mark.parametrize("name", ["test_perplexity", "name"])
+@pytest.mark.parametrize("name", ["test_perplexity", "name", "corpus"])
 def test_a_config_value_called_like_another_column_is_refused(name: str) -> None:
     with pytest.raises(UserError, match=f"the results store has '{name}' as both"):
         flatten([trial_row("x", config={name: 1}, test_perplexity=2.0)])

@@ -15,12 +15,13 @@ from orchestrator.analysis.contrasts import paired_numbers
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.groups import count_numbers
 from orchestrator.analysis.predictions import prediction_numbers
+from orchestrator.report.hover import NamedMarks
 from orchestrator.report.sections.audit import audit_section
 from orchestrator.report.sections.groups import count_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.significance import paired_section
 from search_spaces.study import Comparison, Counts, GroupTable, PairedComparison
-from tests.support.synthetic_results import STUDY, done_trial, make_results, report_on
+from tests.support.synthetic_results import STUDY, done_trial, make_results, report_on, trial_row
 
 
 def test_two_requests_of_a_kind_get_sections_and_files_of_their_own(tmp_path: Path) -> None:
@@ -71,6 +72,37 @@ def test_the_word_of_the_text_stands_beside_an_unknown_one() -> None:
     section = prediction_section(prediction_numbers(flatten([row]).frame()))
     assert "banknote (as <unk>)" in [cell.text for line in section.tables[1].body for cell in line]
     assert section.files["predictions.csv"][1][1:3] == ["<unk>", "banknote"]
+
+
+def test_the_figure_and_the_table_have_the_words_of_contexts_and_what_models_expect() -> None:
+    hit = {
+        "context": "no it was",
+        "next": "black",
+        "probability": 0.25,
+        "rank": 2,
+        "top": [["big", 0.5], ["black", 0.25]],
+    }
+    miss = {**hit, "rank": 9, "top": [["a", 0.5], ["the", 0.25]]}
+    unknown = {**hit, "context": "one two three four five six seven eight", "next": "<unk>", "next_in_text": "Monday"}
+    rows = [
+        trial_row("mos", config={"seed": 1}, **{"top_k A 1": json.dumps(hit), "top_k A 2": json.dumps(unknown)}),
+        trial_row("softmax", config={"seed": 1}, **{"top_k A 1": json.dumps(miss)}),
+    ]
+    section = prediction_section(prediction_numbers(flatten(rows).frame()))
+    table = section.tables[1]
+    assert list(table.head) == ["context", "ends in", "next word", "mos", "softmax"]
+    assert [cell.text for cell in table.body[0]] == ["A 1", "no it was", "black", "big black (2)", "a the (9)"]
+    assert section.files["predictions.csv"][1][-1] == "no it was"
+    [axes] = section.drawings[0].draw().axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == [
+        "A 1: \N{HORIZONTAL ELLIPSIS} no it was \N{RIGHTWARDS ARROW} black",
+        "A 2: \N{HORIZONTAL ELLIPSIS} four five six seven eight \N{RIGHTWARDS ARROW} Monday (as <unk>)",
+    ]
+    assert [text.get_text() for text in axes.texts] == ["big (2)", "a", "big", ""]
+    [named] = axes.findobj(NamedMarks)
+    assert (
+        named.marks[1].trial_id == "softmax" and "black: place 9, 25%\nexpects:\na 50%\nthe 25%" in named.marks[1].name
+    )
 
 
 PAIRS = PairedComparison(baselines={"gated": "dense"}, metric="test_error_percent")

@@ -12,7 +12,7 @@ import pytest
 from orchestrator.plan.overrides import overrides_json, parse_overrides
 from orchestrator.plan.study_plan import PlanRequest
 from orchestrator.store.records import StudyKey
-from orchestrator.sweep.announcement import command_line, paper_command, run_command
+from orchestrator.sweep.announcement import command_line, paper_command, run_command, view_command
 from search_spaces.catalog import load_study
 from search_spaces.study import Study
 
@@ -57,7 +57,12 @@ def test_the_papers_command_names_the_study_and_the_corpus_as_they_were_typed(
 
 
 def test_the_command_of_a_variant_plans_that_variant(tmp_path: Path) -> None:
-    settings = ("training.epochs=3", "training.optimizer=adam", "output_layer.c=-1e-05")
+    settings = (
+        "training.epochs=3",
+        "training.learning_rate=5,10.5",
+        "training.optimizer=adam",
+        "output_layer.c=-1e-05",
+    )
     request = PlanRequest(overrides=parse_overrides(settings))
     key = StudyKey(study="gss_grid", scale="smoke", corpus="pydocs", overrides=overrides_json(request.overrides))
     typed = ("gss_grid", "--seeds", "2", "--format", "csv", "--storage", str(tmp_path))
@@ -68,3 +73,9 @@ def test_the_command_of_a_variant_plans_that_variant(tmp_path: Path) -> None:
     assert overrides_json(parse_overrides(again)) == key.overrides
     brought = replace(key, overrides='{"--contexts":"my words.json 1a2b3c4d"}')
     assert run_command("gss_grid", load_study("gss_grid"), brought, ()).endswith("--contexts 'my words.json'")
+
+
+def test_the_command_for_looking_names_the_places_that_were_typed_and_no_password() -> None:
+    assert view_command(("gss_grid", "--scale", "smoke")) == "python sweep.py view"
+    typed = ("gss_grid", "--storage", "my results", "--set", "a=1", "--store=postgresql://me:s3cret@host/db")
+    assert view_command(typed) == "python sweep.py view --storage 'my results' '--store=postgresql://me:***@host/db'"

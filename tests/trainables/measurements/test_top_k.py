@@ -53,6 +53,8 @@ def test_words_probabilities_and_ranks_are_those_of_the_sorted_log_p_matrix(laye
         assert (found["rank"], found["probability"]) == (rank, pytest.approx(probabilities[rank - 1], rel=2e-5))
         assert all(p == float(f"{p:.6g}") for _, p in found["top"])
         assert "next_in_text" not in found
+        before = corpus.test[: context.last_token_index + 1].tolist()
+        assert found["context"].split() == [corpus.vocabulary[word] for word in before][-8:]
 
 
 def test_the_output_layer_sees_the_asked_contexts_only(monkeypatch: pytest.MonkeyPatch) -> None:

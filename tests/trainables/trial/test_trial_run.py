@@ -15,7 +15,7 @@ import pytest
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from search_spaces.catalog import load_study
 from tests.support.command import TIMES
-from trainables.__main__ import main
+from trainables.__main__ import _read_config, main
 from trainables.config import LmsPlifFrozenConfig, MosConfig, OutputLayerConfig, SoftmaxConfig, TextFile, TrialConfig
 from trainables.config.contexts import ContextsFile
 from trainables.corpora import load
@@ -38,6 +38,10 @@ BENCHMARKS = BenchmarkFolder(name="mine", benchmarks=(Benchmark(name="B", file=P
 RUNTIME = Runtime(contexts=CONTEXTS, benchmarks=BENCHMARKS)
 Measurements = dict[str, Measured | None]
 NAMES = ("perplexity@1", "spectrum@1", "top_k@1", CONTEXTS.measurement, BENCHMARKS.measurement)
+
+
+FILES = ("lock", "config.json", "result.json", "spectrum.npy", "kept.safetensors")
+"""Of a trial that is done."""
 
 
 def smoke_trial(**overrides: object) -> TrialConfig:
@@ -74,7 +78,7 @@ def test_a_trial_spares_its_process_the_compiler_of_torch(optimizer: str, tmp_pa
 def test_a_trial_leaves_its_result_spectrum_and_weights_and_no_checkpoints(tmp_path: Path) -> None:
     outcome = run_trial(smoke_trial(), directory=tmp_path, runtime=Runtime(checkpoint_every_s=0.0))
     assert outcome.state == "done"
-    assert {path.name for path in tmp_path.iterdir()} == {"lock", "result.json", "spectrum.npy", "kept.safetensors"}
+    assert {path.name for path in tmp_path.iterdir()} == set(FILES)
     assert json.loads((tmp_path / "result.json").read_text())["trial_id"] == smoke_trial().trial_id
     metrics = {name: value for measured in outcome.measurements.values() for name, value in measured.items()}
     values = np.load(tmp_path / "spectrum.npy", allow_pickle=False)
@@ -84,6 +88,24 @@ def test_a_trial_leaves_its_result_spectrum_and_weights_and_no_checkpoints(tmp_p
     epochs: list[object] = []
     again = run_trial(smoke_trial(), directory=tmp_path, runtime=Runtime(), on_epoch=epochs.append)
     assert (again, epochs) == (outcome, []), "it is not trained again"
+
+
+@pytest.mark.parametrize("lies_there", [None, b"", b"\xff{", "folder"])
+def test_its_folder_holds_its_config_which_nobody_needs(tmp_path: Path, lies_there: object) -> None:
+    """What lies there gives the same trial again; whatever else lies there is left alone."""
+    trial, file = smoke_trial(**{"training.epochs": 1}), tmp_path / "config.json"
+    if isinstance(lies_there, bytes):
+        file.write_bytes(lies_there)
+    elif lies_there is not None:
+        file.mkdir()
+    assert run_trial(trial, directory=tmp_path, runtime=Runtime()).state == "done"
+    if lies_there is None:
+        content = json.loads(file.read_text())
+        assert content == trial.model_dump(mode="json") and file.read_text().startswith('{\n "')
+        assert _read_config(file).trial_id == trial.trial_id
+        file.unlink()
+    assert run_trial(trial, directory=tmp_path, runtime=Runtime()).state == "done"
+    assert file.is_dir() == (lies_there == "folder")
 
 
 def test_two_processes_never_train_in_one_folder_at_the_same_time(tmp_path: Path) -> None:
@@ -122,14 +144,14 @@ def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(
         assert pruned.state == "pruned"
         assert f"stopped after epoch 2: its validation loss of {second_loss:.5f}" in str(pruned.cause)
         assert [epoch.valid_loss for epoch in pruned.epochs] == [epoch.valid_loss for epoch in straight.epochs[:2]]
-        assert {path.name.partition("-")[0] for path in folder.iterdir()} == {"lock", "result.json", "checkpoint"}
+        assert {path.name.partition("-")[0] for path in folder.iterdir()} == {*FILES[:3], "checkpoint"}
     heard: list[int] = []
     whole = run_trial(config, directory=folder, runtime=Runtime(), on_epoch=lambda epoch: heard.append(epoch.epoch))
     assert heard == [3, 4, 5]
     assert without_clocks(whole.model_dump(mode="json")) == without_clocks(straight.model_dump(mode="json"))
     for name in ("kept.safetensors", "spectrum.npy"):
         assert (folder / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
-    assert {path.name for path in folder.iterdir()} == {"lock", "result.json", "spectrum.npy", "kept.safetensors"}
+    assert {path.name for path in folder.iterdir()} == set(FILES)
 
 
 def test_the_ranks_of_the_kept_epoch_are_those_of_the_kept_weights(tmp_path: Path) -> None:

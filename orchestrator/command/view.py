@@ -1,0 +1,26 @@
+"""The command `view`: look at sweeps in a browser."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from orchestrator.command import options
+from orchestrator.command.options import console, store_url
+
+
+def view(
+    store: options.StoreUrl = None,
+    storage: options.Storage = options.STORAGE,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="Of this machine. [default: 8642, or a free one]")
+    ] = None,
+) -> None:
+    """Show studies and trials in a browser, live while sweeps run."""
+    from orchestrator.view import serve
+
+    def ready(link: str) -> None:
+        console().print(f"Open {link}\nCtrl-C ends it; sweeps go on.", soft_wrap=True)
+
+    serve(store_url(store, storage), storage, port, ready)

@@ -1,0 +1,62 @@
+"""The application: pages by their addresses, the same frame around all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+from dash import Dash, Input, Output, State, dcc, html
+
+from orchestrator.view import access, compare_page, downloads, overview, parts, study_page, trial_page
+from orchestrator.view.source import Source
+from trainables.errors import UserError
+
+
+def make_app(source: Source, token: str, port: int) -> Dash:
+    """The pages over the source, for whoever has the token."""
+    app = Dash(
+        __name__,
+        title="Sweeps",
+        update_title="",
+        assets_folder=str(Path(__file__).parent / "assets"),
+        suppress_callback_exceptions=True,
+    )
+    app.layout = html.Div(
+        [
+            dcc.Location(id="address"),
+            html.Header(
+                [
+                    dcc.Link("Sweeps", href="/", className="home"),
+                    html.Label(
+                        [
+                            "Figures are saved as ",
+                            dcc.RadioItems(["png", "svg"], "png", id="picture-format", inline=True),
+                        ],
+                        className="soft",
+                    ),
+                ]
+            ),
+            html.Main(id="page"),
+        ]
+    )
+
+    @app.callback(Output("page", "children"), Input("address", "pathname"), State("address", "search"))
+    def page(path: str | None, search: str | None) -> Any:
+        kind, _, rest = unquote(path or "/").strip("/").partition("/")
+        try:
+            if kind == "study":
+                return study_page.layout(source, rest)
+            if kind == "trial":
+                return trial_page.layout(source, rest)
+            if kind == "compare":
+                return compare_page.layout(source, parse_qs((search or "").lstrip("?")).get("trial", []))
+        except UserError as error:
+            return [parts.trouble(str(error)), html.P(dcc.Link("To the overview", href="/"))]
+        return overview.layout()
+
+    for room in (overview, study_page, trial_page, compare_page):
+        room.register(app, source)
+    downloads.register(app.server, source)
+    access.guard(app.server, token, port, app.csp_hashes())
+    return app

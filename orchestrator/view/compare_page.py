@@ -1,0 +1,91 @@
+"""Two to six trials side by side: their curves, their spectra, and where their configs and numbers differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from dash import Dash, Input, Output, dcc, html
+
+from orchestrator.report import cell, setting, title
+from orchestrator.view import figures, parts
+from orchestrator.view.one_trial import OneTrial, read_trial
+from orchestrator.view.source import Source
+from orchestrator.view.study_chosen import MOST_COMPARED
+from trainables.config import flat_values
+from trainables.errors import UserError
+
+
+def layout(source: Source, starts: Sequence[str]) -> Any:
+    """The page of the trials whose ids begin so. Raises UserError where they are not two to six that there are."""
+    if not 2 <= len(set(starts)) <= MOST_COMPARED:
+        raise UserError(
+            f"two to {MOST_COMPARED} trials can be compared, and these are {len(set(starts))}: tick them in a study's "
+            "table"
+        )
+    trials = [read_trial(source, start) for start in dict.fromkeys(starts)]
+    return html.Div(
+        [
+            html.H1("Side by side"),
+            dcc.Store(id="compared", data=[trial.row["trial_id"] for trial in trials]),
+            html.P(_downloads(trials), className="actions"),
+            parts.table(
+                ["", *(parts.trial_link(trial.row["trial_id"], trial.row["name"]) for trial in trials)],
+                _differences(trials),
+            ),
+            dcc.RadioItems(
+                ["logarithmic", "linear"], "logarithmic", id="compare-scale", inline=True, className="controls"
+            ),
+            html.Div(id="compare-figures"),
+        ]
+    )
+
+
+def register(app: Dash, source: Source) -> None:
+    """Draw the figures."""
+
+    @app.callback(
+        Output("compare-figures", "children"),
+        Input("compared", "data"),
+        Input("compare-scale", "value"),
+        Input("picture-format", "value"),
+    )
+    def draw(trial_ids: Sequence[str], scale: str, form: str) -> Any:
+        try:
+            trials = {trial.row["name"]: trial for trial in (read_trial(source, trial_id) for trial_id in trial_ids)}
+        except UserError as error:
+            return parts.trouble(str(error))
+        curves = figures.learning_curves({name: trial.epochs for name, trial in trials.items() if trial.epochs})
+        sigma = {name: trial.spectrum for name, trial in trials.items() if trial.spectrum is not None}
+        drawn = {"learning curves": curves, "spectra": figures.spectra(sigma, linear=scale == "linear")}
+        shown: list[Any] = []
+        for name, figure in drawn.items():
+            graph = parts.graph(f"compare-{name.replace(' ', '-')}", figure)
+            graph.config = parts.graph_config(form, name.replace(" ", "-"))
+            shown += [html.H2(name.capitalize()), graph]
+        return shown
+
+
+def _differences(trials: Sequence[OneTrial]) -> list[list[Any]]:
+    """A row for each setting that differs, then one for each metric."""
+    configs = [flat_values(trial.row["config"]) for trial in trials]
+    names = dict.fromkeys(name for config in configs for name in config)
+    settings = [
+        [name, *(setting(config.get(name)) for config in configs)]
+        for name in names
+        if any(config.get(name) != configs[0].get(name) for config in configs)
+    ]
+    metrics = dict.fromkeys(name for trial in trials for name in trial.row["metrics"] if name not in trial.predictions)
+    measured = [[title(name), *(cell(name, trial.row["metrics"].get(name)) for trial in trials)] for name in metrics]
+    return [["state", *(trial.row["state"] for trial in trials)], *settings, *measured]
+
+
+def _downloads(trials: Sequence[OneTrial]) -> list[Any]:
+    """Where one study has all of them, their results as files."""
+    common = [key for key in trials[0].keys if all(key in trial.keys for trial in trials)]
+    if not common:
+        return []
+    query = urlencode([("trial", trial.row["trial_id"]) for trial in trials])
+    address = f"/download/study/{quote(common[0].variant)}"
+    return [html.A(form.upper(), href=f"{address}.{form}?{query}") for form in ("csv", "json")]

@@ -1,0 +1,248 @@
+"""Figures as plotly takes them, as plain dicts: its own classes would check every number again."""
+
+from __future__ import annotations
+
+import html
+import math
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from orchestrator.report import title
+from orchestrator.view.table import StudyTable
+from trainables.trial_folder import EpochMetrics
+
+Figure = dict[str, Any]
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#b15928")
+"""Okabe and Ito's but black, which a dark page swallows, and two more."""
+MOST_SVG_POINTS = 2_000
+"""Of more, WebGL draws them; a browser without it can show no more."""
+FEW_EPOCHS = 12
+"""So many have a tick each."""
+MOST_POINTS = 1_000
+"""Of a spectrum: more than a figure has pixels for."""
+SMALLEST, LARGEST = 5, 18
+"""Diameters of points, in pixels."""
+
+
+def scatter(table: StudyTable, x: str, y: str, colour: str | None, size: str | None) -> Figure:
+    """A point a trial that has both numbers; `customdata` is its id."""
+    xs, ys = table.numbers(x), table.numbers(y)
+    shown = np.flatnonzero(np.isfinite(xs) & np.isfinite(ys))
+    by_webgl = len(shown) > MOST_SVG_POINTS
+    edge = {} if by_webgl else {"line": {"width": 0.7, "color": "#8a8f98"}}
+    marker: dict[str, Any] = {"size": 6 if by_webgl else 8, "color": COLOURS[0], **edge}
+    if colour is not None:
+        values = table.numbers(colour)[shown]
+        marker |= {"color": _encoded(values), "colorscale": "Viridis", "colorbar": {"title": {"text": _label(colour)}}}
+    if size is not None:
+        marker["size"] = _encoded(_diameters(table.numbers(size)[shown]))
+    trace = {
+        "type": "scattergl" if by_webgl else "scatter",
+        "mode": "markers",
+        "x": _encoded(xs[shown]),
+        "y": _encoded(ys[shown]),
+        "text": [html.escape(table.names[place]) for place in shown],
+        "customdata": [table.ids[place] for place in shown],
+        "marker": marker,
+        "hovertemplate": f"<b>%{{text}}</b><br>{_label(x)} %{{x}}<br>{_label(y)} %{{y}}<extra></extra>",
+    }
+    return _figure([trace], x=_label(x), y=_label(y), dragmode="select", clickmode="event", uirevision=f"{x} {y}")
+
+
+def _diameters(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Areas grow in proportion from the least value to the greatest; the smallest where there is none."""
+    low, high = (np.nanmin(values), np.nanmax(values)) if np.isfinite(values).any() else (0.0, 0.0)
+    shares = np.nan_to_num((values - low) / (high - low)) if high > low else np.zeros(len(values))
+    return np.sqrt(SMALLEST**2 + shares * (LARGEST**2 - SMALLEST**2))
+
+
+def parallel(table: StudyTable, names: Sequence[str], colour: str) -> Figure:
+    """Parallel coordinates of these numeric columns, a line a trial that has all of them."""
+    columns = {name: table.numbers(name) for name in dict.fromkeys((*names, colour))}
+    complete = np.all([np.isfinite(values) for values in columns.values()], axis=0)
+    trace = {
+        "type": "parcoords",
+        "dimensions": [{"label": _label(name), "values": _encoded(columns[name][complete])} for name in names],
+        "line": {"color": _encoded(columns[colour][complete]), "colorscale": "Viridis", "showscale": True},
+        "labelangle": -12,
+    }
+    return _figure([trace], margin={"l": 60, "r": 30, "t": 70, "b": 30})
+
+
+def learning_curves(curves: Mapping[str, Sequence[EpochMetrics]]) -> Figure:
+    """Validation perplexity by epoch, a line a trial; a diamond where weights begin to be averaged."""
+    traces = []
+    for place, (name, epochs) in enumerate(curves.items()):
+        switch = next((epoch.epoch for epoch in epochs if epoch.averaging), None)
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines+markers",
+                "name": html.escape(name),
+                "x": [epoch.epoch for epoch in epochs],
+                "y": [math.exp(epoch.valid_loss) for epoch in epochs],
+                "line": {"color": _colour(place), "width": 1.5},
+                "marker": {
+                    "symbol": ["diamond" if epoch.epoch == switch else "circle" for epoch in epochs],
+                    "size": [10 if epoch.epoch == switch else 3 for epoch in epochs],
+                },
+            }
+        )
+    last = max((len(epochs) for epochs in curves.values()), default=0)
+    return _over_epochs(traces, "validation perplexity", last)
+
+
+def trial_curve(epochs: Sequence[EpochMetrics]) -> Figure:
+    """A trial's perplexities by epoch, and where it switches to averaged weights."""
+    lines = {"validation": [e.valid_loss for e in epochs], "training": [e.train_loss for e in epochs]}
+    traces = [
+        {
+            "type": "scatter",
+            "mode": "lines+markers",
+            "name": name,
+            "x": [epoch.epoch for epoch in epochs],
+            "y": [math.exp(loss) for loss in losses],
+            "line": {"color": _colour(place), "width": 1.5},
+            "marker": {"size": 4},
+        }
+        for place, (name, losses) in enumerate(lines.items())
+    ]
+    figure = _over_epochs(traces, "perplexity", len(epochs))
+    switch = next((epoch.epoch for epoch in epochs if epoch.averaging), None)
+    if switch is not None:
+        _add_line(figure, "x", switch - 0.5, "averaged from here")
+    return figure
+
+
+def _over_epochs(traces: Sequence[Mapping[str, Any]], y: str, last: int) -> Figure:
+    figure = _figure(traces, x="epoch", y=y, y_type="log", showlegend=True)
+    if last <= FEW_EPOCHS:
+        figure["layout"]["xaxis"]["dtick"] = 1
+    return figure
+
+
+def spectra(spectra: Mapping[str, NDArray[np.float64]], *, linear: bool, tolerance: float | None = None) -> Figure:
+    """Singular values, a line a trial; `tolerance` is that of the Press rank."""
+    traces = []
+    for place, (name, sigma) in enumerate(spectra.items()):
+        index = _thinned(len(sigma))
+        values = sigma[index] if linear else np.where(sigma[index] > 0, sigma[index], np.nan)
+        line = {"color": _colour(place), "width": 1.5}
+        traces.append(
+            {
+                "type": "scatter",
+                "mode": "lines",
+                "name": html.escape(name),
+                "x": _encoded(index + 1),
+                "y": _encoded(values),
+            }
+            | {"line": line}
+        )
+    figure = _figure(
+        traces, x="index", y="singular value", y_type="linear" if linear else "log", showlegend=len(spectra) > 1
+    )
+    if tolerance is not None and tolerance > 0:
+        _add_line(figure, "y", tolerance if linear else math.log10(tolerance), "tolerance of the Press rank")
+    return figure
+
+
+def _thinned(length: int) -> NDArray[np.int64]:
+    """Indices that show a descending curve, dense at both ends."""
+    if length <= MOST_POINTS:
+        return np.arange(length)
+    head = np.geomspace(1, length, MOST_POINTS // 2) - 1
+    even = np.linspace(0, length - 1, MOST_POINTS // 2)
+    return np.unique(np.concatenate([head, even]).astype(np.int64))
+
+
+def grid_map(table: StudyTable, row: str, column: str, metric: str) -> Figure:
+    """The mean of a metric over the trials of each cell, by two numeric settings."""
+    values = table.numbers(metric)
+    shown = np.isfinite(values)
+    rows, row_places = np.unique(table.numbers(row)[shown], return_inverse=True)
+    columns, column_places = np.unique(table.numbers(column)[shown], return_inverse=True)
+    sums, counts = np.zeros((len(rows), len(columns))), np.zeros((len(rows), len(columns)))
+    np.add.at(sums, (row_places, column_places), values[shown])
+    np.add.at(counts, (row_places, column_places), 1)
+    means = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+    trace = {
+        "type": "heatmap",
+        "x": [f"{value:g}" for value in columns],
+        "y": [f"{value:g}" for value in rows],
+        "z": _encoded(means),
+        "customdata": _encoded(counts),
+        "colorscale": "Viridis",
+        "colorbar": {"title": {"text": _label(metric)}},
+        "hovertemplate": f"{_label(row)} %{{y}}, {_label(column)} %{{x}}<br>mean %{{z}} of %{{customdata}}"
+        "<extra></extra>",
+    }
+    figure = _figure([trace], x=_label(column), y=_label(row))
+    for axis in ("xaxis", "yaxis"):
+        figure["layout"][axis]["type"] = "category"
+    return figure
+
+
+def empty(sentence: str) -> Figure:
+    """A figure's place with a sentence in it."""
+    figure = _figure([])
+    figure["layout"] |= {
+        "xaxis": {"visible": False},
+        "yaxis": {"visible": False},
+        "annotations": [
+            {"text": html.escape(sentence), "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+        ],
+    }
+    return figure
+
+
+def _figure(
+    traces: Sequence[Mapping[str, Any]], *, x: str = "", y: str = "", y_type: str = "-", **layout: Any
+) -> Figure:
+    # The style sheet has the last word on colours, by the scheme of the page; a saved picture is as it is here.
+    return {
+        "data": list(traces),
+        "layout": {
+            "xaxis": {"title": {"text": x}, "automargin": True},
+            "yaxis": {"title": {"text": y}, "type": y_type, "automargin": True, "exponentformat": "power"},
+            "margin": {"l": 50, "r": 15, "t": 32, "b": 40},
+            "legend": {"orientation": "h", "y": -0.25, "x": 0},
+            "font": {"family": "system-ui, sans-serif", "size": 12},
+            "paper_bgcolor": "#ffffff",
+            "plot_bgcolor": "#ffffff",
+            "hoverlabel": {"align": "left"},
+            **layout,
+        },
+    }
+
+
+def _add_line(figure: Figure, axis: str, value: float, text: str) -> None:
+    """A dashed line across the figure, with what it marks. On a logarithmic axis plotly takes a text's place as the
+    exponent, and a shape's as the value."""
+    logarithmic = figure["layout"][f"{axis}axis"].get("type") == "log"
+    at = 10**value if logarithmic else value
+    ends = {"x0": at, "x1": at, "y0": 0, "y1": 1, "yref": "paper"}
+    text_at = {"x": value, "y": 1, "yref": "paper", "yanchor": "top", "xanchor": "left"}
+    if axis == "y":
+        ends = {"y0": at, "y1": at, "x0": 0, "x1": 1, "xref": "paper"}
+        text_at = {"y": value, "x": 1, "xref": "paper", "xanchor": "right", "yanchor": "bottom"}
+    figure["layout"]["shapes"] = [{"type": "line", **ends, "line": {"dash": "dash", "width": 1, "color": "#888888"}}]
+    figure["layout"]["annotations"] = [{"text": text, "showarrow": False, **text_at}]
+
+
+def _label(name: str) -> str:
+    return html.escape(title(name))
+
+
+def _colour(place: int) -> str:
+    return COLOURS[place % len(COLOURS)]
+
+
+def _encoded(values: ArrayLike) -> dict[str, str]:
+    """An array as plotly's page reads it without parsing a number."""
+    array = np.ascontiguousarray(values, dtype="<f8")
+    shape = {"shape": ",".join(map(str, array.shape))} if array.ndim > 1 else {}
+    return {"dtype": "f8", "bdata": b64encode(array.tobytes()).decode(), **shape}

@@ -1,0 +1,85 @@
+"""Everything that is known of one trial, from the store and the storage."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orchestrator.store import StudyKey
+from orchestrator.view.source import Source
+from trainables.config import TOP_K, flat_values
+from trainables.errors import UserError
+from trainables.trial_folder import EpochMetrics
+
+LOG_LINES, LOG_BYTES = 60, 20_000
+"""Of the end of a log."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneTrial:
+    """A trial as its page shows it."""
+
+    row: Mapping[str, Any]
+    """As `Store.results` gives it."""
+    keys: Sequence[StudyKey]
+    """The studies that have it."""
+    different: Mapping[str, Any]
+    """Of its config what differs between the trials of its first study."""
+    same: Mapping[str, Any]
+    epochs: Sequence[EpochMetrics]
+    spectrum: NDArray[np.float64] | None
+    environment: Mapping[str, str]
+    predictions: Mapping[str, Mapping[str, Any]]
+    """By metric, the likeliest words at a context."""
+    log: str
+    """The last lines of the log of its failure; empty where it has none."""
+
+    @property
+    def version(self) -> str:
+        """Another text once there is something else to show."""
+        row = self.row
+        return f"{row['state']} {row['attempt']} {len(self.epochs)} {len(row['metrics'])} {len(self.log)}"
+
+
+def read_trial(source: Source, trial_id: str) -> OneTrial:
+    """The trial of this id. Raises UserError where the store cannot be read or has none."""
+    trial_id, keys = source.trial(trial_id)
+    key = keys[0]
+    varying = source.table(key).settings
+    with source.store() as opened:
+        (row,) = opened.results(key, [trial_id])
+        epochs, spectrum = opened.epochs(trial_id), opened.spectrum(trial_id)
+        environment = opened.environments(key, [trial_id]).get(trial_id, {})
+    config = flat_values(row["config"])
+    return OneTrial(
+        row=row,
+        keys=keys,
+        different={name: config.get(name) for name in varying},
+        same={name: value for name, value in config.items() if name not in varying},
+        epochs=epochs,
+        spectrum=spectrum,
+        environment=environment,
+        predictions={name: json.loads(text) for name, text in row["metrics"].items() if name.startswith(TOP_K)},
+        log=_tail(source, trial_id) if row["state"] != "done" else "",
+    )
+
+
+def _tail(source: Source, trial_id: str) -> str:
+    path = source.storage.trial(trial_id).error_log
+    with suppress(UserError, OSError):
+        source.storage.bring([trial_id], [path.name])
+        return "\n".join(_end_of(path).splitlines()[-LOG_LINES:])
+    return ""
+
+
+def _end_of(path: Path) -> str:
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - LOG_BYTES))
+        return file.read().decode(errors="replace")

@@ -1,0 +1,93 @@
+"""The first page: every study, what runs now and where, what failed and why."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dash import Dash, Input, Output, dcc, html
+
+from orchestrator.store import COMPLETE, LOST, StudySummary
+from orchestrator.view import parts
+from orchestrator.view.source import LOST_SHOWN, Overview, Source
+from orchestrator.words import counted, duration, one_line
+from trainables.errors import PROGRAM, UserError
+
+LONGEST_CAUSE = 300
+
+
+def layout() -> Any:
+    """The page; its content comes with the first tick."""
+    return html.Div([dcc.Interval(id="overview-tick", interval=parts.LIVE_MS), html.Div(id="overview")])
+
+
+def register(app: Dash, source: Source) -> None:
+    """Have the page follow the store."""
+
+    @app.callback(Output("overview", "children"), Input("overview-tick", "n_intervals"))
+    def show(_: int | None) -> Any:
+        try:
+            return _content(source.overview())
+        except UserError as error:
+            return parts.trouble(str(error))
+
+
+def _content(overview: Overview) -> parts.Children:
+    # Those planned last are what a reader came for.
+    studies = [_study_row(summary, overview) for summary in reversed(overview.studies)]
+    running = [
+        [
+            parts.trial_link(trial.trial_id, trial.name),
+            parts.study_link(trial.key),
+            f"{trial.epoch or 0}" + (f" of {trial.epoch_count}" if trial.epoch_count else ""),
+            parts.perplexity(trial.valid_loss),
+            parts.host_of(trial.owner) + (f", attempt {trial.attempt}" if trial.attempt > 1 else ""),
+        ]
+        for trial in overview.running
+    ]
+    lost = [
+        [
+            parts.trial_link(trial.trial_id, trial.name),
+            parts.study_link(trial.key),
+            trial.state,
+            one_line(trial.cause or "no cause recorded", most=LONGEST_CAUSE),
+        ]
+        for trial in overview.lost
+    ]
+    lost_count = sum(summary.counts[state] for summary in overview.studies for state in LOST)
+    return [
+        html.H1("Studies"),
+        parts.table(
+            ["study", "", "done", "trials", "running", "without a result", "time left"],
+            studies,
+            empty=f"No study is in this store yet: run one with {PROGRAM} gss_grid.",
+        ),
+        html.H2(f"Running now: {len(running)}", id="running"),
+        parts.table(
+            ["trial", "study", "epoch", "validation perplexity", "run from"],
+            running,
+            empty="Nothing runs now.",
+        ),
+        html.H2(f"Without a result: {lost_count}", id="lost"),
+        parts.table(["trial", "study", "state", "cause"], lost, empty="No trial failed or diverged."),
+        *([html.P(f"The last {LOST_SHOWN} of them.", className="soft")] if lost_count > len(lost) else []),
+        *(
+            [html.P(f"{PROGRAM} retry STUDY runs the {counted(lost_count, 'trial')} again.", className="soft")]
+            if lost_count
+            else []
+        ),
+    ]
+
+
+def _study_row(summary: StudySummary, overview: Overview) -> list[Any]:
+    counts = summary.counts
+    total, done = sum(counts.values()), sum(counts[state] for state in COMPLETE)
+    left = overview.seconds_left.get(summary.key)
+    return [
+        parts.study_link(summary.key),
+        html.Progress(value=str(done), max=str(max(total, 1))),
+        done,
+        total,
+        counts["running"],
+        sum(counts[state] for state in LOST),
+        f"about {duration(left)}" if left is not None else "",
+    ]

@@ -1,0 +1,99 @@
+"""What several pages are made of."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+from urllib.parse import quote
+
+from dash import dcc, html
+
+from orchestrator.store import StudyKey
+from orchestrator.view.figures import Figure
+
+SHORT_ID = 12
+"""Digits of a trial's id, as everywhere else."""
+LIVE_MS = 3_000
+Children = list[Any]
+
+
+def study_link(key: StudyKey) -> Any:
+    """A link to the study's page, called by name, scale, corpus and settings."""
+    settings = "" if key.overrides == "{}" else f" {key.overrides}"
+    return dcc.Link(f"{key.study}, {key.scale}, {key.corpus}{settings}", href=study_address(key))
+
+
+def study_address(key: StudyKey) -> str:
+    """Where the study's page is."""
+    return f"/study/{quote(key.variant)}"
+
+
+def trial_link(trial_id: str, name: str) -> Any:
+    """A link to the trial's page."""
+    return dcc.Link(name, href=trial_address(trial_id))
+
+
+def trial_address(trial_id: str) -> str:
+    """Where the trial's page is."""
+    return f"/trial/{trial_id[:SHORT_ID]}"
+
+
+def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = "") -> Any:
+    """A table that scrolls sideways where it is wider than the page; the sentence `empty` where it has no row."""
+    if not body:
+        return html.P(empty, className="soft")
+    rows = [html.Tr([html.Td(cell, className=_kind(cell)) for cell in row]) for row in body]
+    return html.Div(
+        html.Table([html.Thead(html.Tr([html.Th(name) for name in head])), html.Tbody(rows)]), className="scroll"
+    )
+
+
+def facts(pairs: Sequence[tuple[str, Any]], *, empty: str = "") -> Any:
+    """Names with their values; the sentence `empty` where there is none."""
+    if not pairs:
+        return html.P(empty, className="soft")
+    return html.Dl([html.Div([html.Dt(name), html.Dd(value)]) for name, value in pairs])
+
+
+def graph(name: str, figure: Figure, *, height: int = 420) -> Any:
+    """A figure that can be zoomed, and saved as PNG; `picture_format` has it saved as SVG."""
+    return dcc.Graph(id=name, figure=figure, config=graph_config("png", name), style={"height": f"{height}px"})
+
+
+def graph_config(form: str, name: str) -> Any:
+    """What a figure's tool bar does; `form` is what its camera saves."""
+    removed = ["lasso2d", "autoScale2d"]
+    image = {"format": form, "filename": name, "scale": 2}
+    # Its makers offer to take figures to a server of theirs: not from here.
+    return {
+        "displaylogo": False,
+        "showSendToCloud": False,
+        "responsive": True,
+        "modeBarButtonsToRemove": removed,
+        "toImageButtonOptions": image,
+    }
+
+
+def stop_button(name: str, text: str, question: str) -> Any:
+    """A button that asks first."""
+    return dcc.ConfirmDialogProvider(html.Button(text, className="stop"), id=name, message=question)
+
+
+def trouble(sentence: str) -> Any:
+    """What went wrong, where a reader sees it."""
+    return html.P(sentence, className="trouble", role="alert")
+
+
+def perplexity(loss: float | None) -> str:
+    """Of a loss in nats per token; a dash for none."""
+    return "\N{EN DASH}" if loss is None else f"{math.exp(min(loss, 700)):.1f}"
+
+
+def host_of(owner: str) -> str:
+    """The machine of a command, from what the store calls it."""
+    return owner.partition(":")[0]
+
+
+def _kind(cell: Any) -> str:
+    return "number" if isinstance(cell, int | float) else ""

@@ -1,0 +1,115 @@
+"""The table of a study's trials: its columns, and pages of it, sorted and filtered as the browser asks."""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from orchestrator.report import title
+from orchestrator.view.table import StudyTable
+
+FIRST_METRICS = ("valid_perplexity", "test_perplexity", "press_rank", "entropy_rank")
+LONGEST_TEXT = 100
+"""A column with longer texts holds data, such as the likeliest words at a context, and has no place in a table."""
+DIGITS = 5
+CONDITIONS: Mapping[str, Callable[[Any, Any], bool]] = {
+    "equals": operator.eq,
+    "notEqual": operator.ne,
+    "lessThan": operator.lt,
+    "lessThanOrEqual": operator.le,
+    "greaterThan": operator.gt,
+    "greaterThanOrEqual": operator.ge,
+    "contains": operator.contains,
+    "notContains": lambda text, part: part not in text,
+    "startsWith": str.startswith,
+    "endsWith": str.endswith,
+}
+"""The grid's names for them."""
+Filter = Mapping[str, Any]
+
+
+def columns(table: StudyTable) -> list[dict[str, Any]]:
+    """Name and state, what differs between trials, the main metrics, the others."""
+    short = [name for name, values in table.metrics.items() if not any(_is_long(value) for value in values)]
+    metrics = [
+        *(name for name in FIRST_METRICS if name in short),
+        *(name for name in short if name not in FIRST_METRICS),
+    ]
+    return [
+        {
+            "field": name,
+            "headerName": title(name),
+            "headerTooltip": name,
+            "filter": "agNumberColumnFilter" if _is_numeric(table, name) else "agTextColumnFilter",
+            **({"pinned": "left", "width": 220, "cellClass": "opens"} if name == "name" else {}),
+        }
+        for name in ("name", "state", *table.settings, *metrics, "attempt", "cause")
+    ]
+
+
+def chosen(table: StudyTable, filters: Mapping[str, Filter], order: Sequence[Mapping[str, str]] = ()) -> list[int]:
+    """The places of the trials that pass every filter, by a column's name, in this order; missing values come last."""
+    places = [place for place in range(len(table.ids)) if _passes(table, place, filters)]
+    for sorting in reversed(order):
+        values = table.columns[sorting["colId"]]
+        present = [place for place in places if values[place] is not None]
+        missing = [place for place in places if values[place] is None]
+        present.sort(key=lambda place: _sortable(values[place]), reverse=sorting["sort"] == "desc")
+        places = present + missing
+    return places
+
+
+def records(table: StudyTable, places: Sequence[int]) -> list[dict[str, Any]]:
+    """What the grid shows of these trials."""
+    names = [column["field"] for column in columns(table)]
+    return [
+        {"id": table.ids[place], **{name: _shown(table.columns[name][place]) for name in names}} for place in places
+    ]
+
+
+def between(low: float, high: float) -> Filter:
+    """The filter that passes the numbers from `low` to `high`."""
+    return {"filterType": "number", "type": "inRange", "filter": low, "filterTo": high}
+
+
+def _passes(table: StudyTable, place: int, filters: Mapping[str, Filter]) -> bool:
+    return all(_passes_one(table.columns[name][place], wanted) for name, wanted in filters.items())
+
+
+def _passes_one(value: Any, wanted: Filter) -> bool:
+    if conditions := wanted.get("conditions"):
+        passed = (_passes_one(value, condition) for condition in conditions)
+        return any(passed) if wanted["operator"] == "OR" else all(passed)
+    kind = wanted["type"]
+    if kind in ("blank", "notBlank"):
+        return (value is None) == (kind == "blank")
+    if value is None:
+        return False
+    if kind == "inRange":
+        return bool(wanted["filter"] <= value <= wanted["filterTo"])
+    sought = wanted["filter"]
+    if wanted.get("filterType") == "text":
+        value, sought = str(value).lower(), str(sought).lower()
+    return CONDITIONS[kind](value, sought)
+
+
+def _is_numeric(table: StudyTable, name: str) -> bool:
+    return name == "attempt" or name in table.numeric
+
+
+def _is_long(value: object) -> bool:
+    return isinstance(value, str) and len(value) > LONGEST_TEXT
+
+
+def _sortable(value: Any) -> tuple[bool, Any]:
+    """Numbers before texts; values of other kinds as texts."""
+    return (False, value) if isinstance(value, int | float) else (True, str(value))
+
+
+def _shown(value: Any) -> Any:
+    """A number to a few digits, as the table has no place for more; lists as texts."""
+    if isinstance(value, float):
+        return float(f"{value:.{DIGITS}g}") if math.isfinite(value) else None
+    return value if value is None or isinstance(value, int | str) else str(value)

@@ -1,0 +1,171 @@
+"""What the pages read: the store, opened again after trouble, and what was read of it a moment ago."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from orchestrator.storage import Storage, storage_at
+from orchestrator.store import LostTrial, RunningTrial, Store, StudyKey, StudySummary, open_store
+from orchestrator.view.answers import Answers, find_answers
+from orchestrator.view.table import StudyTable, read_table
+from search_spaces.catalog import NAMES
+from trainables.errors import UserError
+
+FRESH_S = 1.5
+"""Several viewers share what was read so lately."""
+TRIALS_KEPT = 15_000
+"""Of studies that were looked at lately; at least one study."""
+LOST_SHOWN = 50
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Overview:
+    """How far every study is, what runs and what was lost."""
+
+    studies: list[StudySummary]
+    running: list[RunningTrial]
+    lost: list[LostTrial]
+    seconds_left: dict[StudyKey, float]
+    """Of studies that run and have come far enough to say so."""
+
+
+@dataclass
+class _Kept:
+    """Something that was read, and when."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    value: Any = None
+    read_s: float = -FRESH_S
+
+
+class Source:
+    """The store at `url` and the storage; safe to use from several threads.
+
+    Methods raise UserError where the store cannot be read, and try again at their next call.
+    """
+
+    def __init__(self, url: str, storage: str) -> None:
+        self.url = url
+        self.storage: Storage = storage_at(storage)
+        self._store: Store | None = None
+        self._lock = threading.Lock()
+        self._overview = _Kept()
+        self._tables: dict[StudyKey, _Kept] = {}
+        self._answers: dict[StudyKey, tuple[Mapping[str, tuple[object, ...]], Answers]] = {}
+        self._answering = threading.Lock()
+
+    @contextmanager
+    def store(self) -> Iterator[Store]:
+        """The store; after any trouble the next one to ask opens it again."""
+        with self._lock:
+            if self._store is None:
+                self._store = open_store(self.url, create=False, away_s=0)
+            opened = self._store
+        try:
+            yield opened
+        except UserError:
+            with self._lock:
+                if self._store is opened:
+                    self._store = None
+            opened.close()
+            raise
+
+    def overview(self) -> Overview:
+        """As it was at most a moment ago."""
+        return self._kept(self._overview, lambda _: self._read_overview())
+
+    def warm(self) -> None:
+        """Read the study that was planned last, which is the likeliest to be looked at."""
+        with suppress(UserError):
+            for summary in self.overview().studies[-1:]:
+                self.table(summary.key)
+
+    def key(self, variant: str) -> StudyKey:
+        """The study of this variant. Raises UserError where the store has none."""
+        keys = [summary.key for summary in self.overview().studies]
+        key = next((key for key in keys if key.variant == variant), None)
+        if key is None:
+            raise UserError(f"the store has no study {variant!r}: choose one on the overview")
+        return key
+
+    def table(self, key: StudyKey) -> StudyTable:
+        """The study's trials as they were at most a moment ago."""
+        with self._lock:
+            kept = self._tables.pop(key, _Kept())
+            self._tables[key] = kept
+            self._drop_tables()
+
+        def read(before: StudyTable | None) -> StudyTable:
+            with self.store() as opened:
+                return read_table(opened, key, before)
+
+        return self._kept(kept, read)
+
+    def answers(self, key: StudyKey) -> Answers:
+        """What the study's report would say of its trials now; nothing of a user's own study, whose questions lie in a
+        file. One at a time: it is work."""
+        if key.study not in NAMES:
+            return Answers(headline="", tables=[])
+        with self._answering:
+            versions = self.table(key).versions
+            kept = self._answers.get(key)
+            if kept is None or kept[0] != versions:
+                kept = self._answers[key] = (versions, find_answers(self.url, key))
+            return kept[1]
+
+    def trial(self, start: str) -> tuple[str, list[StudyKey]]:
+        """The one trial whose id begins so, and the studies that have it. Raises UserError where there is none."""
+        with self.store() as opened:
+            rows = opened.studies_of(start) if start else []
+        ids = dict.fromkeys(trial_id for trial_id, _ in rows)
+        if len(ids) != 1:
+            raise UserError(
+                f"the store has {len(ids) or 'no'} trials whose id begins with {start!r}: choose one of a study"
+            )
+        return next(iter(ids)), [key for _, key in rows]
+
+    def _drop_tables(self) -> None:
+        """Forget those looked at longest ago."""
+        trials = {key: len(kept.value.ids) if kept.value else 0 for key, kept in self._tables.items()}
+        for key in list(trials)[:-1]:
+            if sum(trials.values()) > TRIALS_KEPT:
+                del self._tables[key], trials[key]
+
+    def _read_overview(self) -> Overview:
+        with self.store() as opened:
+            studies, running = opened.progress(), opened.running()
+            busy = [summary for summary in studies if summary.counts["running"]]
+            left = {summary.key: _seconds_left(opened, summary, running) for summary in busy}
+            return Overview(
+                studies=studies,
+                running=running,
+                lost=opened.lost(LOST_SHOWN),
+                seconds_left={key: seconds for key, seconds in left.items() if seconds is not None},
+            )
+
+    def _kept(self, kept: _Kept, read: Callable[[T | None], T]) -> T:
+        with kept.lock:
+            if time.monotonic() - kept.read_s >= FRESH_S:
+                kept.value = read(kept.value)
+                kept.read_s = time.monotonic()
+            value: T = kept.value
+            return value
+
+
+def _seconds_left(store: Store, summary: StudySummary, running: list[RunningTrial]) -> float | None:
+    """By the pace since the run began, in trials, those that run counted by their epochs; None before there is one."""
+    ended, seconds = store.ended_in_run(summary.key)
+    shares = [
+        min(1.0, (trial.epoch or 0) / trial.epoch_count) if trial.epoch_count else 0.0
+        for trial in running
+        if trial.key == summary.key
+    ]
+    done = ended + sum(shares)
+    left = summary.counts["planned"] + len(shares) - sum(shares)
+    return left * seconds / done if done else None

@@ -1,0 +1,152 @@
+"""Below a study's table: learning curves and spectra of the chosen trials, the grid map, parallel coordinates and the
+published values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+import numpy as np
+from dash import Dash, Input, Output, State, dcc, html
+
+from orchestrator.report import title
+from orchestrator.view import figures, parts, rows
+from orchestrator.view.answers import Answers
+from orchestrator.view.source import Source
+from orchestrator.view.table import StudyTable
+from search_spaces.study import GridMap, Study
+from trainables.errors import UserError
+
+MOST_CHOSEN, MOST_BEST, MOST_COMPARED = 20, 8, 6
+TABS = ("learning curves", "spectra", "grid map", "parallel coordinates", "beside the papers")
+MAP = ("row", "column", "value")
+BEST = ("test_perplexity", "valid_perplexity")
+
+
+def layout(table: StudyTable, study: Study | None) -> Any:
+    """The tabs, what they show by default, and the way to the page of comparison."""
+    asked = next((request for request in (study.analyses if study else ()) if isinstance(request, GridMap)), None)
+    settings = [name for name in table.settings if name in table.numeric and name != "seed"]
+    first = {
+        "row": asked.row if asked else next(iter(settings), None),
+        "column": asked.column if asked else next(iter(settings[1:]), None),
+        "value": next((name for name in (*(asked.values if asked else ()), *BEST) if name in table.numeric), None),
+    }
+    options = [{"label": title(name), "value": name} for name in table.numeric]
+    menus = [
+        html.Label([html.Span(name), dcc.Dropdown(options, first[name], id=f"map-{name}", clearable=False)])
+        for name in MAP
+    ]
+    return html.Div(
+        [
+            html.P([html.Span(id="chosen-words"), " ", dcc.Link("", href="", id="compare")], className="soft"),
+            dcc.RadioItems(list(TABS), TABS[0], id="chosen-tab", inline=True, className="tabs"),
+            html.Div(menus, id="map-choices", className="controls", hidden=True),
+            dcc.RadioItems(["logarithmic", "linear"], "logarithmic", id="spectra-scale", inline=True),
+            html.Div(id="chosen"),
+        ]
+    )
+
+
+def register(app: Dash, source: Source) -> None:
+    """Draw what the tab is about, of the trials that are ticked, or of the best that the table shows."""
+
+    @app.callback(
+        output=(
+            Output("chosen", "children"),
+            Output("map-choices", "hidden"),
+            Output("spectra-scale", "className"),
+            Output("chosen-words", "children"),
+        ),
+        inputs={
+            "choice": {
+                "tab": Input("chosen-tab", "value"),
+                "scale": Input("spectra-scale", "value"),
+                "ticked": Input("trials", "selectedRows"),
+                "filters": Input("trials", "filterModel"),
+                **{name: Input(f"map-{name}", "value") for name in MAP},
+                "y": Input("study-y", "value"),
+                "version": Input("study-version", "data"),
+                "form": Input("picture-format", "value"),
+            },
+            "variant": State("study-variant", "data"),
+        },
+    )
+    def draw(choice: Mapping[str, Any], variant: str) -> tuple[Any, ...]:
+        tab = choice["tab"]
+        hidden = (tab != "grid map", "" if tab == "spectra" else "hidden")
+        try:
+            key = source.key(variant)
+            if tab == "beside the papers":
+                return _beside_papers(source.answers(key)), *hidden, ""
+            table = source.table(key)
+            if tab in ("grid map", "parallel coordinates"):
+                figure, words = _over_all(table, choice), ""
+            else:
+                ids, words = _chosen(table, choice["ticked"] or (), choice["filters"] or {})
+                figure = _of_chosen(source, table, ids, choice)
+        except UserError as error:
+            return parts.trouble(str(error)), *hidden, ""
+        shown = parts.graph("chosen-figure", figure, height=460)
+        shown.config = parts.graph_config(choice["form"], f"{variant}-{tab.replace(' ', '-')}")
+        return shown, *hidden, words
+
+    @app.callback(Output("compare", "children"), Output("compare", "href"), Input("trials", "selectedRows"))
+    def compare(ticked: Sequence[Mapping[str, Any]] | None) -> tuple[str, str]:
+        count = len(ticked or ())
+        if not 2 <= count <= MOST_COMPARED:
+            return "", ""
+        query = urlencode([("trial", row["id"][: parts.SHORT_ID]) for row in ticked or ()])
+        return f"Compare these {count} side by side", f"/compare?{query}"
+
+
+def _chosen(
+    table: StudyTable, ticked: Sequence[Mapping[str, Any]], filters: Mapping[str, Any]
+) -> tuple[list[str], str]:
+    """The ids of the trials that figures show, and which those are, in words."""
+    if ticked:
+        return [row["id"] for row in ticked[:MOST_CHOSEN]], f"Of the {min(len(ticked), MOST_CHOSEN)} ticked trials."
+    metric = next((name for name in BEST if name in table.metrics), None)
+    if metric is None:
+        return list(table.ids[:MOST_BEST]), "Of the first trials."
+    values = table.numbers(metric)
+    places = sorted((p for p in rows.chosen(table, filters) if np.isfinite(values[p])), key=values.__getitem__)
+    words = (
+        f"Of the {min(len(places), MOST_BEST)} with the lowest {title(metric)}; tick trials in the table for others."
+    )
+    return [table.ids[place] for place in places[:MOST_BEST]], words
+
+
+def _of_chosen(source: Source, table: StudyTable, ids: Sequence[str], choice: Mapping[str, Any]) -> figures.Figure:
+    names = {trial_id: table.names[table.places[trial_id]] for trial_id in ids}
+    with source.store() as opened:
+        if choice["tab"] == "learning curves":
+            curves = {names[trial_id]: epochs for trial_id in ids if (epochs := opened.epochs(trial_id))}
+            return figures.learning_curves(curves) if curves else figures.empty("These trials have no epochs.")
+        spectra = {name: sigma for trial_id, name in names.items() if (sigma := opened.spectrum(trial_id)) is not None}
+    linear = choice["scale"] == "linear"
+    return figures.spectra(spectra, linear=linear) if spectra else figures.empty("These trials have no spectrum.")
+
+
+def _over_all(table: StudyTable, choice: Mapping[str, Any]) -> figures.Figure:
+    if choice["tab"] == "grid map":
+        row, column, value = (choice[name] for name in MAP)
+        if not {row, column, value} <= {*table.numeric}:
+            return figures.empty("A grid map needs two settings that are numbers, and a metric: choose them above.")
+        return figures.grid_map(table, row, column, value)
+    settings = [name for name in table.settings if name in table.numeric and name != "seed"]
+    metrics = [name for name in rows.FIRST_METRICS if name in table.numeric]
+    colour = choice["y"] or next(iter(metrics), None)
+    if colour is None:
+        return figures.empty("No trial is done yet.")
+    return figures.parallel(table, [*settings, *metrics], colour)
+
+
+def _beside_papers(answers: Answers) -> Any:
+    if not answers.tables:
+        return html.P("No paper has printed values that would stand beside these.", className="soft")
+    shown: list[Any] = []
+    for table in answers.tables:
+        shown += [html.H3(table.caption), parts.table(table.head, table.body)]
+    return html.Div(shown)

@@ -1,0 +1,100 @@
+"""The trials of a study in columns, read once; an ended trial never changes, so later only new ends are read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orchestrator.analysis import METRICS, FlatResults, flatten
+from orchestrator.store import Store, StudyKey
+
+MOST_CHANGES = 1_000
+"""Trials that are read one by one; of more, all are."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StudyTable:
+    """What pages show of a study's trials; every list is in plan order."""
+
+    ids: tuple[str, ...]
+    names: tuple[str, ...]
+    groups: tuple[str, ...]
+    settings: Mapping[str, Sequence[Any]]
+    """Those that differ between trials, by their dotted paths."""
+    metrics: Mapping[str, Sequence[Any]]
+    """By name; None where a trial has none."""
+    ends: Mapping[str, Sequence[Any]]
+    """State, attempt and cause."""
+    versions: Mapping[str, tuple[object, ...]]
+    """As `Store.versions` gives them: equal ones are tables of the same results."""
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where in plan order a trial stands."""
+        return {trial_id: place for place, trial_id in enumerate(self.ids)}
+
+    @cached_property
+    def columns(self) -> dict[str, Sequence[Any]]:
+        """Every column by its name, in reading order."""
+        return {"name": self.names, **self.ends, **self.settings, **self.metrics}
+
+    @cached_property
+    def numeric(self) -> tuple[str, ...]:
+        """The settings and metrics that are numbers in every trial that has them."""
+        return tuple(
+            name for name, values in {**self.settings, **self.metrics}.items() if all(map(_is_number_or_none, values))
+        )
+
+    def numbers(self, name: str) -> NDArray[np.float64]:
+        """A numeric column, NaN where a trial has none."""
+        return np.array([np.nan if value is None else value for value in self.columns[name]], dtype=np.float64)
+
+
+def read_table(store: Store, key: StudyKey, before: StudyTable | None) -> StudyTable:
+    """The study's trials now; `before` is the table of earlier, of which what has not changed is taken."""
+    versions = store.versions(key)
+    if before is not None and before.versions == versions:
+        return before
+    if before is not None and list(before.versions) == list(versions):
+        changed = [trial_id for trial_id, version in versions.items() if before.versions[trial_id] != version]
+        if len(changed) <= MOST_CHANGES:
+            return _with_changes(before, flatten(store.results(key, changed)), versions)
+    return _table(flatten(store.results(key)), versions)
+
+
+def _table(results: FlatResults, versions: Mapping[str, tuple[object, ...]]) -> StudyTable:
+    def column(name: str) -> tuple[Any, ...]:
+        return tuple(record[name] for record in results.records)
+
+    return StudyTable(
+        ids=column("trial_id"),
+        names=column("name"),
+        groups=results.groups,
+        settings={name: column(name) for name in results.varying},
+        metrics={name: column(name) for name in results.metric_columns},
+        ends={name: column(name) for name in ("state", "attempt", "cause")},
+        versions=versions,
+    )
+
+
+def _with_changes(before: StudyTable, results: FlatResults, versions: Mapping[str, tuple[object, ...]]) -> StudyTable:
+    """The table with the metrics and ends of these trials; names and settings of a plan stay."""
+    names = {*before.metrics, *results.metric_columns}
+    ordered = [*(name for name in METRICS if name in names), *sorted(names - set(METRICS))]
+    nothing = [None] * len(before.ids)
+    columns = {name: list(before.metrics.get(name, nothing)) for name in ordered}
+    ends = {name: list(values) for name, values in before.ends.items()}
+    for record in results.records:
+        place = before.places[record["trial_id"]]
+        for name, values in [*columns.items(), *ends.items()]:
+            values[place] = record.get(name)
+    return replace(before, metrics=columns, ends=ends, versions=versions)
+
+
+def _is_number_or_none(value: object) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))

@@ -1,0 +1,157 @@
+"""A trial's page: what it is, how it learned, what it measured, where it ran, and how to run it alone."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from dash import Dash, Input, Output, State, dcc, html, no_update
+
+from orchestrator.report import cell, setting, title
+from orchestrator.view import figures, parts
+from orchestrator.view.one_trial import OneTrial, read_trial
+from orchestrator.view.source import Source
+from trainables.errors import UserError
+
+
+def layout(source: Source, start: str) -> Any:
+    """The page of the trial whose id begins so. Raises UserError where there is none, or several."""
+    trial_id, _ = source.trial(start)
+    return html.Div(
+        [
+            dcc.Interval(id="trial-tick", interval=parts.LIVE_MS),
+            dcc.Store(id="trial-id", data=trial_id),
+            dcc.Store(id="trial-version"),
+            html.Div(id="trial-trouble"),
+            html.Div(id="trial"),
+            html.Div(
+                dcc.RadioItems(["logarithmic", "linear"], "logarithmic", id="trial-scale", inline=True),
+                className="controls",
+            ),
+            html.Div(id="trial-spectrum"),
+            html.Div(id="trial-rest"),
+            html.P(id="trial-stopped", role="status"),
+        ]
+    )
+
+
+def register(app: Dash, source: Source) -> None:
+    """Have the page follow its trial."""
+
+    @app.callback(
+        Output("trial", "children"),
+        Output("trial-spectrum", "children"),
+        Output("trial-rest", "children"),
+        Output("trial-version", "data"),
+        Output("trial-trouble", "children"),
+        Input("trial-tick", "n_intervals"),
+        Input("trial-scale", "value"),
+        Input("picture-format", "value"),
+        State("trial-id", "data"),
+        State("trial-version", "data"),
+    )
+    def show(_: int | None, scale: str, form: str, trial_id: str, version: str | None) -> tuple[Any, ...]:
+        try:
+            trial = read_trial(source, trial_id)
+        except UserError as error:
+            return no_update, no_update, no_update, no_update, parts.trouble(str(error))
+        now = f"{trial.version} {scale} {form}"
+        if now == version:
+            return no_update, no_update, no_update, no_update, ""
+        return _head(trial, form), _spectrum(trial, scale == "linear", form), _rest(trial), now, ""
+
+    @app.callback(
+        Output("trial-stopped", "children"),
+        Input("trial-stop", "submit_n_clicks"),
+        State("trial-id", "data"),
+        prevent_initial_call=True,
+    )
+    def stop(clicks: int | None, trial_id: str) -> Any:
+        if not clicks:
+            return no_update
+        try:
+            with source.store() as opened:
+                opened.ask_to_stop(trial_id)
+        except UserError as error:
+            return str(error)
+        return "The trial was asked to stop; its checkpoint is kept, and the next run of the study goes on from it."
+
+
+def _head(trial: OneTrial, form: str) -> parts.Children:
+    """What it is, its config and its curve."""
+    row = trial.row
+    running = row["state"] == "running"
+    stop = parts.stop_button("trial-stop", "Stop this trial", "Stop this trial? Its checkpoint is kept.")
+    where = parts.host_of(row["owner"]) if row["owner"] else ""
+    return [
+        html.H1(row["name"]),
+        html.P(html.Code(row["trial_id"]), className="soft"),
+        parts.facts(
+            [
+                ("state", row["state"]),
+                ("attempts", row["attempt"]),
+                *([("run from", where)] if where else []),
+                ("studies", html.Ul([html.Li(parts.study_link(key)) for key in trial.keys])),
+            ]
+        ),
+        *([html.P(row["cause"], className="trouble")] if row["cause"] else []),
+        *([stop] if running else []),
+        html.H2("Config"),
+        parts.table(
+            ["differs between the study's trials", "value"],
+            [[name, setting(value)] for name, value in trial.different.items()],
+            empty="The study's other trials have the same config but for the seed.",
+        ),
+        html.Details([html.Summary("All settings"), parts.table(["setting", "value"], _settings(trial.same))]),
+        html.H2("Learning curve"),
+        _graph("trial-curve", figures.trial_curve(trial.epochs), form, trial)
+        if trial.epochs
+        else html.P("No epoch has ended yet, or this trial trains none.", className="soft"),
+    ]
+
+
+def _spectrum(trial: OneTrial, linear: bool, form: str) -> Any:
+    if trial.spectrum is None:
+        return html.P("It has no spectrum yet.", className="soft")
+    tolerance = trial.row["metrics"].get("press_tolerance")
+    figure = figures.spectra({trial.row["name"]: trial.spectrum}, linear=linear, tolerance=tolerance)
+    return [html.H2("Spectrum of the log-P matrix"), _graph("trial-sigma", figure, form, trial)]
+
+
+def _rest(trial: OneTrial) -> parts.Children:
+    metrics = {name: value for name, value in trial.row["metrics"].items() if name not in trial.predictions}
+    words = [
+        [context, word["next"], ", ".join(f"{text} ({share:.0%})" for text, share in word["top"])]
+        for context, word in trial.predictions.items()
+    ]
+    return [
+        html.H2("Metrics"),
+        parts.facts(
+            [(title(name), cell(name, value)) for name, value in metrics.items()], empty="It has no metrics yet."
+        ),
+        *([html.H2("Likeliest next words"), parts.table(["context", "next", "likeliest"], words)] if words else []),
+        html.H2("Environment"),
+        parts.facts(list(trial.environment.items()), empty="Recorded when the trial ends."),
+        html.H2("Log"),
+        html.Pre(trial.log)
+        if trial.log
+        else html.P("A log is written when a trial fails; there is none.", className="soft"),
+        html.H2("Run it alone"),
+        html.P(
+            [html.A("Its config", href=f"/download/trial/{trial.row['trial_id'][: parts.SHORT_ID]}.json"), ", then:"]
+        ),
+        html.Pre(f"python -m trainables {trial.row['trial_id'][: parts.SHORT_ID]}.json"),
+    ]
+
+
+def _settings(settings: Mapping[str, Any]) -> list[list[str]]:
+    return [
+        [name, setting(value) if not isinstance(value, list) else json.dumps(value)] for name, value in settings.items()
+    ]
+
+
+def _graph(name: str, figure: figures.Figure, form: str, trial: OneTrial) -> Any:
+    shown = parts.graph(name, figure)
+    shown.config = parts.graph_config(form, f"{trial.row['trial_id'][: parts.SHORT_ID]}-{name}")
+    return shown

@@ -1,0 +1,214 @@
+"""The pages of `view` in a real Chromium, beside a sweep that runs."""
+
+from __future__ import annotations
+
+import re
+import signal
+import subprocess
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from orchestrator.store.opening import open_store
+from orchestrator.store.records import StudyKey
+from tests.support.browser import EXECUTABLE, Browser
+from tests.support.command import start, sweep_process, wait_for
+from tests.support.typed_sweep import STUDY
+
+pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine")
+EPOCHS = 40
+"""Of a trial, some ten seconds: there is time to stop one."""
+POINTS = "document.querySelectorAll('#scatter .scatterlayer .point').length"
+ROWS = "document.querySelectorAll('#trials .ag-center-cols-container .ag-row').length"
+
+
+@contextmanager
+def ended(process: subprocess.Popen[str]) -> Iterator[subprocess.Popen[str]]:
+    """The process, which is interrupted in the end."""
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise
+
+
+@contextmanager
+def viewed(storage: Path) -> Iterator[str]:
+    """The pages over the storage; yields the link."""
+    with ended(start("view", "--storage", storage)) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        link = re.search(r"http://127\.0\.0\.1:\d+/\?token=\S+", line)
+        assert link is not None, line
+        yield link.group()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with a study of twelve trials."""
+    file = tmp_path_factory.mktemp("study") / "chaos.py"
+    file.write_text(STUDY)
+    return file
+
+
+@pytest.fixture(scope="module")
+def grid(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A storage with the four corners of gss_grid, done."""
+    storage = tmp_path_factory.mktemp("grid")
+    process = sweep_process("gss_grid", "--scale", "smoke", "--storage", storage)
+    assert process.returncode == 0, process.stderr
+    return storage
+
+
+def text(browser: Browser, selector: str) -> str:
+    return str(browser.evaluate(f"document.querySelector({selector!r})?.textContent ?? ''"))
+
+
+def own_address(link: str) -> str:
+    parts = urlsplit(link)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+@pytest.mark.timeout(240)
+def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(browser: Browser, study: Path, tmp_path: Path) -> None:
+    sweep = start(study, "--scale", "smoke", "--set", f"training.epochs={EPOCHS}", "--storage", tmp_path)
+    with ended(sweep):
+        wait_for(lambda: (tmp_path / "results.db").exists(), timeout_s=60, what="the store")
+        with viewed(tmp_path) as link:
+            browser.open(link, width=1280)
+            done = "Number(document.querySelector('#overview td.number')?.textContent ?? -1)"
+            first = browser.wait_until(f"{done} >= 0 && [{done}]")[0]
+            browser.wait_until(f"{done} > {first}", timeout_s=90)
+            assert "12" in text(browser, "#overview tbody tr")
+            running = "#overview #running + .scroll tbody tr:last-child a"
+            browser.wait_until(f"document.querySelector({running!r}) !== null")
+            epochs = "document.querySelector('#overview #running + .scroll tbody').textContent"
+            browser.wait_until(f"{epochs}.includes('of {EPOCHS}')")
+            browser.evaluate(f"document.querySelector({running!r}).click()")
+            browser.wait_until("document.querySelector('#trial-stop button, #trial button.stop') !== null")
+            name = text(browser, "h1")
+            assert name.startswith("gss c=")
+            assert "Stop this trial?" in browser.click_and_agree("#trial button.stop")
+            browser.wait_until("document.querySelector('#trial-stopped').textContent.includes('was asked to stop')")
+            with open_store(str(tmp_path / "results.db"), create=False) as store:
+                (summary,) = store.studies()
+
+                def is_planned(key: StudyKey = summary.key) -> bool:
+                    return (name, "planned") in [(row.name, row.state) for row in store.trials(key)]
+
+                wait_for(is_planned, timeout_s=30, what="the trial's stop")
+            browser.wait_until("document.querySelector('#trial dd')?.textContent === 'planned'")
+            asked = [url for url in browser.requests() if not url.startswith("data:")]
+            assert asked and all(url.startswith(own_address(link)) for url in asked)
+
+
+def test_a_point_opens_its_trial_and_a_box_filters_the_table(browser: Browser, grid: Path) -> None:
+    with viewed(grid) as link:
+        browser.open(link, width=1280)
+        browser.wait_until("document.querySelector('#overview table a') !== null")
+        browser.evaluate("document.querySelector('#overview table a').click()")
+        browser.wait_until(f"{POINTS} === 4 && {ROWS} === 4")
+        browser.wait_until("document.querySelector('#study-answer').textContent.includes('Press rank')", timeout_s=60)
+        place = "(({x, y, width, height}) => [x + width / 2, y + height / 2])"
+        points = browser.evaluate(
+            f"[...document.querySelectorAll('#scatter .point')].map((p) => {place}(p.getBoundingClientRect()))"
+        )
+        x, y = max(points)
+        # A box around the rightmost point alone.
+        browser.mouse("mouseMoved", x - 20, y - 15)
+        browser.mouse("mousePressed", x - 20, y - 15)
+        for step in (0, 10, 20):
+            browser.mouse("mouseMoved", x - 20 + 1.5 * step, y - 15 + 1.5 * step, buttons=1)
+        browser.mouse("mouseReleased", x + 10, y + 15)
+        browser.wait_until("document.querySelector('#trials-shown').textContent === '1 of 4 trials'")
+        browser.wait_until(f"{ROWS} === 1")
+        name = text(browser, "#trials .opens")
+        browser.wait_until("document.querySelector('#scatter .modebar') !== null")
+        browser.click_at(x, y)
+        browser.wait_until("location.pathname.startsWith('/trial/') && document.querySelector('#trial h1') !== null")
+        assert text(browser, "#trial h1") == name
+        browser.wait_until("document.querySelectorAll('#trial-curve .scatterlayer .trace').length === 2")
+        browser.wait_until("document.querySelectorAll('#trial-sigma .scatterlayer .trace').length === 1")
+
+
+@pytest.mark.parametrize(("width", "dark"), [(1280, False), (400, True)])
+def test_every_page_fits_and_complains_of_nothing(browser: Browser, grid: Path, width: int, dark: bool) -> None:
+    with open_store(str(grid / "results.db"), create=False) as store:
+        (summary,) = store.studies()
+        ids = [row.trial_id[:12] for row in store.trials(summary.key)]
+    pages = {
+        "/": "#overview table",
+        f"/study/{summary.key.variant}": "#chosen-figure .scatterlayer",
+        f"/trial/{ids[0]}": "#trial-sigma .scatterlayer",
+        "/compare?" + "&".join(f"trial={start}" for start in ids): "#compare-spectra .scatterlayer",
+    }
+    with viewed(grid) as link:
+        browser.open(link, width=width)
+        for page, part in pages.items():
+            browser.open(own_address(link) + page, width=width, dark=dark)
+            browser.wait_until(f"document.querySelector('{part}') !== null")
+            assert browser.complaints() == [], page
+            assert browser.evaluate("document.querySelector('.modebar [data-title*=hare]')") is None
+            assert browser.evaluate("document.documentElement.scrollWidth") <= width, page
+            paper = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+            assert (sum(map(int, re.findall(r"\d+", paper))) < 200) == dark
+            foreign = [url for url in browser.requests() if not url.startswith((own_address(link), "data:", "blob:"))]
+            assert foreign == []
+
+
+def test_a_study_is_drawn_in_five_ways(browser: Browser, grid: Path) -> None:
+    with viewed(grid) as link:
+        browser.open(link, width=1280)
+        browser.open(f"{own_address(link)}/study/gss_grid-smoke-pydocs", width=1280)
+        drawn = {
+            "learning curves": "document.querySelectorAll('#chosen-figure .scatterlayer .trace').length === 4",
+            "spectra": "document.querySelectorAll('#chosen-figure .scatterlayer .trace').length === 4",
+            "grid map": "document.querySelector('#chosen-figure .heatmaplayer image') !== null",
+            "parallel coordinates": "document.querySelectorAll('#chosen-figure .parcoords .y-axis').length > 5",
+            "beside the papers": "document.querySelector('#chosen').textContent.includes('+0.48')",
+        }
+        for tab, shown in drawn.items():
+            label = f"[...document.querySelectorAll('#chosen-tab label')].find((l) => l.textContent.trim() === '{tab}')"
+            browser.wait_until(f"{label} !== undefined")
+            browser.evaluate(f"{label}.click()")
+            browser.wait_until(shown, timeout_s=60)
+            # What plotly says in place of a figure where it may not compile code for WebGL.
+            assert "WebGL is not supported" not in text(browser, "body")
+
+
+def test_a_store_that_is_gone_is_said_and_comes_back(browser: Browser, grid: Path) -> None:
+    with viewed(grid) as link:
+        browser.open(link, width=1280)
+        browser.wait_until("document.querySelector('#overview table') !== null")
+        away = (grid / "results.db").rename(grid / "away.db")
+        try:
+            browser.wait_until("document.querySelector('#overview .trouble')?.textContent.includes('results.db')")
+        finally:
+            away.rename(grid / "results.db")
+        browser.wait_until("document.querySelector('#overview table') !== null")
+        assert "gss_grid" in text(browser, "#overview table")
+
+
+def test_without_the_token_nothing_is_shown(grid: Path) -> None:
+    with viewed(grid) as link:
+        for path in ("/", "/_dash-layout", "/download/study/x.csv", "/report/x", "/assets/view.css", "/none"):
+            for token in ("", "?token=", "?token=wrong", "?token=%F0"):
+                with pytest.raises(urllib.error.HTTPError) as refused:
+                    urllib.request.urlopen(own_address(link) + path + token, timeout=10)
+                assert refused.value.code == 403
+                assert "the link" in refused.value.read().decode()

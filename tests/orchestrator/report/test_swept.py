@@ -1,0 +1,157 @@
+"""The report of a study at several values of a setting: what each value has alone, and how they compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from orchestrator.analysis.frames import flatten
+from orchestrator.analysis.swept import BySetting, SweptNumbers, at_each_value, swept_numbers, swept_settings
+from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
+from orchestrator.report.build import build_report
+from orchestrator.report.questions import Answer, StudyResults, answer
+from orchestrator.report.records import Commands, StudyRecords
+from search_spaces.awd_lstm import awd_lstm
+from search_spaces.study import Comparison, Correlation, GridMap, GroupTable, Spectra, Study
+from tests.support.synthetic_results import trial_row
+from trainables.config import GssConfig, TrialConfig
+
+RATE, TOKENS = "training.learning_rate", "training.epoch_tokens"
+STUDY = Study(
+    name="swept",
+    trials=lambda corpus: [awd_lstm(corpus, GssConfig(c=c, k=k)) for c in (-1.0, 1.0) for k in (1.5, 2.0)],
+    analyses=(
+        Correlation(),
+        GridMap(row="output_layer.c", column="output_layer.k"),
+        GroupTable(metrics=("test_perplexity",)),
+        Comparison(baselines={"gss c=1 k=2": "gss c=-1 k=2"}),
+        lambda results: f"mean {results.test_perplexity.mean()} of {sorted(results.group)}",
+    ),
+)
+
+
+def records(**settings: Any) -> tuple[Any, list[dict[str, Any]]]:
+    """The plan with these settings, and its trials with numbers that follow from their ids."""
+    plan = make_plan(STUDY, scale_named("smoke"), "pydocs", PlanRequest(overrides=settings, seeds=3))
+    rows = []
+    for trial in plan.trials:
+        number = int(trial.trial_id[:6], 16) / 0xFFFFFF
+        metrics = {"press_rank": round(20 + 80 * number), "test_perplexity": 100 + 50 * number**2}
+        rows.append(trial_row(trial.name, config=trial.config.model_dump(mode="json"), **metrics))
+        rows[-1]["trial_id"] = trial.trial_id
+    return plan, rows
+
+
+def answers(**settings: Any) -> list[Answer]:
+    plan, rows = records(**settings)
+    frame = flatten(rows).frame()
+    return list(answer(StudyResults(study=STUDY, key=plan.key, frame=frame, spectra={}, epochs={})))
+
+
+def test_at_each_value_the_study_says_what_it_says_of_that_value_alone() -> None:
+    """Nothing is averaged over the values, and groups have the names that the study's requests call them by."""
+    by_rate, *swept = answers(**{RATE: (0.001, 0.01)})
+    count = len(STUDY.analyses)
+    assert len(swept) == 2 * count
+    assert isinstance(by_rate.numbers, SweptNumbers)
+    for place, rate in enumerate((0.001, 0.01)):
+        alone = answers(**{RATE: rate})
+        for ours, single in zip(swept[place * count : (place + 1) * count], alone, strict=True):
+            assert ours.section.heading == f"{single.section.heading}, at learning rate {rate}"
+            assert [table.body for table in ours.section.tables] == [table.body for table in single.section.tables]
+            assert list(ours.section.files.values()) == list(single.section.files.values())
+            leads = [
+                f"At learning rate {rate}: {text}" for text in single.section.findings[: ours is swept[place * count]]
+            ]
+            assert list(ours.section.findings) == leads
+            kept = single.section.findings[len(leads) :] + single.section.remarks
+            assert ours.section.remarks == kept
+    assert len({answered.section.key for answered in swept}) == len(swept)
+
+
+def test_means_and_intervals_are_those_of_the_values_trials() -> None:
+    _, rows = records(**{RATE: (0.001, 0.01), TOKENS: (None, 400)})
+    numbers = answers(**{RATE: (0.001, 0.01), TOKENS: (None, 400)})[1].numbers
+    assert isinstance(numbers, SweptNumbers) and numbers.request.key == RATE
+    assert numbers.values == (0.001, 0.01)
+    assert [line.group for line in numbers.lines[:2]] == ["gss c=-1 k=1.5, epoch tokens none"] * 2
+    for line in numbers.lines:
+        name, _, tokens = line.group.rpartition(", epoch tokens ")
+        mine = [
+            row["metrics"]["test_perplexity"]
+            for row in rows
+            if row["name"].startswith(f"{name}, ")
+            and row["config"]["training"]["learning_rate"] == line.value
+            and str(row["config"]["training"]["epoch_tokens"]).lower() == tokens
+        ]
+        assert len(mine) == line.trials == line.done == 3
+        mean, interval = line.sample("test_perplexity").mean, line.interval("test_perplexity")
+        assert mean == pytest.approx(np.mean(mine)) and interval is not None
+        expected = stats.t.interval(0.95, 2, loc=np.mean(mine), scale=stats.sem(mine))
+        assert (interval.low, interval.high) == pytest.approx(expected)
+    assert len(numbers.lines) == 2 * len(numbers.means("test_perplexity")) == 16
+
+
+def test_a_page_opens_with_how_the_values_compare(tmp_path: Path) -> None:
+    plan, rows = records(**{RATE: (0.001, 0.005, 0.02)})
+    result = build_report(STUDY, plan.key, StudyRecords(rows=rows), commands=Commands(), out=tmp_path)
+    page = result.path.read_text(encoding="utf-8")
+    headings = ["By learning rate", *(f"Results by model, at learning rate {rate}" for rate in (0.001, 0.005, 0.02))]
+    assert [page.index(f">{heading}</h2>") for heading in headings] == sorted(
+        page.index(f">{heading}</h2>") for heading in headings
+    )
+    assert page.index('id="figure-by_learning_rate"') < page.index(">The run</h2>")
+    trials = (tmp_path / "trials.csv").read_text().splitlines()
+    assert trials[0].startswith("study,scale,corpus,overrides,trial_id,") and trials[1].startswith(
+        "swept,smoke,pydocs,"
+    )
+    lines = (tmp_path / "by_learning_rate.csv").read_text().splitlines()
+    assert lines[0] == f"group,{RATE},metric,n,mean,sd,low,high" and len(lines) == 1 + 4 * 3 * 2
+
+
+def test_a_list_that_is_one_value_sweeps_nothing_and_lists_are_told_apart() -> None:
+    lists = ([0.1, 0.2], [0.3], None)
+    frame = flatten([trial_row(f"{i}", config={"rates": rates}) for i, rates in enumerate(lists)]).frame()
+    assert swept_settings(frame[:1], '{"rates":[0.1,0.2]}')[0] == ()
+    assert [swept_settings(frame, text)[0] for text in ("", "[1]", '{"x":[1,2]}')] == [()] * 3
+    keys, shown = swept_settings(frame, '{"rates":[[0.1,0.2],[0.3],null],"other":[1,2]}')
+    assert keys == ("rates",) and list(shown["rates"]) == ["[0.1, 0.2]", "[0.3]", "none"]
+
+
+def test_settings_of_different_kinds_of_trials_are_each_swept() -> None:
+    """A trial that does not have a setting is there at all of its values."""
+    rows = [trial_row(f"a, x={x}", config={"x": x}) for x in (1, 2)]
+    rows += [trial_row(f"b, y={y}", config={"y": y}) for y in (3, 4)]
+    keys, frame = swept_settings(flatten(rows).frame(), '{"x":[1,2],"y":[3,4]}')
+    places = {tuple(at.values.values()): list(at.frame["name"]) for at in at_each_value(frame, keys)}
+    assert places == {(x, y): [f"a, x={x}", f"b, y={y}"] for x in (1, 2) for y in (3, 4)}
+    numbers = swept_numbers(frame, BySetting(key="x", others=("y",), metrics=("m",)))
+    assert [(line.group, line.value) for line in numbers.lines] == [("a", 1), ("a", 2)]
+
+
+def test_many_models_and_values_that_are_no_numbers_are_drawn(tmp_path: Path) -> None:
+    study = Study(
+        name="many",
+        trials=lambda corpus: [awd_lstm(corpus, GssConfig(c=0.0, k=1 + i / 20)) for i in range(12)],
+        analyses=(Spectra(),),
+        corner=list,
+    )
+    overrides = {"training.optimizer": ("sgd", "adam")}
+    plan = make_plan(study, scale_named("smoke"), "pydocs", PlanRequest(overrides=overrides))
+    rows = [
+        trial_row(trial.name, config=trial.config.model_dump(mode="json"), test_perplexity=50.0 + i)
+        | {"trial_id": trial.config.trial_id}
+        for i, trial in enumerate(plan.trials)
+        if isinstance(trial.config, TrialConfig)
+    ]
+    rows[-1] |= {"state": "failed", "metrics": {}}
+    result = build_report(study, plan.key, StudyRecords(rows=rows), commands=Commands(), out=tmp_path)
+    (first,) = result.answers[0].section.findings
+    assert first.startswith(
+        "Test perplexity by optimizer, mean of 11 models: 55.00 at sgd, 67.00 at adam; lowest at sgd"
+    )
+    assert (tmp_path / "by_optimizer.svg").is_file()

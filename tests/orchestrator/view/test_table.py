@@ -1,0 +1,81 @@
+"""A table that is kept up with equals one that is read anew."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orchestrator.store.opening import open_store
+from orchestrator.store.store import Store
+from orchestrator.view import table as table_module
+from orchestrator.view.source import Source
+from orchestrator.view.table import StudyTable, read_table
+from tests.support.store_rows import KEY, RUN, ids, outcome, plan
+from trainables.errors import UserError
+from trainables.trial_folder.outcome import FinalState
+
+
+def shown(table: StudyTable) -> object:
+    return table.ids, table.names, table.groups, {name: list(values) for name, values in table.columns.items()}
+
+
+@pytest.mark.parametrize("most", [0, 1, 1000])
+def test_whatever_ends_in_between(store: Store, monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(table_module, "MOST_CHANGES", most)
+    draws, trials = random.Random(most), plan(12)
+    store.register(KEY, trials)
+    run_id = store.begin_run(RUN)
+    store.claim(ids(trials), owner="a", lease_s=60)
+    table = read_table(store, KEY, None)
+    left = ids(trials)
+    draws.shuffle(left)
+    while left:
+        for _ in range(draws.randint(0, 3)):
+            if left:
+                state: FinalState = draws.choice(("done", "failed", "diverged"))
+                metrics = {"perplexity@1": {"test_perplexity": draws.random()}, f"m{len(left)}@1": {f"m{len(left)}": 1}}
+                end = outcome(left.pop(), state=state, measurements=metrics)
+                assert store.record(end, run_id=run_id, spectrum=None, attempt=1)
+        table = read_table(store, KEY, table)
+        assert shown(table) == shown(read_table(store, KEY, None))
+    assert read_table(store, KEY, table) is table
+    store.reset(ids(trials))
+    store.register(KEY, plan(14)[1:])
+    assert shown(read_table(store, KEY, table)) == shown(read_table(store, KEY, None))
+
+
+def test_numbers_are_those_of_the_trials_and_nan_where_there_is_none(store: Store) -> None:
+    trials = plan(3)
+    store.register(KEY, trials)
+    run_id = store.begin_run(RUN)
+    store.claim(ids(trials), owner="a", lease_s=60)
+    store.record(outcome(trials[1].trial_id), run_id=run_id, spectrum=None)
+    table = read_table(store, KEY, None)
+    assert set(table.numeric) == {"seed", "test_perplexity", "kept_epoch", "press_rank"}
+    assert np.array_equal(table.numbers("press_rank"), [np.nan, 402, np.nan], equal_nan=True)
+    assert list(table.numbers("seed")) == [0, 1, 2]
+
+
+def test_a_store_that_is_away_is_said_and_opened_again_when_it_is_back(tmp_path: Path) -> None:
+    path, away = tmp_path / "results.db", tmp_path / "away"
+    with open_store(str(path)) as store:
+        store.register(KEY, plan(2))
+    source = Source(str(path), str(tmp_path))
+    source.overview()
+    path.rename(away)
+    for _ in range(2):
+        source._overview.read_s = float("-inf")
+        with pytest.raises(UserError, match=r"results\.db"):
+            source.overview()
+    away.rename(path)
+    assert [summary.key for summary in source.overview().studies] == [KEY]
+    assert source.key(KEY.variant) == KEY
+    with pytest.raises(UserError, match="no study 'x'"):
+        source.key("x")
+    with pytest.raises(UserError, match="no trials whose id begins"):
+        source.trial("zz")
+    with pytest.raises(UserError, match="no trials whose id begins with ''"):
+        source.trial("")
