@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from functools import cache
 from hashlib import sha256
 from itertools import pairwise
-from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +19,10 @@ from orchestrator.analysis import FlatResults, Row
 from orchestrator.report import formats
 from orchestrator.report.index import Card
 from orchestrator.report.paths import TRIALS_FOLDER, trial_page
-from orchestrator.report.plots import Curve, plot, spanned
+from orchestrator.report.plots import Axis, Curve, plot, spanned
 from orchestrator.report.prose import TEMPLATES, template
 from orchestrator.report.records import StudyRecords
+from orchestrator.report.run_facts import MINUTE
 from orchestrator.report.sections.spectra import shown_indices
 from orchestrator.words import one_line, some_of
 from trainables.trial_folder import EpochMetrics, trial_directory, write_file
@@ -29,6 +30,9 @@ from trainables.trial_folder import EpochMetrics, trial_directory, write_file
 VALUES_SHOWN = 12
 EPOCHS_SHOWN = 60
 """Epochs with a name of their own; of more, some."""
+LARGEST_LOSS = 300.0
+"""Nats; exp of more is no number to draw."""
+LEAST_SHARE = 1e-12
 NOISE = 1e-2
 """Below so much of the tolerance a spectrum is rounding noise."""
 
@@ -51,6 +55,8 @@ class TrialPage:
     epochs: Sequence[EpochMetrics]
     spectrum: NDArray[np.float64]
     environment: Mapping[str, str]
+    times: Sequence[datetime]
+    """Its first start and its end."""
     neighbours: tuple[Mapping[str, Any] | None, Mapping[str, Any] | None]
     """The records of the trial before and of the one behind."""
 
@@ -58,9 +64,9 @@ class TrialPage:
     def mark(self) -> str:
         """Changes with anything of the page."""
         epochs = [tuple(vars(epoch).values()) for epoch in self.epochs]
-        names = [(other["name"], other["trial_id"]) for other in self.neighbours if other]
+        names = [other and (other["name"], other["trial_id"]) for other in self.neighbours]
         report = (_code(), self.title, self.variant, self.index, names)
-        inputs = (*report, self.record["name"], self.row, self.settings, epochs, self.environment)
+        inputs = (*report, self.record["name"], self.row, self.settings, epochs, self.environment, self.times)
         return sha256(repr(inputs).encode(errors="surrogatepass") + self.spectrum.tobytes()).hexdigest()
 
     def render(self) -> str:
@@ -75,12 +81,13 @@ class TrialPage:
             cause=one_line(self.row["cause"] or ""),
             place=self.row.get("place"),
             settings=self.settings,
-            curve=_learning_curve(self.epochs) if self.epochs else "",
+            curve=_learning_curve(self.epochs),
             averaged=next((epoch.epoch for epoch in self.epochs if epoch.averaging), None),
-            spectrum=_spectrum(self.spectrum, metrics) if len(self.spectrum) > 1 and self.spectrum[0] > 0 else "",
+            spectrum=_spectrum(self.spectrum, metrics.get("press_tolerance")),
             metrics=[(formats.title(name), formats.cell(name, value)) for name, value in metrics.items()],
             config=config,
             environment=self.environment,
+            times=[f"{moment:{MINUTE}} UTC" for moment in self.times],
             folder=trial_directory(Path(), self.row["trial_id"]),
             page=trial_page,
             neighbours=self.neighbours,
@@ -121,40 +128,50 @@ def trial_pages(card: Card, results: FlatResults, records: StudyRecords, *, inde
             epochs=records.epochs.get(trial_id, ()),
             spectrum=records.spectra.get(trial_id, np.empty(0)),
             environment=records.environments.get(trial_id, {}),
+            times=records.times.get(trial_id, ()),
             neighbours=neighbours,
         )
 
 
 def _learning_curve(epochs: Sequence[EpochMetrics]) -> str:
-    places = np.array([epoch.epoch for epoch in epochs], dtype=float)
-    valid, train = (np.exp([getattr(epoch, name) for epoch in epochs]) for name in ("valid_loss", "train_loss"))
-    x, y = spanned("epoch", places, whole=True), spanned("perplexity", np.concatenate([valid, train]), logarithmic=True)
+    """Empty where there is none to draw; an epoch in which the loss became infinite has no place."""
+    rows = [(epoch.epoch, epoch.valid_loss, epoch.train_loss, epoch.averaging) for epoch in epochs]
+    table = np.array([row for row in rows if max(map(abs, row[1:3])) < LARGEST_LOSS], dtype=float).reshape(-1, 4)
+    if not len(table):
+        return ""
+    places, valid, train = table[:, 0], np.exp(table[:, 1]), np.exp(table[:, 2])
+    x = spanned("epoch", places, whole=True)
+    y = spanned("perplexity", np.concatenate([valid, train]), logarithmic=True)
+    averaged = places[table[:, 3] == 1][:1] - 0.5
+    named = shown_indices(len(table), points=EPOCHS_SHOWN)
+    names = [f"epoch {places[i]:.0f}: {formats.cell('valid_perplexity', float(valid[i]))}" for i in named]
     curves = [
+        *(_limit(x, y, across=max(x.low, switch)) for switch in averaged),
         Curve(points=np.column_stack([places, train]), kind="second"),
-        Curve(points=np.column_stack([places, valid]), kind="first"),
+        Curve(points=np.column_stack([places, valid])),
+        Curve(points=np.column_stack([places, valid])[named], names=names),
     ]
-    switch = next((epoch.epoch for epoch in epochs if epoch.averaging), None)
-    if switch is not None:
-        curves.insert(
-            0, Curve(points=np.array([[max(x.low, switch - 0.5), end] for end in (y.low, y.high)]), kind="limit")
-        )
-    named = shown_indices(len(epochs), points=EPOCHS_SHOWN)
-    names = [f"epoch {epochs[i].epoch}: {formats.cell('valid_perplexity', exp(epochs[i].valid_loss))}" for i in named]
-    curves.append(Curve(points=curves[-1].points[named], names=names))
     return plot(x, y, curves, label="Validation and train perplexity after each epoch")
 
 
-def _spectrum(values: NDArray[np.float64], metrics: Mapping[str, Any]) -> str:
+def _spectrum(values: NDArray[np.float64], tolerance: Any) -> str:
+    """Empty where there is none to draw."""
+    if len(values) < 2 or not np.isfinite(values).all() or values[0] <= 0:
+        return ""
+    limit = tolerance / values[0] if isinstance(tolerance, float) else 0.0
     indices = shown_indices(len(values))
     points = np.column_stack([indices + 1.0, values[indices] / values[0]])
-    tolerance = (metrics.get("press_tolerance") or 0.0) / values[0]
-    points = points[points[:, 1] > max(NOISE * tolerance, 1e-12)]
+    points = points[points[:, 1] > min(max(NOISE * limit, LEAST_SHARE), NOISE)]
     x = spanned("index of the singular value", points[:, 0], logarithmic=True)
     y = spanned("singular value / largest one", points[:, 1], logarithmic=True)
-    curves = [Curve(points=points)]
-    if y.low < tolerance < y.high:
-        curves.append(Curve(points=np.array([[x.low, tolerance], [x.high, tolerance]]), kind="limit"))
-    return plot(x, y, curves, label="Singular values over their index, both logarithmic")
+    limits = [_limit(x, y, down=limit)] if y.low < limit < y.high else []
+    return plot(x, y, [Curve(points=points), *limits], label="Singular values over their index, both logarithmic")
+
+
+def _limit(x: Axis, y: Axis, *, across: float | None = None, down: float | None = None) -> Curve:
+    """A line through the axes."""
+    ends = [(x.low, down), (x.high, down)] if across is None else [(across, y.low), (across, y.high)]
+    return Curve(points=np.array(ends, dtype=float), kind="limit")
 
 
 @cache

@@ -123,3 +123,25 @@ def test_a_page_is_written_again_where_its_trial_or_its_neighbour_changed(tmp_pa
     cut.write_bytes(cut.read_bytes()[:-10])
     build()
     assert cut.read_bytes().endswith(b"-->\n"), "one that is not whole is written again"
+
+
+def test_numbers_that_cannot_be_drawn_are_left_out(tmp_path: Path) -> None:
+    rows, _ = make_results(columns=50)
+    rows = rows[:4]
+    rows[2]["metrics"]["press_tolerance"] = 1e9
+    losses = [(5.0, 4.0), (1e300, 4.0), (4.0, -800.0), (1e9, 1.0), (3.0, 3.5)]
+    epochs = [
+        EpochMetrics(epoch=i, tokens=i, train_loss=train, valid_loss=valid, averaging=False, seconds=1.0)
+        for i, (train, valid) in enumerate(losses, 1)
+    ]
+    spectra = [np.array([np.inf, 1.0]), np.zeros(5), np.ones(3), np.array([2.0])]
+    report_on(
+        rows,
+        tmp_path,
+        epochs=dict(zip([row["trial_id"] for row in rows], [epochs, epochs[1:4], epochs[:1], []], strict=True)),
+        spectra=dict(zip([row["trial_id"] for row in rows], spectra, strict=True)),
+    )
+    pages = [(tmp_path / trial_page(row["trial_id"])).read_text() for row in rows]
+    assert [page.count("<svg") for page in pages] == [1, 0, 2, 0]
+    assert pages[0].count("<circle") == 2 and "epoch 5: 33.1" in pages[0]
+    assert not any("nan" in page.lower().split('"') or "inf," in page for page in pages)
