@@ -154,30 +154,43 @@ def report(
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
     out: Annotated[Path | None, typer.Option(help="The folder to write to.")] = None,
+    bundle: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Write a folder for any static host, with a page over all of it.")
+    ] = None,
 ) -> None:
     """Write the report of what the store holds, trials missing or not; with all, of every built-in study it has."""
     from orchestrator.report import summary_group
     from orchestrator.storage import storage_at
     from orchestrator.store import open_store
-    from orchestrator.sweep import report_folder, write_index, write_report
+    from orchestrator.sweep import open_bundle, report_folder, write_index, write_report
 
     variants, url = _typed_filter(scale, corpus, settings), store_url(store, storage)
     place = storage_at(storage)
-    if study == ALL and out is not None:
-        raise UserError("--out is the folder of one report, and all writes several: leave it out, or name a study")
+    _check_out(out, study, bundle)
     shown = console()
     with open_store(url, create=False) as opened:
-        for key, content in _chosen(opened, study, variants).items():
-            folder = (out or report_folder(place, key)).resolve()
+        chosen = _chosen(opened, study, variants)
+        root = open_bundle(bundle) if bundle else None
+        for key, content in chosen.items():
+            folder = root / key.variant if root else (out or report_folder(place, key)).resolve()
             argument = key.study if study == ALL else study
-            result = write_report(opened, content, key, folder, argument=argument, typed=context.obj)
+            # Whoever reads a bundle has other folders.
+            command = (Path(argument).name, ()) if root else (argument, context.obj)
+            result = write_report(opened, content, key, folder, command=command, index=out is None)
             if study != ALL:
                 shown.print(summary_group(result))
             shown.print(f"Report: {result.path}", soft_wrap=True)
             if out is None:
-                index = write_index(result.path, place, shown)
+                index = write_index(result.path, None if root else place, shown)
     if out is None:
         shown.print(f"All reports: {index}", soft_wrap=True)
+
+
+def _check_out(out: Path | None, study: str, bundle: Path | None) -> None:
+    if study == ALL and out is not None:
+        raise UserError("--out is the folder of one report, and all writes several: leave it out, or name a study")
+    if bundle is not None and out is not None:
+        raise UserError("--out and --bundle both say where to write: leave one of them out")
 
 
 def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyKey, Study]:

@@ -1,5 +1,4 @@
 from .build import ReportResult as ReportResult
-from .build import StudyRecords as StudyRecords
 from .build import build_report as build_report
 from .export import FORMATS as FORMATS
 from .export import write_parquet as write_parquet
@@ -11,6 +10,8 @@ from .index import CARD_FILE as CARD_FILE
 from .index import write_index as write_index
 from .questions import StudyResults as StudyResults
 from .questions import answer as answer
+from .records import Commands as Commands
+from .records import StudyRecords as StudyRecords
 from .sentences import findings as findings
 from .tables import Cell as Cell
 from .tables import TextTable as TextTable

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from base64 import b64encode
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from hashlib import sha256
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from orchestrator.analysis import Environment, Row, StudySummaryNumbers, count_values, flatten, summarise
+from orchestrator.analysis import StudySummaryNumbers, count_values, flatten, summarise
 from orchestrator.plan import is_paper_scale
 from orchestrator.report import formats, sentences, tables
 from orchestrator.report.configs import CONFIGS_FILE, config_records, configs_table
@@ -21,19 +17,21 @@ from orchestrator.report.export import write_results
 from orchestrator.report.figures import draw, inline_svg
 from orchestrator.report.glossary import terms
 from orchestrator.report.index import CARD_FILE, FINDINGS_SHOWN, Card
-from orchestrator.report.prose import template
+from orchestrator.report.prose import sorting, template
 from orchestrator.report.questions import Answer, StudyResults, answer
+from orchestrator.report.records import Commands, StudyRecords
+from orchestrator.report.run_facts import run_facts
 from orchestrator.report.sections.custom import failed_section
 from orchestrator.report.sections.section import Section
+from orchestrator.report.trial_pages import write_trial_pages
 from orchestrator.store import StudyKey
-from orchestrator.words import some_of
 from search_spaces.analyses import Analysis
 from search_spaces.study import Study
 from trainables.errors import UserError
-from trainables.trial_folder import EpochMetrics, write_file
+from trainables.trial_folder import write_file
 
 TRIALS_FILE = "trials.csv"
-SEEDS_SHOWN = 12
+DAY_DIGITS = len("2026-01-31")
 BESIDE = ("spectra", "rank-over-training")
 """Sections whose figures answer no question of a study's title."""
 
@@ -48,26 +46,13 @@ class ReportResult:
     """To the study's requests, in its order."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class StudyRecords:
-    """What the store holds of the trials of a study."""
-
-    rows: Sequence[Row]
-    """As `Store.results` gives them."""
-    spectra: Mapping[str, NDArray[np.float64]] = field(default_factory=dict)
-    """By trial id, the singular values, descending."""
-    epochs: Mapping[str, Sequence[EpochMetrics]] = field(default_factory=dict)
-    """By trial id, in order."""
-    environments: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By trial id, what they were computed with."""
-
-
 def build_report(
-    study: Study, key: StudyKey, records: StudyRecords, *, paper_command: str | None, out: Path
+    study: Study, key: StudyKey, records: StudyRecords, *, commands: Commands, out: Path, index: bool = False
 ) -> ReportResult:
-    """Write report.html with its figures (SVG, PNG, PDF) and tables (CSV) into the folder `out`.
+    """Write report.html with its figures (SVG, PNG, PDF), tables (CSV) and its trials' pages into the folder `out`.
 
-    `paper_command` is what to type for the paper's scale; None shows nothing. Several processes may write the same
+    `index` says whether there is a page over
+    all reports in the folder above. Several processes may write the same
     folder at the same time. Raises UserError where `out` cannot be written to.
     """
     results = flatten(records.rows)
@@ -77,21 +62,19 @@ def build_report(
     answers, documents = _draw_all(answer(questioned), out)
     done = [row["trial_id"] for row in records.rows if row["state"] == "done"]
     environment = count_values([records.environments.get(trial_id, {}) for trial_id in done])
-    run = run_facts(study, summary, environment)
+    run = run_facts(study, summary, results, times=records.times.values(), environment=environment)
     findings = sentences.findings(summary, answers)
     card = _card(study, key, run, findings)
-    # Every text is escaped there; only the figures' SVG and the page's own style and script are not. No other script
-    # may run: the page names the hash of its own.
-    script = template("sort.js").render()
+    # Every text is escaped there; only the figures' SVG and the page's own style and script are not.
     page = template("report.html.j2").render(
-        script=script,
-        script_hash=f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}",
+        **sorting(),
+        index=index,
         card=card,
         study=study,
         findings=findings,
         cautions=sentences.cautions(study, summary, answers, environment),
         run=run,
-        paper_command=paper_command,
+        commands=commands,
         trouble=tables.trouble_table(summary),
         sections=[answer.section for answer in answers],
         lead=_lead(answers),
@@ -107,12 +90,18 @@ def build_report(
     write_results(results.of_variant(key), "csv", trials)
     texts |= {TRIALS_FILE: trials.getvalue(), CONFIGS_FILE: _csv(tables.csv_lines(config_records(results)))}
     texts |= {"report.html": page, CARD_FILE: card.model_dump_json(indent=1)}
-    _write(out, documents | {name: text.encode(errors="backslashreplace") for name, text in texts.items()})
+    with _writable(out):
+        write_trial_pages(card, results, records, out, index=index)
+        for name, content in (documents | {name: _encoded(text) for name, text in texts.items()}).items():
+            write_file(out / name, content)
     return ReportResult(path=out / "report.html", summary=summary, answers=answers)
 
 
 def _card(study: Study, key: StudyKey, run: Mapping[str, str], findings: Sequence[str]) -> Card:
     return Card(
+        study=key.study,
+        corpus=run["corpus"] if study.reads_text else "",
+        date=run.get("date", "")[:DAY_DIGITS],
         title=study.title or study.name,
         variant=_variant(study, key),
         question=study.question,
@@ -122,11 +111,15 @@ def _card(study: Study, key: StudyKey, run: Mapping[str, str], findings: Sequenc
     )
 
 
-def _write(out: Path, files: Mapping[str, bytes]) -> None:
+def _encoded(text: str) -> bytes:
+    return text.encode(errors="backslashreplace")
+
+
+@contextmanager
+def _writable(out: Path) -> Iterator[None]:
     try:
         out.mkdir(parents=True, exist_ok=True)
-        for name, content in files.items():
-            write_file(out / name, content)
+        yield
     except OSError as error:
         raise UserError(
             f"the report needs a folder that can be written to, but {out} cannot be ({error.strerror or error}); "
@@ -168,18 +161,3 @@ def _variant(study: Study, key: StudyKey) -> str:
     smaller = models if study.reads_text else "less is computed than at scale paper"
     scale = "" if is_paper_scale(study, key.scale) else f": {smaller}"
     return f"Study {key.study}, scale {key.scale}{corpus}{scale}"
-
-
-def run_facts(study: Study, summary: StudySummaryNumbers, environment: Environment) -> dict[str, str]:
-    """Scale, corpus, trials, seeds, settings, and what the done trials were computed with, those that there are."""
-    key = summary.key
-    with_seeds = study.trains or len(summary.seeds) > 1
-    facts = {
-        "scale": key.scale,
-        "corpus": formats.corpus_title(key.corpus),
-        "trials": ", ".join(f"{count} {state}" for state, count in summary.counts.items()),
-        "seeds": some_of(list(map(str, summary.seeds)), SEEDS_SHOWN) if with_seeds else "",
-        "settings": "" if key.overrides == "{}" else key.overrides,
-        **{name: formats.with_counts(values) for name, values in environment.items()},
-    }
-    return {name: value for name, value in facts.items() if value}

@@ -23,7 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
-from orchestrator.report.hover import name_marks, with_marks
+from orchestrator.report.hover import linked, name_marks, with_marks
 
 WIDTH_IN, HEIGHT_IN = 5.6, 4.2
 PNG_DPI = 150
@@ -45,6 +45,8 @@ OURS, PRINTED = ("#1b4f8a", "o", "-"), ("#b35900", "^", "--")
 """Colour, marker and line of our values and of published ones."""
 PALE = "0.72"
 """Of single trials behind their means."""
+HALF_TURN = np.array([[-0.574, 1.430, 0.144], [0.426, 0.430, 0.144], [0.426, 1.430, -0.856]])
+"""Of the hue, the luminance staying as it is."""
 GROUP_LINES = ("-", "--", ":")
 GROUP_MARKERS = "os^DvPX*<>"
 CORNERS = np.array([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
@@ -115,7 +117,10 @@ def draw_cells(
             if texts[i][j]:
                 look["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
         else:
-            look = {"fontsize": 9, "color": _ink(mesh.to_rgba(value))}
+            colour = np.asarray(mesh.to_rgba(value))[:3]
+            dimmed = "black" if _ink(_dimmed(colour)) == "white" else "white"
+            # On a dark page the style draws the text as its group's name says.
+            look = {"fontsize": 9, "color": _ink(colour), "gid": f"if-dimmed-{dimmed}-{i}-{j}"}
         axes.text(j + 0.5, i + 0.5, texts[i][j], ha="center", va="center", **look)
     alignment: dict[str, Any] = {"ha": "right"} if 0 < rotation < 90 else {}
     axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=rotation, **alignment)
@@ -131,11 +136,17 @@ def draw_cells(
     )
 
 
-def _ink(colour: Any) -> str:
+def _ink(colour: NDArray[np.float64]) -> str:
     """Black or white, whichever has the higher contrast on it (WCAG 2, relative luminance)."""
-    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour[:3]]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return "black" if luminance > 0.179 else "white"
+
+
+def _dimmed(colour: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What a colour becomes on a dark page: `--dimmed` of the page's style, by the formulas of CSS filters."""
+    turned = HALF_TURN @ np.clip(1 - colour, 0, 1)
+    return np.asarray(np.clip(turned, 0, 1))
 
 
 def group_colour(place: int) -> str:
@@ -188,7 +199,11 @@ def inline_svg(document: str, drawing: Drawing) -> str:
     svg = re.sub(r'\bd="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), svg)
     svg = svg.replace("xlink:href=", "href=")
     svg = re.sub(r'\sxmlns(:xlink)?="[^"]*"', "", svg)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{html.escape(drawing.caption)}"', 1)
+    # How wide it is in points, for the page's style: in a narrow window a figure shrinks as long as it can be read.
+    svg = re.sub(
+        r'\swidth="([\d.]+)pt"', r' style="--points: \1"', re.sub(r'\sheight="[\d.]+pt"', "", svg, count=1), count=1
+    )
+    return linked(svg).replace("<svg", f'<svg role="img" aria-label="{html.escape(drawing.caption)}"', 1)
 
 
 def _written(figure: Figure, form: str, **options: Any) -> bytes:

@@ -16,18 +16,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
-from orchestrator.analysis import ID_DIGITS
-from orchestrator.words import file_name
+from orchestrator.report.paths import trial_page
 
 TARGET_PT = 9
 """How wide a pointer's target is at least."""
 POINTS_PT = 72
-TRIALS_FOLDER = "trials"
-
-
-def trial_page(trial_id: str) -> str:
-    """Where the page of a trial lies, seen from that of its report."""
-    return f"{TRIALS_FOLDER}/{file_name(trial_id[:ID_DIGITS])}.html"
+AREA = ' pointer-events="fill"'
 
 
 def name_marks(axes: Axes, marks: Iterable[ArrayLike], names: Sequence[str], trial_ids: Sequence[str] = ()) -> None:
@@ -74,12 +68,14 @@ class NamedMarks(Artist):
 
 def _element(mark: Mark, places: NDArray[np.float64]) -> str:
     """`places` are in SVG's units."""
-    closed = len(places) > 2 and np.array_equal(places[0], places[-1])
-    # A line of no length has no width either, but for its round ends.
-    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places) + ("Z" if closed else "h.01" if len(places) == 1 else "")
-    trial = f' data-page="{html.escape(trial_page(mark.trial_id))}"' if mark.trial_id else ""
-    area = ' pointer-events="all"' if closed else ""
-    return f'<path{trial}{area} d="M{path}"><title>{html.escape(mark.name)}</title></path>\n'
+    page = f' data-page="{html.escape(trial_page(mark.trial_id))}"' if mark.trial_id else ""
+    title = f"<title>{html.escape(mark.name)}</title>"
+    if len(places) == 1:
+        (x, y), r = places[0], TARGET_PT / 2
+        return f'<circle{page} pointer-events="fill" cx="{x:.1f}" cy="{y:.1f}" r="{r}">{title}</circle>\n'
+    path = "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    is_area = len(places) > 2 and np.array_equal(places[0], places[-1])
+    return f'<path{page}{AREA * is_area} d="M{path}">{title}</path>\n'
 
 
 def with_marks(document: bytes, figure: Figure) -> bytes:
@@ -87,12 +83,12 @@ def with_marks(document: bytes, figure: Figure) -> bytes:
     elements = "".join(element for named in figure.findobj(NamedMarks) for element in named.elements())
     if not elements:
         return document
-    look = f'class="marks" fill="none" stroke="none" stroke-width="{TARGET_PT}" stroke-linecap="round"'
+    look = f'class="marks" fill="none" stroke="none" stroke-width="{TARGET_PT}"'
     group = f'<g {look} pointer-events="stroke">\n{elements}</g>\n'
     return document.replace(b"</svg>", group.encode(errors="backslashreplace") + b"</svg>")
 
 
 def linked(svg: str) -> str:
     """An SVG for a report's page: its trials' marks lead to their pages. The rows of a table do that for a keyboard."""
-    link = r'<a href="\1" tabindex="-1"><path\2</a>'
-    return re.sub(r'<path data-page="([^"]*)"(.*?</path>)', link, svg, flags=re.DOTALL)
+    link = r'<a href="\2" tabindex="-1"><\1\3</a>'
+    return re.sub(r'<(path|circle) data-page="([^"]*)"(.*?</\1>)', link, svg, flags=re.DOTALL)

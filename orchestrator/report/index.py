@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from orchestrator.report.prose import template
+from orchestrator.report.prose import sorting, template
 from trainables.config import Frozen
 from trainables.trial_folder import write_file
 
@@ -17,10 +17,13 @@ FINDINGS_SHOWN = 5
 class Card(Frozen):
     """What the index says of one report; each report leaves its own beside its page."""
 
+    study: str = ""
     title: str
     variant: str
     question: str
     scale: str
+    corpus: str = ""
+    date: str = ""
     trials: str
     findings: tuple[str, ...]
 
@@ -29,7 +32,7 @@ def write_index(folder: Path) -> Path:
     """Write index.html over the reports below the folder, in alphabetical order; returns its path."""
     cards = [(path.parent.name, card) for path in sorted(folder.glob(f"*/{CARD_FILE}")) if (card := _read(path))]
     path = folder / "index.html"
-    write_file(path, template("index.html.j2").render(cards=cards).encode(errors="backslashreplace"))
+    write_file(path, template("index.html.j2").render(cards=cards, **sorting()).encode(errors="backslashreplace"))
     return path
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from base64 import b64encode
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -30,3 +32,10 @@ def template(name: str) -> jinja2.Template:
 def prose(name: str, **values: Any) -> str:
     """The paragraph in a template of plain text, as one line, with these values in it."""
     return " ".join(template(name).render(values).splitlines())
+
+
+@cache
+def sorting() -> dict[str, str]:
+    """The script by which a page's tables are sorted, and its hash: a page lets no other script run."""
+    script = template("sort.js").render()
+    return {"script": script, "script_hash": f"sha256-{b64encode(sha256(script.encode()).digest()).decode()}"}

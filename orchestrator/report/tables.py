@@ -9,6 +9,7 @@ from typing import Any
 
 from orchestrator.analysis import ID_DIGITS, METRICS, FlatResults, Interval, StudySummaryNumbers
 from orchestrator.report import formats
+from orchestrator.report.paths import trial_page
 from orchestrator.store import LOST
 from orchestrator.words import one_line
 from search_spaces.study import GroupTable, Study
@@ -39,11 +40,13 @@ WHOLE = 32
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell: its text, the number to sort by where it is one, and a kind for its style."""
+    """One cell: its text, the number to sort by where it is one, a kind for its style."""
 
     text: str
     number: float | None = None
     kind: str = ""
+    link: str = ""
+    """Where the text leads on a page."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +56,8 @@ class TextTable:
     caption: str
     head: Sequence[str]
     body: Sequence[Sequence[Cell]]
+    folded: bool = False
+    """Whether a page shows only its caption until that is clicked."""
 
 
 def text_table(caption: str, rows: Iterable[Mapping[str, object]]) -> TextTable:
@@ -133,7 +138,7 @@ def trials_table(results: FlatResults, first_metrics: Sequence[str] = (), *, has
         cause = [_cause(record)] if with_cause else []
         settings = [sortable(record[name], formats.setting(record[name])) for name in varying]
         values = [sortable(record[name], formats.cell(name, record[name])) for name in metrics]
-        body.append((Cell(record["name"], kind="name"), state, *settings, *values, *ids, *cause))
+        body.append((_name(record), state, *settings, *values, *ids, *cause))
     caption = f"{len(body)} trials in the order of the plan"
     return TextTable(caption=caption, head=tuple(formats.title(name) for name in head), body=tuple(body))
 
@@ -144,13 +149,17 @@ def trouble_table(summary: StudySummaryNumbers) -> TextTable:
         f"{len(summary.trouble)} of {summary.trials} trials",
         (
             {
-                "trial": trial["name"],
+                "trial": _name(trial),
                 "state": Cell(trial["state"], kind="bad"),
                 "cause": _cause(trial, "no cause recorded"),
             }
             for trial in summary.trouble
         ),
     )
+
+
+def _name(record: Mapping[str, Any]) -> Cell:
+    return Cell(record["name"], kind="name", link=trial_page(record["trial_id"]))
 
 
 def _cause(record: Mapping[str, Any], otherwise: str = "") -> Cell:

@@ -111,9 +111,8 @@ class ObjectStorage(Storage):
 
     @override
     def publish_report(self, page: Path, index: Path) -> str | None:
-        for path in [*sorted(page.parent.rglob("*")), index]:
-            if path.is_file() and not path.name.startswith("."):
-                self.bucket.put(path, str(path.relative_to(self.folder)))
+        paths = [path for path in [*page.parent.rglob("*"), index] if path.is_file() and not path.name.startswith(".")]
+        self.bucket.put_many({str(path.relative_to(self.folder)): path for path in paths}, page.parent.parent.name)
         return f"{self.bucket.url}/{page.relative_to(self.folder)}"
 
     @override

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Collection
+from datetime import datetime
 from typing import Any
 
 import numpy as np
@@ -123,6 +124,13 @@ class Results(Studies):
                 for row in rows
                 if row.singular_values is not None
             }
+
+    def times(self, key: StudyKey) -> dict[str, tuple[datetime, datetime]]:
+        """When each of the study's trials that have ended was claimed first, and when it ended, by trial id."""
+        query = select_members(key, trial.c.id, trial.c.started_at, trial.c.ended_at).join(trial)
+        with self._database.read() as connection:
+            rows = connection.execute(query).all()
+        return {row.id: (row.started_at, row.ended_at) for row in rows if row.started_at and row.ended_at}
 
     def environments(self, key: StudyKey, only: Collection[str] | None = None) -> dict[str, dict[str, str]]:
         """Code and package versions, host and device of the recorded attempts, by trial id; of `only` these ids."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from orchestrator.cluster import RunOptions
 from orchestrator.plan import Plan, is_paper_scale, outlook, scale_summary
@@ -17,6 +19,7 @@ from trainables.errors import PROGRAM
 
 RESULTS = ("--storage", "--store")
 PLACES = (*RESULTS, "--data-dir")
+SIZES = ("--seeds", "--budget")
 START_S = 10.0
 """Ray's start and its workers' imports."""
 
@@ -82,10 +85,34 @@ def paper_command(argument: str, study: Study, key: StudyKey, typed: Sequence[st
         return None
     alone = "ptb" if key.corpus == "pydocs" else key.corpus
     corpora = (key.corpus,) if is_generated(key.corpus) else study.corpora or (alone,)
+    return _command(argument, study, "paper", corpora, typed)
+
+
+def run_command(argument: str, study: Study, key: StudyKey, typed: Sequence[str]) -> str:
+    """What to type for this variant, with as many trials and on the same store and storage as in `typed`; a file that
+    the user brought stands there by its name."""
+    words = [word for words, _ in _options(typed, *SIZES) for word in words]
+    for name, value in json.loads(key.overrides).items():
+        if name.startswith("--"):
+            words += [name, value.rpartition(" ")[0]]
+        elif name == "search":
+            words += ["--search", str(value)]
+        else:
+            words += ["--set", f"{name}={_typed_value(value)}"]
+    return _command(argument, study, key.scale, (key.corpus,), typed, *words)
+
+
+def _typed_value(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(map(_typed_value, value))
+    return value if isinstance(value, str) else json.dumps(value)
+
+
+def _command(argument: str, study: Study, scale: str, corpora: Sequence[str], typed: Sequence[str], *words: str) -> str:
     folders = {corpus_name(value): value for _, value in _options(typed, "--corpus")}
-    words = [word for corpus in corpora for word in ("--corpus", folders.get(corpus, corpus))]
+    texts = [word for corpus in corpora for word in ("--corpus", folders.get(corpus, corpus))]
     kept = [word for words, _ in _options(typed, *PLACES) for word in words]
-    return command_line(argument, "--scale", "paper", *(words if study.reads_text else ()), *kept)
+    return command_line(argument, "--scale", scale, *(texts if study.reads_text else ()), *words, *kept)
 
 
 def view_command(typed: Sequence[str]) -> str:

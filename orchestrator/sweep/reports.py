@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from orchestrator.store import StudyKey
-from orchestrator.sweep.announcement import paper_command
+from orchestrator.sweep.announcement import paper_command, run_command
 
 if TYPE_CHECKING:
     from orchestrator.report import ReportResult
@@ -24,27 +24,32 @@ def report_folder(storage: Storage, key: StudyKey) -> Path:
 
 
 def write_report(
-    store: Store, study: Study, key: StudyKey, out: Path, *, argument: str, typed: Sequence[str]
+    store: Store, study: Study, key: StudyKey, out: Path, *, command: tuple[str, Sequence[str]], index: bool = True
 ) -> ReportResult:
-    """Build the report of this variant; `argument` is the study as it was typed in the command line `typed`."""
-    from orchestrator.report import StudyRecords, build_report
-    from search_spaces.study import RankOverTraining
+    """Build the report of this variant; `command` is the study as it was typed, and the command line that it was typed
+    in; `index` says whether `write_index` will be called for it."""
+    from orchestrator.report import Commands, StudyRecords, build_report
 
-    asks_for_epochs = any(isinstance(request, RankOverTraining) for request in study.analyses)
     records = StudyRecords(
         rows=store.results(key),
         spectra=store.spectra(key),
-        epochs=store.epochs_by_trial(key) if asks_for_epochs else {},
+        epochs=store.epochs_by_trial(key),
         environments=store.environments(key),
+        times=store.times(key),
     )
-    return build_report(study, key, records, paper_command=paper_command(argument, study, key, typed), out=out)
+    argument, typed = command
+    run, paper = (of(argument, study, key, typed) for of in (run_command, paper_command))
+    return build_report(study, key, records, commands=Commands(run=run, paper=paper), out=out, index=index)
 
 
-def write_index(page: Path, storage: Storage, console: Console) -> Path:
-    """Write the page over all reports beside the one at `page`, in an object store too where they lie in one."""
+def write_index(page: Path, storage: Storage | None, console: Console) -> Path:
+    """Write the page over all reports beside the one at `page`, in an object store too where those of `storage` lie in
+    one; None stands for a bundle."""
     from orchestrator.report import CARD_FILE
     from orchestrator.report import write_index as write_page
 
+    if storage is None:
+        return write_page(page.parent.parent)
     storage.bring_reports(CARD_FILE)
     index = write_page(page.parent.parent)
     address = storage.publish_report(page, index)

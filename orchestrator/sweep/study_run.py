@@ -198,7 +198,7 @@ def _report(store: Store, plan: Plan, options: RunOptions, console: Console) -> 
 
     say = partial(console.print, soft_wrap=True)
     out = report_folder(options.storage, plan.key)
-    result = write_report(store, plan.study, plan.key, out, argument=plan.argument, typed=options.typed)
+    result = write_report(store, plan.study, plan.key, out, command=(plan.argument, options.typed))
     console.print(summary_group(result))
     say(f"Report: {result.path}")
     say(f"All reports: {write_index(result.path, options.storage, console)}")

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from orchestrator.report.index import write_index
+from orchestrator.report.paths import trial_page
 from tests.support.browser import EXECUTABLE, Browser
 from tests.support.synthetic_results import KEY, fail, make_results, report_on
 
@@ -72,18 +73,21 @@ def policy(elements: Elements) -> dict[str, str]:
     return {part.split()[0]: part.partition(part.split()[0])[2].strip() for part in content.split(";")}
 
 
-@pytest.mark.parametrize("name", ["report.html", "../index.html"])
+@pytest.mark.parametrize("name", ["report.html", "../index.html", "trial"])
 def test_texts_of_others_are_text_and_only_the_pages_own_script_may_run(page: Path, name: str) -> None:
-    elements = Elements(page.parent / name)
+    trial = trial_page(make_results()[0][0]["trial_id"])
+    elements = Elements(page.parent / (trial if name == "trial" else name))
     allowed = policy(elements)
     scripts = [script for script in elements.scripts if script.strip()]
-    if name == "report.html":
+    if name == "trial":
+        assert not scripts and "script-src" not in allowed
+        assert PAYLOADS[0] in elements.text, "it is shown, as text"
+    else:
         [script] = scripts
         assert allowed["script-src"] == f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
+    if name == "report.html":
         for payload in PAYLOADS[:6]:
             assert payload in elements.text, "it is shown, as text"
-    else:
-        assert not scripts and "script-src" not in allowed
     assert allowed["default-src"] == allowed["base-uri"] == allowed["form-action"] == "'none'"
     tags = [tag for tag, _ in elements.elements]
     assert not {"iframe", "object", "embed", "form", "base", "img"} & set(tags)
@@ -93,7 +97,8 @@ def test_texts_of_others_are_text_and_only_the_pages_own_script_may_run(page: Pa
         for target in ("href", "src", "xlink:href"):
             parts = urlsplit(attributes.get(target) or "")
             assert parts.scheme in ("", "data") and not parts.netloc, (tag, attributes)
-            assert tag == "link" or tag == "image" or parts.scheme == "", (tag, attributes)
+            data = tag in ("link", "image") or "download" in attributes
+            assert data or parts.scheme == "", (tag, attributes)
 
 
 @pytest.fixture(scope="module")

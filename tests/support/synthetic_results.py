@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.report.build import ReportResult, StudyRecords, build_report
+from orchestrator.report.build import ReportResult, build_report
+from orchestrator.report.records import Commands, StudyRecords
 from orchestrator.store.records import StudyKey
 from search_spaces.study import Correlation, GridMap, PublishedCorrelation, Study, describe
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
@@ -166,7 +167,7 @@ def report_on(
 ) -> ReportResult:
     """The report of these trials, in `out`."""
     records = StudyRecords(rows=rows, spectra=spectra or {}, epochs=epochs or {}, environments=environments or {})
-    return build_report(study, key, records, paper_command=paper_command, out=out)
+    return build_report(study, key, records, commands=Commands(paper=paper_command), out=out)
 
 
 def csv_records(path: Path) -> list[dict[str, Any]]:

@@ -31,9 +31,9 @@ class UnreadableFileError(UserError):
     """This user may not read a file, or the disk does not give it: nothing is known of its content."""
 
 
-def write_file(path: Path, *parts: bytes | memoryview) -> None:
+def write_file(path: Path, *parts: bytes | memoryview, durable: bool = True) -> None:
     """Write a file so that, whatever happens, `path` holds either its old or its new content; the new one is on disk
-    when this returns.
+    when this returns. Not `durable`, for what can be made again, it need not outlive the machine's end.
 
     Processes and threads may write the same path at the same time: the last one has the last word, and none fails. A
     process that is killed in between leaves its unfinished `.NAME.PID-*.tmp`.
@@ -42,12 +42,14 @@ def write_file(path: Path, *parts: bytes | memoryview) -> None:
     try:
         with temporary.open("xb") as file:
             file.writelines(parts)
-            file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, path)
     finally:
         temporary.unlink(missing_ok=True)
-    _sync_folder(path.parent)
+    if durable:
+        _sync_folder(path.parent)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from orchestrator.analysis import FATES, AuditNumbers, Check, Verdict
 from orchestrator.report.prose import prose
@@ -58,7 +59,14 @@ def audit_section(numbers: AuditNumbers) -> Section:
         kind="recomputed",
         heading="Printed and recomputed",
         findings=findings,
-        tables=(_check_table(ordered, "those that do not agree first"), _account_table(numbers)),
+        tables=(
+            _check_table(failing, "those that do not agree"),
+            _account_table(numbers),
+            *(
+                replace(_check_table(checks, f"{table}: {_verdicts(checks)}"), folded=True)
+                for table, checks in _by_table(ordered).items()
+            ),
+        ),
         terminal=(_check_table(failing, "those that do not agree; the report has them all"), "\n".join(findings)),
         method=prose("method_audit.txt"),
         files={
@@ -106,17 +114,29 @@ def _findings(numbers: AuditNumbers) -> Iterator[str]:
     )
 
 
+def _by_table(checks: Iterable[Check]) -> dict[str, list[Check]]:
+    """By the table of the paper, or the text, that prints a number, in alphabetical order."""
+    tables = defaultdict(list)
+    for check in checks:
+        tables[check.source.partition(",")[0]].append(check)
+    return dict(sorted(tables.items()))
+
+
+def _verdicts(checks: Iterable[Check]) -> str:
+    return ", ".join(f"{count} {FATE_TITLES[verdict]}" for verdict, count in Counter(c.verdict for c in checks).items())
+
+
 def _check_table(checks: list[Check], which: str) -> TextTable:
     return text_table(
         f"{counted(len(checks), 'printed statement')}, {which}",
         (
             {
+                "agrees?": Cell(SHOWN[check.verdict], kind="bad" if check.verdict == "differs" else "name"),
                 "source": Cell(check.source),
-                "what": check.quantity,
-                "printed": check.printed,
-                "recomputed": check.recomputed,
-                "rule": Cell(check.rule, kind="cause"),
-                "agrees?": Cell(SHOWN[check.verdict], kind="bad" if check.verdict == "differs" else "short"),
+                "what": Cell(check.quantity),
+                "printed": Cell(check.printed),
+                "recomputed": Cell(check.recomputed),
+                "rule": Cell(check.rule, kind="long"),
             }
             for check in checks
         ),
@@ -131,7 +151,7 @@ def _account_table(numbers: AuditNumbers) -> TextTable:
                 "table": TABLES[line.table],
                 "numbers": line.numbers,
                 **{FATE_TITLES[fate]: line.counts[fate] for fate in FATES},
-                "columns that nothing determines": Cell(", ".join(line.nothing).replace("_", " ")),
+                "columns that nothing determines": Cell(", ".join(line.nothing).replace("_", " "), kind="long"),
             }
             for line in numbers.account
         ),

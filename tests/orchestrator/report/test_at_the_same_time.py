@@ -11,8 +11,8 @@ from pathlib import Path
 from tests.support.processes import Process
 from tests.support.synthetic_results import make_results, report_on
 
-ENDS = {
-    ".html": b"</html>",
+ENDS: dict[str, bytes | tuple[bytes, ...]] = {
+    ".html": (b"</html>", b" -->\n"),
     ".svg": b"</svg>\n",
     ".png": b"IEND\xaeB`\x82",
     ".pdf": b"%%EOF\n",
@@ -20,8 +20,8 @@ ENDS = {
     ".json": b"}",
 }
 """What a file ends with that is whole."""
-FILES = 2 + 5 * 3 + 7
-"""The page and its entry for the index, five figures in three formats, four tables."""
+FILES = 2 + 5 * 3 + 7 + 72
+"""The page and its entry for the index, five figures in three formats, seven tables, a page a trial."""
 
 
 def write(_say: Callable[[str], None], folder: Path, seed: int) -> None:
@@ -30,10 +30,15 @@ def write(_say: Callable[[str], None], folder: Path, seed: int) -> None:
     report_on(rows, folder, spectra=spectra)
 
 
+def files(folder: Path) -> list[Path]:
+    """What is not hidden."""
+    return list(folder.rglob("[!.]*.*"))
+
+
 def broken(folder: Path) -> list[str]:
     """The names of files that are not whole."""
     found = []
-    for path in folder.iterdir():
+    for path in folder.rglob("*.*"):
         if path.suffix in ENDS and not path.read_bytes().endswith(ENDS[path.suffix]):
             found.append(path.name)
         if path.suffix == ".csv" and path.name == "trials.csv" and path.read_bytes().count(b"\n") != 73:
@@ -49,7 +54,7 @@ def test_two_at_once_write_whole_files_and_the_next_report_puts_right_what_they_
         opened: dict[str, tuple[BufferedReader, bytes]] = {}
         while any(process.is_alive() for process in processes):
             assert broken(shared) == []
-            for path in shared.glob("[!.]*"):
+            for path in files(shared):
                 if path.name not in opened:
                     file = reader.enter_context(path.open("rb"))
                     opened[path.name] = file, file.read()
@@ -61,12 +66,12 @@ def test_two_at_once_write_whole_files_and_the_next_report_puts_right_what_they_
     for process in processes:
         process.end()
         assert process.errors == ""
-    assert len(list(shared.iterdir())) == FILES, "nothing unfinished is left"
+    assert len(list(shared.rglob("*.*"))) == FILES, "nothing unfinished is left"
     assert broken(shared) == []
 
     write(print, alone, 2)
     for path in alone.glob("*.svg"):  # of the other's figures, as where its write came last
         (shared / path.name).write_bytes(path.read_bytes())
     write(print, shared, 2)
-    for path in alone.iterdir():
-        assert (shared / path.name).read_bytes() == path.read_bytes(), path.name
+    for path in files(alone):
+        assert (shared / path.relative_to(alone)).read_bytes() == path.read_bytes(), path.name

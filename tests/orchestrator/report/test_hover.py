@@ -11,7 +11,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from orchestrator.report.figures import Drawing, draw, draw_cells, new_figure, new_panels
-from orchestrator.report.hover import linked, name_marks, trial_page
+from orchestrator.report.hover import linked, name_marks
+from orchestrator.report.paths import trial_page
 
 SVG = "{http://www.w3.org/2000/svg}"
 NAMES = ['a <b> & "c"', "d\ne", "f"]
@@ -24,9 +25,10 @@ def drawn(figure: Figure, out: Path) -> ElementTree.Element:
 def named(svg: ElementTree.Element) -> dict[str, list[tuple[float, float]]]:
     """The points of every mark that has a name."""
     marks = {}
-    for path in svg.iter(f"{SVG}path"):
-        if (title := path.find(f"{SVG}title")) is not None:
-            numbers = re.findall(r"[\d.]+ [\d.]+", path.get("d", ""))
+    for element in svg.iter():
+        if (title := element.find(f"{SVG}title")) is not None:
+            circle = f"{element.get('cx')} {element.get('cy')}"
+            numbers = re.findall(r"[\d.]+ [\d.]+", element.get("d", circle))
             marks[title.text or ""] = [(float(x), float(y)) for x, y in map(str.split, numbers)]
     return marks
 
@@ -58,8 +60,8 @@ def test_what_the_axes_do_not_show_has_no_name(tmp_path: Path) -> None:
 def test_cells_are_named_over_their_whole_area_and_lead_to_their_trials(tmp_path: Path) -> None:
     figure, axes = new_figure()
     draw_cells(
-        axes, np.array([[1, 2], [3, np.nan]]), [["1", "2"], ["3", ""]], columns=["x", "y"], rows=["p", "q"], limits=(1, 3),
-        trial_ids=[["0" * 64, "1" * 64], ["", ""]],
+        axes, np.array([[1, 2], [3, np.nan]]), [["1", "2"], ["3", ""]],
+        columns=["x", "y"], rows=["p", "q"], limits=(1, 3), trial_ids=[["0" * 64, "1" * 64], ["", ""]],
     )  # fmt: skip
     svg = drawn(figure, tmp_path)
     marks = named(svg)

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import io
+from base64 import b64decode
 from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
 
+import matplotlib.image
+import numpy as np
 import pytest
 
+from orchestrator.report.index import write_index
+from orchestrator.report.paths import trial_page
+from search_spaces.analyses import Audit
 from tests.support.browser import EXECUTABLE, Browser
-from tests.support.synthetic_results import fail, make_results, report_on
+from tests.support.synthetic_results import KEY, STUDY, csv_records, fail, make_results, report_on
 
 pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine")
 
@@ -61,3 +70,93 @@ def test_a_sheet_of_paper_holds_the_whole_width(browser: Browser, address: str) 
     assert browser.evaluate("document.documentElement.scrollWidth") <= 718
     assert browser.evaluate("[...document.querySelectorAll('table')].every((t) => t.scrollWidth <= innerWidth)")
     browser.call("Emulation.setEmulatedMedia", media="")
+
+
+def test_a_mark_says_which_trial_it_is_and_leads_to_its_page_as_its_row_does(browser: Browser, address: str) -> None:
+    browser.open(address, width=1280)
+    name = "gss c=2 k=3"  # drawn last: no other mark covers it
+    mark = f"[...document.querySelectorAll('.marks a')].find((a) => a.textContent.startsWith('{name}\\n'))"
+    browser.evaluate(f"{mark}.scrollIntoView({{block: 'center'}})")
+    box = browser.evaluate(f"(({{x, y, width}}) => ({{x, y, width}}))({mark}.getBoundingClientRect())")
+    assert 10 < box["width"] < 16
+    under = "document.elementFromPoint({}, {}).closest('a')?.textContent ?? ''"
+    x, y = (box[name] + box["width"] / 2 for name in "xy")
+    for away in (-5, 0, 5):
+        lines = browser.evaluate(under.format(x, y + away)).split("\n")
+        assert lines[0] == name and lines[1].startswith("Press rank ") and lines[2].startswith("test perplexity ")
+    assert not browser.evaluate(under.format(x + 9, y)).startswith(name)
+    row = f"[...document.querySelectorAll('#trials-table a')].find((a) => a.textContent === '{name}')"
+    assert browser.evaluate(f"{row}.href") == browser.evaluate(f"{mark}.href.baseVal ?? {mark}.href").replace(
+        "trials/", f"{address.removesuffix('report.html')}trials/"
+    )
+    browser.events.clear()
+    browser.evaluate(f"{row}.click()")
+    browser.wait_for_load()
+    assert browser.evaluate("document.querySelector('h1').textContent") == name
+    assert browser.complaints() == []
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_figure_is_as_dark_as_its_page(browser: Browser, address: str, dark: bool) -> None:
+    for page in (address, f"{address.removesuffix('report.html')}{trial_page(make_results()[0][0]['trial_id'])}"):
+        browser.open(page, width=1280, dark=dark)
+        box = browser.evaluate(
+            "(({x, y, width, height}) => ({x, y, width, height}))(document.querySelector('figure svg')"
+            ".getBoundingClientRect())"
+        )
+        shot = browser.call("Page.captureScreenshot", format="png", clip={**box, "scale": 1})["data"]
+        pixels = matplotlib.image.imread(io.BytesIO(b64decode(shot)))[..., :3]
+        assert (np.median(pixels) < 0.15) if dark else (np.median(pixels) > 0.95)
+        ink = np.abs(pixels - np.median(pixels)).max()
+        assert ink > 0.6, "something can be read on it"
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_the_index_is_a_table_that_fits_and_sorts(browser: Browser, width: int, tmp_path: Path) -> None:
+    rows, _ = make_results(columns=50)
+    for corpus in ("ptb", "pydocs"):
+        key = replace(KEY, corpus=corpus)
+        report_on(rows, tmp_path / key.variant, key=key)
+    browser.open(write_index(tmp_path).as_uri(), width=width)
+    assert browser.complaints() == [] and browser.evaluate("document.documentElement.scrollWidth") <= width
+    cells = "[...document.querySelectorAll('tbody tr')].map((row) => row.cells[3].textContent)"
+    assert browser.evaluate(cells) == ["PTB", "pydocs"]
+    browser.evaluate("[...document.querySelectorAll('th button')][3].click()")
+    assert browser.evaluate(cells) == ["PTB", "pydocs"]
+    browser.evaluate("[...document.querySelectorAll('th button')][3].click()")
+    assert browser.evaluate(cells) == ["pydocs", "PTB"]
+    assert "Over 72 cells" in browser.evaluate("document.body.innerText")
+
+
+def test_the_audit_has_its_verdicts_on_the_screen_and_its_tables_folded(browser: Browser, tmp_path: Path) -> None:
+    study = replace(STUDY, analyses=(Audit(),))
+    page = report_on([], tmp_path, study=study).path
+    browser.open(page.as_uri(), width=1280)
+    assert browser.evaluate("document.documentElement.scrollHeight") < 6000
+    verdict = "[...document.querySelectorAll('td')].find((cell) => cell.textContent === 'no')"
+    assert browser.evaluate(f"{verdict}.getBoundingClientRect().right") < 400
+    folded = "[...document.querySelectorAll('details')].find((one) => one.textContent.includes('Table 2: '))"
+    assert browser.evaluate(f"{folded}.querySelector('table').checkVisibility()") is False
+    browser.evaluate(f"{folded}.querySelector('summary').click()")
+    assert browser.evaluate(f"{folded}.querySelector('table').checkVisibility()") is True
+    rows = "[...document.querySelectorAll('details tbody tr')].length"
+    assert browser.evaluate(rows) == len(csv_records(tmp_path / "recomputed.csv"))
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_the_text_of_a_cell_can_be_read_on_its_colour(browser: Browser, address: str, dark: bool) -> None:
+    browser.open(address, width=1280, dark=dark)
+    cells = "[...document.querySelectorAll('#figure-press_rank_over_c_k .marks path')]"
+    boxes = browser.evaluate(
+        f"{cells}.map((cell) => cell.getBoundingClientRect()).map((b) => [b.x, b.y + scrollY, b.width, b.height])"
+    )
+    assert len(boxes) == 72
+    for x, y, width, height in boxes[::5]:
+        clip = {"x": x + 3, "y": y + 3, "width": width - 6, "height": height - 6, "scale": 3}
+        shot = browser.call("Page.captureScreenshot", format="png", clip=clip, captureBeyondViewport=True)["data"]
+        pixels = matplotlib.image.imread(io.BytesIO(b64decode(shot)))[..., :3].reshape(-1, 3)
+        linear = np.where(pixels <= 0.04045, pixels / 12.92, ((pixels + 0.055) / 1.055) ** 2.4)
+        luminance = linear @ [0.2126, 0.7152, 0.0722]
+        paper = np.median(luminance)
+        ink = luminance[np.argmax(np.abs(luminance - paper))]
+        assert (max(ink, paper) + 0.05) / (min(ink, paper) + 0.05) > 4.3

@@ -137,7 +137,11 @@ def test_counts_are_shown_of_values_that_never_came_up_too() -> None:
 
 @pytest.mark.parametrize("state", ["done", "planned"])
 def test_both_are_sections_of_a_page(state: str, tmp_path: Path) -> None:
-    rows = [{**row, "state": state, "metrics": row["metrics"] if state == "done" else {}} for row in GATED]
+    metrics = [row["metrics"] if state == "done" else {} for row in GATED]
+    rows = [
+        {**row, "trial_id": f"{place:064x}", "state": state, "metrics": metrics[place]}
+        for place, row in enumerate(GATED)
+    ]
     page = report_on(rows, tmp_path, study=replace(STUDY, analyses=(PAIRS, COUNTS))).path.read_text()
     assert page.count('id="pairs"') == page.count('id="counts"') == 1
     assert (tmp_path / "pairs.csv").is_file() and "<td>None" not in page

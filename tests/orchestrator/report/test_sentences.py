@@ -12,8 +12,8 @@ from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.statistics.estimates import Interval, Statistic
 from orchestrator.analysis.summary import Environment, StudySummaryNumbers, summarise
 from orchestrator.report import formats, sentences
-from orchestrator.report.build import run_facts
 from orchestrator.report.questions import Answer, StudyResults, answer
+from orchestrator.report.run_facts import run_facts
 from orchestrator.report.sections.correlation import comparison_sentence, correlation_sentence
 from orchestrator.store.records import StudyKey
 from search_spaces.study import Study
@@ -89,8 +89,8 @@ def test_changed_settings_are_named_and_single_seeds_where_a_study_trains() -> N
     texts = " ".join(cautions(replace(KEY, overrides='{"training.epochs":2}')))
     assert '{"training.epochs":2}' in texts and once in texts
     assert once not in " ".join(cautions(study=computing))
-    assert run_facts(STUDY, make_summary(), {})["seeds"] == "1111"
-    assert "seeds" not in run_facts(computing, make_summary(), {})
+    assert run_facts(STUDY, make_summary(), flatten([]))["seeds"] == "1111"
+    assert "seeds" not in run_facts(computing, make_summary(), flatten([]))
 
 
 def test_trials_computed_with_different_versions_are_named() -> None:

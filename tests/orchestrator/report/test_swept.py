@@ -12,8 +12,9 @@ from scipy import stats
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.swept import BySetting, SweptNumbers, at_each_value, swept_numbers, swept_settings
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
-from orchestrator.report.build import StudyRecords, build_report
+from orchestrator.report.build import build_report
 from orchestrator.report.questions import Answer, StudyResults, answer
+from orchestrator.report.records import Commands, StudyRecords
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Comparison, Correlation, GridMap, GroupTable, Spectra, Study
 from tests.support.synthetic_results import trial_row
@@ -97,7 +98,7 @@ def test_means_and_intervals_are_those_of_the_values_trials() -> None:
 
 def test_a_page_opens_with_how_the_values_compare(tmp_path: Path) -> None:
     plan, rows = records(**{RATE: (0.001, 0.005, 0.02)})
-    result = build_report(STUDY, plan.key, StudyRecords(rows=rows), paper_command=None, out=tmp_path)
+    result = build_report(STUDY, plan.key, StudyRecords(rows=rows), commands=Commands(), out=tmp_path)
     page = result.path.read_text(encoding="utf-8")
     headings = ["By learning rate", *(f"Results by model, at learning rate {rate}" for rate in (0.001, 0.005, 0.02))]
     assert [page.index(f">{heading}</h2>") for heading in headings] == sorted(
@@ -143,11 +144,12 @@ def test_many_models_and_values_that_are_no_numbers_are_drawn(tmp_path: Path) ->
     plan = make_plan(study, scale_named("smoke"), "pydocs", PlanRequest(overrides=overrides))
     rows = [
         trial_row(trial.name, config=trial.config.model_dump(mode="json"), test_perplexity=50.0 + i)
+        | {"trial_id": trial.config.trial_id}
         for i, trial in enumerate(plan.trials)
         if isinstance(trial.config, TrialConfig)
     ]
     rows[-1] |= {"state": "failed", "metrics": {}}
-    result = build_report(study, plan.key, StudyRecords(rows=rows), paper_command=None, out=tmp_path)
+    result = build_report(study, plan.key, StudyRecords(rows=rows), commands=Commands(), out=tmp_path)
     (first,) = result.answers[0].section.findings
     assert first.startswith(
         "Test perplexity by optimizer, mean of 11 models: 55.00 at sgd, 67.00 at adam; lowest at sgd"

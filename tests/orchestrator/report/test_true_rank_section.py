@@ -46,7 +46,7 @@ def rows(metrics: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     configs = {STUDY.label(config): config for config in trials(CorpusConfig(name="markov-20", sha256="0" * 64))}
     return [
         trial_row(name, "done" if name in metrics else "planned", config=config.model_dump(mode="json"))
-        | {"metrics": metrics.get(name, {})}
+        | {"trial_id": config.trial_id, "metrics": metrics.get(name, {})}
         for name, config in configs.items()
     ]
 

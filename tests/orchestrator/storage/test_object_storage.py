@@ -7,6 +7,7 @@ import functools
 import pickle
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 
 import numpy as np
@@ -390,3 +391,29 @@ def test_an_object_whose_name_leads_out_of_the_folder_is_left_alone(storage: Obj
     storage.bring_reports("summary.json")
     assert (storage.folder / "reports" / "x" / "summary.json").exists()
     assert not list(storage.folder.parents[2].rglob("stolen"))
+
+
+def test_a_report_is_published_with_its_trials_pages_and_again_only_what_changed(
+    storage: ObjectStorage, store: ObjectStore
+) -> None:
+    reports = storage.folder / "reports"
+    page, index = reports / "x" / "report.html", reports / "index.html"
+    trial = page.parent / "trials" / "1a2b.html"
+    trial.parent.mkdir(parents=True)
+    for path in (page, index, trial, page.with_name(".hidden"), reports / "of_another_report.html"):
+        path.write_text(path.name)
+    assert storage.publish_report(page, index) == f"{storage.bucket.url}/reports/x/report.html"
+    root = storage.bucket.url.removeprefix(f"s3://{store.bucket}/")
+
+    def times() -> dict[str, datetime]:
+        listed = store.client.list_objects_v2(Bucket=store.bucket, Prefix=f"{root}/reports")["Contents"]
+        return {entry["Key"].removeprefix(f"{root}/reports/"): entry["LastModified"] for entry in listed}
+
+    first = times()
+    assert set(first) == {"x/report.html", "x/trials/1a2b.html", "index.html"}
+    answer = store.client.get_object(Bucket=store.bucket, Key=f"{root}/reports/x/trials/1a2b.html")
+    assert (answer["Body"].read(), answer["ContentType"]) == (b"1a2b.html", "text/html")
+    time.sleep(1.1)  # times of objects are whole seconds
+    page.write_text("REPORT.html")
+    storage.publish_report(page, index)
+    assert {name for name, written in times().items() if written != first[name]} == {"x/report.html"}

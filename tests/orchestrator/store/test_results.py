@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import numpy as np
 import pytest
+from sqlalchemy import create_engine, text
 
 from orchestrator.store.store import Store
 from tests.support.store_rows import KEY, RUN, SPECTRUM, epoch, ids, outcome, plan, ranked_epoch
@@ -223,3 +225,21 @@ def test_spectra_and_environments_are_those_of_the_studys_trials(store: Store) -
         other: list(SPECTRUM * 2),
     }
     assert list(store.spectra(KEY)) == [first]
+
+
+def test_times_are_those_of_the_trials_that_have_ended(
+    store: Store, store_url: str, trial_id: str, run_id: int
+) -> None:
+    assert store.times(KEY) == {}
+    store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM)
+    query = f"SELECT started_at, ended_at FROM trial WHERE id = '{trial_id}'"
+    with create_engine(store_url).connect() as connection:
+        started, ended = connection.execute(text(query)).one()
+    (stored,) = store.times(KEY).values()
+    as_stored = [moment if moment.tzinfo else moment.replace(tzinfo=UTC) for moment in map(_moment, (started, ended))]
+    assert list(store.times(KEY)) == [trial_id] and list(stored) == as_stored and stored[0] <= stored[1]
+
+
+def _moment(value: str | datetime) -> datetime:
+    """SQLite has text."""
+    return datetime.fromisoformat(value) if isinstance(value, str) else value

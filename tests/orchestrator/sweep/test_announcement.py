@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
+from orchestrator.plan.overrides import overrides_json, parse_overrides
+from orchestrator.plan.study_plan import PlanRequest
 from orchestrator.store.records import StudyKey
-from orchestrator.sweep.announcement import command_line, paper_command, view_command
+from orchestrator.sweep.announcement import command_line, paper_command, run_command, view_command
+from search_spaces.catalog import load_study
 from search_spaces.study import Study
 
 
@@ -50,6 +54,25 @@ def test_the_papers_command_names_the_study_and_the_corpus_as_they_were_typed(
         "python sweep.py mine --scale paper --corpus text/"
     )
     assert paper_command("mine", own, replace(key, scale="paper"), ()) is None
+
+
+def test_the_command_of_a_variant_plans_that_variant(tmp_path: Path) -> None:
+    settings = (
+        "training.epochs=3",
+        "training.learning_rate=5,10.5",
+        "training.optimizer=adam",
+        "output_layer.c=-1e-05",
+    )
+    request = PlanRequest(overrides=parse_overrides(settings))
+    key = StudyKey(study="gss_grid", scale="smoke", corpus="pydocs", overrides=overrides_json(request.overrides))
+    typed = ("gss_grid", "--seeds", "2", "--format", "csv", "--storage", str(tmp_path))
+    words = shlex.split(run_command("gss_grid", load_study("gss_grid"), key, typed))
+    assert words[:7] == ["python", "sweep.py", "gss_grid", "--scale", "smoke", "--corpus", "pydocs"]
+    assert words[-2:] == ["--storage", str(tmp_path)] and words[7:9] == ["--seeds", "2"] and "csv" not in words
+    again = [value for name, value in pairwise(words) if name == "--set"]
+    assert overrides_json(parse_overrides(again)) == key.overrides
+    brought = replace(key, overrides='{"--contexts":"my words.json 1a2b3c4d"}')
+    assert run_command("gss_grid", load_study("gss_grid"), brought, ()).endswith("--contexts 'my words.json'")
 
 
 def test_the_command_for_looking_names_the_places_that_were_typed_and_no_password() -> None:

@@ -1,0 +1,84 @@
+"""What was run, in a line a fact: what all trials share once, what differs between them as a range."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any, TypeGuard
+
+from orchestrator.analysis import Environment, FlatResults, StudySummaryNumbers
+from orchestrator.report import formats
+from orchestrator.words import duration, some_of
+from search_spaces.study import Study
+
+VALUES_SHOWN = 12
+WIDTHS = ("model.hidden_width", "model.hidden_width", "model.context_width")
+"""Of the three LSTM layers."""
+COUNTED = {"rank_columns": "vocabulary", "parameters": "weights"}
+SECONDS = ("wall_seconds", "seconds")
+"""A trial's time with its measurements, or as much of it as was measured."""
+MINUTE, DAY = "%Y-%m-%d %H:%M", "%Y-%m-%d "
+
+
+def run_facts(
+    study: Study,
+    summary: StudySummaryNumbers,
+    results: FlatResults,
+    *,
+    times: Iterable[tuple[datetime, datetime]] = (),
+    environment: Environment | None = None,
+) -> dict[str, str]:
+    """What is known of scale, corpus, trials, what they trained, when and for how long, and what the done ones were
+    computed with; `times` are the trials' first start and their end."""
+    key = summary.key
+    with_seeds = study.trains or len(summary.seeds) > 1
+    facts = {
+        "scale": key.scale,
+        "corpus": formats.corpus_title(key.corpus),
+        "trials": ", ".join(f"{count} {state}" for state, count in summary.counts.items()),
+        "seeds": some_of(list(map(str, summary.seeds)), VALUES_SHOWN) if with_seeds else "",
+        "settings": "" if key.overrides == "{}" else key.overrides,
+        **_trained(results),
+        "date": _date(list(times)),
+        "time of all trials": _time(results),
+        **{name: formats.with_counts(values) for name, values in (environment or {}).items()},
+    }
+    return {name: value for name, value in facts.items() if value}
+
+
+def _trained(results: FlatResults) -> dict[str, str]:
+    """Of language models; others' settings are for their own tables to say."""
+    if "model.hidden_width" not in results.config_columns:
+        return {}
+    return {
+        "embedding width": _range(results, "model.embedding_width"),
+        "LSTM layers": f"{len(WIDTHS)}, of widths {', '.join(_range(results, name) for name in WIDTHS)}",
+        **{formats.title(name): _range(results, name) for name in ("training.learning_rate", "training.epochs")},
+        **{title: _range(results, name) for name, title in COUNTED.items()},
+    }
+
+
+def _range(results: FlatResults, name: str) -> str:
+    """The value that all trials with one share, or the least and the greatest."""
+    values: list[float] = sorted({value for record in results.records if _is_number(value := record.get(name))})
+    shown: list[str] = [formats.setting(value) if value % 1 else formats.number(value) for value in values]
+    return f"{shown[0]} to {shown[-1]}" if len(shown) > 1 else "".join(shown)
+
+
+def _is_number(value: Any) -> TypeGuard[float]:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def _time(results: FlatResults) -> str:
+    name = next((name for name in SECONDS if name in results.metric_columns), "")
+    seconds = [record[name] for record in results.records if name and _is_number(record[name])]
+    return duration(sum(seconds)) if seconds else ""
+
+
+def _date(times: Sequence[tuple[datetime, datetime]]) -> str:
+    """From the first start to the last end, to the minute."""
+    if not times:
+        return ""
+    start, end = min(start for start, _ in times), max(end for _, end in times)
+    first, last = f"{start:{MINUTE}}", f"{end:{MINUTE}}"
+    return f"{first} UTC" if first == last else f"{first} to {last.removeprefix(f'{start:{DAY}}')} UTC"

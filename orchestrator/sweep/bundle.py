@@ -1,0 +1,30 @@
+"""A folder of reports for any static host: everything in it leads to what is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from trainables.errors import UserError
+from trainables.trial_folder import write_file
+
+MARK = "bundle.txt"
+TEXT = b"Reports for any static host: open index.html. The next report --bundle may write this folder again.\n"
+
+
+def open_bundle(folder: Path) -> Path:
+    """The folder, absolute, made if need be. Raises UserError where it holds something else than a bundle made before,
+    or cannot be written to."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (folder / MARK).is_file() and any(folder.iterdir()):
+            raise UserError(
+                f"--bundle takes a folder that is new, empty or a bundle made before, and {folder} holds something "
+                "else: name another one"
+            )
+        write_file(folder / MARK, TEXT)
+    except OSError as error:
+        raise UserError(
+            f"--bundle takes a folder that can be written to, and {folder} cannot be ({error.strerror or error}): name "
+            "another one"
+        ) from error
+    return folder.resolve()

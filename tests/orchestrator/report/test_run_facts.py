@@ -1,0 +1,41 @@
+"""What a report says was run."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from orchestrator.analysis.frames import flatten
+from orchestrator.analysis.summary import summarise
+from orchestrator.report.run_facts import run_facts
+from tests.support.synthetic_results import KEY, STUDY, make_results
+
+
+def facts(rows: list[dict[str, object]], *times: tuple[datetime, datetime]) -> dict[str, str]:
+    results = flatten(rows)
+    return run_facts(STUDY, summarise(STUDY, KEY, results, results.frame()), results, times=times)
+
+
+def test_what_all_trials_share_is_said_once_and_what_differs_as_a_range() -> None:
+    rows, _ = make_results(columns=50)
+    said = facts(rows)
+    assert (said["embedding width"], said["LSTM layers"]) == ("400", "3, of widths 1,150, 1,150, 400")
+    assert (said["epochs"], said["vocabulary"], said["weights"]) == ("1,000", "50", "61,234")
+    assert said["time of all trials"] == "18 min", "72 trials of 15.25 s"
+    rows[3]["config"]["training"]["learning_rate"] = 0.5
+    rows[4]["config"]["model"]["context_width"] = 80
+    rows[5]["metrics"] = {}
+    changed = facts(rows)
+    assert (changed["learning rate"], changed["LSTM layers"]) == (
+        "0.5 to 20",
+        "3, of widths 1,150, 1,150, 80 to 400",
+    )
+    assert "embedding width" not in facts([]) and "weights" not in facts([])
+
+
+def test_the_date_is_from_the_first_start_to_the_last_end() -> None:
+    rows, _ = make_results(columns=50)
+    first, last = datetime(2026, 3, 4, 23, 58, 59, tzinfo=UTC), datetime(2026, 3, 4, 23, 59, tzinfo=UTC)
+    later = datetime(2026, 3, 5, 7, 1, tzinfo=UTC)
+    assert facts(rows, (first, last))["date"] == "2026-03-04 23:58 to 23:59 UTC"
+    assert facts(rows, (last, later), (first, last))["date"] == "2026-03-04 23:58 to 2026-03-05 07:01 UTC"
+    assert "date" not in facts(rows)
