@@ -100,7 +100,7 @@ def build_report(
 def _card(study: Study, key: StudyKey, run: Mapping[str, str], findings: Sequence[str]) -> Card:
     return Card(
         study=key.study,
-        corpus=run["corpus"] if study.reads_text else "",
+        corpus=formats.corpus_title(key.corpus) if study.reads_text else "",
         date=run.get("date", "")[:DAY_DIGITS],
         title=study.title or study.name,
         variant=_variant(study, key),

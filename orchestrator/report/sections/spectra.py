@@ -82,7 +82,7 @@ def draw_spectra(spectra: Sequence[Spectrum], *, logarithmic: bool) -> Figure:
     name_marks(axes, [curve[::NAMED_STEP] for curve in curves], names, [spectrum.trial_id for spectrum in spectra])
     axes.set_xlabel("index of the singular value")
     axes.set_ylabel("singular value / largest one")
-    if logarithmic or groups:
+    if axes.get_legend_handles_labels()[0]:
         axes.legend(loc="upper right", frameon=True, edgecolor="0.8")
     return figure
 
