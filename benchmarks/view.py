@@ -9,6 +9,7 @@ Without a URL: a SQLite store in a temporary folder. A PostgreSQL store has to b
 
 from __future__ import annotations
 
+import json
 import re
 import statistics
 import subprocess
@@ -18,15 +19,17 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.cookiejar import CookieJar
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from orchestrator.store import PlannedTrial, RunRecord, StudyKey, open_store
 from tests.support.browser import Browser
 from trainables.config import CorpusConfig, GssConfig, TrialConfig
+from trainables.errors import UserError
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs")
@@ -36,6 +39,15 @@ ROUNDS = 5
 VIEWERS, LIVE_S = 5, 3.0
 SWEEP = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=60", "--max-concurrent", "2")
 ROOT = Path(__file__).parents[1]
+HEADERS = {"Content-Type": "application/json"}
+VALUES: dict[str, Any] = {
+    "study-variant.data": None,
+    "study-x.value": "press_rank",
+    "study-y.value": "test_perplexity",
+    "study-scales.value": [],
+    "trials.getRowsRequest": {"startRow": 0, "endRow": 50, "sortModel": [], "filterModel": {}},
+}
+"""What an open page of the study sends of its parts."""
 
 
 def fill(url: str) -> list[PlannedTrial]:
@@ -160,8 +172,7 @@ def _sweep_seconds(*, viewers: int) -> float:
         over = threading.Event()
         threads = []
         if viewers:
-            while not Path(storage, "results.db").exists():
-                time.sleep(0.05)
+            VALUES["study-variant.data"] = _variant(storage)
             with _viewed("--storage", storage) as (link, _):
                 threads = [threading.Thread(target=_look, args=(link, over)) for _ in range(viewers)]
                 for thread in threads:
@@ -176,17 +187,52 @@ def _sweep_seconds(*, viewers: int) -> float:
         return time.perf_counter() - start
 
 
+def _variant(storage: str) -> str:
+    """Of the sweep's study, as soon as the store has it."""
+    while True:
+        with suppress(UserError), open_store(str(Path(storage) / "results.db"), create=False) as store:
+            for summary in store.progress():
+                return summary.key.variant
+        time.sleep(0.05)
+
+
 def _look(link: str, over: threading.Event) -> None:
-    """Ask for what the overview asks for, as often, and read its answer: a browser's own work is its machine's."""
+    """Ask for all that an open overview and an open page of the study ask for, as often, and for the study's figure
+    and the first rows of its table at every tick, which a page does only when a trial ends. A browser's work is its
+    machine's."""
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
     opener.open(link).read()
-    address = link.partition("/?")[0] + "/_dash-update-component"
-    body = (
-        b'{"output":"overview.children","outputs":{"id":"overview","property":"children"},'
-        b'"inputs":[{"id":"overview-tick","property":"n_intervals","value":1}],"changedPropIds":["overview-tick.n_intervals"]}'
+    address = link.partition("/?")[0]
+    known = json.load(opener.open(f"{address}/_dash-dependencies"))
+    wanted = (
+        "overview.children",
+        "..study-progress.",
+        "..study-answer.",
+        "..scatter.figure",
+        "..trials.getRowsResponse",
     )
+    bodies = [_body(callback) for callback in known if callback["output"].startswith(wanted)]
+    assert len(bodies) == len(wanted)
     while not over.wait(LIVE_S):
-        opener.open(urllib.request.Request(address, body, {"Content-Type": "application/json"})).read()
+        for body in bodies:
+            request = urllib.request.Request(f"{address}/_dash-update-component", body, HEADERS)
+            opener.open(request).read()
+
+
+def _body(callback: dict[str, Any]) -> bytes:
+    """As the page sends it."""
+    outputs = [
+        dict(zip(("id", "property"), output.rsplit(".", 1), strict=True))
+        for output in callback["output"].strip(".").split("...")
+    ]
+    asked = {
+        kind: [{**one, "value": VALUES.get(f"{one['id']}.{one['property']}")} for one in callback[kind]]
+        for kind in ("inputs", "state")
+    }
+    several = callback["output"].startswith("..")
+    changed = [f"{one['id']}.{one['property']}" for one in callback["inputs"][:1]]
+    content = {"output": callback["output"], "outputs": outputs if several else outputs[0], **asked}
+    return json.dumps({**content, "changedPropIds": changed}).encode()
 
 
 def main() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -43,7 +42,7 @@ def epochs(study: str | None = None, **which: Any) -> pd.DataFrame:
 
     with _chosen(study, **which) as (store, keys):
         rows = [
-            {**trial, **epoch.model_dump(), "valid_perplexity": math.exp(epoch.valid_loss)}
+            {**trial, **epoch.model_dump(), "valid_perplexity": epoch.valid_perplexity}
             for key in keys
             for trial, measured in _by_trial(store, key, store.epochs_by_trial(key))
             for epoch in measured

@@ -4,9 +4,12 @@ from .export import FORMATS as FORMATS
 from .export import write_parquet as write_parquet
 from .export import write_results as write_results
 from .formats import cell as cell
+from .formats import number as number
 from .formats import setting as setting
 from .formats import title as title
 from .index import CARD_FILE as CARD_FILE
+from .index import Card as Card
+from .index import read_card as read_card
 from .index import write_index as write_index
 from .questions import StudyResults as StudyResults
 from .questions import answer as answer

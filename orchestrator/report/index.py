@@ -30,14 +30,15 @@ class Card(Frozen):
 
 def write_index(folder: Path) -> Path:
     """Write index.html over the reports below the folder, in alphabetical order; returns its path."""
-    cards = [(path.parent.name, card) for path in sorted(folder.glob(f"*/{CARD_FILE}")) if (card := _read(path))]
+    cards = [(path.parent.name, card) for path in sorted(folder.glob(f"*/{CARD_FILE}")) if (card := read_card(path))]
     path = folder / "index.html"
     write_file(path, template("index.html.j2").render(cards=cards, **sorting()).encode(errors="backslashreplace"))
     return path
 
 
-def _read(path: Path) -> Card | None:
+def read_card(path: Path) -> Card | None:
+    """What a report has left of itself; None where it has not, or another version has."""
     try:
         return Card.model_validate_json(path.read_bytes())
-    except (OSError, ValidationError):  # of another version, or just being deleted
+    except (OSError, ValidationError):
         return None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from datetime import datetime
 
 from sqlalchemy import Row, Select, and_, func, select
 
@@ -45,13 +44,16 @@ class Progress(Studies):
         epochs = select(epoch.c.trial_id, func.max(epoch.c.epoch).label("epoch")).join(trial)
         last = epochs.where(trial.c.owner.is_not(None)).group_by(epoch.c.trial_id).subquery()
         query = (
-            _select_trials(trial.c.owner, trial.c.attempt, trial.c.config, epoch.c.epoch, epoch.c.valid_loss)
+            _select_trials(
+                trial.c.owner, trial.c.lease_until, trial.c.attempt, trial.c.config, epoch.c.epoch, epoch.c.valid_loss
+            )
             .join(last, last.c.trial_id == trial.c.id, isouter=True)
             .join(epoch, and_(epoch.c.trial_id == trial.c.id, epoch.c.epoch == last.c.epoch), isouter=True)
             .where(trial.c.state == "running", trial.c.owner.is_not(None))
         )
         with self._database.read() as connection:
             rows = connection.execute(query.order_by(study.c.id, study_trial.c.position)).all()
+            moment = now(connection)
         return [
             RunningTrial(
                 trial_id=row.id,
@@ -62,6 +64,7 @@ class Progress(Studies):
                 epoch=row.epoch,
                 valid_loss=row.valid_loss,
                 epoch_count=json.loads(row.config).get("training", {}).get("epochs"),
+                alive=row.lease_until > moment,
             )
             for row in rows
         ]
@@ -76,16 +79,19 @@ class Progress(Studies):
         ]
 
     def ended_in_run(self, key: StudyKey) -> tuple[int, float]:
-        """How many of the study's trials ended since the newest run that goes on began, and how many seconds ago it
-        did; (0, 0.0) where none goes on."""
-        began = select(func.max(run.c.started_at)).where(run.c.ended_at.is_(None))
-        members = select(func.count()).join_from(study, study_trial).join(trial).where(is_study(key))
+        """How many of the study's trials the newest run of them that goes on has brought to an end, and how many
+        seconds ago it began; (0, 0.0) where there is none."""
+        query = (
+            select(func.count(), run.c.started_at)
+            .join_from(study, study_trial)
+            .join(trial)
+            .join(run, run.c.id == trial.c.run_id)
+            .where(is_study(key), run.c.ended_at.is_(None))
+        )
         with self._database.read() as connection:
-            start: datetime | None = connection.execute(began).scalar_one()
-            if start is None:
-                return 0, 0.0
-            ended = connection.execute(members.where(trial.c.ended_at > start)).scalar_one()
-            return ended, (now(connection) - start).total_seconds()
+            newest = query.group_by(run.c.id, run.c.started_at).order_by(run.c.started_at.desc(), run.c.id.desc())
+            row = connection.execute(newest.limit(1)).one_or_none()
+            return (0, 0.0) if row is None else (row[0], (now(connection) - row[1]).total_seconds())
 
     def versions(self, key: StudyKey) -> dict[str, tuple[object, ...]]:
         """By trial id in plan order, what differs once the store holds something else of the trial's end."""

@@ -122,6 +122,8 @@ class RunningTrial:
     """Of that epoch, in nats per token."""
     epoch_count: int | None
     """Of its config; None where it has no epochs."""
+    alive: bool
+    """Whether the command that runs it has been heard of lately: its lease has not run out."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
+from urllib.parse import urlencode
 
 from flask import Flask, Response, abort, redirect, request
 from werkzeug.wrappers import Response as AnyResponse
 
+REPORT_POLICY = (
+    "sandbox allow-scripts allow-downloads allow-top-navigation-by-user-activation; default-src 'none'; "
+    "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+"""Of a file that whoever writes to the storage has made: it sorts its tables, and sees nothing of these pages."""
 REFUSED = "This page needs the link that `view` printed when it started: open that one."
 
 
@@ -29,8 +36,10 @@ def guard(server: Flask, token: str, port: int, script_hashes: Sequence[str]) ->
     def check() -> AnyResponse | None:
         typed = request.args.get("token")
         if typed is not None and _same(typed, token):
-            answer = redirect(request.path)
-            answer.set_cookie(cookie, token, httponly=True, samesite="Strict")
+            rest = urlencode([(name, value) for name, value in request.args.items(multi=True) if name != "token"])
+            answer = redirect(f"{request.path}?{rest}" if rest else request.path)
+            # Lax: the link may stand on another page, such as a notebook's; what another page posts brings no cookie.
+            answer.set_cookie(cookie, token, httponly=True, samesite="Lax")
             return answer
         if not _same(request.cookies.get(cookie, ""), token):
             abort(Response(REFUSED, 403, mimetype="text/plain"))
@@ -38,9 +47,8 @@ def guard(server: Flask, token: str, port: int, script_hashes: Sequence[str]) ->
 
     @server.after_request
     def harden(response: Response) -> Response:
-        # A report's page has a policy of its own, which is stricter.
-        if not request.path.startswith("/report/"):
-            response.headers["Content-Security-Policy"] = policy
+        is_report = request.path.startswith("/report/") and response.mimetype == "text/html"
+        response.headers["Content-Security-Policy"] = REPORT_POLICY if is_report else policy
         response.headers["Referrer-Policy"] = "no-referrer"
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["X-Frame-Options"] = "DENY"

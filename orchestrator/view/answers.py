@@ -10,6 +10,9 @@ import json
 import os
 import subprocess
 import sys
+import threading
+import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -17,6 +20,9 @@ from orchestrator.store import StudyKey
 from trainables.errors import UserError, last_line
 
 PATIENCE_S = 120
+AGAIN_S = 10.0
+"""Answers are found again at most so often, and take at most a tenth of the time."""
+MOST_STUDIES = 50
 NICENESS = 10
 """A sweep on the same machine goes first."""
 
@@ -34,9 +40,57 @@ class AnswerTable:
 class Answers:
     """Of a study."""
 
-    headline: str
+    headline: str = ""
     """The answer in one sentence; empty where there is none yet."""
-    tables: list[AnswerTable]
+    tables: tuple[AnswerTable, ...] = ()
+    trouble: str = ""
+    """Why there is neither."""
+
+
+Versions = Mapping[str, tuple[object, ...]]
+
+
+@dataclass
+class _Found:
+    versions: Versions
+    answers: Answers
+    found_s: float
+
+
+class AnswersBehind:
+    """The answers to studies' questions, computed one at a time while pages go on."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._found: dict[StudyKey, _Found] = {}
+        self._asked: set[StudyKey] = set()
+        self._lock = threading.Lock()
+        self._one_at_a_time = threading.Lock()
+
+    def get(self, key: StudyKey, versions: Versions) -> Answers | None:
+        """Those found last; has them found again where the versions are others by now, and some time is over."""
+        with self._lock:
+            found = self._found.get(key)
+            stale = found is None or (found.versions != versions and time.monotonic() - found.found_s > AGAIN_S)
+            if stale and key not in self._asked:
+                self._asked.add(key)
+                threading.Thread(target=self._find, args=(key, versions), daemon=True).start()
+            return found.answers if found else None
+
+    def _find(self, key: StudyKey, versions: Versions) -> None:
+        with self._one_at_a_time:
+            start = time.monotonic()
+            try:
+                answers = find_answers(self._url, key)
+            except UserError as error:
+                answers = Answers(trouble=str(error))
+            now = time.monotonic()
+        with self._lock:
+            # What took long is not done again soon.
+            self._found[key] = _Found(versions, answers, now + 10 * (now - start))
+            self._asked.discard(key)
+            while len(self._found) > MOST_STUDIES:
+                del self._found[next(iter(self._found))]
 
 
 def find_answers(url: str, key: StudyKey) -> Answers:
@@ -54,7 +108,7 @@ def find_answers(url: str, key: StudyKey) -> Answers:
     except subprocess.CalledProcessError as error:
         raise UserError(f"the statistics of {key.study} cannot be had: {last_line(error.stderr)}") from error
     answered = json.loads(ended.stdout)
-    return Answers(headline=answered["headline"], tables=[AnswerTable(**table) for table in answered["tables"]])
+    return Answers(headline=answered["headline"], tables=tuple(AnswerTable(**table) for table in answered["tables"]))
 
 
 def _answers(url: str, key: StudyKey) -> Answers:
@@ -74,14 +128,14 @@ def _answers(url: str, key: StudyKey) -> Answers:
     tables = [table for shown in answers if shown.has_published for table in shown.section.tables if table.body]
     return Answers(
         headline=next(iter(sentences), ""),
-        tables=[
+        tables=tuple(
             AnswerTable(
                 caption=table.caption,
                 head=list(table.head),
                 body=[[cell.text for cell in row] for row in table.body],
             )
             for table in tables
-        ],
+        ),
     )
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
-from dash import Dash, Input, Output, State, dcc, html
+from dash import Dash, Input, Output, dcc, html
 
 from orchestrator.view import access, compare_page, downloads, overview, parts, study_page, trial_page
 from orchestrator.view.source import Source
@@ -41,18 +41,21 @@ def make_app(source: Source, token: str, port: int) -> Dash:
         ]
     )
 
-    @app.callback(Output("page", "children"), Input("address", "pathname"), State("address", "search"))
+    @app.callback(Output("page", "children"), Input("address", "pathname"), Input("address", "search"))
     def page(path: str | None, search: str | None) -> Any:
         kind, _, rest = unquote(path or "/").strip("/").partition("/")
+        asked = parse_qs((search or "").lstrip("?"))
         try:
             if kind == "study":
                 return study_page.layout(source, rest)
             if kind == "trial":
-                return trial_page.layout(source, rest)
+                return trial_page.layout(source, rest, asked.get("study", [""])[0])
             if kind == "compare":
-                return compare_page.layout(source, parse_qs((search or "").lstrip("?")).get("trial", []))
+                return compare_page.layout(source, asked.get("trial", []))
         except UserError as error:
             return [parts.trouble(str(error)), html.P(dcc.Link("To the overview", href="/"))]
+        if kind:
+            return [parts.trouble(f"there is no page {path}"), html.P(dcc.Link("To the overview", href="/"))]
         return overview.layout()
 
     for room in (overview, study_page, trial_page, compare_page):

@@ -25,15 +25,22 @@ def layout(source: Source, starts: Sequence[str]) -> Any:
             "table"
         )
     trials = [read_trial(source, start) for start in dict.fromkeys(starts)]
-    head = ["", *(parts.trial_link(trial.row["trial_id"], label) for label, trial in _labelled(trials).items())]
+    head = [
+        "",
+        *(parts.trial_link(trial.row["trial_id"], label, trial.keys[0]) for label, trial in _labelled(trials).items()),
+    ]
     return html.Div(
         [
             html.H1("Side by side"),
             dcc.Store(id="compared", data=[trial.row["trial_id"] for trial in trials]),
             html.P(_downloads(trials), className="actions"),
             parts.table(head, _settings(trials)),
-            dcc.RadioItems(
-                ["logarithmic", "linear"], "logarithmic", id="compare-scale", inline=True, className="controls"
+            html.Label(
+                [
+                    html.Span("spectra"),
+                    dcc.RadioItems(["logarithmic", "linear"], "logarithmic", id="compare-scale", inline=True),
+                ],
+                className="labelled",
             ),
             html.Div(id="compare-figures"),
             html.H2("Metrics"),

@@ -40,8 +40,10 @@ def register(server: Flask, source: Source) -> None:
 
     @server.get("/report/<path:path>")
     def report(path: str) -> AnyResponse:
-        folder = source.storage.folder / "reports"
-        return send_from_directory(folder.resolve(), path)
+        folder = (source.storage.folder / "reports").resolve()
+        if not (folder / path).resolve().is_relative_to(folder):
+            abort(404)
+        return send_from_directory(folder, path)
 
 
 @contextmanager

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from orchestrator.report import title
 from orchestrator.view.table import StudyTable
-from trainables.trial_folder import EpochMetrics
+from trainables.trial_folder import EpochMetrics, perplexity
 
 Figure = dict[str, Any]
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#b15928")
@@ -28,29 +28,74 @@ SMALLEST, LARGEST = 5, 18
 """Diameters of points, in pixels."""
 
 
-def scatter(table: StudyTable, x: str, y: str, colour: str | None, size: str | None) -> Figure:
-    """A point a trial that has both numbers; `customdata` is its id."""
-    xs, ys = table.numbers(x), table.numbers(y)
-    shown = np.flatnonzero(np.isfinite(xs) & np.isfinite(ys))
-    by_webgl = len(shown) > MOST_SVG_POINTS
-    edge = {} if by_webgl else {"line": {"width": 0.7, "color": "#8a8f98"}}
-    marker: dict[str, Any] = {"size": 6 if by_webgl else 8, "color": COLOURS[0], **edge}
-    if colour is not None:
-        values = table.numbers(colour)[shown]
-        marker |= {"color": _encoded(values), "colorscale": "Viridis", "colorbar": {"title": {"text": _label(colour)}}}
-    if size is not None:
-        marker["size"] = _encoded(_diameters(table.numbers(size)[shown]))
-    trace = {
+def scatter(table: StudyTable, axes: Mapping[str, str | None], logarithmic: Collection[str] = ()) -> Figure:
+    """A point a trial that has both x and y; `customdata` is its id.
+
+    `axes` names the columns of x, y, colour and size; `logarithmic` which of "x" and "y" are.
+    """
+    x, y, colour, size = (axes[name] for name in ("x", "y", "colour", "size"))
+    assert x is not None and y is not None
+    places = [place for place in range(len(table.ids)) if _is_shown(table.columns[x][place], table.columns[y][place])]
+    by_webgl = len(places) > MOST_SVG_POINTS
+    marker: dict[str, Any] = {"size": 6 if by_webgl else 8, "color": COLOURS[0]}
+    if not by_webgl:
+        marker["line"] = {"width": 0.7, "color": "#8a8f98"}
+    base = {
         "type": "scattergl" if by_webgl else "scatter",
         "mode": "markers",
-        "x": _encoded(xs[shown]),
-        "y": _encoded(ys[shown]),
-        "text": [html.escape(table.names[place]) for place in shown],
-        "customdata": [table.ids[place] for place in shown],
-        "marker": marker,
         "hovertemplate": f"<b>%{{text}}</b><br>{_label(x)} %{{x}}<br>{_label(y)} %{{y}}<extra></extra>",
     }
-    return _figure([trace], x=_label(x), y=_label(y), dragmode="select", clickmode="event", uirevision=f"{x} {y}")
+    parts: dict[str, list[int]] = {"": places}
+    if colour is not None and colour not in table.numeric:
+        parts = {}
+        for place in places:
+            parts.setdefault(str(table.columns[colour][place]), []).append(place)
+    diameters = None if size is None else dict(zip(places, _diameters(table.numbers(size)[places]), strict=True))
+    traces = []
+    for number, (name, members) in enumerate(parts.items()):
+        look = dict(marker)
+        if len(parts) > 1:
+            look["color"] = _colour(number)
+        elif colour is not None and colour in table.numeric:
+            values, bar = _encoded(table.numbers(colour)[members]), {"title": {"text": _label(colour)}}
+            look |= {"color": values, "colorscale": "Viridis", "colorbar": bar}
+        if diameters is not None:
+            look["size"] = _encoded([diameters[place] for place in members])
+        traces.append(
+            {
+                **base,
+                "name": _text(name),
+                "x": _along(table, x, members),
+                "y": _along(table, y, members),
+                "text": [_text(table.names[place]) for place in members],
+                "customdata": [table.ids[place] for place in members],
+                "marker": look,
+            }
+        )
+    figure = _figure(
+        traces,
+        x=_label(x),
+        y=_label(y),
+        y_type="log" if "y" in logarithmic else "-",
+        dragmode="select",
+        clickmode="event",
+        uirevision=f"{x} {y} {sorted(logarithmic)}",
+        showlegend=len(parts) > 1,
+    )
+    if "x" in logarithmic and x in table.numeric:
+        figure["layout"]["xaxis"]["type"] = "log"
+    return figure
+
+
+def _is_shown(*values: Any) -> bool:
+    return all(value is not None and not (isinstance(value, float) and not math.isfinite(value)) for value in values)
+
+
+def _along(table: StudyTable, name: str, places: Sequence[int]) -> Any:
+    """A column along an axis: numbers, or texts as they are."""
+    if name in table.numeric:
+        return _encoded(table.numbers(name)[places])
+    return [_text(str(table.columns[name][place])) for place in places]
 
 
 def _diameters(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -61,16 +106,25 @@ def _diameters(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def parallel(table: StudyTable, names: Sequence[str], colour: str) -> Figure:
-    """Parallel coordinates of these numeric columns, a line a trial that has all of them."""
-    columns = {name: table.numbers(name) for name in dict.fromkeys((*names, colour))}
-    complete = np.all([np.isfinite(values) for values in columns.values()], axis=0)
+    """Parallel coordinates of these numeric columns, a line a trial that has the colour's number; columns that some of
+    them lack are left out."""
+    shown = np.isfinite(table.numbers(colour))
+    columns = {name: table.numbers(name)[shown] for name in names}
+    complete = {name: values for name, values in columns.items() if np.isfinite(values).all()}
+    if len(complete) < 2 or not shown.any():
+        return empty("Too few numbers are in all trials to draw lines between them.")
     trace = {
         "type": "parcoords",
-        "dimensions": [{"label": _label(name), "values": _encoded(columns[name][complete])} for name in names],
-        "line": {"color": _encoded(columns[colour][complete]), "colorscale": "Viridis", "showscale": True},
+        "dimensions": [{"label": _label(name), "values": _encoded(values)} for name, values in complete.items()],
+        "line": {
+            "color": _encoded(table.numbers(colour)[shown]),
+            "colorscale": "Viridis",
+            "showscale": True,
+            "colorbar": {"title": {"text": _label(colour)}},
+        },
         "labelangle": -12,
     }
-    return _figure([trace], margin={"l": 60, "r": 30, "t": 70, "b": 30})
+    return _figure([trace], margin={"l": 60, "r": 30, "t": 90, "b": 30})
 
 
 def learning_curves(curves: Mapping[str, Sequence[EpochMetrics]]) -> Figure:
@@ -82,9 +136,9 @@ def learning_curves(curves: Mapping[str, Sequence[EpochMetrics]]) -> Figure:
             {
                 "type": "scatter",
                 "mode": "lines+markers",
-                "name": html.escape(name),
+                "name": _text(name),
                 "x": [epoch.epoch for epoch in epochs],
-                "y": [math.exp(epoch.valid_loss) for epoch in epochs],
+                "y": [epoch.valid_perplexity for epoch in epochs],
                 "line": {"color": _colour(place), "width": 1.5},
                 "marker": {
                     "symbol": ["diamond" if epoch.epoch == switch else "circle" for epoch in epochs],
@@ -105,7 +159,7 @@ def trial_curve(epochs: Sequence[EpochMetrics]) -> Figure:
             "mode": "lines+markers",
             "name": name,
             "x": [epoch.epoch for epoch in epochs],
-            "y": [math.exp(loss) for loss in losses],
+            "y": [perplexity(loss) for loss in losses],
             "line": {"color": _colour(place), "width": 1.5},
             "marker": {"size": 4},
         }
@@ -136,7 +190,7 @@ def spectra(spectra: Mapping[str, NDArray[np.float64]], *, linear: bool, toleran
             {
                 "type": "scatter",
                 "mode": "lines",
-                "name": html.escape(name),
+                "name": _text(name),
                 "x": _encoded(index + 1),
                 "y": _encoded(values),
             }
@@ -160,19 +214,24 @@ def _thinned(length: int) -> NDArray[np.int64]:
 
 
 def grid_map(table: StudyTable, row: str, column: str, metric: str) -> Figure:
-    """The mean of a metric over the trials of each cell, by two numeric settings."""
+    """The mean of a metric over the trials of each cell, by two settings."""
     values = table.numbers(metric)
-    shown = np.isfinite(values)
-    rows, row_places = np.unique(table.numbers(row)[shown], return_inverse=True)
-    columns, column_places = np.unique(table.numbers(column)[shown], return_inverse=True)
+    shown = [
+        place
+        for place in map(int, np.flatnonzero(np.isfinite(values)))
+        if None not in (table.columns[row][place], table.columns[column][place])
+    ]
+    rows, columns = _levels(table, row, shown), _levels(table, column, shown)
     sums, counts = np.zeros((len(rows), len(columns))), np.zeros((len(rows), len(columns)))
-    np.add.at(sums, (row_places, column_places), values[shown])
-    np.add.at(counts, (row_places, column_places), 1)
+    for place in shown:
+        cell = rows[table.columns[row][place]], columns[table.columns[column][place]]
+        sums[cell] += values[place]
+        counts[cell] += 1
     means = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
     trace = {
         "type": "heatmap",
-        "x": [f"{value:g}" for value in columns],
-        "y": [f"{value:g}" for value in rows],
+        "x": [_text(_typed(value)) for value in columns],
+        "y": [_text(_typed(value)) for value in rows],
         "z": _encoded(means),
         "customdata": _encoded(counts),
         "colorscale": "Viridis",
@@ -186,6 +245,17 @@ def grid_map(table: StudyTable, row: str, column: str, metric: str) -> Figure:
     return figure
 
 
+def _levels(table: StudyTable, name: str, places: Sequence[int]) -> dict[Any, int]:
+    """The different values of a setting in their order, with where they come in it."""
+    values = {table.columns[name][place] for place in places}
+    ordered = sorted(values) if name in table.numeric else sorted(values, key=str)
+    return {value: place for place, value in enumerate(ordered)}
+
+
+def _typed(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
 def empty(sentence: str) -> Figure:
     """A figure's place with a sentence in it."""
     figure = _figure([])
@@ -193,7 +263,7 @@ def empty(sentence: str) -> Figure:
         "xaxis": {"visible": False},
         "yaxis": {"visible": False},
         "annotations": [
-            {"text": html.escape(sentence), "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
+            {"text": _text(sentence), "showarrow": False, "xref": "paper", "yref": "paper", "x": 0.5, "y": 0.5}
         ],
     }
     return figure
@@ -234,7 +304,12 @@ def _add_line(figure: Figure, axis: str, value: float, text: str) -> None:
 
 
 def _label(name: str) -> str:
-    return html.escape(title(name))
+    return _text(title(name))
+
+
+def _text(words: str) -> str:
+    """As plotly shows it, which knows some of HTML."""
+    return html.escape(words, quote=False)
 
 
 def _colour(place: int) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.analysis import in_reading_order
-from orchestrator.store import StudyKey
+from orchestrator.store import LOST, StudyKey
 from orchestrator.view.source import Source
-from trainables.config import TOP_K, flat_values
+from trainables.config import flat_values
 from trainables.errors import UserError
-from trainables.trial_folder import EpochMetrics
+from trainables.trial_folder import TOP_K, EpochMetrics, WordsAfter
 
 LOG_LINES, LOG_BYTES = 60, 20_000
 """Of the end of a log."""
@@ -37,8 +36,8 @@ class OneTrial:
     epochs: Sequence[EpochMetrics]
     spectrum: NDArray[np.float64] | None
     environment: Mapping[str, str]
-    predictions: Mapping[str, Mapping[str, Any]]
-    """By metric, the likeliest words at a context."""
+    predictions: Mapping[str, WordsAfter]
+    """By metric, the likeliest words after a context."""
     log: str
     """The last lines of the log of its failure; empty where it has none."""
 
@@ -55,10 +54,11 @@ class OneTrial:
         return f"{row['state']} {row['attempt']} {len(self.epochs)} {len(row['metrics'])} {len(self.log)}"
 
 
-def read_trial(source: Source, trial_id: str) -> OneTrial:
-    """The trial of this id. Raises UserError where the store cannot be read or has none."""
+def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
+    """The trial of this id, as one of the study of this variant, or of its first one. Raises UserError where the store
+    cannot be read or has none."""
     trial_id, keys = source.trial(trial_id)
-    key = keys[0]
+    key = next((key for key in keys if key.variant == variant), keys[0])
     varying = source.table(key).settings
     with source.store() as opened:
         (row,) = opened.results(key, [trial_id])
@@ -73,8 +73,12 @@ def read_trial(source: Source, trial_id: str) -> OneTrial:
         epochs=epochs,
         spectrum=spectrum,
         environment=environment,
-        predictions={name: json.loads(text) for name, text in row["metrics"].items() if name.startswith(TOP_K)},
-        log=_tail(source, trial_id) if row["state"] != "done" else "",
+        predictions={
+            name: WordsAfter.model_validate_json(text)
+            for name, text in row["metrics"].items()
+            if TOP_K.fullmatch(name) and isinstance(text, str)
+        },
+        log=_tail(source, trial_id) if row["state"] in LOST else "",
     )
 
 

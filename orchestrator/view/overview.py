@@ -6,11 +6,13 @@ from typing import Any
 
 from dash import Dash, Input, Output, dcc, html
 
-from orchestrator.store import COMPLETE, LOST, StudySummary
+from orchestrator.report import number
+from orchestrator.store import LOST, RunningTrial, StudySummary
 from orchestrator.view import parts
 from orchestrator.view.source import LOST_SHOWN, Overview, Source
 from orchestrator.words import counted, duration, one_line
 from trainables.errors import PROGRAM, UserError
+from trainables.trial_folder import perplexity
 
 LONGEST_CAUSE = 300
 
@@ -34,19 +36,12 @@ def register(app: Dash, source: Source) -> None:
 def _content(overview: Overview) -> parts.Children:
     # Those planned last are what a reader came for.
     studies = [_study_row(summary, overview) for summary in reversed(overview.studies)]
-    running = [
-        [
-            parts.trial_link(trial.trial_id, trial.name),
-            parts.study_link(trial.key),
-            f"{trial.epoch or 0}" + (f" of {trial.epoch_count}" if trial.epoch_count else ""),
-            parts.perplexity(trial.valid_loss),
-            parts.host_of(trial.owner) + (f", attempt {trial.attempt}" if trial.attempt > 1 else ""),
-        ]
-        for trial in overview.running
-    ]
+    running = [_running_row(trial) for trial in overview.running]
+    # A trial of several studies runs once, and is lost once.
+    running_count = len({trial.trial_id for trial in overview.running if trial.alive})
     lost = [
         [
-            parts.trial_link(trial.trial_id, trial.name),
+            parts.trial_link(trial.trial_id, trial.name, trial.key),
             parts.study_link(trial.key),
             trial.state,
             one_line(trial.cause or "no cause recorded", most=LONGEST_CAUSE),
@@ -61,7 +56,7 @@ def _content(overview: Overview) -> parts.Children:
             studies,
             empty=f"No study is in this store yet: run one with {PROGRAM} gss_grid.",
         ),
-        html.H2(f"Running now: {len(running)}", id="running"),
+        html.H2(f"Running now, or next on a worker: {running_count}", id="running"),
         parts.table(
             ["trial", "study", "epoch", "validation perplexity", "run from"],
             running,
@@ -78,9 +73,20 @@ def _content(overview: Overview) -> parts.Children:
     ]
 
 
+def _running_row(trial: RunningTrial) -> list[Any]:
+    place = parts.host_of(trial.owner) + (f", attempt {trial.attempt}" if trial.attempt > 1 else "")
+    return [
+        parts.trial_link(trial.trial_id, trial.name, trial.key),
+        parts.study_link(trial.key),
+        f"{trial.epoch or 0}" + (f" of {trial.epoch_count}" if trial.epoch_count else ""),
+        number(None if trial.valid_loss is None else perplexity(trial.valid_loss)),
+        place if trial.alive else f"{place}: its command is gone, and the next run takes the trial over",
+    ]
+
+
 def _study_row(summary: StudySummary, overview: Overview) -> list[Any]:
     counts = summary.counts
-    total, done = sum(counts.values()), sum(counts[state] for state in COMPLETE)
+    total, done = sum(counts.values()), counts["done"]
     left = overview.seconds_left.get(summary.key)
     return [
         parts.study_link(summary.key),

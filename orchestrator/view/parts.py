@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
+import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from dash import dcc, html
 
@@ -20,8 +21,15 @@ Children = list[Any]
 
 def study_link(key: StudyKey) -> Any:
     """A link to the study's page, called by name, scale, corpus and settings."""
-    settings = "" if key.overrides == "{}" else f" {key.overrides}"
-    return dcc.Link(f"{key.study}, {key.scale}, {key.corpus}{settings}", href=study_address(key))
+    return dcc.Link(variant_words(key), href=study_address(key))
+
+
+def variant_words(key: StudyKey) -> str:
+    """ "gss_grid, quick, pydocs, training.epochs=25"."""
+    words = [key.study, key.scale, key.corpus]
+    with suppress(ValueError):
+        words += [f"{name}={value}" for name, value in json.loads(key.overrides).items()]
+    return ", ".join(words)
 
 
 def study_address(key: StudyKey) -> str:
@@ -29,14 +37,14 @@ def study_address(key: StudyKey) -> str:
     return f"/study/{quote(key.variant)}"
 
 
-def trial_link(trial_id: str, name: str) -> Any:
-    """A link to the trial's page."""
-    return dcc.Link(name, href=trial_address(trial_id))
+def trial_link(trial_id: str, name: str, key: StudyKey) -> Any:
+    """A link to the trial's page, as a trial of this study."""
+    return dcc.Link(name, href=trial_address(trial_id, key.variant))
 
 
-def trial_address(trial_id: str) -> str:
-    """Where the trial's page is."""
-    return f"/trial/{trial_id[:SHORT_ID]}"
+def trial_address(trial_id: str, variant: str) -> str:
+    """Where the trial's page is; `variant` is the study that it is looked at in."""
+    return f"/trial/{trial_id[:SHORT_ID]}?{urlencode({'study': variant})}"
 
 
 def table(head: Sequence[str], body: Sequence[Sequence[Any]], *, empty: str = "") -> Any:
@@ -83,11 +91,6 @@ def stop_button(name: str, text: str, question: str) -> Any:
 def trouble(sentence: str) -> Any:
     """What went wrong, where a reader sees it."""
     return html.P(sentence, className="trouble", role="alert")
-
-
-def perplexity(loss: float | None) -> str:
-    """Of a loss in nats per token; a dash for none."""
-    return "\N{EN DASH}" if loss is None else f"{math.exp(min(loss, 700)):.1f}"
 
 
 def host_of(owner: str) -> str:

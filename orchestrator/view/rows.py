@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from orchestrator.report import title
+from orchestrator.view.parts import trial_address
 from orchestrator.view.table import StudyTable
 
 FIRST_METRICS = ("valid_perplexity", "test_perplexity", "press_rank", "entropy_rank")
 LONGEST_TEXT = 100
 """A column with longer texts holds data, such as the likeliest words at a context, and has no place in a table."""
-DIGITS = 5
+DIGITS, BOX_DIGITS = 5, 7
 CONDITIONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "equals": operator.eq,
     "notEqual": operator.ne,
@@ -28,6 +30,7 @@ CONDITIONS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 """The grid's names for them."""
 Filter = Mapping[str, Any]
+NAME = {"pinned": "left", "width": 220, "cellRenderer": "markdown", "cellClass": "opens"}
 
 
 def columns(table: StudyTable) -> list[dict[str, Any]]:
@@ -40,19 +43,20 @@ def columns(table: StudyTable) -> list[dict[str, Any]]:
     return [
         {
             "field": name,
-            "headerName": title(name),
+            "headerName": name if title(name) in ("name", "state") and place > 1 else title(name),
             "headerTooltip": name,
             "filter": "agNumberColumnFilter" if _is_numeric(table, name) else "agTextColumnFilter",
-            **({"pinned": "left", "width": 220, "cellClass": "opens"} if name == "name" else {}),
+            **(NAME if place == 0 else {"tooltipField": name}),
         }
-        for name in ("name", "state", *table.settings, *metrics, "attempt", "cause")
+        for place, name in enumerate(("name", "state", *table.settings, *metrics, "attempt", "cause"))
     ]
 
 
 def chosen(table: StudyTable, filters: Mapping[str, Filter], order: Sequence[Mapping[str, str]] = ()) -> list[int]:
     """The places of the trials that pass every filter, by a column's name, in this order; missing values come last."""
-    places = [place for place in range(len(table.ids)) if _passes(table, place, filters)]
-    for sorting in reversed(order):
+    known = {name: wanted for name, wanted in filters.items() if name in table.columns}
+    places = [place for place in range(len(table.ids)) if _passes(table, place, known)]
+    for sorting in reversed([sorting for sorting in order if sorting["colId"] in table.columns]):
         values = table.columns[sorting["colId"]]
         present = [place for place in places if values[place] is not None]
         missing = [place for place in places if values[place] is None]
@@ -61,16 +65,27 @@ def chosen(table: StudyTable, filters: Mapping[str, Filter], order: Sequence[Map
     return places
 
 
-def records(table: StudyTable, places: Sequence[int]) -> list[dict[str, Any]]:
-    """What the grid shows of these trials."""
+def records(table: StudyTable, places: Sequence[int], variant: str) -> list[dict[str, Any]]:
+    """What the grid shows of these trials of the study of this variant; names are links to their pages."""
     names = [column["field"] for column in columns(table)]
     return [
-        {"id": table.ids[place], **{name: _shown(table.columns[name][place]) for name in names}} for place in places
+        {
+            "id": table.ids[place],
+            **{name: _shown(table.columns[name][place]) for name in names},
+            "name": f"[{_plain(table.names[place])}]({trial_address(table.ids[place], variant)})",
+        }
+        for place in places
     ]
+
+
+def _plain(words: str) -> str:
+    """Words in Markdown that are no more than words."""
+    return re.sub(r"([^\w\s])", r"\\\1", words)
 
 
 def between(low: float, high: float) -> Filter:
     """The filter that passes the numbers from `low` to `high`."""
+    low, high = (float(f"{end:.{BOX_DIGITS}g}") for end in (low, high))
     return {"filterType": "number", "type": "inRange", "filter": low, "filterTo": high}
 
 
@@ -87,9 +102,12 @@ def _passes_one(value: Any, wanted: Filter) -> bool:
         return (value is None) == (kind == "blank")
     if value is None:
         return False
+    sought = wanted.get("filter")
     if kind == "inRange":
-        return bool(wanted["filter"] <= value <= wanted["filterTo"])
-    sought = wanted["filter"]
+        low, high = (end if end is not None else value for end in (sought, wanted.get("filterTo")))
+        return bool(low <= value <= high)
+    if sought is None:
+        return True
     if wanted.get("filterType") == "text":
         value, sought = str(value).lower(), str(sought).lower()
     return CONDITIONS[kind](value, sought)

@@ -57,6 +57,7 @@ def _listening(port: int | None) -> socket.socket:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             listener.bind((HOST, candidate))
+            listener.listen()
         except OSError as error:
             listener.close()
             if port is not None:

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from orchestrator.storage import Storage, storage_at
 from orchestrator.store import LostTrial, RunningTrial, Store, StudyKey, StudySummary, open_store
-from orchestrator.view.answers import Answers, find_answers
+from orchestrator.view.answers import Answers, AnswersBehind
 from orchestrator.view.table import StudyTable, read_table
 from search_spaces.catalog import NAMES
 from trainables.errors import UserError
 
 FRESH_S = 1.5
-"""Several viewers share what was read so lately."""
-TRIALS_KEPT = 15_000
+"""Several viewers share what was read so lately, or why it could not be."""
+TRIALS_KEPT = 30_000
 """Of studies that were looked at lately; at least one study."""
 LOST_SHOWN = 50
 T = TypeVar("T")
@@ -34,6 +34,13 @@ class Overview:
     seconds_left: dict[StudyKey, float]
     """Of studies that run and have come far enough to say so."""
 
+    def of(self, key: StudyKey) -> StudySummary:
+        """How far this study is. Raises UserError where the store has it no more."""
+        for summary in self.studies:
+            if summary.key == key:
+                return summary
+        raise UserError(f"the store has no study {key.variant!r} any more: choose one on the overview")
+
 
 @dataclass
 class _Kept:
@@ -41,7 +48,8 @@ class _Kept:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     value: Any = None
-    read_s: float = -FRESH_S
+    error: UserError | None = None
+    read_s: float = float("-inf")
 
 
 class Source:
@@ -57,16 +65,18 @@ class Source:
         self._lock = threading.Lock()
         self._overview = _Kept()
         self._tables: dict[StudyKey, _Kept] = {}
-        self._answers: dict[StudyKey, tuple[Mapping[str, tuple[object, ...]], Answers]] = {}
-        self._answering = threading.Lock()
+        self._answers = AnswersBehind(url)
 
     @contextmanager
     def store(self) -> Iterator[Store]:
         """The store; after any trouble the next one to ask opens it again."""
+        opened = self._store or open_store(self.url, create=False, away_s=0)
         with self._lock:
-            if self._store is None:
-                self._store = open_store(self.url, create=False, away_s=0)
+            # Of two that opened it at the same time, one keeps it for the others.
+            self._store, spare = self._store or opened, opened if self._store not in (None, opened) else None
             opened = self._store
+        if spare is not None:
+            spare.close()
         try:
             yield opened
         except UserError:
@@ -107,17 +117,12 @@ class Source:
 
         return self._kept(kept, read)
 
-    def answers(self, key: StudyKey) -> Answers:
-        """What the study's report would say of its trials now; nothing of a user's own study, whose questions lie in a
-        file. One at a time: it is work."""
-        if key.study not in NAMES:
-            return Answers(headline="", tables=[])
-        with self._answering:
-            versions = self.table(key).versions
-            kept = self._answers.get(key)
-            if kept is None or kept[0] != versions:
-                kept = self._answers[key] = (versions, find_answers(self.url, key))
-            return kept[1]
+    def answers(self, key: StudyKey) -> Answers | None:
+        """What the study's report would say of its trials, as it was found last; None before that.
+
+        Nobody waits for it: it is computed behind, for one study after another.
+        """
+        return self._answers.get(key, self.table(key).versions) if key.study in NAMES else Answers()
 
     def trial(self, start: str) -> tuple[str, list[StudyKey]]:
         """The one trial whose id begins so, and the studies that have it. Raises UserError where there is none."""
@@ -152,20 +157,25 @@ class Source:
     def _kept(self, kept: _Kept, read: Callable[[T | None], T]) -> T:
         with kept.lock:
             if time.monotonic() - kept.read_s >= FRESH_S:
-                kept.value = read(kept.value)
+                try:
+                    kept.value, kept.error = read(kept.value), None
+                except UserError as error:
+                    kept.error = error
                 kept.read_s = time.monotonic()
+            if kept.error is not None:
+                raise kept.error
             value: T = kept.value
             return value
 
 
 def _seconds_left(store: Store, summary: StudySummary, running: list[RunningTrial]) -> float | None:
-    """By the pace since the run began, in trials, those that run counted by their epochs; None before there is one."""
-    ended, seconds = store.ended_in_run(summary.key)
+    """By how many trials the run has brought to an end; those that run lack the rest of their epochs. None before the
+    first one, and where nobody runs any."""
     shares = [
         min(1.0, (trial.epoch or 0) / trial.epoch_count) if trial.epoch_count else 0.0
         for trial in running
-        if trial.key == summary.key
+        if trial.key == summary.key and trial.alive
     ]
-    done = ended + sum(shares)
+    ended, seconds = store.ended_in_run(summary.key) if shares else (0, 0.0)
     left = summary.counts["planned"] + len(shares) - sum(shares)
-    return left * seconds / done if done else None
+    return left * seconds / ended if ended else None

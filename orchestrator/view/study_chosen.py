@@ -11,40 +11,46 @@ import numpy as np
 from dash import Dash, Input, Output, State, dcc, html
 
 from orchestrator.report import title
-from orchestrator.view import figures, parts, rows
+from orchestrator.view import choices, figures, parts, rows
 from orchestrator.view.answers import Answers
+from orchestrator.view.choices import MAP
 from orchestrator.view.source import Source
 from orchestrator.view.table import StudyTable
-from search_spaces.study import GridMap, Study
 from trainables.errors import UserError
 
 MOST_CHOSEN, MOST_BEST, MOST_COMPARED = 20, 8, 6
 TABS = ("learning curves", "spectra", "grid map", "parallel coordinates", "beside the papers")
-MAP = ("row", "column", "value")
+AXIS_PX = 90
+"""Between two axes of parallel coordinates, at least."""
 BEST = ("test_perplexity", "valid_perplexity")
 
 
-def layout(table: StudyTable, study: Study | None) -> Any:
-    """The tabs, what they show by default, and the way to the page of comparison."""
-    asked = next((request for request in (study.analyses if study else ()) if isinstance(request, GridMap)), None)
-    settings = [name for name in table.settings if name in table.numeric and name != "seed"]
-    first = {
-        "row": asked.row if asked else next(iter(settings), None),
-        "column": asked.column if asked else next(iter(settings[1:]), None),
-        "value": next((name for name in (*(asked.values if asked else ()), *BEST) if name in table.numeric), None),
-    }
-    options = [{"label": title(name), "value": name} for name in table.numeric]
+def layout(table: StudyTable, first: Mapping[str, str | None]) -> Any:
+    """The tabs, what they show by default, and the way to the page of comparison; `first` is the grid map's."""
     menus = [
-        html.Label([html.Span(name), dcc.Dropdown(options, first[name], id=f"map-{name}", clearable=False)])
+        html.Label(
+            [
+                html.Span(name),
+                dcc.Dropdown(choices.options(table, name), first[name], id=f"map-{name}", clearable=False),
+            ]
+        )
         for name in MAP
     ]
     return html.Div(
         [
             html.P([html.Span(id="chosen-words"), " ", dcc.Link("", href="", id="compare")], className="soft"),
-            dcc.RadioItems(list(TABS), TABS[0], id="chosen-tab", inline=True, className="tabs"),
+            dcc.RadioItems(
+                list(TABS),
+                TABS[0],
+                id="chosen-tab",
+                inline=True,
+                className="tabs",
+                persistence_type="session",
+                persistence=True,
+            ),
             html.Div(menus, id="map-choices", className="controls", hidden=True),
             dcc.RadioItems(["logarithmic", "linear"], "logarithmic", id="spectra-scale", inline=True),
-            html.Div(id="chosen"),
+            html.Div(id="chosen", className="scroll"),
         ]
     )
 
@@ -68,6 +74,8 @@ def register(app: Dash, source: Source) -> None:
                 **{name: Input(f"map-{name}", "value") for name in MAP},
                 "y": Input("study-y", "value"),
                 "version": Input("study-version", "data"),
+                "epochs": Input("study-epochs", "data"),
+                "answered": Input("study-answered", "data"),
                 "form": Input("picture-format", "value"),
             },
             "variant": State("study-variant", "data"),
@@ -89,6 +97,10 @@ def register(app: Dash, source: Source) -> None:
         except UserError as error:
             return parts.trouble(str(error)), *hidden, ""
         shown = parts.graph("chosen-figure", figure, height=460)
+        if tab == "parallel coordinates":
+            shown.style["minWidth"] = (
+                f"{AXIS_PX * len(figure['data'][0].get('dimensions', ())) if figure['data'] else 0}px"
+            )
         shown.config = parts.graph_config(choice["form"], f"{variant}-{tab.replace(' ', '-')}")
         return shown, *hidden, words
 
@@ -132,18 +144,19 @@ def _of_chosen(source: Source, table: StudyTable, ids: Sequence[str], choice: Ma
 def _over_all(table: StudyTable, choice: Mapping[str, Any]) -> figures.Figure:
     if choice["tab"] == "grid map":
         row, column, value = (choice[name] for name in MAP)
-        if not {row, column, value} <= {*table.numeric}:
-            return figures.empty("A grid map needs two settings that are numbers, and a metric: choose them above.")
+        if not {row, column} <= table.columns.keys() or value not in table.numeric:
+            return figures.empty("A grid map needs two settings and a metric: choose them above.")
         return figures.grid_map(table, row, column, value)
-    settings = [name for name in table.settings if name in table.numeric and name != "seed"]
-    metrics = [name for name in rows.FIRST_METRICS if name in table.numeric]
-    colour = choice["y"] or next(iter(metrics), None)
-    if colour is None:
-        return figures.empty("No trial is done yet.")
-    return figures.parallel(table, [*settings, *metrics], colour)
+    names = choices.parallel_columns(table)
+    colour = choice["y"] if choice["y"] in table.numeric else next(iter(reversed(names)), None)
+    return figures.parallel(table, names, colour) if colour else figures.empty("No trial is done yet.")
 
 
-def _beside_papers(answers: Answers) -> Any:
+def _beside_papers(answers: Answers | None) -> Any:
+    if answers is None:
+        return html.P("Being computed.", className="soft")
+    if answers.trouble:
+        return parts.trouble(answers.trouble)
     if not answers.tables:
         return html.P("No paper has printed values that would stand beside these.", className="soft")
     shown: list[Any] = []

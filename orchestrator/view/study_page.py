@@ -3,54 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import suppress
 from typing import Any
 from urllib.parse import quote
 
 from dash import Dash, Input, Output, State, dcc, html, no_update
 
-from orchestrator.report import title
-from orchestrator.store import COMPLETE, LOST, StudyKey, TrialState
-from orchestrator.view import figures, parts, study_chosen, trial_grid
+from orchestrator.report import CARD_FILE, Card, read_card
+from orchestrator.storage import is_url
+from orchestrator.store import LOST, StudyKey
+from orchestrator.view import choices, figures, parts, study_chosen, trial_grid
+from orchestrator.view.choices import AXES, MAP
 from orchestrator.view.source import Source
 from orchestrator.view.table import StudyTable
-from orchestrator.words import duration
+from orchestrator.words import counted, duration
 from search_spaces.catalog import NAMES, load_study
-from search_spaces.study import Correlation, Study
+from search_spaces.study import Study
 from trainables.errors import UserError
 
-AXES = ("x", "y", "colour", "size")
 REPORT = "report.html"
-ANSWER_MS = 1_000
 
 
 def layout(source: Source, variant: str) -> Any:
     """The page of the study of this variant. Raises UserError where there is none."""
     key = source.key(variant)
-    study, table = built_in(key), source.table(key)
-    choices = first_choices(study, table)
+    study, table, card = built_in(key), source.table(key), _card(source, key)
+    heading = study.title if study and study.title else card.title if card else key.study
+    question = study.question if study else card.question if card else ""
+    first = choices.first_axes(study, table)
     return html.Div(
         [
             dcc.Interval(id="study-tick", interval=parts.LIVE_MS),
-            # The answer is work, and waits until the page is there.
-            dcc.Interval(id="answer-tick", interval=ANSWER_MS, max_intervals=1),
             dcc.Store(id="study-variant", data=variant),
             dcc.Store(id="study-version", data=_version(table)),
-            html.H1((study and study.title) or key.study),
-            html.P(variant_words(key), className="variant"),
-            *([html.P(study.question, className="question")] if study and study.question else []),
-            html.Div(id="study-answer", className="answer"),
+            dcc.Store(id="study-epochs"),
+            dcc.Store(id="study-answered"),
+            html.H1(heading),
+            html.P(parts.variant_words(key), className="variant"),
+            *([html.P(question, className="question")] if question else []),
+            html.Div(card.findings[0] if card and card.findings else "", id="study-answer", className="answer"),
             html.Div(id="study-progress"),
             html.Div([*_links(source, key), _stop_study()], className="actions"),
             html.P(id="study-stopped", role="status"),
-            html.Div([_choice(name, table, choices[name]) for name in AXES], className="controls"),
+            html.Div([*(_choice(name, table, first[name], variant) for name in AXES), _scales()], className="controls"),
             parts.graph("scatter", figures.empty("No trial is done yet.")),
             html.P(
                 "Click a point to open its trial; drag a box to have the table show only what is in it.",
                 className="soft",
             ),
-            html.Div(trial_grid.layout(table), id="study-grid"),
-            study_chosen.layout(table, study),
+            html.Div(trial_grid.layout(table, variant), id="study-grid"),
+            study_chosen.layout(table, choices.first_map(study, table)),
         ]
     )
 
@@ -65,64 +66,101 @@ def register(app: Dash, source: Source) -> None:
     @app.callback(
         Output("scatter", "figure"),
         Output("scatter", "config"),
-        *(Input(f"study-{name}", "value") for name in AXES),
-        Input("study-version", "data"),
-        Input("picture-format", "value"),
-        State("study-variant", "data"),
+        inputs={
+            "axes": {name: Input(f"study-{name}", "value") for name in AXES},
+            "logarithmic": Input("study-scales", "value"),
+            "_": Input("study-version", "data"),
+            "form": Input("picture-format", "value"),
+            "variant": State("study-variant", "data"),
+        },
     )
     def draw(
-        x: str | None, y: str | None, colour: str | None, size: str | None, _: str, form: str, variant: str
+        axes: Mapping[str, str | None], logarithmic: list[str], _: str, form: str, variant: str
     ) -> tuple[Any, Any]:
-        table = source.table(source.key(variant))
         config = parts.graph_config(form, f"{variant}-scatter")
-        if x is None or y is None:
+        try:
+            table = source.table(source.key(variant))
+        except UserError as error:
+            return figures.empty(str(error)), config
+        if not {axes["x"], axes["y"]} <= table.columns.keys():
             return figures.empty("No trial is done yet."), config
-        return figures.scatter(table, x, y, colour, size), config
+        return figures.scatter(table, axes, logarithmic), config
 
     @app.callback(
-        Output("address", "href", allow_duplicate=True), Input("scatter", "clickData"), prevent_initial_call=True
+        Output("address", "href", allow_duplicate=True),
+        Input("scatter", "clickData"),
+        State("study-variant", "data"),
+        prevent_initial_call=True,
     )
-    def open_trial(click: Mapping[str, Any] | None) -> Any:
-        return parts.trial_address(click["points"][0]["customdata"]) if click else no_update
+    def open_trial(click: Mapping[str, Any] | None, variant: str) -> Any:
+        return parts.trial_address(click["points"][0]["customdata"], variant) if click else no_update
 
 
 def _register_live(app: Dash, source: Source) -> None:
     @app.callback(
-        Output("study-progress", "children"),
-        Output("study-stop-place", "hidden"),
-        Output("study-version", "data"),
-        *(Output(f"study-{name}", "options") for name in AXES),
-        *(Output(f"study-{name}", "value") for name in AXES),
-        Input("study-tick", "n_intervals"),
-        State("study-variant", "data"),
-        State("study-version", "data"),
-        *(State(f"study-{name}", "value") for name in AXES),
+        output={
+            "progress": Output("study-progress", "children"),
+            "not_running": Output("study-stop-place", "hidden"),
+            "version": Output("study-version", "data"),
+            "epochs": Output("study-epochs", "data"),
+            "options": {name: Output(f"study-{name}", "options") for name in AXES},
+            "values": {name: Output(f"study-{name}", "value") for name in AXES},
+            "map_options": {name: Output(f"map-{name}", "options") for name in MAP},
+            "map_values": {name: Output(f"map-{name}", "value") for name in MAP},
+        },
+        inputs={
+            "_": Input("study-tick", "n_intervals"),
+            "variant": State("study-variant", "data"),
+            "version": State("study-version", "data"),
+            "values": {name: State(f"study-{name}", "value") for name in AXES},
+            "map_values": {name: State(f"map-{name}", "value") for name in MAP},
+        },
     )
-    def follow(_: int | None, variant: str, version: str, *values: str | None) -> tuple[Any, ...]:
-        unchanged = (no_update,) * (1 + 2 * len(AXES))
+    def follow(
+        _: int | None, variant: str, version: str, values: dict[str, str | None], map_values: dict[str, str | None]
+    ) -> dict[str, Any]:
+        kept: dict[str, Any] = {
+            **dict.fromkeys(("not_running", "version", "epochs"), no_update),
+            **dict.fromkeys(("options", "values"), dict.fromkeys(AXES, no_update)),
+            **dict.fromkeys(("map_options", "map_values"), dict.fromkeys(MAP, no_update)),
+        }
         try:
             key = source.key(variant)
-            table, counts = source.table(key), _counts(source, key)
-            progress = (_progress(source, key, counts), not counts["running"])
+            table, overview = source.table(key), source.overview()
+            counts = overview.of(key).counts
         except UserError as error:
-            return (parts.trouble(str(error)), True, *unchanged)
+            return {**kept, "progress": parts.trouble(str(error))}
+        epochs = sum(trial.epoch or 0 for trial in overview.running if trial.key == key)
+        now = {**kept, "progress": _progress(source, key), "not_running": not counts["running"], "epochs": epochs}
         if _version(table) == version:
-            return (*progress, *unchanged)
-        first = first_choices(built_in(key), table)
-        # With the first result come the first numbers that an axis can have.
-        chosen = [value if value in table.numeric else first[name] for name, value in zip(AXES, values, strict=True)]
-        return (*progress, _version(table), *([_options(table)] * len(AXES)), *chosen)
+            return now
+        study = built_in(key)
+        return {
+            **now,
+            "version": _version(table),
+            "options": {name: choices.options(table, name) for name in AXES},
+            "map_options": {name: choices.options(table, name) for name in MAP},
+            # With the first result come the first numbers that an axis can have.
+            "values": _still(values, choices.first_axes(study, table), table),
+            "map_values": _still(map_values, choices.first_map(study, table), table),
+        }
 
     @app.callback(
         Output("study-answer", "children"),
-        Input("answer-tick", "n_intervals"),
+        Output("study-answered", "data"),
+        Input("study-tick", "n_intervals"),
         State("study-variant", "data"),
+        State("study-answered", "data"),
         prevent_initial_call=True,
     )
-    def answer(_: int, variant: str) -> Any:
-        with suppress(UserError):
-            return source.answers(source.key(variant)).headline
-        return ""
+    def answer(_: int | None, variant: str, shown: str | None) -> tuple[Any, Any]:
+        try:
+            answers = source.answers(source.key(variant))
+        except UserError:
+            return no_update, no_update
+        if answers is None or (version := str(hash(repr(answers)))) == shown:
+            return no_update, no_update
+        return answers.headline or answers.trouble or no_update, version
 
 
 def _register_stop(app: Dash, source: Source) -> None:
@@ -132,7 +170,9 @@ def _register_stop(app: Dash, source: Source) -> None:
         State("study-variant", "data"),
         prevent_initial_call=True,
     )
-    def stop(_: int, variant: str) -> Any:
+    def stop(clicks: int | None, variant: str) -> Any:
+        if not clicks:
+            return no_update
         try:
             key = source.key(variant)
             with source.store() as opened:
@@ -147,42 +187,42 @@ def built_in(key: StudyKey) -> Study | None:
     return load_study(key.study) if key.study in NAMES else None
 
 
-def variant_words(key: StudyKey) -> str:
-    """ "gss_grid, scale quick, corpus pydocs, with {...}"."""
-    settings = "" if key.overrides == "{}" else f", with {key.overrides}"
-    return f"{key.study}, scale {key.scale}, corpus {key.corpus}{settings}"
+def _card(source: Source, key: StudyKey) -> Card | None:
+    return read_card(source.storage.folder / "reports" / key.variant / CARD_FILE)
 
 
-def first_choices(study: Study | None, table: StudyTable) -> dict[str, str | None]:
-    """What the scatter shows at first: what the study asks for, or the first numbers that there are."""
-    asked = next((request for request in (study.analyses if study else ()) if isinstance(request, Correlation)), None)
-    settings = [name for name in table.settings if name in table.numeric and name != "seed"]
-    metrics = [name for name in table.metrics if name in table.numeric]
-    x = _first(table, asked.x if asked else "", "press_rank", "entropy_rank", *settings, *metrics)
-    y = _first(table, asked.y if asked else "", "test_perplexity", "valid_perplexity", *metrics)
-    return {"x": x if y else None, "y": y, "colour": next(iter(reversed(settings)), None), "size": None}
-
-
-def _first(table: StudyTable, *names: str) -> str | None:
-    return next((name for name in names if name in table.numeric), None)
-
-
-def _choice(name: str, table: StudyTable, value: str | None) -> Any:
-    optional = name in ("colour", "size")
-    menu = dcc.Dropdown(_options(table), value, id=f"study-{name}", clearable=optional)
+def _choice(name: str, table: StudyTable, value: str | None, variant: str) -> Any:
+    menu = dcc.Dropdown(
+        choices.options(table, name),
+        value,
+        id=f"study-{name}",
+        clearable=name in ("colour", "size"),
+        persistence=variant,
+        persistence_type="session",
+    )
     return html.Label([html.Span(name), menu])
 
 
-def _options(table: StudyTable) -> list[dict[str, str]]:
-    return [{"label": title(name), "value": name} for name in table.numeric]
+def _scales() -> Any:
+    return html.Label([html.Span("logarithmic"), dcc.Checklist(["x", "y"], [], id="study-scales", inline=True)])
+
+
+def _still(values: Mapping[str, str | None], first: Mapping[str, str | None], table: StudyTable) -> dict[str, Any]:
+    """What was chosen, as far as the table has it."""
+    return {
+        name: no_update if value in table.columns or (value is None and first[name] is None) else first[name]
+        for name, value in values.items()
+    }
 
 
 def _links(source: Source, key: StudyKey) -> list[Any]:
-    files = [html.A(form.upper(), href=f"/download/study/{quote(key.variant)}.{form}") for form in ("csv", "json")]
-    with suppress(UserError):
-        source.storage.bring_reports(REPORT)
+    files: list[Any] = [
+        html.A(form.upper(), href=f"/download/study/{quote(key.variant)}.{form}") for form in ("csv", "json")
+    ]
     if (source.storage.folder / "reports" / key.variant / REPORT).is_file():
         files.insert(0, html.A("Report", href=f"/report/{quote(key.variant)}/{REPORT}", target="_blank"))
+    elif is_url(str(source.storage)):
+        files.insert(0, html.Span(f"Report: {source.storage}/reports/{key.variant}/{REPORT}"))
     return files
 
 
@@ -191,14 +231,12 @@ def _stop_study() -> Any:
     return html.Span(parts.stop_button("study-stop", "Stop this study", question), id="study-stop-place", hidden=True)
 
 
-def _counts(source: Source, key: StudyKey) -> Mapping[TrialState, int]:
-    return next(summary.counts for summary in source.overview().studies if summary.key == key)
-
-
-def _progress(source: Source, key: StudyKey, counts: Mapping[TrialState, int]) -> Any:
-    lost, left = sum(counts[state] for state in LOST), source.overview().seconds_left.get(key)
-    done = sum(counts[state] for state in COMPLETE)
-    words = [f"{done:,} of {sum(counts.values()):,} trials done"]
+def _progress(source: Source, key: StudyKey) -> Any:
+    overview = source.overview()
+    counts = overview.of(key).counts
+    lost, left = sum(counts[state] for state in LOST), overview.seconds_left.get(key)
+    words = [f"{counts['done']:,} of {counted(sum(counts.values()), 'trial')} done"]
+    words += [f"{counts['pruned']} stopped early"] if counts["pruned"] else []
     words += [f"{counts['running']} running"] if counts["running"] else []
     words += [f"{lost} without a result"] if lost else []
     words += [f"about {duration(left)} left"] if left is not None else []

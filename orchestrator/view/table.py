@@ -19,6 +19,8 @@ MOST_CHANGES = 1_000
 PART = 500
 """Trials that are read at once."""
 ENDS = ("state", "attempt", "cause")
+MOST_TEXTS = 24
+"""More than a figure has colours for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +54,12 @@ class StudyTable:
         return tuple(
             name for name, values in {**self.settings, **self.metrics}.items() if all(map(_is_number_or_none, values))
         )
+
+    @cached_property
+    def texts(self) -> tuple[str, ...]:
+        """The settings that are no numbers, and have few different values."""
+        others = {name: values for name, values in self.settings.items() if name not in self.numeric}
+        return tuple(name for name, values in others.items() if len({*map(str, values)}) <= MOST_TEXTS)
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """A numeric column, NaN where a trial has none."""

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import dash_ag_grid
-from dash import Dash, Input, Output, State, html, no_update
+from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
 
 from orchestrator.view import rows
-from orchestrator.view.parts import trial_address
 from orchestrator.view.source import Source
 from orchestrator.view.table import StudyTable
 from trainables.errors import UserError
@@ -17,41 +16,50 @@ from trainables.errors import UserError
 PAGE = 50
 
 
-def layout(table: StudyTable) -> Any:
+def layout(table: StudyTable, variant: str) -> list[Any]:
     """The table, its first page to be asked for."""
     return [
         html.P(id="trials-shown", role="status"),
+        dcc.Store(id="brushed", data=[]),
         dash_ag_grid.AgGrid(
             id="trials",
             columnDefs=rows.columns(table),
             defaultColDef={"sortable": True, "resizable": True, "width": 150, "floatingFilter": True},
             rowModelType="infinite",
             getRowId="params.data.id",
-            dashGridOptions={
-                "suppressFieldDotNotation": True,
-                "rowSelection": {
-                    "mode": "multiRow",
-                    "checkboxes": True,
-                    "headerCheckbox": False,
-                    "enableClickSelection": False,
-                },
-                "selectionColumnDef": {"pinned": "left", "width": 44},
-                "pagination": True,
-                "paginationPageSize": PAGE,
-                "paginationPageSizeSelector": False,
-                "cacheBlockSize": PAGE,
-                # The component knows of one request at a time.
-                "maxConcurrentDatasourceRequests": 1,
-                "enableCellTextSelection": True,
-            },
-            className="ag-theme-quartz-auto-dark",
+            dashGridOptions=_grid_options(again=False),
+            persistence=variant,
+            persistence_type="session",
+            persisted_props=["filterModel", "selectedRows"],
             style={"height": "460px"},
         ),
     ]
 
 
+def _grid_options(*, again: bool) -> dict[str, Any]:
+    """`again` flips each time that the grid is to ask for its rows once more, as it does for pages of another size."""
+    return {
+        "suppressFieldDotNotation": True,
+        "rowSelection": {
+            "mode": "multiRow",
+            "checkboxes": True,
+            "headerCheckbox": False,
+            "enableClickSelection": False,
+        },
+        "selectionColumnDef": {"pinned": "left", "width": 44},
+        "pagination": True,
+        "paginationPageSize": PAGE,
+        "paginationPageSizeSelector": False,
+        "cacheBlockSize": 2 * PAGE if again else PAGE,
+        # The component knows of one request at a time.
+        "maxConcurrentDatasourceRequests": 1,
+        "enableCellTextSelection": True,
+        "enableBrowserTooltips": True,
+    }
+
+
 def register(app: Dash, source: Source) -> None:
-    """Answer the grid, and filter it by what is drawn in the scatter."""
+    """Answer the grid, keep it up with the store, and filter it by what is drawn in the scatter."""
 
     @app.callback(
         Output("trials", "getRowsResponse"),
@@ -65,30 +73,56 @@ def register(app: Dash, source: Source) -> None:
         try:
             table = source.table(source.key(variant))
             places = rows.chosen(table, request["filterModel"] or {}, request["sortModel"] or ())
-            shown = rows.records(table, places[request["startRow"] : request["endRow"]])
+            shown = rows.records(table, places[request["startRow"] : request["endRow"]], variant)
         except UserError as error:
             return {"rowData": [], "rowCount": 0}, str(error)
         return {"rowData": shown, "rowCount": len(places)}, f"{len(places):,} of {len(table.ids):,} trials"
 
     @app.callback(
-        Output("address", "href", allow_duplicate=True),
-        Input("trials", "cellClicked"),
+        Output("trials", "columnDefs"),
+        Output("trials", "dashGridOptions"),
+        Input("study-version", "data"),
+        State("trials", "columnDefs"),
+        State("trials", "dashGridOptions"),
+        State("study-variant", "data"),
         prevent_initial_call=True,
     )
-    def open_trial(click: Mapping[str, Any] | None) -> Any:
-        return trial_address(str(click["rowId"])) if click and click["colId"] == "name" else no_update
+    def follow(_: str, shown: Sequence[Any], grid_options: Mapping[str, Any], variant: str) -> tuple[Any, Any]:
+        try:
+            columns = rows.columns(source.table(source.key(variant)))
+        except UserError:
+            return no_update, no_update
+        again = _grid_options(again=grid_options["cacheBlockSize"] == PAGE)
+        return no_update if columns == shown else columns, again
 
     @app.callback(
         Output("trials", "filterModel"),
+        Output("brushed", "data"),
         Input("scatter", "relayoutData"),
-        State("study-x", "value"),
-        State("study-y", "value"),
+        Input("study-x", "value"),
+        Input("study-y", "value"),
+        Input("study-scales", "value"),
+        State("trials", "filterModel"),
+        State("brushed", "data"),
         prevent_initial_call=True,
     )
-    def brush(drawn: Mapping[str, Any] | None, x: str, y: str) -> Any:
-        if not any(name.startswith("selections") for name in drawn or ()):
-            return no_update
-        return box_filter(drawn or {}, x, y)
+    def brush(
+        drawn: Mapping[str, Any] | None,
+        x: str,
+        y: str,
+        _: Sequence[str],
+        filters: Mapping[str, Any] | None,
+        brushed: list[str],
+    ) -> tuple[Any, Any]:
+        is_drawn = ctx.triggered_id == "scatter"
+        if is_drawn and not any(name.startswith("selections") for name in drawn or ()):
+            return no_update, no_update
+        # Other axes have no box yet; what the reader has typed into other columns stays.
+        box = box_filter(drawn or {}, x, y) if is_drawn else {}
+        if not (box or brushed):
+            return no_update, no_update
+        others = {name: wanted for name, wanted in (filters or {}).items() if name not in brushed}
+        return {**others, **box}, list(box)
 
 
 def box_filter(drawn: Mapping[str, Any], x: str, y: str) -> dict[str, Any]:
@@ -98,9 +132,10 @@ def box_filter(drawn: Mapping[str, Any], x: str, y: str) -> dict[str, Any]:
         box = {name.rpartition(".")[2]: value for name, value in drawn.items() if name.startswith("selections[")}
     else:
         box = boxes[-1] if boxes else {}
-    if not {"x0", "x1", "y0", "y1"} <= box.keys():
-        return {}
-    return {
-        x: rows.between(*sorted((box["x0"], box["x1"]))),
-        y: rows.between(*sorted((box["y0"], box["y1"]))),
-    }
+    filters = {}
+    for axis, place in ((x, "x"), (y, "y")):
+        ends = [end for end in (box.get(f"{place}0"), box.get(f"{place}1")) if isinstance(end, int | float)]
+        # An axis of texts has places and no numbers.
+        if len(ends) == 2:
+            filters[axis] = rows.between(*sorted(ends))
+    return filters

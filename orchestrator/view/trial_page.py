@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dash import Dash, Input, Output, State, dcc, html, no_update
@@ -15,21 +15,22 @@ from orchestrator.view.source import Source
 from trainables.errors import UserError
 
 
-def layout(source: Source, start: str) -> Any:
-    """The page of the trial whose id begins so. Raises UserError where there is none, or several."""
+def layout(source: Source, start: str, variant: str) -> Any:
+    """The page of the trial whose id begins so, as one of the study of this variant. Raises UserError where there is
+    none, or several."""
     trial_id, _ = source.trial(start)
     return html.Div(
         [
             dcc.Interval(id="trial-tick", interval=parts.LIVE_MS),
-            dcc.Store(id="trial-id", data=trial_id),
+            dcc.Store(id="trial-id", data=[trial_id, variant]),
             dcc.Store(id="trial-version"),
             html.Div(id="trial-trouble"),
+            html.P(id="trial-stopped", role="status"),
             html.Div(id="trial"),
-            html.H2("Spectrum of the log-P matrix"),
+            html.H2("Singular values"),
             dcc.RadioItems(["logarithmic", "linear"], "logarithmic", id="trial-scale", inline=True),
             html.Div(id="trial-spectrum"),
             html.Div(id="trial-rest"),
-            html.P(id="trial-stopped", role="status"),
         ]
     )
 
@@ -49,9 +50,9 @@ def register(app: Dash, source: Source) -> None:
         State("trial-id", "data"),
         State("trial-version", "data"),
     )
-    def show(_: int | None, scale: str, form: str, trial_id: str, version: str | None) -> tuple[Any, ...]:
+    def show(_: int | None, scale: str, form: str, trial_id: Sequence[str], version: str | None) -> tuple[Any, ...]:
         try:
-            trial = read_trial(source, trial_id)
+            trial = read_trial(source, *trial_id)
         except UserError as error:
             return no_update, no_update, no_update, no_update, parts.trouble(str(error))
         now = f"{trial.version} {scale} {form}"
@@ -65,12 +66,12 @@ def register(app: Dash, source: Source) -> None:
         State("trial-id", "data"),
         prevent_initial_call=True,
     )
-    def stop(clicks: int | None, trial_id: str) -> Any:
+    def stop(clicks: int | None, trial_id: Sequence[str]) -> Any:
         if not clicks:
             return no_update
         try:
             with source.store() as opened:
-                opened.ask_to_stop(trial_id)
+                opened.ask_to_stop(trial_id[0])
         except UserError as error:
             return str(error)
         return "The trial was asked to stop; its checkpoint is kept, and the next run of the study goes on from it."
@@ -120,11 +121,11 @@ def _spectrum(trial: OneTrial, linear: bool, form: str) -> Any:
 def _rest(trial: OneTrial) -> parts.Children:
     words = [
         [
-            word.get("context") or context,
-            word["next"],
-            ", ".join(f"{text} ({share:.0%})" for text, share in word["top"]),
+            after.context or name.partition(" ")[2],
+            after.next,
+            ", ".join(f"{word} ({share:.0%})" for word, share in after.top),
         ]
-        for context, word in trial.predictions.items()
+        for name, after in trial.predictions.items()
     ]
     return [
         html.H2("Metrics"),
@@ -143,6 +144,11 @@ def _rest(trial: OneTrial) -> parts.Children:
             [html.A("Its config", href=f"/download/trial/{trial.row['trial_id'][: parts.SHORT_ID]}.json"), ", then:"]
         ),
         html.Pre(f"python -m trainables {trial.row['trial_id'][: parts.SHORT_ID]}.json"),
+        html.P(
+            "with --layers FILE for an output layer of your own, --data-dir DIR for texts that lie elsewhere, and "
+            "--device cuda for a GPU.",
+            className="soft",
+        ),
     ]
 
 

@@ -6,7 +6,6 @@ all that runs again and again, and the series of a trial that has ended ends by 
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Mapping, Sequence, Set
 from statistics import fmean
@@ -81,7 +80,7 @@ class SweepMetrics(Listener):
         for trial_id in running & self._latest.keys():
             latest = self._latest[trial_id]
             tags = {**self._tags, "trial": self._names[trial_id]}
-            self._perplexity.set(math.exp(latest.valid_loss), tags)
+            self._perplexity.set(latest.valid_perplexity, tags)
             if latest.seconds > 0:
                 # All epochs of a trial have as many tokens.
                 self._speed.set(latest.tokens / latest.epoch / latest.seconds, tags)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,7 +47,7 @@ class _Running:
         return (
             f"  {self.name}",
             f"epoch {self.last.epoch}" + (f"/{self.epoch_count}" if self.epoch_count else ""),
-            f"validation perplexity {math.exp(self.last.valid_loss):.1f}",
+            f"validation perplexity {self.last.valid_perplexity:.1f}",
             elapsed if left is None else f"{elapsed}, about {duration(left)} left",
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Protocol
@@ -126,7 +125,7 @@ def scalars(epoch: EpochMetrics) -> dict[str, float]:
     curves = {
         "loss/train": epoch.train_loss,
         "loss/validation": epoch.valid_loss,
-        "perplexity/validation": math.exp(epoch.valid_loss),
+        "perplexity/validation": epoch.valid_perplexity,
         "seconds/epoch": epoch.seconds,
         "rank/Press": epoch.press_rank,
         "rank/entropy": epoch.entropy_rank,

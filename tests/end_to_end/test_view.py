@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -79,6 +80,17 @@ def text(browser: Browser, selector: str) -> str:
     return str(browser.evaluate(f"document.querySelector({selector!r})?.textContent ?? ''"))
 
 
+def places_at_rest(browser: Browser) -> list[list[float]]:
+    """Where the scatter's points are, once the page is laid out and none moves any more."""
+    centre = "(({x, y, width, height}) => [x + width / 2, y + height / 2])"
+    places = f"[...document.querySelectorAll('#scatter .point')].map((p) => {centre}(p.getBoundingClientRect()))"
+    seen: list[list[list[float]]] = [[]]
+    while len(seen) < 4 or seen[-1] != seen[-4]:
+        time.sleep(0.3)
+        seen.append(browser.evaluate(places))
+    return seen[-1]
+
+
 def own_address(link: str) -> str:
     parts = urlsplit(link)
     return f"{parts.scheme}://{parts.netloc}"
@@ -113,6 +125,13 @@ def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(browser: Browser,
 
                 wait_for(is_planned, timeout_s=30, what="the trial's stop")
             browser.wait_until("document.querySelector('#trial dd')?.textContent === 'planned'")
+            browser.open(f"{own_address(link)}/study/{summary.key.variant}", width=1280)
+            rows_done = (
+                "[...document.querySelectorAll('#trials [col-id=state]')].filter((c) => c.textContent === 'done')"
+            )
+            count = browser.wait_until(f"{ROWS} === 12 && [{rows_done}.length]")[0]
+            browser.wait_until(f"{rows_done}.length > {count} && {POINTS} > {count}", timeout_s=60)
+            browser.wait_until("document.querySelector('#study-progress').textContent.includes('left')")
             asked = [url for url in browser.requests() if not url.startswith("data:")]
             assert asked and all(url.startswith(own_address(link)) for url in asked)
 
@@ -123,12 +142,9 @@ def test_a_point_opens_its_trial_and_a_box_filters_the_table(browser: Browser, g
         browser.wait_until("document.querySelector('#overview table a') !== null")
         browser.evaluate("document.querySelector('#overview table a').click()")
         browser.wait_until(f"{POINTS} === 4 && {ROWS} === 4")
+        browser.wait_until("document.querySelector('#study-progress p') !== null")
         browser.wait_until("document.querySelector('#study-answer').textContent.includes('Press rank')", timeout_s=60)
-        place = "(({x, y, width, height}) => [x + width / 2, y + height / 2])"
-        points = browser.evaluate(
-            f"[...document.querySelectorAll('#scatter .point')].map((p) => {place}(p.getBoundingClientRect()))"
-        )
-        x, y = max(points)
+        x, y = max(places_at_rest(browser))
         # A box around the rightmost point alone.
         browser.mouse("mouseMoved", x - 20, y - 15)
         browser.mouse("mousePressed", x - 20, y - 15)
@@ -137,7 +153,7 @@ def test_a_point_opens_its_trial_and_a_box_filters_the_table(browser: Browser, g
         browser.mouse("mouseReleased", x + 10, y + 15)
         browser.wait_until("document.querySelector('#trials-shown').textContent === '1 of 4 trials'")
         browser.wait_until(f"{ROWS} === 1")
-        name = text(browser, "#trials .opens")
+        name = text(browser, "#trials .opens a")
         browser.wait_until("document.querySelector('#scatter .modebar') !== null")
         browser.click_at(x, y)
         browser.wait_until("location.pathname.startsWith('/trial/') && document.querySelector('#trial h1') !== null")

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
         trial_directory,
     )
     from trainables.trial_folder.measurement_file import Measured, spectrum_of
-    from trainables.trial_folder.metrics import Metric, check_metrics
-    from trainables.trial_folder.outcome import EpochMetrics, EpochRanks, FinalState, TrialOutcome
+    from trainables.trial_folder.metrics import TOP_K, Metric, WordsAfter, check_metrics
+    from trainables.trial_folder.outcome import EpochMetrics, EpochRanks, FinalState, TrialOutcome, perplexity
 else:
     __getattr__ = on_first_use(
         __name__, "files", "environment", "metrics", "outcome", "measurement_file", "folder", "checkpoint"

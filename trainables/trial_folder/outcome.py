@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from itertools import pairwise
@@ -26,6 +27,14 @@ class EpochRanks(NamedTuple):
     entropy_rank: float | None = None
 
 
+def perplexity(loss: float) -> float:
+    """Of a mean cross-entropy in nats per token; infinite where that is beyond the largest number."""
+    try:
+        return math.exp(loss)
+    except OverflowError:
+        return math.inf
+
+
 class EpochMetrics(Frozen):
     """One epoch of training. Losses are mean cross-entropies in nats per token, without regularisers."""
 
@@ -42,6 +51,11 @@ class EpochMetrics(Frozen):
     press_rank: Count | None = None
     """With `entropy_rank`: of the weights that validation used, see `EpochRanks`."""
     entropy_rank: float | None = None
+
+    @property
+    def valid_perplexity(self) -> float:
+        """That of the validation loss."""
+        return perplexity(self.valid_loss)
 
 
 class TrialOutcome(Frozen):

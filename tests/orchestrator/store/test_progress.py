@@ -43,6 +43,9 @@ def test_what_runs_is_told_once_a_study_with_its_last_epoch(store: Store) -> Non
         ("trial 0", OTHER, 2, 5.5),
     ]
     assert {(trial.owner, trial.attempt, trial.epoch_count) for trial in running} == {("host:1:2", 1, None)}
+    assert all(trial.alive for trial in running)
+    store.renew("host:1:2", -1)
+    assert not any(trial.alive for trial in store.running())
 
 
 def test_the_lost_come_newest_first_and_no_more_than_asked_for(store: Store) -> None:
@@ -61,22 +64,26 @@ def test_the_lost_come_newest_first_and_no_more_than_asked_for(store: Store) -> 
     ]
 
 
-def test_ends_are_counted_from_the_newest_run_that_goes_on(store: Store) -> None:
-    trials = plan(5)
+def test_ends_are_those_of_the_newest_run_that_goes_on_and_has_some(store: Store) -> None:
+    trials = plan(6)
     store.register(KEY, trials)
+    store.register(OTHER, trials[4:])
     assert store.ended_in_run(KEY) == (0, 0.0)
     first = store.begin_run(RUN)
     store.claim(ids(trials), owner="a", lease_s=60)
-    store.record(outcome(trials[0].trial_id), run_id=first, spectrum=None)
-    time.sleep(0.02)
+    for trial_id in ids(trials[:2]):
+        store.record(outcome(trial_id), run_id=first, spectrum=None)
+    time.sleep(0.2)
     second = store.begin_run(RUN)
-    for trial_id in ids(trials[1:4]):
-        store.record(outcome(trial_id), run_id=second, spectrum=None)
-    time.sleep(0.1)
+    # A run that has brought nothing of this study to its end says nothing of its pace.
     count, seconds = store.ended_in_run(KEY)
-    assert count == 3 and 0.1 <= seconds < 30
+    assert count == 2 and 0.2 <= seconds < 30
+    store.record(outcome(trials[4].trial_id), run_id=second, spectrum=None)
+    count, seconds = store.ended_in_run(KEY)
+    assert count == 1 and seconds < 30
+    assert store.ended_in_run(OTHER)[0] == 1
     store.end_run(second)
-    assert store.ended_in_run(KEY)[0] == 4
+    assert store.ended_in_run(KEY)[0] == 2 and store.ended_in_run(OTHER) == (0, 0.0)
     store.end_run(first)
     assert store.ended_in_run(KEY) == (0, 0.0)
 

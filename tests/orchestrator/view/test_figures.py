@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from base64 import b64decode
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,18 +20,38 @@ def decoded(values: Any) -> Any:
     return array.reshape([int(n) for n in values["shape"].split(",")]) if "shape" in values else array
 
 
+def axes(x: str, y: str, colour: str | None = None, size: str | None = None) -> dict[str, str | None]:
+    return {"x": x, "y": y, "colour": colour, "size": size}
+
+
 def test_a_point_is_a_trial_with_both_numbers() -> None:
     content = table({"a": [1, 2, None, 4], "b": [1.5, None, 3, 0], "c": [7, 8, 9, None]}, ["<b>x", "y", "z", "w"])
-    (trace,) = figures.scatter(content, "a", "b", "c", None)["data"]
+    (trace,) = figures.scatter(content, axes("a", "b", "c"))["data"]
     assert list(decoded(trace["x"])) == [1, 4] and list(decoded(trace["y"])) == [1.5, 0]
     assert trace["customdata"] == [content.ids[0], content.ids[3]]
     assert trace["text"] == ["&lt;b&gt;x", "w"]
     assert np.array_equal(decoded(trace["marker"]["color"]), [7, np.nan], equal_nan=True)
 
 
+def test_a_text_colours_by_kind_and_makes_an_axis_of_texts() -> None:
+    content = replace(table({"m": [1.0, 2.0, 3.0, 4.0]}), settings={"layer": ["a", "b", "a", None]})
+    traces = figures.scatter(content, axes("layer", "m", "layer"), ["y"])
+    assert [(trace["name"], trace["x"], list(decoded(trace["y"]))) for trace in traces["data"]] == [
+        ("a", ["a", "a"], [1, 3]),
+        ("b", ["b"], [2]),
+    ]
+    assert len({trace["marker"]["color"] for trace in traces["data"]}) == 2
+    assert traces["layout"]["yaxis"]["type"] == "log" and "type" not in traces["layout"]["xaxis"]
+
+
+def test_a_perplexity_beyond_every_number_is_infinite_and_no_error() -> None:
+    (trace,) = figures.learning_curves({"x": training([1], [800.0])})["data"]
+    assert trace["y"] == [math.inf]
+
+
 def test_areas_of_points_grow_with_the_number() -> None:
     content = table({"a": [1, 2, 3], "b": [1, 1, 1], "c": [0, 50, 100]})
-    (trace,) = figures.scatter(content, "a", "b", None, "c")["data"]
+    (trace,) = figures.scatter(content, axes("a", "b", size="c"))["data"]
     areas = decoded(trace["marker"]["size"]) ** 2
     assert areas == pytest.approx([25, (25 + 324) / 2, 324])
 
@@ -38,7 +59,7 @@ def test_areas_of_points_grow_with_the_number() -> None:
 def test_many_points_are_drawn_by_webgl() -> None:
     for count, kind in ((2000, "scatter"), (2001, "scattergl")):
         content = table({"a": list(range(count)), "b": [0] * count})
-        assert figures.scatter(content, "a", "b", None, None)["data"][0]["type"] == kind
+        assert figures.scatter(content, axes("a", "b"))["data"][0]["type"] == kind
 
 
 def test_a_cell_of_the_map_is_the_mean_over_its_trials() -> None:
@@ -76,8 +97,10 @@ def test_a_tolerance_stands_where_its_axis_has_it() -> None:
     assert figures.spectra({"x": sigma}, linear=True, tolerance=0.01)["layout"]["shapes"][0]["y0"] == 0.01
 
 
-def test_parallel_coordinates_are_of_trials_that_have_every_number() -> None:
-    content = table({"a": [1, 2, 3], "b": [4, None, 6], "c": [7, 8, 9]})
-    (trace,) = figures.parallel(content, ["a", "b"], "c")["data"]
-    assert [list(decoded(dimension["values"])) for dimension in trace["dimensions"]] == [[1, 3], [4, 6]]
-    assert list(decoded(trace["line"]["color"])) == [7, 9]
+def test_parallel_coordinates_lose_no_trial_that_has_the_colour() -> None:
+    content = table({"a": [1, 2, 3, 4], "b": [4, None, 6, 8], "c": [7, 8, 9, None], "d": [0, 1, 0, 1]})
+    (trace,) = figures.parallel(content, ["a", "b", "d"], "c")["data"]
+    assert [dimension["label"] for dimension in trace["dimensions"]] == ["a", "d"]
+    assert [list(decoded(dimension["values"])) for dimension in trace["dimensions"]] == [[1, 2, 3], [0, 1, 0]]
+    assert list(decoded(trace["line"]["color"])) == [7, 8, 9]
+    assert figures.parallel(content, ["b", "a"], "c")["data"] == []

@@ -31,6 +31,7 @@ def table(metrics: dict[str, list[Any]], names: list[str] | None = None) -> Stud
 
 @given(st.lists(NUMBERS, min_size=1, max_size=12), st.floats(-5, 5), st.floats(-5, 5))
 def test_a_range_passes_what_lies_in_it(values: list[float | None], low: float, high: float) -> None:
+    low, high = (float(f"{end:.7g}") for end in (low, high))  # as a reader can read them in the filter
     passed = rows.chosen(table({"press_rank": values}), {"press_rank": rows.between(low, high)})
     assert passed == [place for place, value in enumerate(values) if value is not None and low <= value <= high]
 
@@ -110,14 +111,19 @@ def test_numbers_are_compared_as_numbers(kind: str, passed: list[int]) -> None:
 
 
 def test_a_page_shows_the_columns_that_it_names_and_no_long_texts() -> None:
-    content = table({"press_rank": [1, 2], "top_k 1": ["x" * 101, None], "test_perplexity": [1 / 3, None]})
+    content = table({"press_rank": [1, 2], "top_k even 1": ["x" * 101, None], "test_perplexity": [1 / 3, None]})
     fields = [column["field"] for column in rows.columns(content)]
     assert fields == ["name", "state", "test_perplexity", "press_rank", "attempt", "cause"]
-    first, second = rows.records(content, [0, 1])
+    first, second = rows.records(content, [0, 1], "v w")
     assert first == {
-        "id": content.ids[0], "name": "trial 0", "state": "done", "test_perplexity": 0.33333, "press_rank": 1,
-        "attempt": 1, "cause": None,
-    }  # fmt: skip
+        "id": content.ids[0],
+        "name": "[trial 0](/trial/000000000000?study=v+w)",
+        "state": "done",
+        "test_perplexity": 0.33333,
+        "press_rank": 1,
+        "attempt": 1,
+        "cause": None,
+    }
     assert second["test_perplexity"] is None
 
 
@@ -130,6 +136,23 @@ def test_a_page_shows_the_columns_that_it_names_and_no_long_texts() -> None:
 )
 def test_a_box_is_a_range_of_both_axes(drawn: dict[str, Any]) -> None:
     assert box_filter(drawn, "x", "y") == {"x": rows.between(2, 5), "y": rows.between(-1, 3)}
+
+
+def test_an_odd_filter_passes_all_or_none_and_is_no_error() -> None:
+    content = table({"a": [1, None, 3]})
+    for wanted in ({"type": "inRange", "filter": 2}, {"type": "inRange", "filter": 2, "filterTo": None}):
+        assert rows.chosen(content, {"a": wanted}) == [2]
+    assert rows.chosen(content, {"a": {"filterType": "number", "type": "equals"}}) == [0, 2]
+    assert rows.chosen(content, {"gone": {"type": "equals", "filter": 1}}, [{"colId": "gone", "sort": "asc"}]) == [
+        0,
+        1,
+        2,
+    ]
+
+
+def test_names_are_words_and_no_markdown() -> None:
+    (row,) = rows.records(table({"a": [1]}, ["<b>[x](y) *z*"]), [0], "v")
+    assert row["name"].startswith("[\\<b\\>\\[x\\]\\(y\\) \\*z\\*](/trial/")
 
 
 def test_no_box_filters_nothing() -> None:
