@@ -1,0 +1,83 @@
+"""What a trial's page reads of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator.store.records import StudyKey
+from orchestrator.store.store import Store
+from orchestrator.view.one_trial import LOG_LINES, read_trial
+from orchestrator.view.source import Source
+from tests.support.store_rows import KEY, RUN, SPECTRUM, ids, outcome, plan
+from trainables.errors import UserError
+from trainables.trial_folder import TrialFolder, trial_directory
+
+OTHER = StudyKey(study="seeds", scale="smoke", corpus="ptb")
+AFTER = {"next": "stock", "probability": 0.25, "rank": 1, "top": [["stock", 0.25], ["market", 0.125]]}
+
+
+@pytest.fixture
+def source(store: Store, tmp_path: Path) -> Source:
+    """Over a store with a done trial of two studies and a failed one."""
+    trials = plan(3)
+    store.register(KEY, trials)
+    store.register(OTHER, trials[:1])
+    run_id = store.begin_run(RUN)
+    store.claim(ids(trials), owner="a", lease_s=60)
+    measurements = {
+        "top_k@1": {"top_k even 1": json.dumps({**AFTER, "context": "shares of the"})},
+        "top_k-12345678@1": {"top_k-12345678 mine 2": json.dumps(AFTER)},
+        "spectrum@1": {"press_rank": 3, "zebra": 1},
+        "perplexity@1": {"test_perplexity": 9.5},
+    }
+    store.record(outcome(trials[0].trial_id, measurements=measurements), run_id=run_id, spectrum=SPECTRUM)
+    failed = outcome(trials[1].trial_id, state="failed", cause="no memory", measurements={})
+    store.record(failed, run_id=run_id, spectrum=None, attempt=1)
+    return Source(str(tmp_path / "results.db"), str(tmp_path))
+
+
+def test_words_after_contexts_are_words_and_no_metrics(source: Source) -> None:
+    trial = read_trial(source, plan(1)[0].trial_id)
+    assert list(trial.metrics) == ["test_perplexity", "press_rank", "zebra"]
+    assert {name: (after.context, after.top[0]) for name, after in trial.predictions.items()} == {
+        "top_k even 1": ("shares of the", ("stock", 0.25)),
+        "top_k-12345678 mine 2": ("", ("stock", 0.25)),
+    }
+
+
+def test_a_trial_of_two_studies_differs_from_the_others_of_the_one_it_is_looked_at_in(source: Source) -> None:
+    start = plan(1)[0].trial_id[:12]
+    assert dict(read_trial(source, start).different) == {"seed": 0}
+    assert dict(read_trial(source, start, OTHER.variant).different) == {}
+    assert read_trial(source, start, OTHER.variant).same["seed"] == 0
+    assert dict(read_trial(source, start, "no such study").different) == {"seed": 0}
+    assert list(read_trial(source, start).keys) == [KEY, OTHER]
+
+
+def test_the_end_of_the_log_of_a_failure_is_shown(source: Source, tmp_path: Path) -> None:
+    trial_id = plan(2)[1].trial_id
+    assert read_trial(source, trial_id).log == ""
+    folder = TrialFolder(trial_directory(tmp_path, trial_id), trial_id)
+    folder.path.mkdir(parents=True)
+    folder.error_log.write_bytes(b"\xff first\n" + b"".join(b"line %d\n" % number for number in range(5000)))
+    lines = read_trial(source, trial_id).log.splitlines()
+    assert lines == [f"line {number}" for number in range(5000 - LOG_LINES, 5000)]
+    assert read_trial(source, plan(1)[0].trial_id).log == ""
+
+
+def test_what_changes_shows_in_the_version(source: Source, store: Store) -> None:
+    trial_id = plan(3)[2].trial_id
+    versions = [read_trial(source, trial_id).version]
+    store.record_epochs({trial_id: outcome(trial_id).epochs[:1]}, attempts={trial_id: 1})
+    versions.append(read_trial(source, trial_id).version)
+    store.record(outcome(trial_id), run_id=store.begin_run(RUN), spectrum=None)
+    versions.append(read_trial(source, trial_id).version)
+    assert len(set(versions)) == 3
+
+
+def test_no_trial_is_one_sentence(source: Source) -> None:
+    with pytest.raises(UserError, match="no trials whose id begins with '0000'"):
+        read_trial(source, "0000")
