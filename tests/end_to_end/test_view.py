@@ -220,6 +220,36 @@ def test_a_store_that_is_gone_is_said_and_comes_back(browser: Browser, grid: Pat
         assert "gss_grid" in text(browser, "#overview table")
 
 
+EVIL = """<!DOCTYPE html><title>began</title><script>
+const say = (words) => { document.title = words; };
+fetch("/_dash-layout").then((answer) => say("read " + answer.status)).catch(() => say("refused"));
+</script>"""
+
+
+def test_a_strangers_report_sees_nothing_of_the_pages_and_ours_works(
+    browser: Browser, grid: Path, tmp_path: Path
+) -> None:
+    folder = grid / "reports" / "evil"
+    folder.mkdir()
+    (folder / "report.html").write_text(EVIL)
+    (tmp_path / "secret.txt").write_text("secret")
+    (folder / "link.txt").symlink_to(tmp_path / "secret.txt")
+    with viewed(grid) as link:
+        browser.open(link, width=1280)
+        browser.open(f"{own_address(link)}/report/evil/report.html", width=1280)
+        browser.wait_until("document.title === 'refused'")
+        assert browser.evaluate("origin") == "null"
+        browser.open(f"{own_address(link)}/report/evil/link.txt", width=1280)
+        assert "secret" not in text(browser, "body")
+        browser.open(f"{own_address(link)}/report/gss_grid-smoke-pydocs/report.html", width=1280)
+        assert browser.complaints() == []
+        browser.evaluate("document.querySelector('#trials-table tbody a').click()")
+        browser.wait_until("location.pathname.includes('/trials/') && document.querySelector('svg') !== null")
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"{own_address(link)}/report/evil/report.html", timeout=10)
+        assert refused.value.code == 403
+
+
 def test_without_the_token_nothing_is_shown(grid: Path) -> None:
     with viewed(grid) as link:
         for path in ("/", "/_dash-layout", "/download/study/x.csv", "/report/x", "/assets/view.css", "/none"):
