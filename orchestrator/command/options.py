@@ -53,7 +53,7 @@ Settings = Annotated[
         "--set",
         metavar="KEY=VALUE[,VALUE...]",
         help="Replace a value of every trial's config, e.g. training.epochs=3; with several, as in "
-        "training.learning_rate=5,10,20, every trial once with each of them. May be repeated.",
+        "training.learning_rate=0.005,0.01,0.02, every trial once with each of them. May be repeated.",
     ),
 ]
 AnySettings = Annotated[

@@ -113,7 +113,7 @@ def plain_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     """Without numpy's types, and every sequence as a list."""
     value = value.tolist() if hasattr(value, "tolist") else value
-    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+    return [_plain(one) for one in value] if isinstance(value, list | tuple | range | set | frozenset) else value
 
 
 def _flat(store: Store, key: StudyKey) -> FlatResults:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -35,7 +34,7 @@ def run(study: str, **options: Any) -> pd.DataFrame:
     process = subprocess.Popen(
         [sys.executable, "-m", "sweep", *words],
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", start_new_session=True,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        env=_surroundings(),
     )  # fmt: skip
     line = ""
     try:
@@ -65,13 +64,15 @@ def _default_corpora(study: str, scale: str) -> Sequence[str]:
 
 def _words(options: Mapping[str, Any]) -> list[str]:
     """The options as they are typed."""
+    from orchestrator.plan import as_typed
+
     if refused := {"dry_run", "form", "format", "set"} & options.keys():
         raise UserError(f"run takes no {min(refused)}: it runs a study, and settings are a dict named settings")
     words = []
     for name, value in options.items():
         option = f"--{name.replace('_', '-')}"
         if name == "settings":
-            words += [f"--set={key}={_typed(setting)}" for key, setting in plain_settings(value or {}).items()]
+            words += [f"--set={key}={as_typed(setting)}" for key, setting in plain_settings(value or {}).items()]
         elif value is True:
             words.append(option)
         elif value is not None and value is not False:
@@ -79,6 +80,7 @@ def _words(options: Mapping[str, Any]) -> list[str]:
     return words
 
 
-def _typed(setting: Any) -> str:
-    """As it stands behind `--set key=`: several values with commas between them."""
-    return ",".join(map(json.dumps, setting if isinstance(setting, tuple) else (setting,)))
+def _surroundings() -> dict[str, str]:
+    """Where this process's packages are found, and no word that a cell is a terminal, as a notebook's kernel has it."""
+    kept = {name: value for name, value in os.environ.items() if name not in ("FORCE_COLOR", "CLICOLOR_FORCE")}
+    return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}

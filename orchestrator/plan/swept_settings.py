@@ -21,25 +21,25 @@ def values_in(text: str) -> list[Any]:
         pass
     values, place = [], 0
     while place <= len(text):
-        value, place = _first(text, place)
-        if isinstance(value, str) and value.startswith(("[", "{", '"')):
+        value, place, is_json = _first(text, place)
+        if not is_json and value.startswith(("[", "{", '"')):
             return [text]
         values.append(value)
     return values
 
 
-def _first(text: str, place: int) -> tuple[Any, int]:
-    """The value that begins there, and where the next one does."""
+def _first(text: str, place: int) -> tuple[Any, int, bool]:
+    """The value that begins there, where the next one does, and whether it is JSON; else it is a text."""
     start = len(text) - len(text[place:].lstrip())
     try:
         value, end = JSON.raw_decode(text, start)
         rest = text[end:].lstrip()
         if not rest or rest.startswith(","):
-            return value, len(text) - len(rest) + 1
+            return value, len(text) - len(rest) + 1, True
     except (ValueError, RecursionError):
         pass
     word, _, rest = text[start:].partition(",")
-    return word.strip(), start + len(word) + 1
+    return word.strip(), start + len(word) + 1, False
 
 
 def as_setting(key: str, values: Iterable[Any]) -> Any:
@@ -47,7 +47,7 @@ def as_setting(key: str, values: Iterable[Any]) -> Any:
 
     Raises UserError for what cannot have several: the seed, a whole part of a config, and nothing at all.
     """
-    different = list({value if type(value) in (int, float) else json.dumps(value): value for value in values}.values())
+    different = list({_sameness(value): value for value in values}.values())
     if len(different) == 1:
         return different[0]
     if not different or "" in different:
@@ -59,8 +59,23 @@ def as_setting(key: str, values: Iterable[Any]) -> Any:
             f"--set takes several values of a single setting, and {key} is a whole part of a config: give it one "
             "value, or write a study of them"
         )
+    # Whatever the order, it is one variant: numbers ascend, others stand in the order of their JSON.
     numbers = all(type(value) in (int, float) for value in different)
-    return tuple(sorted(different) if numbers else different)
+    return tuple(sorted(different) if numbers else sorted(different, key=json.dumps))
+
+
+def _sameness(value: Any) -> Any:
+    """5 and 5.0 are one value, True and 1 are two."""
+    return value if type(value) in (int, float) else json.dumps(value)
+
+
+def as_typed(setting: Any) -> str:
+    """What `values_in` reads as this setting: several values, a tuple, with commas between them."""
+    if isinstance(setting, tuple):
+        text = ",".join(map(as_typed, setting))
+        return text if values_in(text) == list(setting) else ",".join(map(json.dumps, setting))
+    is_plain = isinstance(setting, str) and setting == setting.strip() and values_in(setting) == [setting]
+    return setting if is_plain and isinstance(setting, str) else json.dumps(setting)
 
 
 def swept_keys(overrides: Mapping[str, Any]) -> list[str]:

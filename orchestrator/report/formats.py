@@ -50,6 +50,8 @@ TITLES = {
 WITH_BOUND = {"effective_rank_": "effective rank ({})", "vanishing_": "at most {} of the largest"}
 """Titles of metrics whose names end in a number."""
 VALUES_SHOWN = 12
+LARGEST_WRITTEN = 1e7
+"""A perplexity beyond it, of a model that blew up, has more digits than mean anything."""
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 """A dash stands where there is no value."""
 
@@ -107,7 +109,7 @@ def cell(metric: str, value: Any) -> str:
     if metric == "metric":
         return title(value)
     if value is not None and metric.endswith("perplexity"):
-        return f"{value:.2f}" if value < 100 else f"{value:,.1f}"
+        return f"{value:.2f}" if value < 100 else f"{value:,.1f}" if value < LARGEST_WRITTEN else f"{value:.4g}"
     return number(value, digits=4)
 
 

@@ -25,7 +25,7 @@ from orchestrator.report.records import StudyRecords
 from orchestrator.report.run_facts import MINUTE
 from orchestrator.report.sections.spectra import shown_indices
 from orchestrator.words import one_line, some_of
-from trainables.trial_folder import EpochMetrics, trial_directory, write_file
+from trainables.trial_folder import TOP_K, EpochMetrics, WordsAfter, trial_directory, write_file
 
 VALUES_SHOWN = 12
 EPOCHS_SHOWN = 60
@@ -72,7 +72,9 @@ class TrialPage:
     def render(self) -> str:
         """The page."""
         config = json.dumps(self.row["config"], indent=1)
-        metrics = {name: self.record[name] for name in self.metric_columns if self.record[name] is not None}
+        measured = {name: self.record[name] for name in self.metric_columns if self.record[name] is not None}
+        contexts = [name for name in measured if TOP_K.fullmatch(name)]
+        metrics = {name: value for name, value in measured.items() if name not in contexts}
         return template("trial.html.j2").render(
             title=self.title,
             variant=self.variant,
@@ -85,6 +87,7 @@ class TrialPage:
             averaged=next((epoch.epoch for epoch in self.epochs if epoch.averaging), None),
             spectrum=_spectrum(self.spectrum, metrics.get("press_tolerance")),
             metrics=[(formats.title(name), formats.cell(name, value)) for name, value in metrics.items()],
+            words={name.partition(" ")[2]: WordsAfter.model_validate_json(measured[name]) for name in contexts},
             config=config,
             environment=self.environment,
             times=[f"{moment:{MINUTE}} UTC" for moment in self.times],

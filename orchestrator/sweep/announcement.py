@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import os
 import shlex
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.cluster import RunOptions
-from orchestrator.plan import Plan, is_paper_scale, outlook, scale_summary
+from orchestrator.plan import Plan, as_typed, is_paper_scale, outlook, scale_summary, setting_hash
 from orchestrator.store import COMPLETE, StudyKey, TrialState, hide_password
 from orchestrator.words import counted, duration, on_corpus
 from search_spaces.study import Study
-from trainables.config import is_generated
+from trainables.config import CorpusConfig, flat_values, is_generated
 from trainables.corpora import corpus_name
 from trainables.errors import PROGRAM
 
@@ -88,24 +89,44 @@ def paper_command(argument: str, study: Study, key: StudyKey, typed: Sequence[st
     return _command(argument, study, "paper", corpora, typed)
 
 
-def run_command(argument: str, study: Study, key: StudyKey, typed: Sequence[str]) -> str:
-    """What to type for this variant, with as many trials and on the same store and storage as in `typed`; a file that
-    the user brought stands there by its name."""
+def run_command(
+    argument: str, study: Study, key: StudyKey, typed: Sequence[str], rows: Sequence[Mapping[str, Any]] = ()
+) -> str:
+    """What to type for the trials of this variant, `rows` as the store has them, on the same store and storage as in
+    `typed`; a file that the user brought stands there by its name."""
     words = [word for words, _ in _options(typed, *SIZES) for word in words]
+    if not any(_options(typed, "--seeds")) and (seeds := _further_seeds(study, key, rows)):
+        words += ["--seeds", str(seeds)]
     for name, value in json.loads(key.overrides).items():
         if name.startswith("--"):
             words += [name, value.rpartition(" ")[0]]
         elif name == "search":
             words += ["--search", str(value)]
         else:
-            words += ["--set", f"{name}={_typed_value(value)}"]
+            words += ["--set", f"{name}={as_typed(_as_set(name, value, rows))}"]
     return _command(argument, study, key.scale, (key.corpus,), typed, *words)
 
 
-def _typed_value(value: Any) -> str:
-    if isinstance(value, list):
-        return ",".join(map(_typed_value, value))
-    return value if isinstance(value, str) else json.dumps(value)
+def _as_set(name: str, value: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
+    """Several values as a tuple, where the trials have one of them each; a list that they have as it is stays one."""
+    if not isinstance(value, list):
+        return value
+    is_one = any(flat_values(row["config"]).get(name) == value for row in rows)
+    return value if is_one else tuple(value)
+
+
+def _further_seeds(study: Study, key: StudyKey, rows: Sequence[Mapping[str, Any]]) -> int | None:
+    """How many seeds each setting has, where that is another number than the study says by itself."""
+    if study.tuning is not None or not study.trains:
+        return None
+    seeds = Counter(setting_hash(row["config"]) for row in rows)
+    counts = set(seeds.values())
+    by_itself = study.seeds.get(key.scale, 1)
+    if len(counts) != 1 or counts == {by_itself}:
+        return None
+    corpus = CorpusConfig(name=key.corpus, sha256="0" * 64)
+    repeated = Counter(setting_hash(config.model_dump(mode="json")) for config in study.trials(corpus))
+    return None if max(repeated.values(), default=1) > 1 else counts.pop()
 
 
 def _command(argument: str, study: Study, scale: str, corpora: Sequence[str], typed: Sequence[str], *words: str) -> str:

@@ -16,7 +16,9 @@ def open_bundle(folder: Path) -> Path:
     or cannot be written to."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        if not (folder / MARK).is_file() and any(folder.iterdir()):
+        is_bundle = (folder / MARK).is_file() and (folder / MARK).read_bytes() == TEXT
+        is_bundle = is_bundle and not any(path.is_symlink() for path in folder.iterdir())
+        if any(folder.iterdir()) and not is_bundle:
             raise UserError(
                 f"--bundle takes a folder that is new, empty or a bundle made before, and {folder} holds something "
                 "else: name another one"

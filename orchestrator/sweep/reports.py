@@ -38,8 +38,10 @@ def write_report(
         times=store.times(key),
     )
     argument, typed = command
-    run, paper = (of(argument, study, key, typed) for of in (run_command, paper_command))
-    return build_report(study, key, records, commands=Commands(run=run, paper=paper), out=out, index=index)
+    commands = Commands(
+        run=run_command(argument, study, key, typed, records.rows), paper=paper_command(argument, study, key, typed)
+    )
+    return build_report(study, key, records, commands=commands, out=out, index=index)
 
 
 def write_index(page: Path, storage: Storage | None, console: Console) -> Path:

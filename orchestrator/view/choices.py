@@ -36,7 +36,8 @@ def first_axes(study: Study | None, table: StudyTable) -> dict[str, str | None]:
     y = _first(table, asked_y, "test_perplexity", "valid_perplexity", *metrics)
     x = _first(table, asked_x, "press_rank", *settings, *(name for name in metrics if name != y))
     layer = next((name for name in table.texts if name == "output_layer.name"), None)
-    colour = layer or next(iter(reversed(settings)), None) or next(iter(table.texts), None)
+    everywhere = [name for name in settings if None not in table.settings[name]]
+    colour = layer or next(iter(reversed(everywhere)), None) or next(iter(table.texts), None)
     return {"x": x if y else None, "y": y, "colour": colour, "size": None}
 
 

@@ -33,7 +33,7 @@ def layout(source: Source, starts: Sequence[str]) -> Any:
         [
             html.H1("Side by side"),
             dcc.Store(id="compared", data=[trial.row["trial_id"] for trial in trials]),
-            html.P(_downloads(trials), className="actions"),
+            html.P([parts.study_link(trials[0].keys[0]), *_downloads(trials)], className="actions"),
             parts.table(head, _settings(trials)),
             html.Label(
                 [

@@ -43,7 +43,7 @@ def scatter(table: StudyTable, axes: Mapping[str, str | None], logarithmic: Coll
     base = {
         "type": "scattergl" if by_webgl else "scatter",
         "mode": "markers",
-        "hovertemplate": f"<b>%{{text}}</b><br>{_label(x)} %{{x}}<br>{_label(y)} %{{y}}<extra></extra>",
+        "hovertemplate": f"<b>%{{text}}</b><br>{_label(x)} %{{x:.5~g}}<br>{_label(y)} %{{y:.5~g}}<extra></extra>",
     }
     parts: dict[str, list[int]] = {"": places}
     if colour is not None and colour not in table.numeric:
@@ -235,8 +235,8 @@ def grid_map(table: StudyTable, row: str, column: str, metric: str) -> Figure:
         "z": _encoded(means),
         "customdata": _encoded(counts),
         "colorscale": "Viridis",
-        "colorbar": {"title": {"text": _label(metric)}},
-        "hovertemplate": f"{_label(row)} %{{y}}, {_label(column)} %{{x}}<br>mean %{{z}} of %{{customdata}}"
+        "colorbar": {"title": {"text": f"{_label(metric)},<br>mean"}},
+        "hovertemplate": f"{_label(row)} %{{y}}, {_label(column)} %{{x}}<br>mean %{{z:.5~g}} of %{{customdata}}"
         "<extra></extra>",
     }
     figure = _figure([trace], x=_label(column), y=_label(row))

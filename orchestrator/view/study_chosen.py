@@ -108,7 +108,7 @@ def register(app: Dash, source: Source) -> None:
     def compare(ticked: Sequence[Mapping[str, Any]] | None) -> tuple[str, str]:
         count = len(ticked or ())
         if not 2 <= count <= MOST_COMPARED:
-            return "", ""
+            return (f"Two to {MOST_COMPARED} ticked trials can be compared." if count else ""), ""
         query = urlencode([("trial", row["id"][: parts.SHORT_ID]) for row in ticked or ()])
         return f"Compare these {count} side by side", f"/compare?{query}"
 

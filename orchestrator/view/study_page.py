@@ -47,7 +47,7 @@ def layout(source: Source, variant: str) -> Any:
             html.Div([*(_choice(name, table, first[name], variant) for name in AXES), _scales()], className="controls"),
             parts.graph("scatter", figures.empty("No trial is done yet.")),
             html.P(
-                "Click a point to open its trial; drag a box to have the table show only what is in it.",
+                "A point a trial: click it to open its page, drag a box to have the table show only what is in it.",
                 className="soft",
             ),
             html.Div(trial_grid.layout(table, variant), id="study-grid"),

@@ -33,17 +33,15 @@ def section_at(section: Section, values: Mapping[str, Any], *, leads: bool) -> S
     the values compare.
     """
     at = f"at {listed([f'{formats.title(key)} {formats.setting(value)}' for key, value in values.items()])}"
-    first, last, shown = f"{formats.capital(at)}: ", f", {at}", int(leads)
+    first, shown = f"{formats.capital(at)}: ", int(leads)
     return replace(
         section,
-        heading=section.heading + last,
+        heading=first + section.heading,
         findings=tuple(first + finding for finding in section.findings[:shown]),
         remarks=(*section.findings[shown:], *section.remarks),
-        tables=tuple(replace(table, caption=table.caption + last) for table in section.tables),
+        tables=tuple(replace(table, caption=first + table.caption) for table in section.tables),
         terminal=(),
-        drawings=tuple(
-            replace(drawing, caption=f"{drawing.caption.removesuffix('.')}{last}.") for drawing in section.drawings
-        ),
+        drawings=tuple(replace(drawing, caption=first + drawing.caption) for drawing in section.drawings),
     )
 
 

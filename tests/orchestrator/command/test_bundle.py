@@ -121,6 +121,20 @@ def test_a_folder_with_something_else_in_it_is_left_alone(
     assert main(["report", "all", *place, "--bundle", str(full)]) == 2
     assert "holds something else: name another one" in " ".join(capsys.readouterr().err.split())
     assert [path.name for path in full.iterdir()] == ["thesis.tex"]
+    (full / "thesis.tex").rename(full / "bundle.txt")
+    assert main(["report", "all", *place, "--bundle", str(full)]) == 2
+    assert (full / "bundle.txt").read_text() == "mine"
+    (full / "bundle.txt").rename(full / "thesis.tex")
+    elsewhere, bundle = tmp_path / "elsewhere", tmp_path / "made"
+    elsewhere.mkdir()
+    assert main(["report", "gss_grid", *place, "--bundle", str(bundle)]) == 0
+    (folder,) = (page.parent for page in bundle.glob("*/report.html"))
+    folder.rename(tmp_path / "away")
+    folder.symlink_to(elsewhere)
+    capsys.readouterr()
+    assert main(["report", "gss_grid", *place, "--bundle", str(bundle)]) == 2
+    assert list(elsewhere.iterdir()) == []
+    capsys.readouterr()
     assert main(["report", "gss_grid", *place, "--bundle", str(full / "thesis.tex")]) == 2
     assert "File exists" in capsys.readouterr().err
     assert main(["report", "gss_grid", *place, "--bundle", str(tmp_path / "b"), "--out", str(tmp_path / "o")]) == 2

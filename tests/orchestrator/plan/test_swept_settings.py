@@ -5,12 +5,15 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import example, given
 
 from orchestrator.notebook.frames import plain_settings
 from orchestrator.notebook.sweeps import _words
 from orchestrator.plan.overrides import overrides_json, parse_overrides
 from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
+from orchestrator.plan.swept_settings import as_setting, as_typed, values_in
 from orchestrator.plan.trial_names import without_settings
 from search_spaces.catalog import load_study
 from search_spaces.study import group_of
@@ -28,9 +31,9 @@ def plan_of(study: str = "gss_grid", corpus: str = "pydocs", scale: str = "smoke
     [
         ("20,5,10", (5, 10, 20)),
         ("1e-1, 5,5.0", (0.1, 5)),
-        ("sgd,adam", ("sgd", "adam")),
+        ("sgd,adam", ("adam", "sgd")),
         ('"a,b",c', ("a,b", "c")),
-        ("null,1000", (None, 1000)),
+        ("null,1000", (1000, None)),
         ("[1,2]", [1, 2]),
         ("[1,2],[3]", ([1, 2], [3])),
         ('"a,b"', "a,b"),
@@ -47,7 +50,7 @@ def test_values_have_commas_between_them_and_json_keeps_its_own(text: str, value
 def test_from_python_a_list_is_what_commas_are() -> None:
     settings = {RATE: [20.0, 5.0], "training.optimizer": ("sgd", "adam"), "learning_rates": [[0.1, 0.2]], "bptt": [70]}
     words = [word.removeprefix("--set=") for word in _words({"settings": settings})]
-    typed = {RATE: (5.0, 20.0), "training.optimizer": ("sgd", "adam"), "learning_rates": [0.1, 0.2], "bptt": 70}
+    typed = {RATE: (5.0, 20.0), "training.optimizer": ("adam", "sgd"), "learning_rates": [0.1, 0.2], "bptt": 70}
     assert parse_overrides(words) == plain_settings(settings) == typed
     assert overrides_json(typed) == overrides_json(parse_overrides(words[::-1]))
 
@@ -96,3 +99,21 @@ def test_a_trial_without_the_setting_is_there_once() -> None:
 def test_what_makes_no_sense_is_refused(study: str, setting: str, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
         plan_of(study, overrides=parse_overrides([setting]))
+
+
+@given(
+    st.lists(
+        st.one_of(st.none(), st.booleans(), st.integers(), st.text(), st.lists(st.integers(), max_size=2)), min_size=1
+    )
+)
+@example(["a,b"])
+@example(["5", "true", 5])
+@example([[0.01, 0.02]])
+@example(['"', " a", "[1"])
+def test_what_is_typed_for_a_setting_is_read_as_it(values: list[Any]) -> None:
+    try:
+        setting = as_setting("key", values)
+    except UserError:
+        return
+    assert as_setting("key", values_in(as_typed(setting))) == setting
+    assert as_setting("key", reversed(values)) == setting

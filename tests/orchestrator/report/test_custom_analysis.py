@@ -35,7 +35,7 @@ def report_with(function: Callable[[pd.DataFrame], Any], out: Path) -> ReportRes
 
 def test_the_function_of_the_docs_becomes_a_section_as_it_stands_there(tmp_path: Path) -> None:
     file = tmp_path / "my_study.py"
-    analyses = 'analyses=(Correlation(), GridMap(row="output_layer.c", column="seed"))'
+    analyses = 'analyses=(Correlation(), GridMap(row="output_layer.c", column="output_layer.k"))'
     assert analyses in DOCS_STUDY
     text = DOCS_STUDY.replace(analyses, "analyses=(Correlation(), gap_by_bend)")
     file.write_text(text.replace("STUDY = Study(", f"{DOCS_FUNCTION}\n\nSTUDY = Study("))

@@ -61,7 +61,7 @@ def test_at_each_value_the_study_says_what_it_says_of_that_value_alone() -> None
     for place, rate in enumerate((0.001, 0.01)):
         alone = answers(**{RATE: rate})
         for ours, single in zip(swept[place * count : (place + 1) * count], alone, strict=True):
-            assert ours.section.heading == f"{single.section.heading}, at learning rate {rate}"
+            assert ours.section.heading == f"At learning rate {rate}: {single.section.heading}"
             assert [table.body for table in ours.section.tables] == [table.body for table in single.section.tables]
             assert list(ours.section.files.values()) == list(single.section.files.values())
             leads = [
@@ -100,7 +100,7 @@ def test_a_page_opens_with_how_the_values_compare(tmp_path: Path) -> None:
     plan, rows = records(**{RATE: (0.001, 0.005, 0.02)})
     result = build_report(STUDY, plan.key, StudyRecords(rows=rows), commands=Commands(), out=tmp_path)
     page = result.path.read_text(encoding="utf-8")
-    headings = ["By learning rate", *(f"Results by model, at learning rate {rate}" for rate in (0.001, 0.005, 0.02))]
+    headings = ["By learning rate", *(f"At learning rate {rate}: Results by model" for rate in (0.001, 0.005, 0.02))]
     assert [page.index(f">{heading}</h2>") for heading in headings] == sorted(
         page.index(f">{heading}</h2>") for heading in headings
     )

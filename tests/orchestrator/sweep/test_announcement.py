@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.plan.overrides import overrides_json, parse_overrides
-from orchestrator.plan.study_plan import PlanRequest
+from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from orchestrator.store.records import StudyKey
 from orchestrator.sweep.announcement import command_line, paper_command, run_command, view_command
 from search_spaces.catalog import load_study
@@ -71,8 +71,22 @@ def test_the_command_of_a_variant_plans_that_variant(tmp_path: Path) -> None:
     assert words[-2:] == ["--storage", str(tmp_path)] and words[7:9] == ["--seeds", "2"] and "csv" not in words
     again = [value for name, value in pairwise(words) if name == "--set"]
     assert overrides_json(parse_overrides(again)) == key.overrides
+    plan = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", PlanRequest())
+    rows = [{"config": trial.config.model_dump(mode="json")} for trial in plan.trials]
+    assert "--seeds" not in run_command("gss_grid", load_study("gss_grid"), key, (), rows)
+    three = [{"config": {**row["config"], "seed": seed}} for row in rows for seed in (1, 2, 3)]
+    assert " --seeds 3 " in run_command("gss_grid", load_study("gss_grid"), key, (), three)
     brought = replace(key, overrides='{"--contexts":"my words.json 1a2b3c4d"}')
     assert run_command("gss_grid", load_study("gss_grid"), brought, ()).endswith("--contexts 'my words.json'")
+
+
+def test_a_list_that_trials_have_is_no_sweep_of_its_items() -> None:
+    key = StudyKey(study="layer_gates", scale="smoke", corpus="none", overrides='{"learning_rates":[0.01,0.02]}')
+    study = load_study("layer_gates")
+    one = [{"config": {"seed": 1, "learning_rates": [0.01, 0.02]}}]
+    assert "learning_rates=[0.01, 0.02]" in shlex.split(run_command("layer_gates", study, key, (), one))
+    several = [{"config": {"seed": 1, "learning_rates": rate}} for rate in (0.01, 0.02)]
+    assert "learning_rates=0.01,0.02" in shlex.split(run_command("layer_gates", study, key, (), several))
 
 
 def test_the_command_for_looking_names_the_places_that_were_typed_and_no_password() -> None:
