@@ -131,8 +131,9 @@ def swept_numbers(frame: pd.DataFrame, request: BySetting) -> SweptNumbers:
     columns = ["group", *request.others]
     having = having.assign(group=[_label(*row, request=request) for row in having[columns].to_numpy().tolist()])
     values = tuple(dict.fromkeys(having[request.key].tolist()))
+    parts = dict(iter(having.groupby(["group", request.key], sort=False)))
     lines = [
-        _line(group, value, having[(having["group"] == group) & (having[request.key] == value)], request.metrics)
+        _line(group, value, parts.get((group, value), having.iloc[:0]), request.metrics)
         for group in dict.fromkeys(having["group"])
         for value in values
     ]

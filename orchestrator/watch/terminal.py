@@ -47,7 +47,7 @@ class _Running:
         return (
             f"  {self.name}",
             f"epoch {self.last.epoch}" + (f"/{self.epoch_count}" if self.epoch_count else ""),
-            f"perplexity {self.last.valid_perplexity:.1f}",
+            f"val. perplexity {self.last.valid_perplexity:.1f}",
             elapsed if left is None else f"{elapsed}, about {duration(left)} left",
         )
 

@@ -117,7 +117,7 @@ def test_ctrl_c_in_a_terminal_keeps_what_was_done_and_says_how_to_go_on(tmp_path
         os.chdir(ROOT)
         arguments = [sys.executable, "sweep.py", *SMOKE, str(tmp_path), "--set", "training.epochs=400"]
         os.execve(sys.executable, arguments, environment())
-    seen = _read_until(terminal, "validation perplexity", timeout_s=180)
+    seen = _read_until(terminal, "val. perplexity", timeout_s=180)
     os.write(terminal, b"\x03")
     seen += _read_until(terminal, "to go on", timeout_s=60)
     _, status = os.waitpid(pid, 0)

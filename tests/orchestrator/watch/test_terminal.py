@@ -63,7 +63,7 @@ def test_before_the_second_wave_the_time_left_is_that_of_the_epochs(monkeypatch:
             picture.epoch(name, epoch(number, valid_loss=math.log(100 / number)))
     drawn = draw(console, picture)
     assert "about 110 s left" in drawn or "about 2 min left" in drawn, drawn
-    assert drawn.count("epoch 2/8") == drawn.count("perplexity 50.0") == 2
+    assert drawn.count("epoch 2/8") == drawn.count("val. perplexity 50.0") == 2
     assert drawn.count("10 s, about 30 s left") == 2
 
 
