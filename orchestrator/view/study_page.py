@@ -50,7 +50,7 @@ def layout(source: Source, variant: str) -> Any:
                 "A point a trial: click it to open its page, drag a box to have the table show only what is in it.",
                 className="soft",
             ),
-            html.Div(trial_grid.layout(table, variant), id="study-grid"),
+            html.Div(trial_grid.layout(table), id="study-grid"),
             study_chosen.layout(table, choices.first_map(study, table)),
         ]
     )

@@ -16,7 +16,7 @@ from trainables.errors import UserError
 PAGE = 50
 
 
-def layout(table: StudyTable, variant: str) -> list[Any]:
+def layout(table: StudyTable) -> list[Any]:
     """The table, its first page to be asked for."""
     return [
         html.P(id="trials-shown", role="status"),
@@ -28,9 +28,6 @@ def layout(table: StudyTable, variant: str) -> list[Any]:
             rowModelType="infinite",
             getRowId="params.data.id",
             dashGridOptions=_grid_options(again=False),
-            persistence=variant,
-            persistence_type="session",
-            persisted_props=["filterModel", "selectedRows"],
             style={"height": "460px"},
         ),
     ]

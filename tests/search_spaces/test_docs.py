@@ -22,7 +22,7 @@ def test_rates_and_widths_vary_by_dotted_keys() -> None:
     trials = names["trials"]
     assert callable(trials)
     configs = [config for config in trials(CORPUS) if isinstance(config, TrialConfig)]
-    assert len(before) == 9
+    assert len(before) == 6
     assert [config.training.learning_rate for config in configs] == [5.0, 10.0, 20.0, 20.0, 20.0]
     assert [config.model.embedding_width for config in configs] == [400, 400, 400, 200, 300]
     assert len({config.trial_id for config in configs}) == 5
