@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 
 import pytest
@@ -14,6 +15,10 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from tests.support.postgres import postgres_server, store_url
 
 __all__ = ["postgres_server", "store_url"]
+
+# Whoever starts the suite in the background may have had signals ignored, which tests send.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

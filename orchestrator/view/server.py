@@ -42,8 +42,8 @@ def serve(url: str, storage: str, port: int | None, ready: Callable[[str], None]
         server = waitress.create_server(app.server, sockets=[listener], threads=THREADS, ident=None)
         # Its own warnings are about how many requests wait.
         logging.getLogger("waitress").setLevel(logging.ERROR)
-        for work in (server.run, source.warm):
-            threading.Thread(target=work, daemon=True).start()
+        source.warm()
+        threading.Thread(target=server.run, daemon=True).start()
         ready(f"http://{HOST}:{number}/?token={token}")
         # What is being answered when a signal comes is nobody's loss: nothing is waited for.
         with suppress(KeyboardInterrupt):

@@ -16,8 +16,8 @@ from orchestrator.store import Store, StudyKey
 
 MOST_CHANGES = 1_000
 """Trials that are read one by one; of more, all are."""
-PART = 500
-"""Trials that are read at once."""
+PART = 1_000
+"""Trials that are read at once; PostgreSQL looks up fewer, such as 500, one by one, four times as slow."""
 ENDS = ("state", "attempt", "cause")
 MOST_TEXTS = 24
 """More than a figure has colours for."""
