@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
@@ -25,6 +26,10 @@ FLAGS = (
     "--enable-unsafe-swiftshader",
     "--remote-debugging-pipe",
 )
+
+
+class DevToolsError(Exception):
+    """A call that the browser could not answer, as while a page gives way to another one."""
 
 
 class Browser:
@@ -77,7 +82,8 @@ class Browser:
         while True:
             answer = self._receive()
             if answer.get("id") == self._count:
-                assert "error" not in answer, answer["error"]
+                if "error" in answer:
+                    raise DevToolsError(answer["error"])
                 result: dict[str, Any] = answer["result"]
                 return result
             self.events.append(answer)
@@ -105,10 +111,12 @@ class Browser:
     def wait_until(self, expression: str, *, timeout_s: float = 20) -> Any:
         """The value of a JavaScript expression as soon as it is one that counts as true."""
         deadline_s = time.monotonic() + timeout_s
-        while not (value := self.evaluate(expression)):
-            assert time.monotonic() < deadline_s, f"not in {timeout_s} s: {expression}"
+        while time.monotonic() < deadline_s:
+            with suppress(DevToolsError):
+                if value := self.evaluate(expression):
+                    return value
             time.sleep(0.05)
-        return value
+        raise AssertionError(f"not in {timeout_s} s: {expression}")
 
     def mouse(self, kind: str, x: float, y: float, **more: Any) -> None:
         """A real event of the mouse: "mousePressed", "mouseMoved" or "mouseReleased"."""
