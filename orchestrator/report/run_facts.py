@@ -11,7 +11,6 @@ from orchestrator.report import formats
 from orchestrator.words import duration, some_of
 from search_spaces.study import Study
 
-VALUES_SHOWN = 12
 WIDTHS = ("model.hidden_width", "model.hidden_width", "model.context_width")
 """Of the three LSTM layers."""
 COUNTED = {"rank_columns": "vocabulary", "parameters": "weights"}
@@ -36,7 +35,7 @@ def run_facts(
         "scale": key.scale,
         "corpus": formats.corpus_title(key.corpus),
         "trials": ", ".join(f"{count} {state}" for state, count in summary.counts.items()),
-        "seeds": some_of(list(map(str, summary.seeds)), VALUES_SHOWN) if with_seeds else "",
+        "seeds": some_of(list(map(str, summary.seeds)), formats.VALUES_SHOWN) if with_seeds else "",
         "settings": "" if key.overrides == "{}" else key.overrides,
         **_trained(results),
         "date": _date(list(times)),

@@ -27,7 +27,6 @@ from orchestrator.report.sections.spectra import shown_indices
 from orchestrator.words import one_line, some_of
 from trainables.trial_folder import TOP_K, EpochMetrics, WordsAfter, trial_directory, write_file
 
-VALUES_SHOWN = 12
 EPOCHS_SHOWN = 60
 """Epochs with a name of their own; of more, some."""
 LARGEST_LOSS = 300.0
@@ -125,7 +124,7 @@ def trial_pages(card: Card, results: FlatResults, records: StudyRecords, *, inde
             metric_columns=results.metric_columns,
             row=row,
             settings=[
-                (formats.title(name), formats.setting(record[name]), some_of(others, VALUES_SHOWN))
+                (formats.title(name), formats.setting(record[name]), some_of(others, formats.VALUES_SHOWN))
                 for name, others in values.items()
             ],
             epochs=records.epochs.get(trial_id, ()),

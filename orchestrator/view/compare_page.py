@@ -68,8 +68,8 @@ def register(app: Dash, source: Source) -> None:
         drawn = {"learning curves": curves, "spectra": figures.spectra(sigma, linear=scale == "linear")}
         shown: list[Any] = []
         for name, figure in drawn.items():
-            graph = parts.graph(f"compare-{name.replace(' ', '-')}", figure)
-            graph.config = parts.graph_config(form, name.replace(" ", "-"))
+            file = name.replace(" ", "-")
+            graph = parts.graph(f"compare-{file}", figure, config=parts.graph_config(form, file))
             shown += [html.H2(name.capitalize()), graph]
         return shown
 

@@ -185,7 +185,6 @@ def spectra(spectra: Mapping[str, NDArray[np.float64]], *, linear: bool, toleran
     for place, (name, sigma) in enumerate(spectra.items()):
         index = _thinned(len(sigma))
         values = sigma[index] if linear else np.where(sigma[index] > 0, sigma[index], np.nan)
-        line = {"color": _colour(place), "width": 1.5}
         traces.append(
             {
                 "type": "scatter",
@@ -193,8 +192,8 @@ def spectra(spectra: Mapping[str, NDArray[np.float64]], *, linear: bool, toleran
                 "name": _text(name),
                 "x": _encoded(index + 1),
                 "y": _encoded(values),
+                "line": {"color": _colour(place), "width": 1.5},
             }
-            | {"line": line}
         )
     figure = _figure(
         traces, x="index", y="singular value", y_type="linear" if linear else "log", showlegend=len(spectra) > 1

@@ -64,9 +64,9 @@ def facts(pairs: Sequence[tuple[str, Any]], *, empty: str = "") -> Any:
     return html.Dl([html.Div([html.Dt(name), html.Dd(value)]) for name, value in pairs])
 
 
-def graph(name: str, figure: Figure, *, height: int = 420) -> Any:
-    """A figure that can be zoomed, and saved as PNG; `picture_format` has it saved as SVG."""
-    return dcc.Graph(id=name, figure=figure, config=graph_config("png", name), style={"height": f"{height}px"})
+def graph(name: str, figure: Figure, *, config: Any, height: int = 420) -> Any:
+    """A figure that can be zoomed, and saved as its `config` says, see `graph_config`."""
+    return dcc.Graph(id=name, figure=figure, config=config, style={"height": f"{height}px"})
 
 
 def graph_config(form: str, name: str) -> Any:

@@ -13,8 +13,6 @@ from orchestrator.view.parts import trial_address
 from orchestrator.view.table import StudyTable
 
 FIRST_METRICS = ("valid_perplexity", "test_perplexity", "press_rank", "entropy_rank")
-LONGEST_TEXT = 100
-"""A column with longer texts holds data, such as the likeliest words at a context, and has no place in a table."""
 DIGITS, BOX_DIGITS = 5, 7
 CONDITIONS: Mapping[str, Callable[[Any, Any], bool]] = {
     "equals": operator.eq,
@@ -34,12 +32,7 @@ NAME = {"pinned": "left", "width": 220, "cellRenderer": "markdown", "cellClass":
 
 
 def columns(table: StudyTable) -> list[dict[str, Any]]:
-    """Name and state, what differs between trials, the main metrics, the others."""
-    short = [name for name, values in table.metrics.items() if not any(_is_long(value) for value in values)]
-    metrics = [
-        *(name for name in FIRST_METRICS if name in short),
-        *(name for name in short if name not in FIRST_METRICS),
-    ]
+    """As the grid takes them."""
     return [
         {
             "field": name,
@@ -48,8 +41,16 @@ def columns(table: StudyTable) -> list[dict[str, Any]]:
             "filter": "agNumberColumnFilter" if _is_numeric(table, name) else "agTextColumnFilter",
             **(NAME if place == 0 else {"tooltipField": name}),
         }
-        for place, name in enumerate(("name", "state", *table.settings, *metrics, "attempt", "cause"))
+        for place, name in enumerate(_names(table))
     ]
+
+
+def _names(table: StudyTable) -> list[str]:
+    """Name and state, what differs between trials, the main metrics, the others."""
+    short = table.short_metrics
+    first = [name for name in FIRST_METRICS if name in short]
+    others = [name for name in short if name not in FIRST_METRICS]
+    return ["name", "state", *table.settings, *first, *others, "attempt", "cause"]
 
 
 def chosen(table: StudyTable, filters: Mapping[str, Filter], order: Sequence[Mapping[str, str]] = ()) -> list[int]:
@@ -67,7 +68,7 @@ def chosen(table: StudyTable, filters: Mapping[str, Filter], order: Sequence[Map
 
 def records(table: StudyTable, places: Sequence[int], variant: str) -> list[dict[str, Any]]:
     """What the grid shows of these trials of the study of this variant; names are links to their pages."""
-    names = [column["field"] for column in columns(table)]
+    names = _names(table)
     return [
         {
             "id": table.ids[place],
@@ -115,10 +116,6 @@ def _passes_one(value: Any, wanted: Filter) -> bool:
 
 def _is_numeric(table: StudyTable, name: str) -> bool:
     return name == "attempt" or name in table.numeric
-
-
-def _is_long(value: object) -> bool:
-    return isinstance(value, str) and len(value) > LONGEST_TEXT
 
 
 def _sortable(value: Any) -> tuple[bool, Any]:

@@ -96,12 +96,12 @@ def register(app: Dash, source: Source) -> None:
                 figure = _of_chosen(source, table, ids, choice)
         except UserError as error:
             return parts.trouble(str(error)), *hidden, ""
-        shown = parts.graph("chosen-figure", figure, height=460)
+        config = parts.graph_config(choice["form"], f"{variant}-{tab.replace(' ', '-')}")
+        shown = parts.graph("chosen-figure", figure, config=config, height=460)
         if tab == "parallel coordinates":
             shown.style["minWidth"] = (
                 f"{AXIS_PX * len(figure['data'][0].get('dimensions', ())) if figure['data'] else 0}px"
             )
-        shown.config = parts.graph_config(choice["form"], f"{variant}-{tab.replace(' ', '-')}")
         return shown, *hidden, words
 
     @app.callback(Output("compare", "children"), Output("compare", "href"), Input("trials", "selectedRows"))

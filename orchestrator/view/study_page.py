@@ -34,7 +34,7 @@ def layout(source: Source, variant: str) -> Any:
         [
             dcc.Interval(id="study-tick", interval=parts.LIVE_MS),
             dcc.Store(id="study-variant", data=variant),
-            dcc.Store(id="study-version", data=_version(table)),
+            dcc.Store(id="study-version", data=table.version),
             dcc.Store(id="study-epochs"),
             dcc.Store(id="study-answered"),
             html.H1(heading),
@@ -45,7 +45,11 @@ def layout(source: Source, variant: str) -> Any:
             html.Div([*_links(source, key), _stop_study()], className="actions"),
             html.P(id="study-stopped", role="status"),
             html.Div([*(_choice(name, table, first[name], variant) for name in AXES), _scales()], className="controls"),
-            parts.graph("scatter", figures.empty("No trial is done yet.")),
+            parts.graph(
+                "scatter",
+                figures.empty("No trial is done yet."),
+                config=parts.graph_config("png", f"{variant}-scatter"),
+            ),
             html.P(
                 "A point a trial: click it to open its page, drag a box to have the table show only what is in it.",
                 className="soft",
@@ -59,6 +63,7 @@ def layout(source: Source, variant: str) -> Any:
 def register(app: Dash, source: Source) -> None:
     """Have the page follow the store and its reader."""
     _register_live(app, source)
+    _register_answer(app, source)
     _register_stop(app, source)
     trial_grid.register(app, source)
     study_chosen.register(app, source)
@@ -132,12 +137,12 @@ def _register_live(app: Dash, source: Source) -> None:
             return {**kept, "progress": parts.trouble(str(error))}
         epochs = sum(trial.epoch or 0 for trial in overview.running if trial.key == key)
         now = {**kept, "progress": _progress(source, key), "not_running": not counts["running"], "epochs": epochs}
-        if _version(table) == version:
+        if table.version == version:
             return now
         study = built_in(key)
         return {
             **now,
-            "version": _version(table),
+            "version": table.version,
             "options": {name: choices.options(table, name) for name in AXES},
             "map_options": {name: choices.options(table, name) for name in MAP},
             # With the first result come the first numbers that an axis can have.
@@ -145,6 +150,8 @@ def _register_live(app: Dash, source: Source) -> None:
             "map_values": _still(map_values, choices.first_map(study, table), table),
         }
 
+
+def _register_answer(app: Dash, source: Source) -> None:
     @app.callback(
         Output("study-answer", "children"),
         Output("study-answered", "data"),
@@ -241,8 +248,3 @@ def _progress(source: Source, key: StudyKey) -> Any:
     words += [f"{lost} without a result"] if lost else []
     words += [f"about {duration(left)} left"] if left is not None else []
     return html.P(", ".join(words), className="progress")
-
-
-def _version(table: StudyTable) -> str:
-    """Another text for another table."""
-    return format(hash(frozenset(table.versions.items())), "x")

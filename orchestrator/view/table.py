@@ -19,6 +19,7 @@ MOST_CHANGES = 1_000
 PART = 1_000
 """Trials that are read at once; PostgreSQL looks up fewer, such as 500, one by one, four times as slow."""
 ENDS = ("state", "attempt", "cause")
+LONGEST_TEXT = 100
 MOST_TEXTS = 24
 """More than a figure has colours for."""
 
@@ -60,6 +61,16 @@ class StudyTable:
         """The settings that are no numbers, and have few different values."""
         others = {name: values for name, values in self.settings.items() if name not in self.numeric}
         return tuple(name for name, values in others.items() if len({*map(str, values)}) <= MOST_TEXTS)
+
+    @cached_property
+    def short_metrics(self) -> tuple[str, ...]:
+        """The metrics without long texts, which are data, such as the likeliest words at a context."""
+        return tuple(name for name, values in self.metrics.items() if not any(map(_is_long, values)))
+
+    @cached_property
+    def version(self) -> str:
+        """Another text for a table of other results."""
+        return format(hash(frozenset(self.versions.items())), "x")
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """A numeric column, NaN where a trial has none."""
@@ -120,6 +131,10 @@ def _with_changes(before: StudyTable, results: FlatResults, versions: Mapping[st
         for name, values in [*columns.items(), *ends.items()]:
             values[place] = record.get(name)
     return replace(before, metrics=columns, ends=ends, versions=versions)
+
+
+def _is_long(value: object) -> bool:
+    return isinstance(value, str) and len(value) > LONGEST_TEXT
 
 
 def _is_number_or_none(value: object) -> bool:

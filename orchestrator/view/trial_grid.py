@@ -92,6 +92,10 @@ def register(app: Dash, source: Source) -> None:
         again = _grid_options(again=grid_options["cacheBlockSize"] == PAGE)
         return no_update if columns == shown else columns, again
 
+    _register_brush(app)
+
+
+def _register_brush(app: Dash) -> None:
     @app.callback(
         Output("trials", "filterModel"),
         Output("brushed", "data"),

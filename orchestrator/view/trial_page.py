@@ -159,6 +159,5 @@ def _settings(settings: Mapping[str, Any]) -> list[list[str]]:
 
 
 def _graph(name: str, figure: figures.Figure, form: str, trial: OneTrial) -> Any:
-    shown = parts.graph(name, figure)
-    shown.config = parts.graph_config(form, f"{trial.row['trial_id'][: parts.SHORT_ID]}-{name}")
-    return shown
+    config = parts.graph_config(form, f"{trial.row['trial_id'][: parts.SHORT_ID]}-{name}")
+    return parts.graph(name, figure, config=config)
