@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from orchestrator.guard import trial_ended
 from orchestrator.schedule.attempts import Attempts
@@ -37,6 +37,8 @@ class Outcomes:
 
         Raises UserError where its disk takes nothing more.
         """
+        events = list(events)
+        self._record_starts(events)
         epochs: dict[str, list[EpochMetrics]] = {}
         retried = []
         for event in events:
@@ -95,6 +97,12 @@ class Outcomes:
         for outcome in self._table.ended_elsewhere():
             self._end(elsewhere[outcome.trial_id], outcome)
 
+    def _record_starts(self, events: Sequence[TrialEvent]) -> None:
+        places = {event.trial_id: event.place for event in events if event.place is not None}
+        claimed = {trial_id: place for trial_id, place in places.items() if trial_id in self._table.attempts}
+        if claimed:
+            self._work.store.record_starts(claimed, attempts=self._table.attempts)
+
     def _record(self, flight: Flight, outcome: TrialOutcome) -> list[PlannedTrial]:
         """Returns the trial where it has to run again."""
         trial_id, lacking = outcome.trial_id, flight.pack.lacking
@@ -123,6 +131,8 @@ class Outcomes:
             if ending.short_of_memory:
                 what_next += ", alone on its machine"
             self._listener.note(f"{trial.name}: {ending.cause}; {what_next}.")
+            if not measured:
+                self._work.store.end_attempt(trial.trial_id, self._table.attempts[trial.trial_id], cause=ending.cause)
             self._table.move([trial], State.RETRIED)
             return [trial]
         taken = measured or self._work.store.fail(

@@ -12,6 +12,7 @@ from .records import COMPLETE as COMPLETE
 from .records import ENDED as ENDED
 from .records import LOST as LOST
 from .records import OPEN as OPEN
+from .records import Attempt as Attempt
 from .records import LostTrial as LostTrial
 from .records import Place as Place
 from .records import PlannedTrial as PlannedTrial

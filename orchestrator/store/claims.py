@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, select, update
 
 from orchestrator.store.database import Transactions, chunks, now
+from orchestrator.store.history import STOPPED, TAKEN_OVER, end_attempts
 from orchestrator.store.records import LOST, TrialState
 from orchestrator.store.schema import result, spectrum, trial
 from orchestrator.store.studies import column_of
@@ -41,6 +42,7 @@ class Claims(Transactions):
                 "ended_at": None,
             }
             claimed = _update(connection, is_free, taken, among=trial_ids)
+            end_attempts(connection, claimed, TAKEN_OVER)
             attempts = column_of(connection, "attempt", claimed)
         return {trial_id: attempts[trial_id] for trial_id in trial_ids if trial_id in claimed}
 
@@ -50,10 +52,13 @@ class Claims(Transactions):
             until = now(connection) + timedelta(seconds=lease_s)
             return len(_update(connection, trial.c.owner == owner, {"lease_until": until}))
 
-    def release(self, owner: str, trial_ids: Collection[str] | None = None) -> int:
-        """Give back what `owner` runs, all of it or those of these trials; returns how many became planned."""
+    def release(self, owner: str, trial_ids: Collection[str] | None = None, *, cause: str = STOPPED) -> int:
+        """Give back what `owner` runs, all of it or those of these trials; returns how many became planned. `cause` is
+        that of the end of the attempts at them."""
         with self._database.write() as connection:
-            return len(_update(connection, trial.c.owner == owner, _IDLE, among=trial_ids))
+            released = _update(connection, trial.c.owner == owner, _IDLE, among=trial_ids)
+            end_attempts(connection, released, cause)
+            return len(released)
 
     def owners(self) -> list[str]:
         """Who has running trials, in alphabetical order."""

@@ -25,7 +25,7 @@ from orchestrator.store.database import chunks
 from orchestrator.store.opening import open_database
 from orchestrator.store.records import OPEN, StudyKey, metrics_of
 from orchestrator.store.results import epoch_metrics
-from orchestrator.store.schema import UtcDateTime, result, study, study_trial, trial
+from orchestrator.store.schema import UtcDateTime, attempt, result, study, study_trial, trial
 from orchestrator.store.studies import select_members
 from orchestrator.store.troubles import NEVER_WRITTEN, code_of
 from trainables.errors import first_line
@@ -52,6 +52,8 @@ def check(url: str) -> list[str]:
             sentences.append(f"Row {row} of the table {table} refers to a row of {parent} that does not exist.")
         for row in nameless_trials(connection):
             sentences.append(f"Row {row} of the table trial has no trial's id.")
+        for row in unreadable_attempts(connection):
+            sentences.append(f"Row {row} of the table attempt holds what this program never wrote.")
         return [
             *sentences,
             *damaged_trials(connection, ids_of_trials(connection)).values(),
@@ -90,11 +92,24 @@ def unreadable_moments(connection: Connection) -> Iterator[tuple[Table, Column[A
     """Table, column and row of what is no moment, of trials and studies; SQLite lets it stand."""
     for table in (trial, study) if connection.dialect.name == "sqlite" else ():
         for column in table.c:
-            if isinstance(column.type, UtcDateTime) and not _is_readable(connection, select(column)):
-                rows = connection.exec_driver_sql(f"SELECT rowid FROM {table.name}").scalars().all()
-                for row in rows:
-                    if not _is_readable(connection, select(column).where(text("rowid = :row")), row=row):
-                        yield table, column, row
+            if isinstance(column.type, UtcDateTime):
+                yield from ((table, column, row) for row in _unreadable_rows(connection, column))
+
+
+def unreadable_attempts(connection: Connection) -> list[int]:
+    """Rows of attempts with a value that no program wrote; SQLite lets it stand."""
+    if connection.dialect.name != "sqlite":
+        return []
+    return sorted({row for column in attempt.c for row in _unreadable_rows(connection, column)})
+
+
+def _unreadable_rows(connection: Connection, column: Column[Any]) -> list[int]:
+    """Those in which this column holds what cannot be read as its type."""
+    if _is_readable(connection, select(column)):
+        return []
+    rows = connection.exec_driver_sql(f"SELECT rowid FROM {column.table.name}").scalars().all()
+    one = select(column).where(text("rowid = :row"))
+    return [row for row in rows if not _is_readable(connection, one, row=row)]
 
 
 def _is_readable(connection: Connection, query: Select[Any], **values: int) -> bool:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Self
 
 from orchestrator.guard import boot_id, process_stat
+from orchestrator.store.history import TAKEN_OVER
 from orchestrator.store.store import Store
 from trainables.errors import GO_ON, UserError
 
@@ -42,7 +43,7 @@ def dead_owners(owners: Iterable[str]) -> list[str]:
 def expire_dead_owners(store: Store) -> None:
     """Make planned again what drivers of this machine were running that no longer exist."""
     for owner in dead_owners(store.owners()):
-        store.release(owner)
+        store.release(owner, cause=TAKEN_OVER)
 
 
 def _kernel() -> str:

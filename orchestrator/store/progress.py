@@ -10,7 +10,7 @@ from sqlalchemy import Row, Select, and_, func, select
 from orchestrator.store.checksums import STUDY
 from orchestrator.store.database import now
 from orchestrator.store.records import LOST, STATES, LostTrial, RunningTrial, StudyKey, StudySummary, TrialState
-from orchestrator.store.schema import epoch, run, study, study_trial, trial
+from orchestrator.store.schema import attempt, epoch, run, study, study_trial, trial
 from orchestrator.store.studies import Studies, is_study
 
 _KEY = (*STUDY, study_trial.c.name)
@@ -45,8 +45,10 @@ class Progress(Studies):
         last = epochs.where(trial.c.owner.is_not(None)).group_by(epoch.c.trial_id).subquery()
         query = (
             _select_trials(
-                trial.c.owner, trial.c.lease_until, trial.c.attempt, trial.c.config, epoch.c.epoch, epoch.c.valid_loss
+                *(trial.c.owner, trial.c.lease_until, trial.c.attempt, trial.c.config),
+                *(attempt.c.place, epoch.c.epoch, epoch.c.valid_loss),
             )
+            .join(attempt, and_(attempt.c.trial_id == trial.c.id, attempt.c.number == trial.c.attempt), isouter=True)
             .join(last, last.c.trial_id == trial.c.id, isouter=True)
             .join(epoch, and_(epoch.c.trial_id == trial.c.id, epoch.c.epoch == last.c.epoch), isouter=True)
             .where(trial.c.state == "running", trial.c.owner.is_not(None))
@@ -60,6 +62,7 @@ class Progress(Studies):
                 name=row.name,
                 key=_key(row),
                 owner=row.owner,
+                place=row.place,
                 attempt=row.attempt,
                 epoch=row.epoch,
                 valid_loss=row.valid_loss,

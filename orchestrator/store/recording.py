@@ -11,6 +11,7 @@ from sqlalchemy import Connection, Row, delete, select, update
 
 from orchestrator.store.checksums import RESULT, end_checksum, part_checksums
 from orchestrator.store.database import Transactions, now, storable, upsert
+from orchestrator.store.history import end_attempts
 from orchestrator.store.records import metrics_of, name_and_version
 from orchestrator.store.schema import epoch, result, trial
 from orchestrator.store.schema import spectrum as spectrum_table
@@ -81,6 +82,7 @@ class Recording(Transactions):
                 **checksums,
             }
             connection.execute(update(trial).where(trial.c.id == trial_id).values(values))
+            end_attempts(connection, [trial_id], cause)
             return True
 
     def fail(self, trial_id: str, *, cause: str, run_id: int, attempt: int | None = None) -> bool:

@@ -115,6 +115,8 @@ class RunningTrial:
     key: StudyKey
     owner: str
     """The machine, process and start of the command that runs it, with colons between."""
+    place: str | None
+    """Of the worker that is at it, see `Attempt`; None before one has taken it up."""
     attempt: int
     epoch: int | None
     """The last one that ended; None before the first."""
@@ -124,6 +126,20 @@ class RunningTrial:
     """Of its config; None where it has no epochs."""
     alive: bool
     """Whether the command that runs it has been heard of lately: its lease has not run out."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """What a worker made of a trial once."""
+
+    number: int
+    place: str
+    """The worker's machine, and its GPU where it has one: "host, GPU 3"."""
+    started_at: datetime
+    ended_at: datetime | None
+    """None while it goes on."""
+    cause: str | None
+    """Of its end without a result, one sentence."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,12 +33,14 @@ from orchestrator.store.integrity import (
     is_about_a_row,
     nameless_trials,
     sqlite_findings,
+    unreadable_attempts,
     unreadable_moments,
 )
 from orchestrator.store.opening import open_database
 from orchestrator.store.records import StudyKey
 from orchestrator.store.schema import (
     UtcDateTime,
+    attempt,
     epoch,
     metadata,
     result,
@@ -115,7 +117,7 @@ def _repair(connection: Connection, concerned: Callable[[Connection], Collection
         *_free(connection),
         *_fix_numbers(connection),
     ]
-    sentences += [*_forget_nameless(connection), *_fix_references(connection)]
+    sentences += [*_forget_nameless(connection), *_forget_attempts(connection), *_fix_references(connection)]
     for trial_id, damage in damaged_trials(connection, concerned(connection)).items():
         planned = has_config(connection, trial_id)
         _plan_again(connection, trial_id, has_config=planned)
@@ -186,7 +188,7 @@ def _fill_in(connection: Connection) -> Iterator[str]:
             missing = func.typeof(column) == "null"
             if column.nullable or not connection.execute(select(func.count()).where(missing)).scalar_one():
                 continue
-            if column.name in ("trial_id", "study_id"):
+            if column.name in ("trial_id", "study_id") or table is attempt:
                 connection.execute(delete(table).where(missing))
                 yield f"A row of the table {table.name} does not say its {column.name}: it is removed."
             elif (value := _stand_in_for(column, connection)) is not None:
@@ -211,6 +213,12 @@ def _forget_nameless(connection: Connection) -> Iterator[str]:
     for row in nameless_trials(connection):
         connection.execute(delete(trial).where(_is_row(row)))
         yield f"Row {row} of the table trial has no trial's id: it is forgotten until its study is planned again."
+
+
+def _forget_attempts(connection: Connection) -> Iterator[str]:
+    for row in unreadable_attempts(connection):
+        connection.execute(delete(attempt).where(_is_row(row)))
+        yield f"Row {row} of the table attempt holds what this program never wrote: it is removed."
 
 
 def _fix_references(connection: Connection) -> Iterator[str]:
@@ -240,6 +248,6 @@ def _plan_again(connection: Connection, trial_id: str, *, has_config: bool) -> N
         cleared = {column.name: None for column in trial.c if column.name not in kept}
         connection.execute(update(trial).where(trial.c.id == trial_id).values({**cleared, "state": "planned"}))
     else:
-        for table in (stop_request, study_trial):
+        for table in (stop_request, attempt, study_trial):
             connection.execute(delete(table).where(table.c.trial_id == trial_id))
         connection.execute(delete(trial).where(trial.c.id == trial_id))

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from orchestrator.store.records import STATES
 
-REVISIONS: tuple[str, ...] = ("0001", "0002", "0003", "0004", "0005")
+REVISIONS: tuple[str, ...] = ("0001", "0002", "0003", "0004", "0005", "0006")
 """Every schema version from the first to the newest, the ids of the files in `migrations/versions`."""
 
 
@@ -119,6 +119,17 @@ stop_request = sa.Table(
     sa.Column("trial_id", sa.ForeignKey("trial.id")),
     sa.Column("asked_at", UtcDateTime, nullable=False),
     sa.CheckConstraint("(study_id IS NULL) <> (trial_id IS NULL)", name="one"),
+)
+
+attempt = sa.Table(
+    "attempt",
+    metadata,
+    sa.Column("trial_id", sa.ForeignKey("trial.id"), primary_key=True),
+    sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("place", sa.Text, nullable=False),
+    sa.Column("started_at", UtcDateTime, nullable=False),
+    sa.Column("ended_at", UtcDateTime),
+    sa.Column("cause", sa.Text),
 )
 
 epoch = sa.Table(

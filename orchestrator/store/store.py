@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Self
 
 from orchestrator.store.claims import Claims
+from orchestrator.store.history import History
 from orchestrator.store.progress import Progress
 from orchestrator.store.recording import Recording
 from orchestrator.store.results import Results
 
 
-class Store(Results, Progress, Claims, Recording):
+class Store(Results, Progress, History, Claims, Recording):
     """The truth about which trials exist, which are done and what they measured; `opening.open_store` makes one.
 
     Guarantees:
@@ -25,7 +26,7 @@ class Store(Results, Progress, Claims, Recording):
       (one that was found as a file) is taken where no claim holds. So what is delivered late, twice, out of order or
       from an attempt that is over changes nothing.
     - What a trial came to, its config and the members of a study are read as they were written or not at all: damage is
-      a `UserError`. Epochs of a trial that has not ended, moments and runs are not guarded by checksums.
+      a `UserError`. Epochs of a trial that has not ended, moments, attempts and runs have no checksums.
     - A SQLite file, or its log, that is deleted or replaced while it is used is a `UserError` of the next transaction.
     - NaN and infinity are never stored: one of them is a `ValueError`, and nothing of that call is written.
     - Reads see one moment: a trial is never seen half recorded.

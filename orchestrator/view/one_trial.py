@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.analysis import in_reading_order
-from orchestrator.store import LOST, StudyKey
+from orchestrator.store import LOST, Attempt, StudyKey
 from orchestrator.view.source import Source
 from trainables.config import flat_values
 from trainables.errors import UserError
@@ -38,8 +38,10 @@ class OneTrial:
     environment: Mapping[str, str]
     predictions: Mapping[str, WordsAfter]
     """By metric, the likeliest words after a context."""
+    attempts: Sequence[Attempt]
+    """Those that workers took up, in order."""
     log: str
-    """The last lines of the log of its failure; empty where it has none."""
+    """The last lines of its log, and of the traceback of its failure; empty where it has none."""
 
     @property
     def metrics(self) -> dict[str, Any]:
@@ -51,7 +53,8 @@ class OneTrial:
     def version(self) -> str:
         """Another text once there is something else to show."""
         row = self.row
-        return f"{row['state']} {row['attempt']} {len(self.epochs)} {len(row['metrics'])} {len(self.log)}"
+        measured = (len(self.epochs), len(row["metrics"]))
+        return f"{row['state']} {row['attempt']} {measured} {hash((tuple(self.attempts), self.log))}"
 
 
 def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
@@ -63,6 +66,7 @@ def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
     with source.store() as opened:
         (row,) = opened.results(key, [trial_id])
         epochs, spectrum = opened.epochs(trial_id), opened.spectrum(trial_id)
+        attempts = opened.attempts(trial_id)
         environment = opened.environments(key, [trial_id]).get(trial_id, {})
     config = flat_values(row["config"])
     return OneTrial(
@@ -78,16 +82,23 @@ def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
             for name, text in row["metrics"].items()
             if TOP_K.fullmatch(name) and isinstance(text, str)
         },
-        log=_tail(source, trial_id) if row["state"] in LOST else "",
+        attempts=attempts,
+        log=_log(source, trial_id, failed=row["state"] in LOST),
     )
 
 
-def _tail(source: Source, trial_id: str) -> str:
-    path = source.storage.trial(trial_id).error_log
+def _log(source: Source, trial_id: str, *, failed: bool) -> str:
+    folder = source.storage.trial(trial_id)
+    paths = [folder.log_file, folder.error_log] if failed else [folder.log_file]
     with suppress(UserError, OSError):
-        source.storage.bring([trial_id], [path.name])
-        return "\n".join(_end_of(path).splitlines()[-LOG_LINES:])
-    return ""
+        source.storage.bring([trial_id], [path.name for path in paths])
+    return "\n".join(line for path in paths for line in _last_lines(path))
+
+
+def _last_lines(path: Path) -> list[str]:
+    with suppress(OSError):
+        return _end_of(path).splitlines()[-LOG_LINES:]
+    return []
 
 
 def _end_of(path: Path) -> str:

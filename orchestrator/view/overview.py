@@ -58,7 +58,7 @@ def _content(overview: Overview) -> parts.Children:
         ),
         html.H2(f"Running now, or next on a worker: {running_count}", id="running"),
         parts.table(
-            ["trial", "study", "epoch", "validation perplexity", "run from"],
+            ["trial", "study", "epoch", "validation perplexity", "on", "run from"],
             running,
             empty="Nothing runs now.",
         ),
@@ -74,13 +74,15 @@ def _content(overview: Overview) -> parts.Children:
 
 
 def _running_row(trial: RunningTrial) -> list[Any]:
-    place = parts.host_of(trial.owner) + (f", attempt {trial.attempt}" if trial.attempt > 1 else "")
+    place = trial.place or "next on a worker"
+    place += f", attempt {trial.attempt}" if trial.attempt > 1 else ""
     return [
         parts.trial_link(trial.trial_id, trial.name, trial.key),
         parts.study_link(trial.key),
         f"{trial.epoch or 0}" + (f" of {trial.epoch_count}" if trial.epoch_count else ""),
         number(None if trial.valid_loss is None else perplexity(trial.valid_loss)),
         place if trial.alive else f"{place}: its command is gone, and the next run takes the trial over",
+        parts.host_of(trial.owner),
     ]
 
 

@@ -9,9 +9,11 @@ from typing import Any
 from dash import Dash, Input, Output, State, dcc, html, no_update
 
 from orchestrator.report import cell, setting, title
+from orchestrator.store import Attempt
 from orchestrator.view import figures, parts
 from orchestrator.view.one_trial import OneTrial, read_trial
 from orchestrator.view.source import Source
+from orchestrator.words import duration
 from trainables.errors import UserError
 
 
@@ -82,7 +84,8 @@ def _head(trial: OneTrial, form: str) -> parts.Children:
     row = trial.row
     running = row["state"] == "running"
     stop = parts.stop_button("trial-stop", "Stop this trial", "Stop this trial? Its checkpoint is kept.")
-    where = parts.host_of(row["owner"]) if row["owner"] else ""
+    last = trial.attempts[-1] if trial.attempts else None
+    where = last.place if running and last and last.ended_at is None else ""
     return [
         html.H1(row["name"]),
         html.P(html.Code(row["trial_id"]), className="soft"),
@@ -90,7 +93,8 @@ def _head(trial: OneTrial, form: str) -> parts.Children:
             [
                 ("state", row["state"]),
                 ("attempts", row["attempt"]),
-                *([("run from", where)] if where else []),
+                *([("runs on", where)] if where else []),
+                *([("run from", parts.host_of(row["owner"]))] if row["owner"] else []),
                 ("studies", html.Ul([html.Li(parts.study_link(key)) for key in trial.keys])),
             ]
         ),
@@ -135,10 +139,14 @@ def _rest(trial: OneTrial) -> parts.Children:
         *([html.H2("Likeliest next words"), parts.table(["context", "next", "likeliest"], words)] if words else []),
         html.H2("Environment"),
         parts.facts(list(trial.environment.items()), empty="Recorded when the trial ends."),
+        html.H2("Attempts"),
+        parts.table(
+            ["attempt", "on", "taken up (UTC)", "took", "ended by"],
+            [_attempt(attempt, trial.row["state"]) for attempt in trial.attempts],
+            empty="No worker has taken it up yet, or none whose attempts were remembered.",
+        ),
         html.H2("Log"),
-        html.Pre(trial.log)
-        if trial.log
-        else html.P("A log is written when a trial fails; there is none.", className="soft"),
+        html.Pre(trial.log) if trial.log else html.P("There is none in this storage.", className="soft"),
         html.H2("Run it alone"),
         html.P(
             [html.A("Its config", href=f"/download/trial/{trial.row['trial_id'][: parts.SHORT_ID]}.json"), ", then:"]
@@ -150,6 +158,13 @@ def _rest(trial: OneTrial) -> parts.Children:
             className="soft",
         ),
     ]
+
+
+def _attempt(attempt: Attempt, state: str) -> list[Any]:
+    """A row of the table; `state` is the trial's, to which its last attempt came."""
+    took = duration((attempt.ended_at - attempt.started_at).total_seconds()) if attempt.ended_at else ""
+    end = attempt.cause or (state if attempt.ended_at else "it goes on")
+    return [attempt.number, attempt.place, f"{attempt.started_at:%Y-%m-%d %H:%M:%S}", took, end]
 
 
 def _settings(settings: Mapping[str, Any]) -> list[list[str]]:

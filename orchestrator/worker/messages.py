@@ -69,10 +69,11 @@ class Parcel:
 
 
 class TrialEvent(Frozen):
-    """What a worker tells: a trial was taken up (no field set), ended an epoch, met damaged files or ended, or none can
-    go on."""
+    """What a worker tells: a trial was taken up, ended an epoch, met damaged files or ended, or none can go on."""
 
     trial_id: str
+    place: str | None = None
+    """Where it was taken up: "host, GPU 3"."""
     epoch: EpochMetrics | None = None
     outcome: TrialOutcome | None = None
     note: str | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import socket
 import sys
 import time
 from collections.abc import Callable
@@ -70,12 +71,13 @@ def run_pack(pack: Pack, job: Job, send: Callable[[str], None], running: Callabl
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(job.options.runtime.threads)
     outbox = _Outbox(send, running)
+    place = _place(job.options.runtime.device)
     was_long = True
     for trial in pack.trials:
         outbox.running = trial.name
         PULSE.begin(trial.trial_id)
         start_s = time.monotonic()
-        outbox.add(TrialEvent(trial_id=trial.trial_id), now=was_long)
+        outbox.add(TrialEvent(trial_id=trial.trial_id, place=place), now=was_long)
         try:
             outcome = _outcome(trial, pack, job, outbox)
         except BrokenProcessError as error:
@@ -92,6 +94,12 @@ def run_pack(pack: Pack, job: Job, send: Callable[[str], None], running: Callabl
             if _gpu_is_lost(job.options.runtime):
                 raise BrokenProcessError(outcome.cause)
     outbox.flush()
+
+
+def _place(device: str) -> str:
+    """This machine, and the GPU that Ray gave this process."""
+    host = socket.gethostname()
+    return f"{host}, GPU {os.environ.get('CUDA_VISIBLE_DEVICES', '?')}" if device.startswith("cuda") else host
 
 
 def _outcome(trial: PlannedTrial, pack: Pack, job: Job, outbox: _Outbox) -> TrialOutcome:

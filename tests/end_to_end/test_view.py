@@ -115,6 +115,8 @@ def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(browser: Browser,
             browser.wait_until("document.querySelector('#trial-stop button, #trial button.stop') !== null")
             name = text(browser, "h1")
             assert name.startswith("gss c=")
+            log = "document.querySelector('#trial-rest pre')?.textContent ?? ''"
+            browser.wait_until(f"({log}).includes('taken up on')", timeout_s=60)
             assert "Stop this trial?" in browser.click_and_agree("#trial button.stop")
             browser.wait_until("document.querySelector('#trial-stopped').textContent.includes('was asked to stop')")
             with open_store(str(tmp_path / "results.db"), create=False) as store:
@@ -125,6 +127,7 @@ def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(browser: Browser,
 
                 wait_for(is_planned, timeout_s=30, what="the trial's stop")
             browser.wait_until("document.querySelector('#trial dd')?.textContent === 'planned'")
+            browser.wait_until("document.querySelector('#trial-rest').textContent.includes('it was stopped')")
             browser.open(f"{own_address(link)}/study/{summary.key.variant}", width=1280)
             rows_done = (
                 "[...document.querySelectorAll('#trials [col-id=state]')].filter((c) => c.textContent === 'done')"

@@ -53,7 +53,7 @@ class Sweep(Dispatcher):
 
 
 def started(number: int) -> TrialEvent:
-    return TrialEvent(trial_id=IDS[number])
+    return TrialEvent(trial_id=IDS[number], place="a machine")
 
 
 def done(number: int) -> TrialEvent:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -37,6 +38,7 @@ from trainables.trial_folder import (
     TrialOutcome,
     describe,
     load_tensors,
+    perplexity,
     save_tensors,
     spectrum_of,
 )
@@ -79,10 +81,24 @@ def run_trial(
         folder.forget_result()  # of a trial that was pruned then and goes on now
         folder.take_over()
         folder.write_config(config.model_dump_json(indent=1))
+        folder.log(f"taken up on {socket.gethostname()}, {runtime.device}")
         prepare(runtime)
-        outcome = _run(config, folder, runtime, measurements, on_epoch or (lambda _: None), stop_above or {})
+
+        def ended(epoch: EpochMetrics) -> None:
+            folder.log(_line(epoch))
+            if on_epoch is not None:
+                on_epoch(epoch)
+
+        outcome = _run(config, folder, runtime, measurements, ended, stop_above or {})
+        folder.log(f"{outcome.state}{f': {outcome.cause}' if outcome.cause else ''}")
         folder.leave()
         return outcome
+
+
+def _line(epoch: EpochMetrics) -> str:
+    perplexities = f"perplexity {perplexity(epoch.train_loss):.2f}, in validation {perplexity(epoch.valid_loss):.2f}"
+    averaging = ", averaging" if epoch.averaging else ""
+    return f"epoch {epoch.epoch}: {perplexities}{averaging}, {epoch.seconds:.1f} s"
 
 
 def _earlier(folder: TrialFolder) -> TrialOutcome | None:
@@ -145,6 +161,7 @@ def _train(
     checkpoint = checkpoints.latest(trainer.runtime.device)
     if checkpoint is not None:
         _restore(trainer, checkpoint, folder)
+        folder.log(f"goes on from the checkpoint after step {trainer.progress.step}")
     try:
         trainer.train(checkpoints, on_epoch, stop_above)
     except PrunedError:

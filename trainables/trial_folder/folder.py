@@ -1,11 +1,11 @@
 """A trial's folder: the only place that knows what its files are called, how they are read, and who may write them.
 
-It holds the trial's `config.json`, for people: no program reads it. While the trial runs, it holds a lock, a fence and
-the last checkpoints; afterwards `result.json`, `spectrum.npy` and `kept.safetensors` (the weights of the best
-validation loss), and `measurement-NAME.json` for each measurement that was taken later from these weights. Every file
-is whole or absent, and what is read has a checksum that is looked at then: its own, or one in the JSON file that speaks
-of it. A worker makes a result durable before it tells anyone, so whatever
-a driver did not live to record is found again.
+It holds the trial's `config.json` and its `log.txt`, for people: no program goes by them. While the trial runs, it
+holds a lock, a fence and the last checkpoints; afterwards `result.json`, `spectrum.npy` and `kept.safetensors` (the
+weights of the best validation loss), and `measurement-NAME.json` for each measurement that was taken later from these
+weights. Every file but the log is whole or absent, and what is read has a checksum that is looked at then: its own, or
+one in the JSON file that speaks of it. A worker makes a result durable before it tells anyone, so whatever a driver did
+not live to record is found again.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import secrets
 import traceback
 from collections.abc import Callable, Collection, Iterable
 from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from pathlib import Path
 
 from numpy import float64
@@ -42,7 +43,7 @@ from trainables.trial_folder.measurement_file import Measured, Metrics, Values, 
 from trainables.trial_folder.outcome import TrialOutcome
 from trainables.trial_folder.vector import read_vector, write_vector
 
-LOCK, FENCE, CONFIG = "lock", "worker", "config.json"
+LOCK, FENCE, CONFIG, LOG = "lock", "worker", "config.json", "log.txt"
 RESULT, SPECTRUM, KEPT_WEIGHTS = "result.json", "spectrum.npy", "kept.safetensors"
 RESULT_FILES = (RESULT, SPECTRUM)
 CHECKPOINT, MEASUREMENT = "checkpoint-", "measurement-"
@@ -60,7 +61,7 @@ class TrialFolder:
 
     def __init__(self, path: Path, trial_id: str, note: Callable[[str], None] = lambda _: None) -> None:
         """`note` is told, in a sentence, which files are damaged and what follows from it."""
-        self.path, self.trial_id, self.note = path, trial_id, note
+        self.path, self.trial_id, self._note = path, trial_id, note
         self._token: bytes | None = None
         self._pid = 0
 
@@ -73,6 +74,22 @@ class TrialFolder:
     def error_log(self) -> Path:
         """The file with the traceback of what ended the trial."""
         return self.path / "error.log"
+
+    @property
+    def log_file(self) -> Path:
+        """The file in which every attempt tells what happens, a line with the time in UTC for all of it."""
+        return self.path / LOG
+
+    def log(self, text: str) -> None:
+        """Tell something in the log file, where it can be written to."""
+        line = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {text}\n"
+        with contextlib.suppress(OSError), self.log_file.open("a", errors="replace") as file:
+            file.write(line)
+
+    def note(self, text: str) -> None:
+        """Tell, here and whoever asked for it, which files are damaged and what follows from it."""
+        self.log(text)
+        self._note(text)
 
     def locked(self) -> AbstractContextManager[None]:
         """Have the folder to oneself among the processes that see its lock: a second one waits."""
@@ -243,6 +260,7 @@ class TrialFolder:
         with contextlib.suppress(OSError):
             write_file(self.error_log, traceback.format_exc().encode(errors="replace"))
         cause = ": ".join(filter(None, (type(error).__name__, first_line(str(error)))))
+        self.log(f"failed: {cause}")
         frames = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
         line = line_of(reversed(frames), [file.name for file in layer_files])
         return cause if line is None else f"{cause} ({line})"

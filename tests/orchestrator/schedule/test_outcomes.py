@@ -80,7 +80,10 @@ def test_a_trial_that_stands_still_is_tried_again_and_then_fails_with_its_place(
     ending = Ending(EndingKind.STOOD_STILL, "it stood still for 64 s in epoch 2, step 114 (my_layer.py, line 12)")
     for key in "ab":
         sweep.die(key, at=0, ending=ending)
-    assert store.trials(KEY)[0].cause == f"{ending.cause} (in each of 2 attempts)"
+    last = f"{ending.cause} (in each of 2 attempts)"
+    assert store.trials(KEY)[0].cause == last
+    attempts = [(attempt.place, attempt.cause) for attempt in store.attempts(IDS[0])]
+    assert attempts == [("a machine", ending.cause), ("a machine", last)]
 
 
 def test_a_result_that_was_durable_before_the_death_counts(store: Store, tmp_path: Path) -> None:

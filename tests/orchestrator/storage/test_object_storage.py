@@ -162,7 +162,7 @@ def test_what_is_damaged_in_the_store_is_missed_as_in_a_folder(storage: ObjectSt
         with pytest.raises(DamagedFileError, match=f"{name} is not what was written"):
             storage.trial(TRIAL).result()
     storage.set_aside_result(TRIAL)
-    assert names(storage) == {"result.json.unusable", "spectrum.npy"}
+    assert names(storage) == {"log.txt", "result.json.unusable", "spectrum.npy"}
     with storage.working(TRIAL) as folder:
         assert folder.outcome() is None
 

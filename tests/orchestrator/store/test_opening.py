@@ -94,7 +94,7 @@ def test_a_store_of_a_newer_version_and_a_database_of_something_else_are_refused
     for call in (lambda: open_store(store_url), lambda: upgrade(store_url)):
         assert "made by a newer version of this program (schema version 9999" in refusal(call)
     execute(store_url, "DROP TABLE alembic_version")
-    assert "holds something else than a results store (the table epoch)" in refusal(lambda: open_store(store_url))
+    assert "holds something else than a results store (the table attempt)" in refusal(lambda: open_store(store_url))
 
 
 def test_what_is_no_store_is_refused_and_left_alone(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -84,7 +85,7 @@ def test_what_asks_for_more_memory_than_there_is_ends_the_process_and_blames_nob
         run_pack(Pack(tuple(planned([RAISES, SOUND, SOUND + 1]))), job, sent.append)
     events = [event for text in sent for event in EVENTS.validate_json(text)]
     assert [event.outcome.state for event in events if event.outcome is not None] == ["failed"]
-    assert events[-1] == TrialEvent(trial_id=planned([SOUND])[0].trial_id)
+    assert events[-1] == TrialEvent(trial_id=planned([SOUND])[0].trial_id, place=socket.gethostname())
 
 
 def test_what_tune_runs_in_a_worker_imports_nothing_of_the_driver() -> None:
@@ -184,4 +185,4 @@ def test_a_failure_that_was_not_sent_yet_is_told_before_a_worker_that_lost_its_t
     first_id, second_id, _ = (trial.trial_id for trial in planned(seeds))
     assert failed.outcome is not None
     assert (failed.outcome.trial_id, failed.outcome.state) == (first_id, "failed")
-    assert second == TrialEvent(trial_id=second_id)
+    assert second == TrialEvent(trial_id=second_id, place=socket.gethostname())

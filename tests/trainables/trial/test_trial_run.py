@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import shutil
 import subprocess
 import sys
@@ -40,7 +41,7 @@ Measurements = dict[str, Measured | None]
 NAMES = ("perplexity@1", "spectrum@1", "top_k@1", CONTEXTS.measurement, BENCHMARKS.measurement)
 
 
-FILES = ("lock", "config.json", "result.json", "spectrum.npy", "kept.safetensors")
+FILES = ("lock", "config.json", "log.txt", "result.json", "spectrum.npy", "kept.safetensors")
 """Of a trial that is done."""
 
 
@@ -144,7 +145,7 @@ def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(
         assert pruned.state == "pruned"
         assert f"stopped after epoch 2: its validation loss of {second_loss:.5f}" in str(pruned.cause)
         assert [epoch.valid_loss for epoch in pruned.epochs] == [epoch.valid_loss for epoch in straight.epochs[:2]]
-        assert {path.name.partition("-")[0] for path in folder.iterdir()} == {*FILES[:3], "checkpoint"}
+        assert {path.name.partition("-")[0] for path in folder.iterdir()} == {*FILES[:4], "checkpoint"}
     heard: list[int] = []
     whole = run_trial(config, directory=folder, runtime=Runtime(), on_epoch=lambda epoch: heard.append(epoch.epoch))
     assert heard == [3, 4, 5]
@@ -152,6 +153,15 @@ def test_a_pruned_trial_taken_up_again_ends_with_the_bits_of_one_that_never_was(
     for name in ("kept.safetensors", "spectrum.npy"):
         assert (folder / name).read_bytes() == (tmp_path / "straight" / name).read_bytes()
     assert {path.name for path in folder.iterdir()} == set(FILES)
+    lines = [line.split(" ", 2)[2] for line in (folder / "log.txt").read_text().splitlines()]
+    starts = [number for number, line in enumerate(lines) if line.startswith("taken up on ")]
+    assert len(starts) == 3 and lines[-1] == "done"
+    assert [line.split(":")[0] for line in lines[: starts[1]][1:]] == ["epoch 1", "epoch 2", "pruned"]
+    went_on, *epochs = lines[starts[2] + 1 : -1]
+    assert went_on.startswith("goes on from the checkpoint after step ")
+    for line, epoch in zip(epochs, straight.epochs[2:], strict=True):
+        assert line.startswith(f"epoch {epoch.epoch}: ") and f"validation {math.exp(epoch.valid_loss):.2f}" in line
+        assert (", averaging," in line) == epoch.averaging
 
 
 def test_the_ranks_of_the_kept_epoch_are_those_of_the_kept_weights(tmp_path: Path) -> None:

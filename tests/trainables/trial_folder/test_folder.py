@@ -62,7 +62,7 @@ def test_of_two_workers_in_one_folder_the_later_ones_result_stays(
     with pytest.raises(SupersededError, match="another worker has taken over"):
         trial.run_trial(config, directory=tmp_path, runtime=runtime, on_epoch=run_on_elsewhere)
     assert (tmp_path / "result.json").read_bytes() == texts[0]
-    files = {"config.json", "result.json", "spectrum.npy", "kept.safetensors"}
+    files = {"config.json", "log.txt", "result.json", "spectrum.npy", "kept.safetensors"}
     assert {path.name for path in tmp_path.iterdir()} == files
 
 

@@ -1,0 +1,104 @@
+"""Attempts: every one that a worker took up has its place, its times and what ended it, whatever came to the trial."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+import pytest
+
+from orchestrator.store.database import now
+from orchestrator.store.history import STOPPED, TAKEN_OVER
+from orchestrator.store.integrity import check
+from orchestrator.store.opening import open_database, open_store
+from orchestrator.store.repair import repair
+from orchestrator.store.store import Store
+from tests.support.store_rows import KEY, RUN, SPECTRUM, damage, ids, outcome, plan
+
+TRIALS = plan(2)
+FIRST, SECOND = ids(TRIALS)
+
+
+@pytest.fixture
+def run_id(store: Store) -> int:
+    store.register(KEY, TRIALS)
+    return store.begin_run(RUN)
+
+
+def begin(store: Store, *trial_ids: str, owner: str = "a", place: str = "node", lease_s: float = 60.0) -> None:
+    """Claim trials, and have workers take them up."""
+    attempts = store.claim(trial_ids, owner=owner, lease_s=lease_s)
+    store.record_starts(dict.fromkeys(attempts, place), attempts=attempts)
+
+
+def told(store: Store, trial_id: str) -> list[tuple[int, str, bool, str | None]]:
+    attempts = store.attempts(trial_id)
+    return [(attempt.number, attempt.place, attempt.ended_at is not None, attempt.cause) for attempt in attempts]
+
+
+def test_every_attempt_has_its_place_and_its_end(store: Store, run_id: int, store_url: str) -> None:
+    with closing(open_database(store_url, create=False)) as database, database.read() as connection:
+        begun = now(connection)
+    assert store.attempts(FIRST) == []
+    begin(store, FIRST, place="node 1, GPU 3")
+    assert told(store, FIRST) == [(1, "node 1, GPU 3", False, None)]
+    store.end_attempt(FIRST, 1, cause="its process died")
+    begin(store, FIRST, place="node 2")
+    store.release("a", [FIRST])
+    begin(store, FIRST, owner="b", place="node 3", lease_s=-1.0)
+    begin(store, FIRST, owner="c", place="node 4")
+    store.fail(FIRST, cause="the loss is no number", run_id=run_id, attempt=4)
+    store.reset([FIRST])
+    begin(store, FIRST, place="node 5")
+    store.record(outcome(FIRST), run_id=run_id, spectrum=SPECTRUM, attempt=5)
+    assert told(store, FIRST) == [
+        (1, "node 1, GPU 3", True, "its process died"),
+        (2, "node 2", True, STOPPED),
+        (3, "node 3", True, TAKEN_OVER),
+        (4, "node 4", True, "the loss is no number"),
+        (5, "node 5", True, None),
+    ]
+    attempts = store.attempts(FIRST)
+    moments = [moment for row in attempts for moment in (row.started_at, row.ended_at) if moment is not None]
+    assert len(moments) == 10 and [begun, *moments] == sorted([begun, *moments])
+    assert store.attempts(SECOND) == []
+
+
+@pytest.mark.usefixtures("run_id")
+def test_a_late_start_and_a_late_end_change_nothing(store: Store) -> None:
+    begin(store, FIRST, SECOND)
+    store.release("a", [FIRST])
+    over = {FIRST: 1, SECOND: 1}
+    store.claim([FIRST], owner="b", lease_s=60)
+    store.record_starts({FIRST: "late", SECOND: "node again"}, attempts=over)
+    store.end_attempt(FIRST, 1, cause="late")
+    assert told(store, FIRST) == [(1, "node", True, STOPPED)]
+    assert told(store, SECOND) == [(1, "node again", False, None)]
+    store.end_attempt(SECOND, 2, cause="of another attempt")
+    assert told(store, SECOND) == [(1, "node again", False, None)]
+
+
+@pytest.mark.usefixtures("run_id")
+def test_who_looks_sees_where_a_trial_runs(store: Store) -> None:
+    begin(store, FIRST, place="node 1")
+    store.end_attempt(FIRST, 1, cause="its process died")
+    store.claim([FIRST, SECOND], owner="a", lease_s=60)
+    assert [trial.place for trial in store.running()] == [None, None]
+    store.record_starts({FIRST: "node 2"}, attempts={FIRST: 2})
+    assert [trial.place for trial in store.running()] == ["node 2", None]
+
+
+@pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("column", ["place = CAST(x'ff' AS TEXT)", "started_at = 'soon'", "ended_at = x'00'"])
+def test_an_attempt_that_cannot_be_read_is_told_and_removed_and_costs_nothing_else(store_url: str, column: str) -> None:
+    with open_store(store_url) as store:
+        store.register(KEY, TRIALS)
+        begin(store, FIRST, SECOND)
+        store.record(outcome(FIRST), run_id=store.begin_run(RUN), spectrum=SPECTRUM, attempt=1)
+    damage(store_url, f"UPDATE attempt SET {column} WHERE trial_id = '{FIRST}'")
+    (sentence,) = check(store_url)
+    assert "of the table attempt holds what this program never wrote" in sentence
+    assert len(repair(store_url)) == 1
+    assert check(store_url) == []
+    with open_store(store_url) as store:
+        assert store.states([FIRST, SECOND]) == {FIRST: "done", SECOND: "running"}
+        assert (told(store, FIRST), len(told(store, SECOND))) == ([], 1)
