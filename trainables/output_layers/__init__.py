@@ -3,6 +3,7 @@
 from trainables.output_layers.base import LayerShape, OutputLayer, PointwiseSoftmax
 from trainables.output_layers.building import build_output_layer
 from trainables.output_layers.custom import load_layers
-from trainables.output_layers.mixtures import MixtureOfSoftmaxes
+from trainables.output_layers.gss import SmoothBend
+from trainables.output_layers.mixtures import Mixture, MixtureOfContexts, MixtureOfSoftmaxes
 from trainables.output_layers.plif import START, PiecewiseLinear
-from trainables.output_layers.pointwise import Pointwise
+from trainables.output_layers.pointwise import Identity, Pointwise

@@ -40,9 +40,21 @@ class PiecewiseLinear(Pointwise):
 
     def tables(self, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         """f at the left end of each interval, and its rise over the interval; summed in float64."""
-        rise_K = softplus(self.weight_K, threshold=40.0).double() * self.width
+        return self.tables_of(self.weight_K, dtype)
+
+    def tables_of(self, weight_K: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+        """The same for other weights, of any number of such functions: along the last axis."""
+        rise_K = softplus(weight_K, threshold=40.0).double() * self.width
         start_K = running_sum(rise_K) - rise_K
-        return (start_K - start_K[len(start_K) // 2]).to(dtype), rise_K.to(dtype)
+        middle = start_K.shape[-1] // 2
+        return (start_K - start_K[..., middle : middle + 1]).to(dtype), rise_K.to(dtype)
+
+    def gradient_of(self, weight_K: Tensor, sum_start_K: Tensor, sum_rise_K: Tensor) -> Tensor:
+        """By such weights, from the gradients by their tables, in float64."""
+        # Rise j also lifts the start of every interval right of it, and lowers the middle that is taken off of all.
+        rise_K = sum_rise_K + running_sum(sum_start_K.flip(-1)).flip(-1) - sum_start_K
+        rise_K[..., : rise_K.shape[-1] // 2] -= sum_start_K.sum(-1, keepdim=True)
+        return (rise_K * self.width * weight_K.sigmoid()).to(weight_K.dtype)
 
     def locate_(self, logits: Tensor, indices: Tensor, scratch: Tensor) -> None:
         """Write each logit's interval to `indices`, and overwrite the logit with its place in it: 0 left, 1 right.
@@ -102,24 +114,20 @@ class _LookUpPass(ChunkPass):
         gradient_nV.mul_(self._rises[:rows]).mul_(1 / self._function.width)
 
     def gradients(self) -> tuple[Tensor, ...]:
-        # Rise j also lifts the start of every interval right of it, and lowers the middle that is taken off of all.
-        start_K, middle = self._sum_start_K.double(), len(self._sum_start_K) // 2
-        rise_K = self._sum_rise_K.double() + running_sum(start_K.flip(0)).flip(0) - start_K
-        rise_K[:middle] -= start_K.sum()
-        weight_K = self._function.weight_K
-        return ((rise_K * self._function.width * weight_K.sigmoid()).to(weight_K.dtype),)
+        sums = self._sum_start_K.double(), self._sum_rise_K.double()
+        return (self._function.gradient_of(self._function.weight_K, *sums),)
 
 
 def running_sum(values_K: Tensor) -> Tensor:
-    """Cumulative sum in float64, the same bits every time, but where autograd follows it.
+    """Cumulative sum along the last axis in float64, the same bits every time, but where autograd follows it.
 
     A GPU's scan of floats depends on which block comes first; of integers it does not.
     """
     differentiated = torch.is_grad_enabled() and values_K.requires_grad
-    return _integer_running_sum(values_K) if values_K.is_cuda and not differentiated else values_K.cumsum(0)
+    return _integer_running_sum(values_K) if values_K.is_cuda and not differentiated else values_K.cumsum(-1)
 
 
 def _integer_running_sum(values_K: Tensor) -> Tensor:
     """In units of 2^-60 of the sum of absolute values, so that no sum can overflow; finer than float64."""
-    unit = values_K.abs().sum().clamp(min=1e-300) * 2.0**-60
-    return (values_K / unit).round().long().cumsum(0).double() * unit
+    unit = values_K.abs().sum(-1, keepdim=True).clamp(min=1e-300) * 2.0**-60
+    return (values_K / unit).round().long().cumsum(-1).double() * unit

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from pydantic import BaseModel
@@ -59,6 +59,20 @@ class Progress(BaseModel):
     averaging_steps: int | None = None
     """Steps in the average; None before the switch."""
     kept_epoch: int | None = None
+
+
+class Window(NamedTuple):
+    """Time steps of the train streams: the first one, the one after the last, and the length that was drawn, of which
+    the end of the text may cut off some."""
+
+    start: int
+    end: int
+    drawn: int
+
+    @property
+    def steps(self) -> int:
+        """How many time steps it has."""
+        return self.end - self.start
 
 
 RanksOf = Callable[[AwdLstm, Corpus, TrialConfig], EpochRanks]
@@ -123,16 +137,12 @@ class Trainer:
 
     def step(self) -> None:
         """One window: forward, backward, one update."""
-        training, progress, model = self.config.training, self.progress, self.model
-        PULSE.begin_step(len(progress.epochs) + 1, progress.step + 1)
+        training, model = self.config.training, self.model
+        window = self.next_window()
         model.train()
-        start = progress.position
-        drawn = draw_window(training.bptt, self.draws)
-        end = min(start + drawn, len(self.streams_TB) - 1)
-        targets_N = self.streams_TB[start + 1 : end + 1].reshape(-1)
-
+        inputs_TB, targets_N = self.tokens(window)
         with torch.autocast(self.runtime.device, torch.bfloat16, enabled=training.precision == "bf16"):
-            contexts = model.contexts(self.streams_TB[start:end], self.state, self.masks)
+            contexts = model.contexts(inputs_TB, self.state, self.masks)
             self.state = contexts.state
             loss = model.output.loss(contexts.dropped_TBC, model.embedding_VD, targets_N, self.masks)
             activation = contexts.dropped_TBC.float().square().mean()
@@ -145,20 +155,48 @@ class Trainer:
         self.optimizer.zero_grad()
         objective.backward()
         clip_grad_norm_(model.parameters(), training.gradient_clip_norm)
-        share = min(1.0, (progress.tokens + len(targets_N)) / max(1, training.warm_up_tokens))
         for group in self.optimizer.param_groups:
-            group["lr"] = share * group["base_lr"] * drawn / training.bptt
+            group["lr"] = self.rate(window, group["base_lr"])
         self.optimizer.step()
         if self.average is not None:
             self.average.update(model)
-
         self.epoch_loss += loss.detach().double() * len(targets_N)
+        self.advance(window)
+        self.look()
+
+    def next_window(self) -> Window:
+        """Draw the window of the next step."""
+        progress = self.progress
+        PULSE.begin_step(len(progress.epochs) + 1, progress.step + 1)
+        drawn = draw_window(self.config.training.bptt, self.draws)
+        start = progress.position
+        return Window(start, min(start + drawn, len(self.streams_TB) - 1), drawn)
+
+    def tokens(self, window: Window) -> tuple[Tensor, Tensor]:
+        """What is read, T x B, and what is predicted, T B in a row."""
+        return (
+            self.streams_TB[window.start : window.end],
+            self.streams_TB[window.start + 1 : window.end + 1].reshape(-1),
+        )
+
+    def rate(self, window: Window, base_rate: float) -> float:
+        """The learning rate of this step where the config says `base_rate`: by the warm-up and the length drawn."""
+        training = self.config.training
+        tokens = self.progress.tokens + window.steps * training.batch_size
+        return min(1.0, tokens / max(1, training.warm_up_tokens)) * base_rate * window.drawn / training.bptt
+
+    def advance(self, window: Window) -> None:
+        """Count a step that was made."""
+        progress, tokens = self.progress, window.steps * self.config.training.batch_size
         progress.step += 1
-        progress.tokens += len(targets_N)
-        progress.epoch_tokens += len(targets_N)
-        progress.position = end
-        if progress.step % STEPS_PER_LOOK == 0:
-            self._raise_if_diverged(self.epoch_loss.item() / progress.epoch_tokens, "train")
+        progress.tokens += tokens
+        progress.epoch_tokens += tokens
+        progress.position = window.end
+
+    def look(self) -> None:
+        """See now and then whether the loss is a number still. Raises DivergedError."""
+        if self.progress.step % STEPS_PER_LOOK == 0:
+            self._raise_if_diverged(self.epoch_loss.item() / self.progress.epoch_tokens, "train")
 
     def epoch_is_over(self) -> bool:
         """Whether the epoch ends here: at the end of the stream, or after `epoch_tokens`. At the end of the stream, go

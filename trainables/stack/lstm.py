@@ -1,0 +1,108 @@
+"""One LSTM layer of all models of a stack, with its backward pass through time written out.
+
+The gates of every step are kept. Going back, only the product with the hidden-to-hidden weights is taken step by step;
+the weights' gradients are one product for all steps at the end. A window may be shorter in one model than in another:
+what comes after its end has no gradient, and its state is the one at its end.
+
+Shapes: G models, T time steps of the longest window, B batch, I inputs, H outputs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+
+class StackedState(NamedTuple):
+    """What the next window of a layer starts from, G x B x H."""
+
+    h: Tensor
+    c: Tensor
+
+
+def stacked_lstm(
+    inputs_GTBI: Tensor, state: StackedState, weights: tuple[Tensor, Tensor, Tensor, Tensor], lengths_G: Tensor
+) -> tuple[Tensor, StackedState]:
+    """Outputs G x T x B x H, and every model's state after the last step of its own window.
+
+    `weights` are input-to-hidden, hidden-to-hidden and both biases, with a leading G, in the framework's order of gates
+    (input, forget, cell, output). The state is cut off from the gradient.
+    """
+    outputs_GTBH, h, c = _StackedLstm.apply(inputs_GTBI, *state, *weights, lengths_G)
+    return outputs_GTBH, StackedState(h, c)
+
+
+class _StackedLstm(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        inputs_GTBI: Tensor,
+        h_GBH: Tensor,
+        c_GBH: Tensor,
+        weight_ih: Tensor,
+        weight_hh: Tensor,
+        bias_ih: Tensor,
+        bias_hh: Tensor,
+        lengths_G: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        models, steps, batch, width = inputs_GTBI.shape
+        hidden = weight_hh.shape[2]
+        flat = inputs_GTBI.reshape(models, steps * batch, width)
+        bias = (bias_ih + bias_hh).unsqueeze(1)
+        gates = torch.baddbmm(bias, flat, weight_ih.mT).view(models, steps, batch, 4 * hidden)
+        # One step longer than the window: the state before it comes first.
+        h_all = inputs_GTBI.new_empty(models, steps + 1, batch, hidden)
+        c_all = torch.empty_like(h_all)
+        h_all[:, 0], c_all[:, 0] = h_GBH, c_GBH
+        for t in range(steps):
+            _cell_(gates[:, t].baddbmm_(h_all[:, t], weight_hh.mT), c_all[:, t], c_all[:, t + 1], h_all[:, t + 1])
+        models_G = torch.arange(models, device=lengths_G.device)
+        ctx.save_for_backward(flat, h_all, c_all, gates, weight_ih, weight_hh)
+        ctx.set_materialize_grads(True)
+        state = h_all[models_G, lengths_G], c_all[models_G, lengths_G]
+        ctx.mark_non_differentiable(*state)
+        return h_all[:, 1:], *state
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, by_outputs: Tensor, *_by_state: Tensor) -> tuple[Tensor | None, ...]:
+        flat, h_all, c_all, gates, weight_ih, weight_hh = ctx.saved_tensors
+        models, steps, batch, hidden = by_outputs.shape
+        by_gates = torch.empty_like(gates)
+        by_h, by_c = torch.zeros_like(h_all[:, 0]), torch.zeros_like(h_all[:, 0])
+        for t in reversed(range(steps)):
+            by_c = _cell_back(gates[:, t], c_all[:, t : t + 2], by_outputs[:, t] + by_h, by_c, out=by_gates[:, t])
+            if t:
+                by_h = torch.bmm(by_gates[:, t], weight_hh)
+        flat_gates = by_gates.view(models, steps * batch, 4 * hidden)
+        before = h_all[:, :-1].reshape(models, steps * batch, hidden)
+        by_bias = flat_gates.sum(1)
+        by_inputs = torch.bmm(flat_gates, weight_ih).view(models, steps, batch, -1) if ctx.needs_input_grad[0] else None
+        by_weights = torch.bmm(flat_gates.mT, flat), torch.bmm(flat_gates.mT, before)
+        return by_inputs, None, None, *by_weights, by_bias, by_bias, None
+
+
+def _cell_(gates: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
+    """Overwrite the gates' sums (G x B x 4 H) with the gates; write the state after the step."""
+    i, f, g, o = gates.chunk(4, dim=2)
+    for gate in (i, f, o):
+        gate.sigmoid_()
+    g.tanh_()
+    torch.mul(f, c_before, out=c).addcmul_(i, g)
+    torch.tanh(c, out=h).mul_(o)
+
+
+def _cell_back(gates: Tensor, c_both: Tensor, by_h: Tensor, by_c: Tensor, *, out: Tensor) -> Tensor:
+    """Write the gradient by the gates' sums; returns that by the state before the step. `c_both` is c before and after."""
+    i, f, g, o = gates.chunk(4, dim=2)
+    tanh_c = c_both[:, 1].tanh()
+    by_c = by_c + by_h * o * (1 - tanh_c * tanh_c)
+    by_i, by_f, by_g, by_o = out.chunk(4, dim=2)
+    by_i.copy_(by_c * g * i * (1 - i))
+    by_f.copy_(by_c * c_both[:, 0] * f * (1 - f))
+    by_g.copy_(by_c * i * (1 - g * g))
+    by_o.copy_(by_h * tanh_c * o * (1 - o))
+    return by_c * f

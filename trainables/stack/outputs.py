@@ -1,0 +1,88 @@
+"""The output layers of a stack that are of one kind.
+
+Shapes: G models, T time steps, B batch, N = T B rows, K experts, C width of the contexts, D of the embeddings, V
+vocabulary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+import torch
+from torch import Tensor
+
+from trainables.output_layers import (
+    Identity,
+    Mixture,
+    MixtureOfContexts,
+    MixtureOfSoftmaxes,
+    OutputLayer,
+    PiecewiseLinear,
+    PointwiseSoftmax,
+    SmoothBend,
+)
+from trainables.stack.loss import stacked_cross_entropy
+
+FUNCTION = "function."
+
+
+def output_kind(layer: OutputLayer) -> Hashable:
+    """What layers have to have in common to be computed as one; None for those that a stack does not have."""
+    if type(layer) not in (PointwiseSoftmax, MixtureOfSoftmaxes, MixtureOfContexts):
+        return None
+    assert isinstance(layer, PointwiseSoftmax | Mixture)
+    function = layer.function
+    mixtures = layer.mixtures if isinstance(layer, Mixture) else 1
+    match function:
+        case Identity() | SmoothBend():
+            return (type(layer), mixtures, "bend")
+        case PiecewiseLinear():
+            knots, trained = len(function.weight_K), function.weight_K.requires_grad
+            return (type(layer), mixtures, "piecewise", knots, function.limit, trained)
+        case _:
+            return None
+
+
+class StackedOutput:
+    """Of the models in a part of the stack."""
+
+    def __init__(self, layers: Sequence[OutputLayer], part: slice) -> None:
+        self.part, self._kind = part, type(layers[0])
+        self._functions = [layer.function for layer in layers if isinstance(layer, PointwiseSoftmax | Mixture)]
+
+    def losses(
+        self,
+        hidden_GTBC: Tensor,
+        weight_GVD: Tensor,
+        rows: tuple[Tensor, Tensor],
+        parameters: Mapping[str, Tensor],
+        latent_masks: Sequence[Tensor | None],
+    ) -> Tensor:
+        """Every model's mean cross-entropy, G; `rows` and `parameters` as `stacked_cross_entropy` takes them, `latent_masks`
+        of mixtures, B x K D a model."""
+        hidden_GNC = hidden_GTBC.flatten(1, 2)
+        if self._kind is PointwiseSoftmax:
+            experts_GNKD, prior_GNK = hidden_GNC.unsqueeze(2), hidden_GNC.new_zeros(*hidden_GNC.shape[:2], 1)
+        else:
+            prior_GNK = torch.log_softmax(torch.bmm(hidden_GNC, parameters["prior_KC"].mT), dim=2)
+            experts_GNKD = _latent(hidden_GTBC, parameters, latent_masks)
+        if self._kind is MixtureOfContexts:
+            experts_GNKD = torch.einsum("gnk,gnkd->gnd", prior_GNK.exp(), experts_GNKD).unsqueeze(2)
+            prior_GNK = torch.zeros_like(prior_GNK[..., :1])
+        bent = [tensor for name, tensor in parameters.items() if name.startswith(FUNCTION)]
+        return stacked_cross_entropy(
+            experts_GNKD, prior_GNK, weight_GVD, parameters["bias_V"], rows, self._functions, bent
+        )
+
+
+def _latent(hidden_GTBC: Tensor, parameters: Mapping[str, Tensor], masks: Sequence[Tensor | None]) -> Tensor:
+    """The context vectors of mixtures, G x N x K x D, with locked dropout."""
+    latent, bias = parameters["latent_KDC"], parameters["latent_bias_KD"]
+    models, experts, width, _ = latent.shape
+    steps, batch = hidden_GTBC.shape[1:3]
+    flat = torch.baddbmm(bias.flatten(1).unsqueeze(1), hidden_GTBC.flatten(1, 2), latent.flatten(1, 2).mT).tanh()
+    if any(mask is not None for mask in masks):
+        ones = flat.new_ones(batch, experts * width)
+        stacked_GBX = torch.stack([ones if mask is None else mask for mask in masks])
+        flat = (flat.view(models, steps, batch, -1) * stacked_GBX.unsqueeze(1)).flatten(1, 2)
+    return flat.view(models, steps * batch, experts, width)

@@ -1,0 +1,113 @@
+"""One update of all models of a stack: clipped gradients, SGD or Adam, the running means of the weights.
+
+Every model has a learning rate, weight decay, threshold, step count and average of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from trainables.stack.weights import Weights
+from trainables.training import ADAM_STATE, Trainer, Window
+
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+"""Adam's usual ones (Kingma and Ba 2015)."""
+
+
+@dataclass(frozen=True)
+class _Weight:
+    """Parameters of one name, and what moves them."""
+
+    tensor: Tensor
+    part: slice
+    """Whose they are."""
+    rates: list[float]
+    """The learning rates of the configs."""
+    moments: dict[str, Tensor]
+    """Adam's, by the names of `ADAM_STATE`; empty for SGD."""
+
+
+class StackedUpdate:
+    """Moves the weights by their gradients."""
+
+    def __init__(self, trainers: Sequence[Trainer], weights: Weights) -> None:
+        self._trainers = trainers
+        like = weights["embedding_VD"]
+        trainings = [trainer.config.training for trainer in trainers]
+        self._clip_G = like.new_tensor([training.gradient_clip_norm for training in trainings])
+        self._decay_G = like.new_tensor([training.weight_decay for training in trainings])
+        is_adam = trainings[0].optimizer == "adam"
+        self._weights = [
+            _Weight(
+                tensor,
+                part,
+                [_base_rate(trainer, name) for trainer in trainers[part]],
+                _stacked_moments(trainers[part], name) if is_adam else {},
+            )
+            for name, part, tensor in weights.named()
+            if tensor.requires_grad
+        ]
+
+    @torch.no_grad()
+    def step(self, windows: Sequence[Window]) -> None:
+        """Use up the gradients of one window a model."""
+        gradients = [weight.tensor.grad for weight in self._weights]
+        squares_G = torch.zeros_like(self._clip_G)
+        for weight, gradient in zip(self._weights, gradients, strict=True):
+            assert gradient is not None
+            squares_G[weight.part] += gradient.flatten(1).square().sum(1)
+        shrink_G = (self._clip_G / (squares_G.sqrt() + 1e-6)).clamp(max=1.0)
+        for weight, gradient in zip(self._weights, gradients, strict=True):
+            assert gradient is not None
+            part, tensor = weight.part, weight.tensor
+            gradient.mul_(_column(shrink_G[part], tensor)).addcmul_(tensor, _column(self._decay_G[part], tensor))
+            change = _adam_change(weight.moments, gradient) if weight.moments else gradient
+            pairs = zip(self._trainers[part], windows[part], weight.rates, strict=True)
+            rates_G = self._clip_G.new_tensor([trainer.rate(window, rate) for trainer, window, rate in pairs])
+            tensor.sub_(change.mul_(_column(rates_G, tensor)))
+        for trainer in self._trainers:
+            if trainer.average is not None:
+                trainer.average.update(trainer.model)
+
+
+def _adam_change(moments: dict[str, Tensor], gradient: Tensor) -> Tensor:
+    """Take the gradient into the moments; returns what the weights move by for a learning rate of 1."""
+    step_G, mean, square = (moments[key] for key in ADAM_STATE)
+    step_G += 1
+    mean.lerp_(gradient, 1 - BETA1)
+    square.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
+    by_mean_G, by_square_G = (1 - beta ** step_G.to(mean.dtype) for beta in (BETA1, BETA2))
+    return mean / _column(by_mean_G, mean) / (square / _column(by_square_G, mean)).sqrt_().add_(EPSILON)
+
+
+def _stacked_moments(trainers: Sequence[Trainer], name: str) -> dict[str, Tensor]:
+    """The moments of all models; those of the trainers' optimizers become their rows."""
+    parameters = [trainer.model.get_parameter(name) for trainer in trainers]
+    states = [trainer.optimizer.state for trainer in trainers]
+    before = [state.get(p) or _no_moments(p) for state, p in zip(states, parameters, strict=True)]
+    stacked = {key: torch.stack([moments[key] for moments in before]) for key in ADAM_STATE}
+    for row, (state, parameter) in enumerate(zip(states, parameters, strict=True)):
+        state[parameter] = {key: tensor[row] for key, tensor in stacked.items()}
+    return stacked
+
+
+def _no_moments(parameter: Tensor) -> dict[str, Tensor]:
+    step = torch.zeros((), dtype=torch.float32, device=parameter.device)
+    zeros = torch.zeros_like(parameter, requires_grad=False)
+    return dict(zip(ADAM_STATE, (step, zeros, zeros), strict=True))
+
+
+def _base_rate(trainer: Trainer, name: str) -> float:
+    """What the config says of the learning rate of this parameter."""
+    parameter = trainer.model.get_parameter(name)
+    groups = trainer.optimizer.param_groups
+    return float(next(group["base_lr"] for group in groups if any(p is parameter for p in group["params"])))
+
+
+def _column(values_G: Tensor, like: Tensor) -> Tensor:
+    """Shaped to multiply tensors like this one, whose first axis is G."""
+    return values_G.view(-1, *[1] * (like.dim() - 1)).to(like.dtype)
