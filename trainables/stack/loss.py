@@ -6,7 +6,7 @@ experts, D width, V vocabulary; n rows and m = n K logit rows of a chunk.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -33,8 +33,8 @@ def stacked_cross_entropy(
     are those of the functions, with a leading G.
     """
     arguments = (hidden_GNKD, log_prior_GNK, weight_GVD, bias_GV)
-    losses_G: Tensor = _StackedCrossEntropy.apply(*arguments, rows, functions, *parameters)
-    return losses_G
+    apply: Callable[..., Tensor] = _StackedCrossEntropy.apply
+    return apply(*arguments, rows, functions, *parameters)
 
 
 class _StackedCrossEntropy(torch.autograd.Function):

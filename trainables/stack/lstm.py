@@ -9,6 +9,7 @@ Shapes: G models, T time steps of the longest window, B batch, I inputs, H outpu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -31,7 +32,8 @@ def stacked_lstm(
     `weights` are input-to-hidden, hidden-to-hidden and both biases, with a leading G, in the framework's order of gates
     (input, forget, cell, output). The state is cut off from the gradient.
     """
-    outputs_GTBH, h, c = _StackedLstm.apply(inputs_GTBI, *state, *weights, lengths_G)
+    apply: Callable[..., tuple[Tensor, Tensor, Tensor]] = _StackedLstm.apply
+    outputs_GTBH, h, c = apply(inputs_GTBI, *state, *weights, lengths_G)
     return outputs_GTBH, StackedState(h, c)
 
 
@@ -96,7 +98,7 @@ def _cell_(gates: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
 
 
 def _cell_back(gates: Tensor, c_both: Tensor, by_h: Tensor, by_c: Tensor, *, out: Tensor) -> Tensor:
-    """Write the gradient by the gates' sums; returns that by the state before the step. `c_both` is c before and after."""
+    """Write the gradient by the gates' sums; returns that by the c before the step. `c_both` is c before it and after."""
     i, f, g, o = gates.chunk(4, dim=2)
     tanh_c = c_both[:, 1].tanh()
     by_c = by_c + by_h * o * (1 - tanh_c * tanh_c)

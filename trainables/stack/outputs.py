@@ -58,8 +58,8 @@ class StackedOutput:
         parameters: Mapping[str, Tensor],
         latent_masks: Sequence[Tensor | None],
     ) -> Tensor:
-        """Every model's mean cross-entropy, G; `rows` and `parameters` as `stacked_cross_entropy` takes them, `latent_masks`
-        of mixtures, B x K D a model."""
+        """Every model's mean cross-entropy, G; `rows` and `parameters` as `stacked_cross_entropy` takes them,
+        `latent_masks` of mixtures, B x K D a model."""
         hidden_GNC = hidden_GTBC.flatten(1, 2)
         if self._kind is PointwiseSoftmax:
             experts_GNKD, prior_GNK = hidden_GNC.unsqueeze(2), hidden_GNC.new_zeros(*hidden_GNC.shape[:2], 1)

@@ -4,7 +4,7 @@ Every trial keeps its `Trainer`: its random streams, its place in the text, its 
 of the trial alone. What the stack holds is the numbers: parameters, moments and averages of all trials in one tensor a
 name, of which the trainers' are views. A trial can leave after any step, and another one join.
 
-Shapes: G trials, T time steps of the longest window, B batch, V vocabulary, D width of the embeddings, C of the contexts.
+Shapes: G trials, T time steps of the longest window, B batch, V vocabulary, D width of embeddings, C of contexts.
 """
 
 from __future__ import annotations

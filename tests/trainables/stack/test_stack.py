@@ -1,0 +1,177 @@
+"""A stack of trials against the same trials alone, in float64: the same weights, whatever their mates and their order."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import hypothesis.strategies as st
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import Phase as HypothesisPhase
+from torch import Tensor
+
+from tests.support import tiny_trial as tiny
+from trainables.config import (
+    EtAsgdConfig,
+    GssConfig,
+    LmsPlifConfig,
+    LmsPlifFrozenConfig,
+    MocConfig,
+    MosConfig,
+    MosPlifConfig,
+    NtAsgdConfig,
+    OutputLayerConfig,
+    SigSoftmaxConfig,
+    SoftmaxConfig,
+    TrialConfig,
+)
+from trainables.runtime import Runtime
+from trainables.stack import Stack
+from trainables.training import Trainer
+
+STEPS = 50
+LAYERS: tuple[OutputLayerConfig, ...] = (
+    SoftmaxConfig(),
+    SigSoftmaxConfig(),
+    GssConfig(c=-1.5, k=2.5),
+    GssConfig(c=1.0, k=0.5),
+    MosConfig(mixtures=2, latent_dropout=0.3),
+    MosConfig(mixtures=2, latent_dropout=0.0),
+    MocConfig(mixtures=3),
+    LmsPlifConfig(knots=31, limit=3.0),
+    LmsPlifFrozenConfig(knots=31, limit=3.0),
+    MosPlifConfig(knots=20, mixtures=2),
+)
+rate = st.sampled_from([0.0, 0.1, 0.4])
+
+
+@pytest.fixture(autouse=True)
+def _in_float64() -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(before)
+
+
+@st.composite
+def trials(draw: st.DrawFn, optimizer: str) -> TrialConfig:
+    """A trial of the tiny model: everything that a stack leaves to its trials is drawn."""
+    averaging = draw(st.sampled_from([EtAsgdConfig(switch_epoch=1), NtAsgdConfig(nonmonotone_interval=1)]))
+    base = 5.0 if optimizer == "sgd" else 0.003
+    config = tiny.trial(
+        output_layer=draw(st.sampled_from(LAYERS)),
+        averaging=averaging,
+        optimizer=optimizer,
+        bptt=draw(st.integers(8, 25)),
+        learning_rate=base * draw(st.sampled_from([0.5, 1.0, 2.0])),
+        weight_decay=draw(st.sampled_from([0.0, 1.2e-6, 1e-2])),
+        warm_up_tokens=draw(st.sampled_from([0, 500])),
+        gradient_clip_norm=draw(st.sampled_from([0.25, 10.0])),
+        activation_regularisation=draw(st.sampled_from([0.0, 2.0])),
+        temporal_activation_regularisation=draw(st.sampled_from([0.0, 1.0])),
+        epoch_tokens=draw(st.sampled_from([None, 600, 1_000])),
+        epochs=100,
+    )
+    dropouts = {
+        name: draw(rate)
+        for name in ("dropout_embedding_matrix", "dropout_embedding", "dropout_hidden", "dropout_output", "dropconnect")
+    }
+    model = config.model.model_copy(update={**dropouts, "embedding_noise": draw(st.sampled_from([0.0, 0.1]))})
+    return config.model_copy(update={"model": model, "seed": draw(st.integers(1, 5))})
+
+
+@dataclass(frozen=True)
+class Phase:
+    """So many steps of a trial, in the stack or alone; before them, it may go through a checkpoint."""
+
+    steps: int
+    stacked: bool
+    restored: bool
+
+
+@st.composite
+def phases(draw: st.DrawFn) -> list[Phase]:
+    """Phases of fifty steps together; the first steps may be waited for, as by a trial that joins later."""
+    ends = sorted(draw(st.sets(st.integers(1, STEPS - 1), max_size=3)) | {STEPS})
+    lengths = [end - start for start, end in zip([0, *ends], ends, strict=False)]
+    return [Phase(length, draw(st.integers(0, 3)) > 0, draw(st.booleans())) for length in lengths]
+
+
+def one_step(trainer: Trainer) -> None:
+    trainer.step()
+    ended(trainer)
+
+
+def ended(trainer: Trainer) -> None:
+    if trainer.epoch_is_over():
+        trainer.end_epoch()
+
+
+def new_trainer(config: TrialConfig) -> Trainer:
+    return Trainer(config, tiny.corpus(), Runtime())
+
+
+@functools.cache
+def alone(config: TrialConfig) -> dict[str, Tensor]:
+    """What the next step depends on, after fifty steps without mates."""
+    trainer = new_trainer(config)
+    for _ in range(STEPS):
+        one_step(trainer)
+    return state_of(trainer)
+
+
+def state_of(trainer: Trainer) -> dict[str, Tensor]:
+    losses = torch.tensor([(epoch.train_loss, epoch.valid_loss) for epoch in trainer.progress.epochs])
+    return {name: tensor.clone() for name, tensor in trainer.snapshot()[0].items()} | {"losses": losses}
+
+
+def restored(trainer: Trainer) -> Trainer:
+    fresh = new_trainer(trainer.config)
+    tensors, state = trainer.snapshot()
+    fresh.restore({name: tensor.detach().clone() for name, tensor in tensors.items()}, state)
+    return fresh
+
+
+def train_together(configs: Sequence[TrialConfig], plans: Sequence[list[Phase]]) -> list[Trainer]:
+    """Every trial through its phases; those that are in the stack at a time make their steps as one."""
+    trainers = [new_trainer(config) for config in configs]
+    timelines = [[(phase, at) for phase in plan for at in range(phase.steps)] for plan in plans]
+    stack, members = None, list[Trainer]()
+    for now in zip(*timelines, strict=True):
+        for index, (phase, at) in enumerate(now):
+            if at == 0 and phase.restored:
+                trainers[index] = restored(trainers[index])
+        together = [trainer for trainer, (phase, _) in zip(trainers, now, strict=True) if phase.stacked]
+        if together and together != members:
+            stack, members = Stack(together), together
+        for trainer in trainers:
+            if trainer not in together:
+                one_step(trainer)
+        if together:
+            assert stack is not None
+            stack.step()
+            for trainer in together:
+                ended(trainer)
+    return trainers
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@settings(max_examples=12, deadline=None, phases=[HypothesisPhase.generate])
+@given(data=st.data())
+def test_fifty_steps_in_a_stack_are_those_alone(optimizer: str, data: st.DataObject) -> None:
+    """Through every change of mates, in whatever order, with checkpoints on the way, in the stack and out of it."""
+    configs = data.draw(st.lists(trials(optimizer), min_size=1, max_size=4))
+    plans = [data.draw(phases()) for _ in configs]
+    for trainer in train_together(configs, plans):
+        expected, result = alone(trainer.config), state_of(trainer)
+        assert result.keys() == expected.keys()
+        for name, tensor in expected.items():
+            if name == "random.global":  # for output layers of a user's own, which no stack has
+                continue
+            if name.startswith("random."):
+                assert torch.equal(result[name], tensor), name
+            else:
+                torch.testing.assert_close(result[name], tensor, rtol=1e-9, atol=1e-9, msg=name)
