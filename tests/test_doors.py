@@ -52,6 +52,7 @@ def test_nothing_lies_loose_beside_the_rooms() -> None:
     assert loose["trainables"] == {
         "__init__.py",
         "__main__.py",
+        "device.py",
         "draws.py",
         "errors.py",
         "parameters.py",

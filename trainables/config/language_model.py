@@ -101,8 +101,10 @@ class TrainingConfig(Frozen):
     epoch_tokens: PositiveInt | None = None
     """Train tokens between two validations. None: one whole pass, as in the papers. With a number, an epoch ends
     after so many tokens and the next one goes on from the same place of the stream."""
-    precision: Literal["float32", "bf16"] = "float32"
-    """Of the matrix products in training: bf16 is faster on a GPU. Weights, sums and measurements are float32."""
+    precision: Literal["float32", "tf32", "bf16"] = "float32"
+    """Of the factors of matrix products in training: both others are faster on a GPU, which tf32 rounds to 10 bits of
+    mantissa, and bf16 to 7. On a CPU tf32 is float32, and bf16 for the output layer alone. Weights, sums and
+    measurements are float32."""
 
 
 class EvaluationConfig(Frozen):

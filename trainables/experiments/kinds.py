@@ -6,6 +6,7 @@ from collections.abc import Callable
 from importlib import import_module
 
 from trainables.config import ExperimentConfig
+from trainables.device import products_in
 from trainables.pulse import PULSE, SLOWEST_FLOPS
 from trainables.runtime import Runtime
 from trainables.trial_folder import Measured
@@ -16,4 +17,5 @@ def measure_experiment(config: ExperimentConfig, runtime: Runtime) -> dict[str, 
     PULSE.enter("in its measurement", quiet_s=config.operations / SLOWEST_FLOPS)
     measure: Callable[[ExperimentConfig, Runtime], dict[str, Measured]]
     measure = import_module(f"trainables.experiments.{config.kind}").measure
-    return measure(config, runtime)
+    with products_in("float32", runtime.device):
+        return measure(config, runtime)

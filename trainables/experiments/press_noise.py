@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainables.config import PRESS_NOISE, PressNoiseConfig
+from trainables.device import svd_driver
 from trainables.measurements import EFFECTIVE_RANK_EPSILONS, effective_rank, press_tolerance, singular_values
 from trainables.pulse import PULSE, SLOWEST_FLOPS
 from trainables.runtime import Runtime
@@ -69,8 +70,7 @@ def noisy_log_p(config: PressNoiseConfig) -> NDArray[np.float64]:
 
 def round_trip(matrix_NV: Tensor, kept: int) -> Tensor:
     """Decompose, keep the `kept` strongest directions, and multiply them back."""
-    driver = "gesvd" if matrix_NV.is_cuda else None
-    left_NR, sigma_R, right_RV = torch.linalg.svd(matrix_NV, full_matrices=False, driver=driver)
+    left_NR, sigma_R, right_RV = torch.linalg.svd(matrix_NV, full_matrices=False, driver=svd_driver(matrix_NV))
     return (left_NR[:, :kept] * sigma_R[:kept]) @ right_RV[:kept]
 
 

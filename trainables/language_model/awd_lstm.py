@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from trainables.config import LanguageModelConfig, OutputLayerConfig
+from trainables.device import Precision, lstm_dtype
 from trainables.draws import drop_connect, gaussian_noise, locked_dropout, word_dropout
 from trainables.output_layers import LayerShape, OutputLayer, build_output_layer
 
@@ -39,11 +40,19 @@ class LstmLayer(nn.Module):
         for parameter in self.parameters():
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
-    def forward(self, inputs_TBI: Tensor, state: LstmState, weight_hh: Tensor) -> tuple[Tensor, LstmState]:
-        """Outputs T x B x H and the state after the last step; on a CPU in float32, since few have an LSTM in bf16."""
-        weights = [self.weight_ih, weight_hh, self.bias_ih, self.bias_hh]
-        with torch.autocast("cpu", enabled=False):
-            outputs_TBH, h, c = torch.lstm(inputs_TBI, state, weights, True, 1, 0.0, self.training, False, False)
+    def forward(
+        self, inputs_TBI: Tensor, state: LstmState, weight_hh: Tensor, precision: Precision = "float32"
+    ) -> tuple[Tensor, LstmState]:
+        """Outputs T x B x H and the state after the last step, in the dtype of the inputs.
+
+        Never inside autocast, which on a GPU casts an LSTM to float16 whatever dtype it is told.
+        """
+        dtype = lstm_dtype(precision, self.weight_ih)
+        inputs, weight_hh, h, c = (tensor.to(dtype) for tensor in (inputs_TBI, weight_hh, *state))
+        weights = [self.weight_ih.to(dtype), weight_hh, self.bias_ih.to(dtype), self.bias_hh.to(dtype)]
+        outputs = torch.lstm(inputs, (h, c), weights, True, 1, 0.0, self.training, False, False)
+        assert all(tensor.dtype == dtype for tensor in outputs), f"an LSTM in {dtype} gave {outputs[0].dtype}"
+        outputs_TBH, h, c = (tensor.to(inputs_TBI.dtype) for tensor in outputs)
         return outputs_TBH, (h, c)
 
 
@@ -91,8 +100,17 @@ class AwdLstm(nn.Module):
         zeros = [self.embedding_VD.new_zeros(1, batch, width) for _, width in self.config.layer_widths]
         return [(zero, zero) for zero in zeros]
 
-    def contexts(self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None) -> Contexts:
-        """Read a window of tokens. In training mode every dropout draws its masks from `masks`, in a fixed order."""
+    def contexts(
+        self,
+        tokens_TB: Tensor,
+        state: list[LstmState],
+        masks: torch.Generator | None = None,
+        precision: Precision = "float32",
+    ) -> Contexts:
+        """Read a window of tokens. In training mode every dropout draws its masks from `masks`, in a fixed order.
+
+        The LSTM's products are in `precision`; what is carried from one window to the next has the weights' dtype.
+        """
         if self.training and masks is None:
             raise ValueError("a model in training mode needs a generator for its dropout masks")
         generator = masks if self.training else None
@@ -106,7 +124,7 @@ class AwdLstm(nn.Module):
         for layer, layer_state, rate in zip(self.layers, state, rates, strict=True):
             assert isinstance(layer, LstmLayer)
             weight_hh = drop_connect(layer.weight_hh, config.dropconnect, generator)
-            undropped, (h, c) = layer(hidden, layer_state, weight_hh)
+            undropped, (h, c) = layer(hidden, layer_state, weight_hh, precision)
             hidden = locked_dropout(undropped, rate, generator)
             new_state.append((h.detach(), c.detach()))
         return Contexts(h3_TBC=undropped, dropped_TBC=hidden, state=new_state)

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigvals_banded
 from torch import Tensor
 
+from trainables.device import svd_driver
 from trainables.pulse import PULSE, SLOWEST_FLOPS
 
 BANDWIDTH = 48
@@ -28,9 +29,8 @@ BLOCK = 512
 
 
 def singular_values(matrices: Tensor) -> Tensor:
-    """Descending, in the matrices' own precision; LAPACK's, or on a GPU the QR algorithm, as Jacobi's stops at a
-    tolerance."""
-    values: Tensor = torch.linalg.svdvals(matrices, driver="gesvd" if matrices.is_cuda else None)
+    """Descending, in the matrices' own precision."""
+    values: Tensor = torch.linalg.svdvals(matrices, driver=svd_driver(matrices))
     return values
 
 

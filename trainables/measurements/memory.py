@@ -17,10 +17,10 @@ class PeakMemory:
 
     def __init__(self, device: str = "cpu") -> None:
         self.device = device
-        if device == "cuda":
-            import torch
+        if device != "cpu":
+            from trainables.device import forget_peak
 
-            torch.cuda.reset_peak_memory_stats()
+            forget_peak()
         elif CLEAR.exists():
             # A container may forbid it; a peak that is too high is no reason to fail a trial.
             with contextlib.suppress(OSError):
@@ -28,10 +28,10 @@ class PeakMemory:
 
     def peak_mib(self) -> float:
         """The peak so far, in MiB: resident memory of the process, or what was allocated on the GPU."""
-        if self.device == "cuda":
-            import torch
+        if self.device != "cpu":
+            from trainables.device import peak_bytes
 
-            return float(torch.cuda.max_memory_allocated()) / 2**20
+            return peak_bytes() / 2**20
         peak = status_mib("VmHWM")
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 if peak is None else peak
 

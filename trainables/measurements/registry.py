@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from trainables.config import PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY, TrialConfig, require_in_text
 from trainables.corpora import Benchmark, Corpus, read_published, test_words
+from trainables.device import products_in
 from trainables.errors import UserError
 from trainables.language_model import AwdLstm
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
@@ -40,7 +41,8 @@ def measure(
     measured = {}
     for name in names:
         PULSE.enter(f"in the measurement {name}")
-        measured[name] = by_name[name](model, corpus, config)
+        with products_in("float32", runtime.device):
+            measured[name] = by_name[name](model, corpus, config)
     return measured
 
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
+from trainables.device import running_sum
 from trainables.output_layers.pointwise import ChunkPass, Pointwise
 
 START = math.log(math.e - 1)
@@ -116,18 +117,3 @@ class _LookUpPass(ChunkPass):
     def gradients(self) -> tuple[Tensor, ...]:
         sums = self._sum_start_K.double(), self._sum_rise_K.double()
         return (self._function.gradient_of(self._function.weight_K, *sums),)
-
-
-def running_sum(values_K: Tensor) -> Tensor:
-    """Cumulative sum along the last axis in float64, the same bits every time, but where autograd follows it.
-
-    A GPU's scan of floats depends on which block comes first; of integers it does not.
-    """
-    differentiated = torch.is_grad_enabled() and values_K.requires_grad
-    return _integer_running_sum(values_K) if values_K.is_cuda and not differentiated else values_K.cumsum(-1)
-
-
-def _integer_running_sum(values_K: Tensor) -> Tensor:
-    """In units of 2^-60 of the sum of absolute values, so that no sum can overflow; finer than float64."""
-    unit = values_K.abs().sum(-1, keepdim=True).clamp(min=1e-300) * 2.0**-60
-    return (values_K / unit).round().long().cumsum(-1).double() * unit

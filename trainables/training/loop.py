@@ -18,6 +18,7 @@ from torch.nn.utils import clip_grad_norm_
 
 from trainables.config import TrialConfig
 from trainables.corpora import Corpus
+from trainables.device import generator, global_random_states, products_in, set_global_random_states
 from trainables.language_model import AwdLstm, LstmState
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
@@ -97,9 +98,7 @@ class Trainer:
         if config.model.start == "scaled":
             scale_start(self.model, corpus.train)
         self.model.to(runtime.device)
-        # float32 means float32: by default, cuDNN would round an LSTM's inputs to 10 bits of mantissa.
-        torch.backends.cudnn.allow_tf32 = False
-        self.masks = torch.Generator(runtime.device).manual_seed(config.seed)
+        self.masks = generator(config.seed, runtime.device)
         self.optimizer = optimizer_of(self.model, training)
         self.streams_TB = parallel_streams(corpus.train, training.batch_size, runtime.device, split="train")
         self.valid = corpus.valid[: evaluation.valid_tokens]
@@ -139,30 +138,33 @@ class Trainer:
         """One window: forward, backward, one update."""
         training, model = self.config.training, self.model
         window = self.next_window()
-        model.train()
-        inputs_TB, targets_N = self.tokens(window)
-        with torch.autocast(self.runtime.device, torch.bfloat16, enabled=training.precision == "bf16"):
-            contexts = model.contexts(inputs_TB, self.state, self.masks)
-            self.state = contexts.state
-            loss = model.output.loss(contexts.dropped_TBC, model.embedding_VD, targets_N, self.masks)
-            activation = contexts.dropped_TBC.float().square().mean()
-            change = (contexts.h3_TBC[1:].float() - contexts.h3_TBC[:-1]).square().mean()
-            objective = (
-                loss
-                + training.activation_regularisation * activation
-                + training.temporal_activation_regularisation * change
-            )
-        self.optimizer.zero_grad()
-        objective.backward()
+        with products_in(training.precision, self.runtime.device):
+            loss, objective = self._forward(window)
+            self.optimizer.zero_grad()
+            objective.backward()
         clip_grad_norm_(model.parameters(), training.gradient_clip_norm)
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate(window, group["base_lr"])
         self.optimizer.step()
         if self.average is not None:
             self.average.update(model)
-        self.epoch_loss += loss.detach().double() * len(targets_N)
+        self.epoch_loss += loss.detach().double() * window.steps * training.batch_size
         self.advance(window)
         self.look()
+
+    def _forward(self, window: Window) -> tuple[Tensor, Tensor]:
+        """The loss in nats per token, and what a step minimises."""
+        training, model = self.config.training, self.model.train()
+        inputs_TB, targets_N = self.tokens(window)
+        contexts = model.contexts(inputs_TB, self.state, self.masks, training.precision)
+        self.state = contexts.state
+        # Autocast for output layers of a user's own, whose products nobody else can cast.
+        with torch.autocast(self.runtime.device, torch.bfloat16, enabled=training.precision == "bf16"):
+            loss = model.output.loss(contexts.dropped_TBC, model.embedding_VD, targets_N, self.masks)
+        activation = contexts.dropped_TBC.float().square().mean()
+        change = (contexts.h3_TBC[1:].float() - contexts.h3_TBC[:-1]).square().mean()
+        alpha, beta = training.activation_regularisation, training.temporal_activation_regularisation
+        return loss, loss + alpha * activation + beta * change
 
     def next_window(self) -> Window:
         """Draw the window of the next step."""
@@ -215,7 +217,7 @@ class Trainer:
         train_loss = self.epoch_loss.item() / progress.epoch_tokens
         self._raise_if_diverged(train_loss, "train")
         PULSE.enter("in validation")
-        with weights_swapped(self.model, self.average):
+        with weights_swapped(self.model, self.average), products_in("float32", self.runtime.device):
             valid_loss = mean_loss(
                 self.model,
                 self.valid,
@@ -286,9 +288,7 @@ class Trainer:
             tensors |= {f"optimizer.{key}.{name}": moment for key, moment in moments.items()}
         tensors["epoch_loss"] = self.epoch_loss
         tensors |= {"random.draws": self.draws.get_state(), "random.masks": self.masks.get_state()}
-        tensors["random.global"] = torch.get_rng_state()
-        if self.runtime.device == "cuda":
-            tensors["random.global_cuda"] = torch.cuda.get_rng_state()
+        tensors |= global_random_states(self.runtime.device)
         return tensors, {"progress": self.progress.model_dump(mode="json")}
 
     def restore(self, tensors: dict[str, Tensor], state: dict[str, Any]) -> None:
@@ -309,9 +309,7 @@ class Trainer:
         self.epoch_loss = tensors["epoch_loss"]
         self.draws.set_state(tensors["random.draws"].cpu())
         self.masks.set_state(tensors["random.masks"].cpu())
-        torch.set_rng_state(tensors["random.global"].cpu())
-        if self.runtime.device == "cuda":
-            torch.cuda.set_rng_state(tensors["random.global_cuda"].cpu())
+        set_global_random_states(tensors, self.runtime.device)
 
 
 def _with_prefix(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

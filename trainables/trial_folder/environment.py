@@ -59,10 +59,10 @@ def processor_name() -> str:
 def describe(device: str, threads: int) -> dict[str, str]:
     """Versions, host and device as one flat table, for the results."""
     hardware = processor_name()
-    if device == "cuda":
-        import torch
+    if device != "cpu":
+        from trainables.device import gpu_name
 
-        hardware = torch.cuda.get_device_name()
+        hardware = gpu_name()
     return {
         "code": code_version(),
         "python": platform.python_version(),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -50,11 +49,11 @@ def test_reflectors_that_have_nothing_to_do(size: int) -> None:
     assert np.array_equal(eigenvalues_in_place(only_lower(np.zeros((size, size)))), np.zeros(size))
 
 
-@pytest.mark.parametrize(("on_gpu", "driver"), [(True, "gesvd"), (False, None)])
-def test_a_gpu_is_asked_for_the_qr_algorithm(on_gpu: bool, driver: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("device", "driver"), [("meta", "gesvd"), ("cpu", None)])
+def test_a_gpu_is_asked_for_the_qr_algorithm(device: str, driver: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
     """There is no GPU to ask here, so this looks at the question; Jacobi's, its default, stops at a tolerance."""
     asked: list[Any] = []
     monkeypatch.setattr(torch.linalg, "svdvals", lambda matrices, *, driver: asked.append((matrices, driver)))
-    matrices: Any = SimpleNamespace(is_cuda=on_gpu)
+    matrices = torch.empty(2, 3, 3, device=device)
     singular_values(matrices)
     assert asked == [(matrices, driver)]

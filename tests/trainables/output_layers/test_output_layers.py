@@ -23,6 +23,7 @@ from trainables.config import (
     SigSoftmaxConfig,
     SoftmaxConfig,
 )
+from trainables.device import integer_running_sum
 from trainables.output_layers import LayerShape, OutputLayer, Pointwise, PointwiseSoftmax, plif
 from trainables.output_layers.mixtures import MixtureOfSoftmaxes
 
@@ -234,8 +235,8 @@ def test_latent_dropout_is_locked_and_only_with_masks() -> None:
 def test_the_integer_running_sum_is_that_of_floats() -> None:
     """The one that a GPU takes, so that it repeats its bits; on a CPU it can only be compared."""
     values = torch.randn(100_000, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
-    torch.testing.assert_close(plif._integer_running_sum(values), values.cumsum(0), rtol=0, atol=1e-9)
-    assert not plif._integer_running_sum(torch.zeros(5, dtype=torch.float64)).any()
+    torch.testing.assert_close(integer_running_sum(values), values.cumsum(0), rtol=0, atol=1e-9)
+    assert not integer_running_sum(torch.zeros(5, dtype=torch.float64)).any()
 
 
 def test_a_nan_among_the_logits_ends_as_a_nan_and_not_as_an_index_out_of_range() -> None:

@@ -1,0 +1,114 @@
+"""What differs between a CPU and a GPU; nothing else in `trainables` asks which of the two it is on.
+
+Devices are named as in `Runtime`, "cpu" or "cuda". Whatever is no CPU is taken for a GPU, so that torch's device "meta",
+which has shapes and dtypes but no numbers, goes a GPU's way on a machine without one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Precision = Literal["float32", "tf32", "bf16"]
+GLOBAL, GLOBAL_CUDA = "random.global", "random.global_cuda"
+"""The states of torch's own generators, in a checkpoint."""
+
+
+def on_gpu(device: str | torch.device | Tensor) -> bool:
+    """Whether a device, or what a tensor lies on, is a GPU."""
+    where = device.device if isinstance(device, Tensor) else torch.device(device)
+    return where.type != "cpu"
+
+
+@contextmanager
+def products_in(precision: Precision, device: str) -> Iterator[None]:
+    """Inside, a GPU's products of float32 tensors round their factors to TF32 (10 bits of mantissa) with "tf32", and
+    not otherwise; afterwards torch's flags are as before. On a CPU, float32 is always float32.
+
+    By default torch rounds those of an LSTM and not those of other layers.
+    """
+    if not on_gpu(device):
+        yield
+        return
+    flags = (torch.backends.cuda.matmul, torch.backends.cudnn)
+    before = [flag.allow_tf32 for flag in flags]
+    try:
+        for flag in flags:
+            flag.allow_tf32 = precision == "tf32"
+        yield
+    finally:
+        for flag, value in zip(flags, before, strict=True):
+            flag.allow_tf32 = value
+
+
+def lstm_dtype(precision: Precision, weights: Tensor) -> torch.dtype:
+    """What an LSTM's inputs, states and weights are cast to; on a CPU the weights' own, as few have an LSTM in bf16."""
+    return torch.bfloat16 if precision == "bf16" and on_gpu(weights) else weights.dtype
+
+
+def generator(seed: int, device: str) -> torch.Generator:
+    """A stream of random numbers that are drawn on the device."""
+    return torch.Generator(device).manual_seed(seed)
+
+
+def global_random_states(device: str) -> dict[str, Tensor]:
+    """Of torch's own generators, from which output layers of a user's own may draw."""
+    states = {GLOBAL: torch.get_rng_state()}
+    return states | {GLOBAL_CUDA: torch.cuda.get_rng_state()} if on_gpu(device) else states
+
+
+def set_global_random_states(states: dict[str, Tensor], device: str) -> None:
+    """Go back to what `global_random_states` gave."""
+    torch.set_rng_state(states[GLOBAL].cpu())
+    if on_gpu(device):
+        torch.cuda.set_rng_state(states[GLOBAL_CUDA].cpu())
+
+
+def tensor_like(numbers: Sequence[float], like: Tensor) -> Tensor:
+    """The numbers with the dtype and on the device of `like`; neither waits for the other, as with `new_tensor`."""
+    return torch.tensor(numbers, dtype=like.dtype).to(like.device, non_blocking=True)
+
+
+def wait(device: str) -> None:
+    """Until the device has done what it was given. Raises RuntimeError where a GPU is lost."""
+    if on_gpu(device):
+        torch.cuda.synchronize()
+
+
+def forget_peak() -> None:
+    """Let the GPU's peak of memory start anew."""
+    torch.cuda.reset_peak_memory_stats()
+
+
+def peak_bytes() -> int:
+    """The most memory of the GPU that was in use at a time."""
+    return torch.cuda.max_memory_allocated()
+
+
+def gpu_name() -> str:
+    """The GPU's model."""
+    return torch.cuda.get_device_name()
+
+
+def svd_driver(matrices: Tensor) -> str | None:
+    """LAPACK's only, or on a GPU the QR algorithm, as Jacobi's, its default, stops at a tolerance."""
+    return "gesvd" if on_gpu(matrices) else None
+
+
+def running_sum(values_K: Tensor) -> Tensor:
+    """Cumulative sum along the last axis in float64, the same bits every time, but where autograd follows it.
+
+    A GPU's scan of floats depends on which block comes first; of integers it does not.
+    """
+    differentiated = torch.is_grad_enabled() and values_K.requires_grad
+    return integer_running_sum(values_K) if on_gpu(values_K) and not differentiated else values_K.cumsum(-1)
+
+
+def integer_running_sum(values_K: Tensor) -> Tensor:
+    """In units of 2^-60 of the sum of absolute values, so that no sum can overflow; finer than float64."""
+    unit = values_K.abs().sum(-1, keepdim=True).clamp(min=1e-300) * 2.0**-60
+    return (values_K / unit).round().long().cumsum(-1).double() * unit
