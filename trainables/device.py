@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
@@ -71,6 +71,20 @@ def set_global_random_states(states: dict[str, Tensor], device: str) -> None:
 def tensor_like(numbers: Sequence[float], like: Tensor) -> Tensor:
     """The numbers with the dtype and on the device of `like`; neither waits for the other, as with `new_tensor`."""
     return torch.tensor(numbers, dtype=like.dtype).to(like.device, non_blocking=True)
+
+
+def numbers(vector: Tensor) -> Sequence[Any]:
+    """The elements, for arithmetic with tensors: floats on a CPU, where they are faster, and on a GPU, which a float
+    would have to be waited for, tensors."""
+    return vector.unbind() if on_gpu(vector) else vector.tolist()
+
+
+def add_multiple_(total: Tensor, values: Tensor, factor: Any) -> None:
+    """Add `factor`, one of `numbers`, times the values."""
+    if isinstance(factor, Tensor):
+        total.addcmul_(values, factor)
+    else:
+        total.add_(values, alpha=factor)
 
 
 def wait(device: str) -> None:

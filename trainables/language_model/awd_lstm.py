@@ -41,11 +41,11 @@ class LstmLayer(nn.Module):
             nn.init.uniform_(parameter, -bound, bound, generator=generator)
 
     def forward(
-        self, inputs_TBI: Tensor, state: LstmState, weight_hh: Tensor, precision: Precision = "float32"
+        self, inputs_TBI: Tensor, state: LstmState, weight_hh: Tensor, precision: Precision
     ) -> tuple[Tensor, LstmState]:
         """Outputs T x B x H and the state after the last step, in the dtype of the inputs.
 
-        Never inside autocast, which on a GPU casts an LSTM to float16 whatever dtype it is told.
+        Cast here, as torch's autocast on a GPU casts an LSTM to float16 whatever dtype it is told.
         """
         dtype = lstm_dtype(precision, self.weight_ih)
         inputs, weight_hh, h, c = (tensor.to(dtype) for tensor in (inputs_TBI, weight_hh, *state))
@@ -85,6 +85,13 @@ class AwdLstm(nn.Module):
             context_width=config.context_width,
         )
         self.output: OutputLayer = build_output_layer(output, shape)
+        self.precision: Precision = "float32"
+
+    def train_in(self, precision: Precision) -> None:
+        """From now on, matrix products in training mode are in this precision (see `TrainingConfig.precision`); TF32 is
+        torch's to make (see `trainables.device.products_in`)."""
+        self.precision = precision
+        self.output.product_dtype = torch.bfloat16 if precision == "bf16" else None
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the starting weights: embedding uniform(-0.1, 0.1), LSTM layers as the framework's, the output layer's
@@ -100,20 +107,14 @@ class AwdLstm(nn.Module):
         zeros = [self.embedding_VD.new_zeros(1, batch, width) for _, width in self.config.layer_widths]
         return [(zero, zero) for zero in zeros]
 
-    def contexts(
-        self,
-        tokens_TB: Tensor,
-        state: list[LstmState],
-        masks: torch.Generator | None = None,
-        precision: Precision = "float32",
-    ) -> Contexts:
+    def contexts(self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None) -> Contexts:
         """Read a window of tokens. In training mode every dropout draws its masks from `masks`, in a fixed order.
 
-        The LSTM's products are in `precision`; what is carried from one window to the next has the weights' dtype.
+        The states have the dtype of the weights, whatever the precision of the products.
         """
         if self.training and masks is None:
             raise ValueError("a model in training mode needs a generator for its dropout masks")
-        generator = masks if self.training else None
+        generator, precision = (masks, self.precision) if self.training else (None, "float32")
         config = self.config
         embedding_VD = word_dropout(self.embedding_VD, config.dropout_embedding_matrix, generator)
         embedded = gaussian_noise(embedding(tokens_TB, embedding_VD), config.embedding_noise, generator)

@@ -31,6 +31,13 @@ class LayerShape:
 class OutputLayer(nn.Module, ABC):
     """The last layer of a language model. Its V x D weights are the embedding's and passed in; it owns the rest."""
 
+    product_dtype: torch.dtype | None = None
+    """What the layers of this package cast the factors of their matrix products to in training; None: to nothing."""
+
+    def cast(self, factor: Tensor) -> Tensor:
+        """The factor of a matrix product as `product_dtype` wants it."""
+        return factor.to(self.product_dtype) if self.training and self.product_dtype is not None else factor
+
     @abstractmethod
     def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
         """log P of every word after every context, N x V, in the dtype of `hidden_NC`."""
@@ -99,7 +106,8 @@ class PointwiseSoftmax(OutputLayer):
         targets_N: Tensor,
         masks: torch.Generator | None = None,  # noqa: ARG002
     ) -> Tensor:
-        return linear_cross_entropy(hidden_TBC.flatten(0, -2), weight_VD, self.bias_V, targets_N, self.function)
+        hidden_NC = self.cast(hidden_TBC).flatten(0, -2)
+        return linear_cross_entropy(hidden_NC, weight_VD, self.bias_V, targets_N, self.function)
 
     def initialise(self, generator: torch.Generator) -> None:
         self.function.initialise(generator)

@@ -44,8 +44,8 @@ def linear_cross_entropy(
 
     `hidden` is N x D, or with `log_prior_NK` (the log of pi) N x K x D. As in the framework's own cross-entropy,
     `targets` are N ids or N x V probabilities, whose loss is in float64. Equal to the plain formulation up to rounding;
-    differentiable once. Inside autocast the matrix products are in its dtype, all sums in float32. Raises ValueError
-    where there is no row.
+    differentiable once. The matrix products are in the dtype of `hidden`, all sums in that of the weights. Raises
+    ValueError where there is no row.
     """
     if targets.numel() == 0:
         raise ValueError("the cross-entropy of no rows is undefined; pass at least one target")
@@ -119,35 +119,32 @@ def _forward(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """The loss in float64, and the gradients by the function's parameters; the others go into `gradients`."""
     device = weight_VD.device
-    autocast = torch.is_autocast_enabled(device.type)
-    factor_dtype = torch.get_autocast_dtype(device.type) if autocast else weight_VD.dtype
     total, experts, width = hidden_NKD.shape
     rows = chunk_rows(len(weight_VD), weight_VD.shape[1], weight_VD.element_size(), device.type)
     contexts = max(1, rows // experts)  # a context's experts stay together
     # Of one size whatever the window's length: buffers of ever new sizes fragment the heap over hours of training.
     buffer = weight_VD.new_empty(contexts * experts, len(weight_VD))
     loss = torch.zeros((), dtype=torch.float64, device=device)
-    with torch.autocast(device.type, enabled=False):
-        chunk_pass = function.chunk_pass(buffer)
-        factor_VD = weight_VD.to(factor_dtype)
-        for start in range(0, total, contexts):
-            chunk = slice(start, min(start + contexts, total))
-            hidden = hidden_NKD[chunk].reshape(-1, width).to(factor_dtype)
-            logits = buffer[: len(hidden)]
-            _multiply(hidden, factor_VD, bias_V, out=logits)
-            chunk_pass.apply_(logits)
-            prior_nK, targets_n = log_prior_NK[chunk], targets[chunk]
-            if targets.dim() == 1:
-                losses_n, by_prior_nK = _id_losses_(logits, prior_nK, targets_n, total, only=gradients is None)
-            elif experts == 1:
-                losses_n, by_prior_nK = _softmax_losses_(logits, targets_n), -torch.ones_like(prior_nK)
-            else:
-                losses_n, by_prior_nK = _mixture_losses_(logits, prior_nK, targets_n)
-            loss += losses_n.sum(dtype=torch.float64)
-            if gradients is not None:
-                gradients.prior[chunk] = by_prior_nK
-                chunk_pass.pull_back_(logits)
-                _add_gradients(gradients, chunk, logits, hidden, factor_VD)
+    chunk_pass = function.chunk_pass(buffer)
+    factor_VD = weight_VD.to(hidden_NKD.dtype)
+    for start in range(0, total, contexts):
+        chunk = slice(start, min(start + contexts, total))
+        hidden = hidden_NKD[chunk].reshape(-1, width)
+        logits = buffer[: len(hidden)]
+        _multiply(hidden, factor_VD, bias_V, out=logits)
+        chunk_pass.apply_(logits)
+        prior_nK, targets_n = log_prior_NK[chunk], targets[chunk]
+        if targets.dim() == 1:
+            losses_n, by_prior_nK = _id_losses_(logits, prior_nK, targets_n, total, only=gradients is None)
+        elif experts == 1:
+            losses_n, by_prior_nK = _softmax_losses_(logits, targets_n), -torch.ones_like(prior_nK)
+        else:
+            losses_n, by_prior_nK = _mixture_losses_(logits, prior_nK, targets_n)
+        loss += losses_n.sum(dtype=torch.float64)
+        if gradients is not None:
+            gradients.prior[chunk] = by_prior_nK
+            chunk_pass.pull_back_(logits)
+            _add_gradients(gradients, chunk, logits, hidden, factor_VD)
     return loss / total, () if gradients is None else chunk_pass.gradients()
 
 

@@ -46,12 +46,14 @@ class Mixture(OutputLayer):
         self.bias_V.data = centred_bias(self.function, log_share_V)
 
     def log_prior(self, hidden_NC: Tensor) -> Tensor:
-        """log pi, N x K, in the weights' precision also inside autocast."""
-        return torch.log_softmax(linear(hidden_NC, self.prior_KC).to(self.prior_KC.dtype), dim=1)
+        """log pi, N x K, in the weights' precision also where the product is not."""
+        logits_NK = linear(self.cast(hidden_NC), self.cast(self.prior_KC))
+        return torch.log_softmax(logits_NK.to(self.prior_KC.dtype), dim=1)
 
     def latent(self, hidden_TBC: Tensor, masks: torch.Generator | None = None) -> Tensor:
         """The context vectors, N x K x D, with locked dropout where there are masks to draw."""
-        flat_TBX = torch.tanh(linear(hidden_TBC, self.latent_KDC.flatten(0, 1), self.latent_bias_KD.flatten()))
+        weight_XC, bias_X = self.latent_KDC.flatten(0, 1), self.latent_bias_KD.flatten()
+        flat_TBX = torch.tanh(linear(self.cast(hidden_TBC), self.cast(weight_XC), self.cast(bias_X)))
         return locked_dropout(flat_TBX, self.latent_dropout, masks).reshape(-1, *self.latent_bias_KD.shape)
 
 
@@ -75,7 +77,7 @@ class MixtureOfSoftmaxes(Mixture):
         log_prior_NK = self.log_prior(hidden_TBC.flatten(0, -2))
         latent_NKD = self.latent(hidden_TBC, masks)
         return linear_cross_entropy(
-            latent_NKD, weight_VD, self.bias_V, targets_N, self.function, log_prior_NK=log_prior_NK
+            self.cast(latent_NKD), weight_VD, self.bias_V, targets_N, self.function, log_prior_NK=log_prior_NK
         )
 
 
@@ -93,4 +95,4 @@ class MixtureOfContexts(Mixture):
 
     def _mixed(self, hidden_TBC: Tensor, masks: torch.Generator | None) -> Tensor:
         prior_NK = self.log_prior(hidden_TBC.flatten(0, -2)).exp()
-        return torch.einsum("nk,nkd->nd", prior_NK, self.latent(hidden_TBC, masks))
+        return torch.einsum("nk,nkd->nd", self.cast(prior_NK), self.cast(self.latent(hidden_TBC, masks)))

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
+from trainables.device import add_multiple_, numbers
 from trainables.output_layers.pointwise import ChunkPass, Pointwise
 
 START_RANGE = 10.0
@@ -47,9 +48,9 @@ class _NetworkPass(ChunkPass):
 
     def __init__(self, function: MonotoneNetwork, like_nV: Tensor) -> None:
         self._function = function
-        self._u_U = softplus(function.steepness_U.detach()).tolist()
-        self._v_U = softplus(function.height_U.detach()).tolist()
-        self._b_U = function.bias_U.detach().tolist()
+        self._u_U = numbers(softplus(function.steepness_U.detach()))
+        self._v_U = numbers(softplus(function.height_U.detach()))
+        self._b_U = numbers(function.bias_U.detach())
         self._sums_3U = torch.zeros(3, len(self._b_U), dtype=torch.float64, device=like_nV.device)
         self._input, self._scratch, self._slope = (torch.empty_like(like_nV) for _ in range(3))
 
@@ -60,7 +61,7 @@ class _NetworkPass(ChunkPass):
         logits_nV.zero_()
         for u, v, b in zip(self._u_U, self._v_U, self._b_U, strict=True):
             torch.mul(input_nV, u, out=unit_nV).add_(b).sigmoid_()
-            logits_nV.add_(unit_nV, alpha=v)
+            add_multiple_(logits_nV, unit_nV, v)
 
     def pull_back_(self, gradient_nV: Tensor) -> None:
         rows = len(gradient_nV)
@@ -70,7 +71,7 @@ class _NetworkPass(ChunkPass):
             torch.mul(input_nV, u, out=unit_nV).add_(b).sigmoid_()
             self._sums_3U[0, i] += torch.dot(unit_nV.view(-1), gradient_nV.view(-1))
             unit_nV.addcmul_(unit_nV, unit_nV, value=-1.0)  # s (1 - s), the sigmoid's derivative
-            slope_nV.add_(unit_nV, alpha=u * v)
+            add_multiple_(slope_nV, unit_nV, u * v)
             unit_nV.mul_(gradient_nV)
             self._sums_3U[1, i] += v * unit_nV.sum(dtype=torch.float64)
             self._sums_3U[2, i] += v * torch.dot(unit_nV.view(-1), input_nV.view(-1))

@@ -98,6 +98,7 @@ class Trainer:
         if config.model.start == "scaled":
             scale_start(self.model, corpus.train)
         self.model.to(runtime.device)
+        self.model.train_in(training.precision)
         self.masks = generator(config.seed, runtime.device)
         self.optimizer = optimizer_of(self.model, training)
         self.streams_TB = parallel_streams(corpus.train, training.batch_size, runtime.device, split="train")
@@ -156,11 +157,9 @@ class Trainer:
         """The loss in nats per token, and what a step minimises."""
         training, model = self.config.training, self.model.train()
         inputs_TB, targets_N = self.tokens(window)
-        contexts = model.contexts(inputs_TB, self.state, self.masks, training.precision)
+        contexts = model.contexts(inputs_TB, self.state, self.masks)
         self.state = contexts.state
-        # Autocast for output layers of a user's own, whose products nobody else can cast.
-        with torch.autocast(self.runtime.device, torch.bfloat16, enabled=training.precision == "bf16"):
-            loss = model.output.loss(contexts.dropped_TBC, model.embedding_VD, targets_N, self.masks)
+        loss = model.output.loss(contexts.dropped_TBC, model.embedding_VD, targets_N, self.masks)
         activation = contexts.dropped_TBC.float().square().mean()
         change = (contexts.h3_TBC[1:].float() - contexts.h3_TBC[:-1]).square().mean()
         alpha, beta = training.activation_regularisation, training.temporal_activation_regularisation

@@ -1,0 +1,170 @@
+"""The ways of a GPU, on a machine without one: by shapes and dtypes on torch's device "meta", which has no numbers to
+read back, so that whatever waits for one fails. With a GPU, tests/gpu has the numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.support import output_layer_formulas as formulas
+from tests.support import tiny_trial as tiny
+from tests.support.products import Asked
+from trainables import device
+from trainables.config import (
+    GssConfig,
+    LmsPlifConfig,
+    MocConfig,
+    MonotoneNnConfig,
+    MosConfig,
+    MosPlifConfig,
+    OutputLayerConfig,
+    SoftmaxConfig,
+)
+from trainables.output_layers import monotone_nn
+from trainables.runtime import Runtime
+from trainables.stack import Stack
+from trainables.training import Trainer, loop
+
+LAYERS: tuple[OutputLayerConfig, ...] = (
+    SoftmaxConfig(),
+    GssConfig(c=-1.5, k=2.5),
+    LmsPlifConfig(knots=31, limit=3.0),
+    MosConfig(mixtures=2, latent_dropout=0.3),
+    MocConfig(mixtures=2, latent_dropout=0.3),
+    MosPlifConfig(knots=20, mixtures=2),
+)
+MONOTONE = MonotoneNnConfig(units=5)
+FACTORS = {"float32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
+
+
+@pytest.fixture
+def on_meta(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Trainer]:
+    """Trainers of the tiny trial on the device that has no numbers; it has no generators of its own either."""
+    monkeypatch.setattr(loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed))
+
+    def trainer(layer: OutputLayerConfig, precision: str = "float32", seed: int = 7) -> Trainer:
+        config = tiny.trial(output_layer=layer, precision=precision).model_copy(update={"seed": seed})
+        return Trainer(config, tiny.corpus(), Runtime(device="meta"))
+
+    return trainer
+
+
+@pytest.mark.parametrize("precision", FACTORS)
+@pytest.mark.parametrize("layer", [*LAYERS, MONOTONE], ids=lambda layer: layer.name)
+def test_every_product_of_a_step_is_in_its_precision_and_nothing_is_read_back(
+    on_meta: Callable[..., Trainer], layer: OutputLayerConfig, precision: str
+) -> None:
+    trainer = on_meta(layer, precision)
+    with Asked() as asked:
+        trainer.step()
+    assert asked.product_dtypes == {FACTORS[precision]}
+    parameters = dict(trainer.model.named_parameters())
+    assert {tensor.dtype for pair in trainer.state for tensor in pair} == {torch.float32}
+    assert {tensor.dtype for p in parameters.values() for tensor in (p, p.grad) if tensor is not None} == {
+        torch.float32
+    }
+    with pytest.raises(RuntimeError, match="meta"):  # the end of an epoch does read
+        trainer.end_epoch()
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
+def test_a_step_of_a_stack_reads_nothing_back(on_meta: Callable[..., Trainer], layer: OutputLayerConfig) -> None:
+    stack = Stack([on_meta(layer, seed=seed) for seed in (1, 2, 3)])
+    stack.step()
+    stack.step()
+
+
+def test_a_step_of_adam_reads_only_what_its_window_drew() -> None:
+    """Adam's kernel has no meta device; the window's draws are on the CPU."""
+    trainer = Trainer(tiny.trial(optimizer="adam"), tiny.corpus(), Runtime())
+    trainer.step()
+    with Asked() as asked:
+        trainer.step()
+    assert asked.reads == 2
+
+
+def test_on_a_cpu_an_lstm_in_bf16_stays_in_float32() -> None:
+    trainer = Trainer(tiny.trial(precision="bf16"), tiny.corpus(), Runtime())
+    with Asked() as asked:
+        trainer.step()
+    assert asked.product_dtypes == {torch.float32, torch.bfloat16}
+
+
+def test_on_a_cpu_tf32_is_float32_and_another_trial() -> None:
+    trainers = [Trainer(tiny.trial(precision=name), tiny.corpus(), Runtime()) for name in ("float32", "tf32")]
+    for trainer in trainers:
+        trainer.step()
+        trainer.step()
+    exact, rounded = (trainer.snapshot()[0] for trainer in trainers)
+    assert all(torch.equal(tensor, rounded[name]) for name, tensor in exact.items())
+    assert trainers[0].config.trial_id != trainers[1].config.trial_id
+
+
+def flags() -> tuple[bool, bool]:
+    return torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+
+
+@pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
+def test_torchs_flags_are_set_for_a_gpu_and_put_back_also_after_an_error(precision: device.Precision) -> None:
+    before = flags()
+    with pytest.raises(KeyError), device.products_in(precision, "cuda"):
+        assert flags() == (precision == "tf32",) * 2
+        with device.products_in("float32", "cuda"):
+            assert flags() == (False, False)
+        assert flags() == (precision == "tf32",) * 2
+        raise KeyError
+    assert flags() == before
+    with device.products_in(precision, "cpu"):
+        assert flags() == before
+
+
+def test_validation_inside_a_trial_in_tf32_is_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str]] = []
+    products_in = device.products_in
+
+    def listening(precision: device.Precision, where: str) -> object:
+        asked.append((precision, where))
+        return products_in(precision, where)
+
+    monkeypatch.setattr(loop, "products_in", listening)
+    trainer = Trainer(tiny.trial(precision="tf32"), tiny.corpus(), Runtime())
+    trainer.step()
+    trainer.end_epoch()
+    assert asked == [("tf32", "cpu"), ("float32", "cpu")]
+
+
+def test_a_gpus_own_generator_goes_with_the_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    states = [torch.tensor([1, 2, 3], dtype=torch.uint8)]
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda: states[-1])
+    monkeypatch.setattr(torch.cuda, "set_rng_state", states.append)
+    saved = device.global_random_states("cuda")
+    first = torch.rand(3)
+    device.set_global_random_states(saved, "cuda")
+    assert torch.equal(torch.rand(3), first)
+    assert states[1:] == [saved[device.GLOBAL_CUDA]]
+    assert set(device.global_random_states("cpu")) == {device.GLOBAL}
+
+
+def test_a_network_whose_weights_stay_on_the_gpu_is_the_same_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a GPU, with the tensors that take the place of floats there."""
+    hidden, weight, targets = formulas.inputs(20, 4, 9)
+    layer = formulas.layer_of(MONOTONE, 9, 4)
+
+    def by_everything() -> list[Tensor]:
+        inputs = [hidden.clone().requires_grad_(), weight.clone().requires_grad_()]
+        loss = layer.loss(inputs[0].unsqueeze(1), inputs[1], targets)
+        return [loss, *torch.autograd.grad(loss, [*inputs, *layer.parameters()])]
+
+    with_floats = by_everything()
+    monkeypatch.setattr(monotone_nn, "numbers", Tensor.unbind)
+    for expected, value in zip(with_floats, by_everything(), strict=True):
+        torch.testing.assert_close(value, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_numbers_go_to_the_device_with_the_dtype_of_what_they_are_for() -> None:
+    like = torch.zeros(1, dtype=torch.float64)
+    assert torch.equal(device.tensor_like([0.1, 2.0], like), torch.tensor([0.1, 2.0], dtype=torch.float64))
+    assert device.tensor_like([3.0], torch.empty(2, device="meta")).is_meta
