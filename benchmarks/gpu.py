@@ -12,8 +12,7 @@ import time
 import numpy as np
 import torch
 
-from orchestrator.plan import V100_SECONDS_PER_EPOCH
-from search_spaces.awd_lstm import awd_lstm
+from search_spaces.awd_lstm import V100_SECONDS_PER_EPOCH, awd_lstm
 from trainables.config import (
     CorpusConfig,
     GssConfig,
@@ -28,6 +27,7 @@ from trainables.config import (
     TrialConfig,
 )
 from trainables.corpora import Corpus
+from trainables.device import gpu_name, wait
 from trainables.measurements import PeakMemory
 from trainables.runtime import Runtime
 from trainables.training import Trainer
@@ -67,10 +67,10 @@ def time_trial(config: TrialConfig, corpus: Corpus, device: str, steps: int) -> 
     trainer = Trainer(config, corpus, Runtime(device=device))
     memory = PeakMemory(device)
     _steps(trainer, 5 if device == "cuda" else 1)
-    _wait(device)
+    wait(device)
     tokens, start_s = trainer.progress.tokens, time.perf_counter()
     _steps(trainer, steps)
-    _wait(device)
+    wait(device)
     seconds = time.perf_counter() - start_s
     return seconds * len(corpus.train) / (trainer.progress.tokens - tokens), memory.peak_mib()
 
@@ -79,11 +79,6 @@ def _steps(trainer: Trainer, steps: int) -> None:
     for _ in range(steps):
         trainer.step()
         trainer.epoch_is_over()
-
-
-def _wait(device: str) -> None:
-    if device == "cuda":
-        torch.cuda.synchronize()
 
 
 def main() -> None:
@@ -96,13 +91,13 @@ def main() -> None:
     options = parser.parse_args()
     if options.device == "cuda" and not torch.cuda.is_available():
         raise SystemExit("no GPU here; --device cpu --steps 2 shows that the benchmark runs")
-    hardware = torch.cuda.get_device_name() if options.device == "cuda" else "CPU"
+    hardware = gpu_name() if options.device == "cuda" else "CPU"
     print(f"{hardware}, torch {torch.__version__}, {options.steps} steps")
     print(f"{'corpus':<12}{'layer':<12}{'precision':<10}{'s/epoch':>9}{'V100':>6}{'times':>7}{'peak MiB':>10}")
     for name in options.corpora:
         corpus = random_corpus(name)
         for label in options.layers:
-            for precision in ("float32", "bf16"):
+            for precision in ("float32", "tf32", "bf16"):
                 config = paper_trial(name, LAYERS[label], precision)
                 seconds, peak_mib = time_trial(config, corpus, options.device, options.steps)
                 v100_s = V100_SECONDS_PER_EPOCH[name].get(label)

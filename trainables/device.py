@@ -1,11 +1,12 @@
 """What differs between a CPU and a GPU; nothing else in `trainables` asks which of the two it is on.
 
-Devices are named as in `Runtime`, "cpu" or "cuda". Whatever is no CPU is taken for a GPU, so that torch's device "meta",
-which has shapes and dtypes but no numbers, goes a GPU's way on a machine without one.
+Devices are named as in `Runtime`, "cpu" or "cuda". Whatever is no CPU is taken for a GPU, so that torch's device
+"meta", which has shapes and dtypes but no numbers, goes a GPU's way on a machine without one.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
@@ -34,7 +35,7 @@ def products_in(precision: Precision, device: str) -> Iterator[None]:
     if not on_gpu(device):
         yield
         return
-    flags = (torch.backends.cuda.matmul, torch.backends.cudnn)
+    flags: tuple[Any, ...] = (torch.backends.cuda.matmul, torch.backends.cudnn)
     before = [flag.allow_tf32 for flag in flags]
     try:
         for flag in flags:
@@ -48,6 +49,16 @@ def products_in(precision: Precision, device: str) -> Iterator[None]:
 def lstm_dtype(precision: Precision, weights: Tensor) -> torch.dtype:
     """What an LSTM's inputs, states and weights are cast to; on a CPU the weights' own, as few have an LSTM in bf16."""
     return torch.bfloat16 if precision == "bf16" and on_gpu(weights) else weights.dtype
+
+
+def repeat_bits(wanted: bool) -> None:
+    """Have every GPU kernel of this process repeat its bits, or not; where one cannot, torch warns. A CPU's do."""
+    if wanted:
+        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS is first used
+    # (`use_deterministic_algorithms` does the same, and imports the compiler: see `trainables.training.optimizers`.)
+    torch.set_deterministic_debug_mode("warn" if wanted else "default")
+    # The module gets this attribute by a property, which the type checker does not see.
+    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
 
 
 def generator(seed: int, device: str) -> torch.Generator:
@@ -68,7 +79,7 @@ def set_global_random_states(states: dict[str, Tensor], device: str) -> None:
         torch.cuda.set_rng_state(states[GLOBAL_CUDA].cpu())
 
 
-def tensor_like(numbers: Sequence[float], like: Tensor) -> Tensor:
+def tensor_like(numbers: Sequence[Any], like: Tensor) -> Tensor:
     """The numbers with the dtype and on the device of `like`; neither waits for the other, as with `new_tensor`."""
     return torch.tensor(numbers, dtype=like.dtype).to(like.device, non_blocking=True)
 

@@ -2,7 +2,6 @@ from .disk import kept_bytes as kept_bytes
 from .disk import running_bytes as running_bytes
 from .estimates import BASIS as BASIS
 from .estimates import CORE_BASIS as CORE_BASIS
-from .estimates import V100_SECONDS_PER_EPOCH as V100_SECONDS_PER_EPOCH
 from .estimates import Estimate as Estimate
 from .estimates import estimate as estimate
 from .outlook import StageOutlook as StageOutlook

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from search_spaces.awd_lstm import awd_lstm
+from search_spaces.awd_lstm import V100_SECONDS_PER_EPOCH, awd_lstm
 from trainables.config import (
     AnyConfig,
     GssConfig,
@@ -24,11 +24,6 @@ from trainables.config import (
 from trainables.corpora import CorpusIdentity
 from trainables.parameters import parameter_count
 
-V100_SECONDS_PER_EPOCH = {
-    "ptb": {"softmax": 55.0, "sigsoftmax": 57.0, "gss": 58.0, "lms_plif": 59.0, "mos": 100.0},
-    "wikitext-2": {"softmax": 72.0, "sigsoftmax": 83.0, "gss": 87.0, "lms_plif": 93.0, "mos": 600.0},
-}
-"""AAAI 2021, Table 2, for the configs of the paper."""
 TIMED: dict[str, OutputLayerConfig] = {
     "softmax": SoftmaxConfig(),
     "sigsoftmax": SigSoftmaxConfig(),

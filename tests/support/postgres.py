@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 
-import psycopg
 import pytest
 
 PASSWORD = "not a secret/@"
@@ -62,11 +61,13 @@ class PostgresServer:
         return (self.folder / "log").read_text()
 
     def _wait_until_it_answers(self) -> None:
+        from psycopg import OperationalError
+
         deadline_s = time.monotonic() + 30
         while True:
             try:
                 return self.execute("SELECT 1")
-            except psycopg.OperationalError:
+            except OperationalError:
                 assert self._process.poll() is None, f"the PostgreSQL server ended: {self._log()}"
                 assert time.monotonic() < deadline_s, f"the PostgreSQL server does not answer: {self._log()}"
                 time.sleep(0.05)
@@ -76,6 +77,8 @@ class PostgresServer:
         return f"postgresql+psycopg://{user}:{escaped}@/{database}?host={self.folder}"
 
     def execute(self, statement: str, *, database: str = "postgres") -> None:
+        import psycopg  # here, since tests/gpu runs where there is none
+
         with psycopg.connect(
             host=str(self.folder), user="sweep", password=self.password, dbname=database, autocommit=True
         ) as connection:

@@ -17,14 +17,14 @@ class Asked(TorchDispatchMode):
     """Counts, of all that runs inside, the products by dtype and the reads."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.product_dtypes: set[torch.dtype] = set()
         self.reads = 0
 
     def __torch_dispatch__(
         self,
         func: Any,
-        types: Sequence[type],  # noqa: ARG002
+        types: Sequence[type],
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from trainables.device import tensor_like
 from trainables.output_layers import Identity, PiecewiseLinear, Pointwise, SmoothBend
 
 
@@ -99,4 +100,4 @@ def stacked_pass(functions: Sequence[Pointwise], weights: Sequence[Tensor], like
     if all(isinstance(function, Identity) for function in functions):
         return _IdentityPass()
     bends = [(f.c, f.k) if isinstance(f, SmoothBend) else (0.0, 1.0) for f in functions]
-    return _BendPass(*like.new_tensor(bends).unbind(1))
+    return _BendPass(*tensor_like(bends, like).unbind(1))

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from trainables.config import TrialConfig
+from trainables.device import tensor_like
 from trainables.stack.lstm import StackedState, stacked_lstm
 from trainables.stack.masks import Masks, draw_masks
 from trainables.stack.outputs import StackedOutput, output_kind
@@ -58,7 +59,7 @@ class Stack:
         objective.backward()
         self._update.step(windows)
         batch = self.trainers[0].config.training.batch_size
-        counts_G = self._losses.new_tensor([window.steps * batch for window in windows])
+        counts_G = tensor_like([window.steps * batch for window in windows], self._losses)
         self._losses += losses_G.detach().double() * counts_G
         for trainer, window in zip(self.trainers, windows, strict=True):
             trainer.advance(window)
@@ -86,8 +87,8 @@ class Stack:
         changes_GT = (h3_GTBC[:, 1:].float() - h3_GTBC[:, :-1]).square().sum((2, 3)) * valid_GT[:, 1:]
         change_G = changes_GT.sum(1) / (counts_G - batch * width)
         trainings = [trainer.config.training for trainer in self.trainers]
-        alpha_G = losses_G.new_tensor([training.activation_regularisation for training in trainings])
-        beta_G = losses_G.new_tensor([training.temporal_activation_regularisation for training in trainings])
+        alpha_G = tensor_like([training.activation_regularisation for training in trainings], losses_G)
+        beta_G = tensor_like([training.temporal_activation_regularisation for training in trainings], losses_G)
         return losses_G, (losses_G + alpha_G * activation_G + beta_G * change_G).sum()
 
     def _texts(self, windows: Sequence[Window]) -> tuple[Tensor, tuple[Tensor, Tensor], Tensor]:
@@ -121,7 +122,7 @@ class Stack:
             hidden = hidden + masks.noise_GTBD
         if masks.embedded_GBD is not None:
             hidden = hidden * masks.embedded_GBD.unsqueeze(1)
-        lengths_G = torch.tensor([window.steps for window in windows], device=tokens_GTB.device)
+        lengths_G = tensor_like([window.steps for window in windows], tokens_GTB)
         states: list[StackedState] = []
         undropped = hidden
         for number in range(len(masks.weights)):

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from trainables.device import tensor_like
 from trainables.stack.weights import Weights
 from trainables.training import ADAM_STATE, Trainer, Window
 
@@ -67,7 +68,7 @@ class StackedUpdate:
             gradient.mul_(_column(shrink_G[part], tensor)).addcmul_(tensor, _column(self._decay_G[part], tensor))
             change = _adam_change(weight.moments, gradient) if weight.moments else gradient
             pairs = zip(self._trainers[part], windows[part], weight.rates, strict=True)
-            rates_G = self._clip_G.new_tensor([trainer.rate(window, rate) for trainer, window, rate in pairs])
+            rates_G = tensor_like([trainer.rate(window, rate) for trainer, window, rate in pairs], self._clip_G)
             tensor.sub_(change.mul_(_column(rates_G, tensor)))
         for trainer in self._trainers:
             if trainer.average is not None:

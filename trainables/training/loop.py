@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from pydantic import BaseModel
@@ -26,7 +26,10 @@ from trainables.training.averaging import WeightAverage, should_switch, weights_
 from trainables.training.optimizers import optimizer_of
 from trainables.training.start import scale_start
 from trainables.training.streams import draw_window, mean_loss, parallel_streams
-from trainables.trial_folder import Checkpoints, EpochMetrics, EpochRanks
+from trainables.trial_folder import EpochMetrics, EpochRanks
+
+if TYPE_CHECKING:
+    from trainables.trial_folder import Checkpoints
 
 MAX_LOSS = 100.0
 """Nats per token beyond which a run counts as diverged: e^100 is no perplexity."""

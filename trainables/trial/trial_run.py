@@ -7,7 +7,6 @@ A trial has a folder of its own: see `trainables.trial_folder.folder`.
 from __future__ import annotations
 
 import math
-import os
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -19,6 +18,7 @@ from torch import Tensor
 
 from trainables.config import PERPLEXITY, SPECTRUM, AnyConfig, TrialConfig
 from trainables.corpora import Corpus, load
+from trainables.device import repeat_bits
 from trainables.errors import UserError, first_line
 from trainables.experiments import measure_experiment
 from trainables.language_model import AwdLstm
@@ -257,13 +257,7 @@ def _read_weights(folder: TrialFolder, device: str) -> dict[str, Tensor]:
 def prepare(runtime: Runtime) -> None:
     """Set this process up as the runtime says: threads, determinism, output layers of the user's own."""
     torch.set_num_threads(runtime.threads)
-    if runtime.deterministic:
-        os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS is first used
-    # Every GPU kernel repeats its bits; where one cannot, the framework warns. (`use_deterministic_algorithms` does the
-    # same, and imports the compiler: see `trainables.training.optimizers`.)
-    torch.set_deterministic_debug_mode("warn" if runtime.deterministic else "default")
-    # The module gets this attribute by a property, which the type checker does not see.
-    torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
+    repeat_bits(runtime.deterministic)
     for file in runtime.layer_files:
         load_layers(file)
 

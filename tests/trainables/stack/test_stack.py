@@ -1,4 +1,4 @@
-"""A stack of trials against the same trials alone, in float64: the same weights, whatever their mates and their order."""
+"""A stack of trials against the same trials alone, in float64: the same weights, whatever their mates and order."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import hypothesis.strategies as st
 import pytest
 import torch
-from hypothesis import given, settings
 from hypothesis import Phase as HypothesisPhase
+from hypothesis import given, settings
 from torch import Tensor
 
 from tests.support import tiny_trial as tiny

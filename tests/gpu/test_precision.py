@@ -1,0 +1,87 @@
+"""The precision of products: which dtype they have, and what TF32 and bf16 do to numbers."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.support.device_trials import LAYERS, trainer_on
+from tests.support.products import Asked
+from trainables.config import OutputLayerConfig, SoftmaxConfig
+from trainables.device import Precision, products_in
+from trainables.language_model.awd_lstm import LstmLayer
+
+STEPS, BATCH, WIDTH = 12, 8, 96
+
+
+def lstm(device: str, dtype: torch.dtype = torch.float32) -> tuple[LstmLayer, Tensor]:
+    """A layer and its inputs, of the same numbers on every device."""
+    random = torch.Generator().manual_seed(1)
+    layer = LstmLayer(WIDTH, WIDTH)
+    layer.initialise(random)
+    return layer.to(device, dtype), torch.randn(STEPS, BATCH, WIDTH, generator=random).to(device, dtype)
+
+
+def outputs_and_gradient(layer: LstmLayer, inputs: Tensor, precision: Precision, scale: float) -> tuple[Tensor, Tensor]:
+    zero = inputs.new_zeros(1, BATCH, WIDTH)
+    outputs, state = layer(inputs, (zero, zero), layer.weight_hh, precision)
+    assert {tensor.dtype for tensor in (outputs, *state)} == {inputs.dtype}
+    (gradient,) = torch.autograd.grad(scale * outputs.square().sum(), [layer.weight_hh])
+    return outputs.detach().double().cpu(), gradient.double().cpu() / scale
+
+
+def off(value: Tensor, truth: Tensor) -> float:
+    return float((value - truth).norm() / truth.norm())
+
+
+def test_an_lstm_in_bf16_keeps_gradients_that_float16_has_not(device: str) -> None:
+    """Of 1e-11, where the smallest number of float16 is 6e-8."""
+    layer, inputs = lstm(device)
+    _, truth = outputs_and_gradient(layer, inputs, "float32", 1.0)
+    outputs, gradient = outputs_and_gradient(layer, inputs, "bf16", 1e-12)
+    assert off(gradient, truth) < 0.1
+    rounded = outputs.to(torch.bfloat16).double()
+    assert torch.equal(outputs, rounded) == (device == "cuda"), "on a CPU it stays in float32"
+
+
+@pytest.mark.parametrize("precision", ["float32", "tf32"])
+def test_products_are_rounded_to_tf32_where_they_are_to_be_and_nowhere_else(device: str, precision: Precision) -> None:
+    random = torch.Generator().manual_seed(2)
+    left, right = (torch.randn(256, 256, generator=random) for _ in range(2))
+    layer, inputs = lstm(device)
+    with products_in(precision, device):
+        product = (left.to(device) @ right.to(device)).double().cpu()
+        outputs, _ = outputs_and_gradient(layer, inputs, precision, 1.0)
+    exact, _ = outputs_and_gradient(*lstm("cpu", torch.float64), "float32", 1.0)
+    rounds = device == "cuda" and precision == "tf32"
+    error = off(product, left.double() @ right.double())
+    assert 2e-5 < error < 5e-3 if rounds else error < 2e-6
+    # cuDNN may round an LSTM's inputs then, and need not.
+    assert off(outputs, exact) < (5e-3 if rounds else 2e-6)
+
+
+@pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
+def test_the_products_of_a_step_have_their_dtype_and_the_rest_is_float32(
+    device: str, layer: OutputLayerConfig, precision: Precision
+) -> None:
+    trainer = trainer_on(device, layer, precision=precision)
+    with Asked() as asked:
+        trainer.step()
+    of_bf16 = {torch.bfloat16} if device == "cuda" else {torch.bfloat16, torch.float32}
+    assert asked.product_dtypes == (of_bf16 if precision == "bf16" else {torch.float32})
+    kept = [tensor for name, tensor in trainer.snapshot()[0].items() if not name.startswith(("random", "epoch"))]
+    assert {tensor.dtype for tensor in kept} == {torch.float32}
+
+
+@pytest.mark.parametrize("precision", ["tf32", "bf16"])
+def test_training_in_a_lower_precision_stays_near_that_in_float32(device: str, precision: Precision) -> None:
+    """The same windows and masks, so that rounding is all the difference."""
+    exact, rounded = (trainer_on(device, SoftmaxConfig(), precision=name) for name in ("float32", precision))
+    for _ in range(40):
+        exact.step()
+        rounded.step()
+    value, truth = (float(trainer.epoch_loss / trainer.progress.epoch_tokens) for trainer in (rounded, exact))
+    assert value == pytest.approx(truth, rel=5e-3)
+    assert precision == "tf32" or value != truth
