@@ -15,6 +15,7 @@ from typing import Any
 from orchestrator.cluster import RunOptions
 from orchestrator.storage import DISK_TROUBLES, BucketError, on_this_machine
 from orchestrator.store import PlannedTrial
+from orchestrator.worker.gpu_share import share_gpu
 from orchestrator.worker.messages import EVENTS, Pack, TrialEvent
 from trainables.errors import KEPT, UserError
 from trainables.pulse import PULSE
@@ -72,6 +73,9 @@ def run_pack(pack: Pack, job: Job, send: Callable[[str], None], running: Callabl
         sys.modules["torch"].set_num_threads(job.options.runtime.threads)
     outbox = _Outbox(send, running)
     place = _place(job.options.runtime.device)
+    note = share_gpu(job.options.gpus_per_trial, job.options.runtime.threads)
+    if note is not None:
+        outbox.hold(TrialEvent(trial_id=pack.trials[0].trial_id, note=note))
     was_long = True
     for trial in pack.trials:
         outbox.running = trial.name

@@ -97,6 +97,23 @@ def test_torchs_own_generators_go_back_to_where_they_were(device: str) -> None:
     assert torch.equal(torch.rand(5, device=device), first[1])
 
 
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here that torch can use")
+def test_masks_drawn_by_a_captured_graph_are_those_drawn_without_one() -> None:
+    """Every replay draws anew, and the generator's state goes on, as a checkpoint needs it."""
+    ones = torch.ones(7, 300, 200, device="cuda")
+    eager, captured = generator(3, "cuda"), generator(3, "cuda")
+    expected = [locked_dropout(ones, 0.4, eager) for _ in range(3)]
+    graph = torch.cuda.CUDAGraph()
+    graph.register_generator_state(captured)
+    with torch.cuda.graph(graph):
+        dropped = locked_dropout(ones, 0.4, captured)
+    for mask in expected:
+        graph.replay()
+        assert torch.equal(dropped, mask)
+    assert torch.equal(captured.get_state(), eager.get_state())
+
+
 @pytest.mark.parametrize("precision", ["float32", "bf16"])
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
