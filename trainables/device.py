@@ -1,4 +1,5 @@
-"""What differs between a CPU and a GPU; nothing else in `trainables` asks which of the two it is on.
+"""What torch is asked differently on a CPU and on a GPU; only the size of a chunk, which a plan needs without torch, is
+elsewhere (`trainables.config.chunk_rows`).
 
 Devices are named as in `Runtime`, "cpu" or "cuda". Whatever is no CPU is taken for a GPU, so that torch's device
 "meta", which has shapes and dtypes but no numbers, goes a GPU's way on a machine without one.

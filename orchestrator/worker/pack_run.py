@@ -196,11 +196,12 @@ def _asks_for_memory(error: BaseException) -> bool:
 
 def _gpu_is_lost(runtime: Runtime) -> bool:
     """True after an error that leaves the process' CUDA context unusable (running out of memory does not)."""
-    torch = sys.modules.get("torch")
-    if torch is None or not runtime.device.startswith("cuda"):
+    if "torch" not in sys.modules:
         return False
+    from trainables.device import wait
+
     try:
-        torch.cuda.synchronize()
+        wait(runtime.device)
     except RuntimeError:
         return True
     return False
