@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from orchestrator.analysis import LEADING, FlatResults, flatten, has_different, in_reading_order
 from orchestrator.store import Store, StudyKey
+from orchestrator.words import is_number
 
 MOST_CHANGES = 1_000
 """Trials that are read one by one; of more, all are."""
@@ -138,4 +139,4 @@ def _is_long(value: object) -> bool:
 
 
 def _is_number_or_none(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    return value is None or is_number(value)

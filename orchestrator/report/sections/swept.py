@@ -17,7 +17,7 @@ from orchestrator.report import formats
 from orchestrator.report.figures import GROUP_MARKERS, PALE, Drawing, group_colour, make_logarithmic, new_panels
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, text_table
-from orchestrator.words import counted, listed
+from orchestrator.words import counted, is_number, listed
 
 PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 3.1, 2.8
 MOST_COLOURS = 10
@@ -163,6 +163,6 @@ def _draw_panel(axes: Axes, numbers: SweptNumbers, metric: str) -> None:
 
 def _places(values: tuple[Any, ...]) -> dict[Any, float]:
     """Where on the axis each value lies: a number where it is, others side by side from 0 on."""
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+    if all(map(is_number, values)):
         return {value: float(value) for value in values}
     return {value: float(place) for place, value in enumerate(values)}
