@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
 from typing import Any
@@ -22,6 +22,8 @@ from orchestrator.words import counted, is_number, listed
 PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 3.1, 2.8
 MOST_COLOURS = 10
 """Groups that a legend can name; more are drawn pale, with their mean."""
+BEST_WHERE_LOWEST = ("perplexity", "cross_entropy", "error_percent")
+"""How metrics end of which less is better."""
 WIDE_RANGE = 10
 """Values that span a larger factor lie on a logarithmic axis."""
 
@@ -83,9 +85,19 @@ def _findings(numbers: SweptNumbers, metrics: list[str]) -> Iterator[str]:
             of = f", mean of {counted(len(means), 'model')}"
             alike = sum(min(m, key=m.__getitem__) == least for m in means.values())
             lowest += f", in {'every one' if alike == len(means) else f'{alike}'} of them"
+        at_end = _at_end(least, numbers.values) if metric.endswith(BEST_WHERE_LOWEST) else ""
         if len(set(overall.values())) == 1:
-            lowest = ""
-        yield f"{formats.capital(formats.title(metric))} by {title}{of}: {shown}{lowest}."
+            lowest = at_end = ""
+        yield f"{formats.capital(formats.title(metric))} by {title}{of}: {shown}{lowest}.{at_end}"
+
+
+def _at_end(best: Any, values: Sequence[Any]) -> str:
+    """Where the best one is an end of the range, a further value may be better; below 0 most settings have none."""
+    if not all(map(is_number, values)):
+        return ""
+    if best == max(values):
+        return " The best value is the last of the range: try larger ones."
+    return " The best value is the first of the range: try smaller ones." if best == min(values) and best != 0 else ""
 
 
 def _group_table(numbers: SweptNumbers, metrics: list[str]) -> TextTable:
