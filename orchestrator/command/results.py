@@ -67,6 +67,16 @@ def no_study(study: str, keys: Iterable[StudyKey], variants: VariantFilter | Non
     return UserError(f"the store has no study {study!r}{variants or ''}{hint}")
 
 
+def file_needed(store: Store, argument: str, command: str) -> UserError | None:
+    """That a study of the user's own, which the store has under the name that was typed, is to be named by its file."""
+    if argument in NAMES or all(summary.key.study != argument for summary in store.studies()):
+        return None
+    return UserError(
+        f"{argument} is a study of your own, and its trials and what its report shows are in its file: name that, such "
+        f"as {PROGRAM} {command} {shlex.quote(f'{argument}.py')}"
+    )
+
+
 def _variants(store: Store, study: str, variants: VariantFilter) -> list[StudyKey]:
     """The variants of a study that are meant, those with a result first, then those without `--set`, then those planned
     last. Raises UserError where none fits."""
@@ -196,15 +206,8 @@ def _check_out(out: Path | None, study: str, bundle: Path | None) -> None:
 def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyKey, Study]:
     """The variant of the study that is meant; for all, those of built-in studies that fit."""
     if argument != ALL:
-        if (
-            argument not in NAMES
-            and not is_file(argument)
-            and any(summary.key.study == argument for summary in store.studies())
-        ):
-            raise UserError(
-                f"{argument} is a study of your own, and what its report shows is in its file: name that, such as "
-                f"{PROGRAM} report {argument}.py"
-            )
+        if error := file_needed(store, argument, "report"):
+            raise error
         study = named_study(argument)
         return {_choose_variant(store, study.name, variants): study}
     keys = [summary.key for summary in store.studies() if variants.fits(summary.key)]
