@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from orchestrator.analysis.frames import FlatResults
+from orchestrator.plan import differing_settings
 from orchestrator.store import LOST, StudyKey, TrialState
 from orchestrator.words import is_number
 from search_spaces.analyses import Correlation, GridMap
@@ -53,6 +54,10 @@ class StudySummaryNumbers:
     worse_than_uniform: tuple[str, ...]
     """The names of the done trials that predict worse than a guess that takes every word for equally likely."""
 
+    named_otherwise: tuple[str, Mapping[str, Any]] | None
+    """The first trial whose name gives settings as the study writes them, for paper scale, and these as they were
+    trained."""
+
     @property
     def trials(self) -> int:
         """All trials of the plan."""
@@ -81,6 +86,7 @@ def summarise(study: Study, key: StudyKey, results: FlatResults, frame: pd.DataF
         extremes=tuple(extremes for metric in metrics if (extremes := _extremes(frame, metric)) is not None),
         trouble=tuple(record for record in results.records if record["state"] in LOST),
         worse_than_uniform=tuple(record["name"] for record in results.records if is_worse_than_uniform(record)),
+        named_otherwise=_named_otherwise(results),
     )
 
 
@@ -91,6 +97,14 @@ def is_worse_than_uniform(record: Mapping[str, Any]) -> bool:
     perplexity = next((record[name] for name in PERPLEXITIES if record.get(name) is not None), None)
     words = record.get("rank_columns")
     return record["state"] == "done" and is_number(perplexity) and is_number(words) and perplexity > words
+
+
+def _named_otherwise(results: FlatResults) -> tuple[str, Mapping[str, Any]] | None:
+    for record in results.records:
+        settings = differing_settings(record["name"], {key: record[key] for key in results.config_columns})
+        if settings:
+            return record["name"], settings
+    return None
 
 
 def _trials_per_setting(results: FlatResults) -> int:

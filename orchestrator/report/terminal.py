@@ -42,7 +42,7 @@ def summary_group(report: ReportResult) -> Group:
     if report.summary.trouble:
         shown.append(trouble_table(report.summary))
     parts = (Text(part) if isinstance(part, str) else Fitting(table=part) for part in shown)
-    return Group(*parts, Text(sentences.coverage(report.summary)))
+    return Group(*parts, *map(Text, sentences.names(report.summary)), Text(sentences.coverage(report.summary)))
 
 
 def column_widths(table: TextTable, width: int) -> list[int] | None:

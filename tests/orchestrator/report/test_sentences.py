@@ -94,6 +94,17 @@ def test_changed_settings_are_named_and_single_seeds_where_a_study_trains() -> N
     assert "seeds" not in run_facts(computing, make_summary(), flatten([]))
 
 
+def test_a_name_that_has_another_value_than_was_trained_is_said() -> None:
+    """The names of these rows have no setting that a scale changes."""
+    assert not sentences.names(make_summary())
+    rows, _ = make_results()
+    rows[7]["name"] += ", training.learning_rate=30"
+    rows[7]["config"]["training"]["learning_rate"] = 30.0 * 0.001
+    results = flatten(rows)
+    (said,) = sentences.names(summarise(STUDY, KEY, results, results.frame()))
+    assert said.endswith('k=3, training.learning_rate=30" was trained with learning rate 0.03.')
+
+
 def test_trials_computed_with_different_versions_are_named() -> None:
     alike = {"code": {"abc": 72}, "torch": {"2.13.0": 72}, "hardware": {"one CPU": 72}, "host": {"a": 60, "b": 12}}
     assert not any("computed alike" in text for text in cautions(KEY, alike))
