@@ -163,9 +163,9 @@ def report(
     settings: options.AnySettings = None,
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
-    out: Annotated[Path | None, typer.Option(help="The folder to write to.")] = None,
+    out: Annotated[str | None, typer.Option(metavar="DIR", help="The folder to write to.")] = None,
     bundle: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write a folder for any static host, with a page over all of it.")
+        str | None, typer.Option(metavar="DIR", help="Write a folder for any static host, with a page over all of it.")
     ] = None,
 ) -> None:
     """Write the report of what the store holds, trials missing or not; with all, of every built-in study it has."""
@@ -180,9 +180,9 @@ def report(
     shown = console()
     with open_store(url, create=False) as opened:
         chosen = _chosen(opened, study, variants)
-        root = open_bundle(bundle) if bundle else None
+        root = open_bundle(Path(bundle)) if bundle else None
         for key, content in chosen.items():
-            folder = root / key.variant if root else (out or report_folder(place, key)).resolve()
+            folder = root / key.variant if root else Path(out or report_folder(place, key)).resolve()
             argument = key.study if study == ALL else study
             # Whoever reads a bundle has other folders.
             command = (Path(argument).name, ()) if root else (argument, context.obj)
@@ -196,7 +196,10 @@ def report(
         shown.print(f"All reports: {index}", soft_wrap=True)
 
 
-def _check_out(out: Path | None, study: str, bundle: Path | None) -> None:
+def _check_out(out: str | None, study: str, bundle: str | None) -> None:
+    for option, folder in (("--out", out), ("--bundle", bundle)):
+        if folder == "":
+            raise UserError(f"{option} takes the path of a folder, and got an empty one: name a folder to write to")
     if study == ALL and out is not None:
         raise UserError("--out is the folder of one report, and all writes several: leave it out, or name a study")
     if bundle is not None and out is not None:
