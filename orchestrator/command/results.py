@@ -41,7 +41,7 @@ class VariantFilter:
         return "".join(f", {name} {value}" for name, value in parts.items() if value)
 
 
-def _typed_filter(scale: str | None, corpus: str | None, settings: list[str] | None) -> VariantFilter:
+def typed_filter(scale: str | None, corpus: str | None, settings: list[str] | None) -> VariantFilter:
     """The filter of the options of these names."""
     from orchestrator.plan import overrides_json, parse_overrides
     from trainables.corpora import corpus_name
@@ -121,7 +121,7 @@ def results(
     from orchestrator.report import FORMATS, group_metrics, write_parquet, write_results
     from orchestrator.store import open_store
 
-    variants, url = _typed_filter(scale, corpus, settings), store_url(store, storage)
+    variants, url = typed_filter(scale, corpus, settings), store_url(store, storage)
     check_format(form, FORMATS)
     if form == "parquet" and sys.stdout.isatty():
         raise UserError("parquet is a binary format: send it to a file, for example with > results.parquet")
@@ -174,7 +174,7 @@ def report(
     from orchestrator.store import open_store
     from orchestrator.sweep import open_bundle, report_folder, write_index, write_report
 
-    variants, url = _typed_filter(scale, corpus, settings), store_url(store, storage)
+    variants, url = typed_filter(scale, corpus, settings), store_url(store, storage)
     place = storage_at(storage)
     _check_out(out, study, bundle)
     shown = console()
