@@ -64,7 +64,7 @@ def swept_section(numbers: SweptNumbers) -> Section:
         findings=tuple(_findings(numbers, metrics)),
         tables=(groups,),
         terminal=("\n".join(_findings(numbers, metrics)),) if several else None,
-        method="Intervals are 95%, of the mean over seeds, by Student's t; one trial has none.",
+        method="Intervals are 95%, of the mean over seeds, by Student's t; one trial has none, nor have equal ones.",
         files={f"{name.replace('-', '_')}.csv": list(_csv(numbers, metrics))},
         drawings=(Drawing(name=name.replace("-", "_"), caption=caption, draw=lambda: _draw(numbers, metrics)),),
     )
@@ -114,7 +114,9 @@ def _group_table(numbers: SweptNumbers, metrics: list[str]) -> TextTable:
 def _cell(line: ValueLine, metric: str) -> Cell:
     average, interval = line.sample(metric).mean, line.interval(metric)
     text = formats.cell(metric, average)
-    if interval is not None:
+    if interval is not None and interval.low == interval.high:
+        text += " (all equal)"
+    elif interval is not None:
         text += f" [{formats.cell(metric, interval.low)}, {formats.cell(metric, interval.high)}]"
     return Cell(text, average)
 

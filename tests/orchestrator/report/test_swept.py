@@ -123,6 +123,18 @@ def test_a_list_that_is_one_value_sweeps_nothing_and_lists_are_told_apart() -> N
     assert keys == ("rates",) and list(shown["rates"]) == ["[0.1, 0.2]", "[0.3]", "none"]
 
 
+def test_equal_values_are_said_to_be_equal_where_an_interval_would_have_no_width() -> None:
+    ranks = {5: (402, 402, 402), 10: (402, 403, 404), 20: (402,)}
+    rows = [
+        trial_row(f"a, x={x} seed={i}", config={"x": x, "seed": i}, press_rank=rank)
+        for x in ranks
+        for i, rank in enumerate(ranks[x])
+    ]
+    (table,) = swept_section(swept_numbers(flatten(rows).frame(), BySetting(key="x", metrics=("press_rank",)))).tables
+    low, high = stats.t.interval(0.95, 2, loc=403, scale=stats.sem(ranks[10]))
+    assert [row[-1].text for row in table.body] == ["402 (all equal)", f"403 [{low:.1f}, {high:.1f}]", "402"]
+
+
 @pytest.mark.parametrize(
     ("perplexities", "said"),
     [
