@@ -15,6 +15,7 @@ from .questions import StudyResults as StudyResults
 from .questions import answer as answer
 from .records import Commands as Commands
 from .records import StudyRecords as StudyRecords
+from .sentences import blown_up as blown_up
 from .sentences import findings as findings
 from .tables import Cell as Cell
 from .tables import TextTable as TextTable

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from orchestrator.analysis import CORPORA, Interval, Statistic, Window
-from orchestrator.words import some_of
+from orchestrator.words import is_number, some_of
 from search_spaces.published import PublishedNumber
 
 TITLES = {
@@ -86,7 +86,7 @@ def number(value: Any, *, digits: int = 5) -> str:
     """`digits` significant digits, thousands separated; whole numbers whole; a dash where there is no value."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return DASH
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if not is_number(value):
         return str(value)
     if float(value).is_integer() and abs(value) < 1e15:
         return f"{int(value):,}".replace("-", MINUS)
