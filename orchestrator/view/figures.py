@@ -16,8 +16,12 @@ from orchestrator.view.table import StudyTable
 from trainables.trial_folder import EpochMetrics, perplexity
 
 Figure = dict[str, Any]
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#b15928")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#7d8590")
 """Okabe and Ito's but black, which a dark page swallows, and two more."""
+DASHES = ("solid", "dash", "dot")
+"""One for each round of the colours."""
+SCALE = [[place / 4, colour] for place, colour in enumerate(("#3b528b", "#26828e", "#28ae80", "#84d44b", "#fde725"))]
+"""Viridis without its darkest quarter, which a dark page swallows."""
 MOST_SVG_POINTS = 2_000
 """Of more, WebGL draws them; a browser without it can show no more."""
 FEW_EPOCHS = 12
@@ -39,7 +43,7 @@ def scatter(table: StudyTable, axes: Mapping[str, str | None], logarithmic: Coll
     by_webgl = len(places) > MOST_SVG_POINTS
     marker: dict[str, Any] = {"size": 6 if by_webgl else 8, "color": COLOURS[0]}
     if not by_webgl:
-        marker["line"] = {"width": 0.7, "color": "#8a8f98"}
+        marker["line"] = {"width": 1, "color": "#8a8f98"}
     base = {
         "type": "scattergl" if by_webgl else "scatter",
         "mode": "markers",
@@ -58,7 +62,7 @@ def scatter(table: StudyTable, axes: Mapping[str, str | None], logarithmic: Coll
             look["color"] = _colour(number)
         elif colour is not None and colour in table.numeric:
             values, bar = _encoded(table.numbers(colour)[members]), {"title": {"text": _label(colour)}}
-            look |= {"color": values, "colorscale": "Viridis", "colorbar": bar}
+            look |= {"color": values, "colorscale": SCALE, "colorbar": bar}
         if diameters is not None:
             look["size"] = _encoded([diameters[place] for place in members])
         traces.append(
@@ -118,7 +122,7 @@ def parallel(table: StudyTable, names: Sequence[str], colour: str) -> Figure:
         "dimensions": [{"label": _label(name), "values": _encoded(values)} for name, values in complete.items()],
         "line": {
             "color": _encoded(table.numbers(colour)[shown]),
-            "colorscale": "Viridis",
+            "colorscale": SCALE,
             "showscale": True,
             "colorbar": {"title": {"text": _label(colour)}},
         },
@@ -139,8 +143,9 @@ def learning_curves(curves: Mapping[str, Sequence[EpochMetrics]]) -> Figure:
                 "name": _text(name),
                 "x": [epoch.epoch for epoch in epochs],
                 "y": [epoch.valid_perplexity for epoch in epochs],
-                "line": {"color": _colour(place), "width": 1.5},
+                "line": _line(place),
                 "marker": {
+                    "line": {"width": 0},
                     "symbol": ["diamond" if epoch.epoch == switch else "circle" for epoch in epochs],
                     "size": [10 if epoch.epoch == switch else 3 for epoch in epochs],
                 },
@@ -160,7 +165,7 @@ def trial_curve(epochs: Sequence[EpochMetrics]) -> Figure:
             "name": name,
             "x": [epoch.epoch for epoch in epochs],
             "y": [perplexity(loss) for loss in losses],
-            "line": {"color": _colour(place), "width": 1.5},
+            "line": _line(place),
             "marker": {"size": 4},
         }
         for place, (name, losses) in enumerate(lines.items())
@@ -192,7 +197,7 @@ def spectra(spectra: Mapping[str, NDArray[np.float64]], *, linear: bool, toleran
                 "name": _text(name),
                 "x": _encoded(index + 1),
                 "y": _encoded(values),
-                "line": {"color": _colour(place), "width": 1.5},
+                "line": _line(place),
             }
         )
     figure = _figure(
@@ -313,6 +318,10 @@ def _text(words: str) -> str:
 
 def _colour(place: int) -> str:
     return COLOURS[place % len(COLOURS)]
+
+
+def _line(place: int) -> dict[str, Any]:
+    return {"color": _colour(place), "width": 1.8, "dash": DASHES[place // len(COLOURS) % len(DASHES)]}
 
 
 def _encoded(values: ArrayLike) -> dict[str, str]:

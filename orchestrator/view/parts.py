@@ -16,6 +16,8 @@ from orchestrator.view.figures import Figure
 SHORT_ID = 12
 """Digits of a trial's id, as everywhere else."""
 LIVE_MS = 3_000
+WHOLE = 32
+"""A text of so many letters is kept on one line of a table."""
 Children = list[Any]
 
 
@@ -99,4 +101,6 @@ def host_of(owner: str) -> str:
 
 
 def _kind(cell: Any) -> str:
+    if isinstance(cell, str):
+        return "short" if len(cell) <= WHOLE else ""
     return "number" if isinstance(cell, int | float) else ""

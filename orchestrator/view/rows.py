@@ -28,7 +28,7 @@ CONDITIONS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 """The grid's names for them."""
 Filter = Mapping[str, Any]
-NAME = {"pinned": "left", "width": 220, "cellRenderer": "markdown", "cellClass": "opens"}
+NAME = {"pinned": "left", "width": 236, "cellRenderer": "markdown", "cellClass": "opens"}
 
 
 def columns(table: StudyTable) -> list[dict[str, Any]]:
