@@ -195,7 +195,7 @@ def inline_svg(document: str, drawing: Drawing) -> str:
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{drawing.name}-\1"', svg)
     svg = re.sub(r'(url\(#|href="#)([^")]+)', rf"\g<1>{drawing.name}-\g<2>", svg)
     svg = re.sub(r'\bd="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), svg)
-    svg = re.sub(r"(?<=: )#([0-9a-f]{6})\b", _named, svg)
+    svg = re.sub(r'(?<=: |=")#([0-9a-f]{6})\b', _named, svg)
     svg = svg.replace("xlink:href=", "href=")
     svg = re.sub(r'\sxmlns(:xlink)?="[^"]*"', "", svg)
     # How wide it is in points, for the page's style: in a narrow window a figure shrinks as long as it can be read.

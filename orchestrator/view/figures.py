@@ -26,6 +26,8 @@ MOST_SVG_POINTS = 2_000
 """Of more, WebGL draws them; a browser without it can show no more."""
 FEW_EPOCHS = 12
 """So many have a tick each."""
+MOST_MARKED = 100
+"""Epochs that have a marker each."""
 MOST_POINTS = 1_000
 """Of a spectrum: more than a figure has pixels for."""
 SMALLEST, LARGEST = 5, 18
@@ -146,6 +148,7 @@ def learning_curves(curves: Mapping[str, Sequence[EpochMetrics]]) -> Figure:
                 "line": _line(place),
                 "marker": {
                     "line": {"width": 0},
+                    "opacity": 1,
                     "symbol": ["diamond" if epoch.epoch == switch else "circle" for epoch in epochs],
                     "size": [10 if epoch.epoch == switch else 3 for epoch in epochs],
                 },
@@ -157,15 +160,16 @@ def learning_curves(curves: Mapping[str, Sequence[EpochMetrics]]) -> Figure:
 
 def trial_curve(epochs: Sequence[EpochMetrics]) -> Figure:
     """A trial's perplexities by epoch, and where it switches to averaged weights."""
-    lines = {"validation": [e.valid_loss for e in epochs], "training": [e.train_loss for e in epochs]}
+    # The last is drawn over the others.
+    lines = {"training": [e.train_loss for e in epochs], "validation": [e.valid_loss for e in epochs]}
     traces = [
         {
             "type": "scatter",
-            "mode": "lines+markers",
+            "mode": "lines+markers" if len(epochs) <= MOST_MARKED else "lines",
             "name": name,
             "x": [epoch.epoch for epoch in epochs],
             "y": [perplexity(loss) for loss in losses],
-            "line": _line(place),
+            "line": _line(1 - place),
             "marker": {"size": 4},
         }
         for place, (name, losses) in enumerate(lines.items())
@@ -238,7 +242,7 @@ def grid_map(table: StudyTable, row: str, column: str, metric: str) -> Figure:
         "y": [_text(_typed(value)) for value in rows],
         "z": _encoded(means),
         "customdata": _encoded(counts),
-        "colorscale": "Viridis",
+        "colorscale": SCALE,
         "colorbar": {"title": {"text": f"{_label(metric)},<br>mean"}},
         "hovertemplate": f"{_label(row)} %{{y}}, {_label(column)} %{{x}}<br>mean %{{z:.5~g}} of %{{customdata}}"
         "<extra></extra>",
@@ -280,8 +284,13 @@ def _figure(
     return {
         "data": list(traces),
         "layout": {
-            "xaxis": {"title": {"text": x}, "automargin": True},
-            "yaxis": {"title": {"text": y}, "type": y_type, "automargin": True, "exponentformat": "power"},
+            "xaxis": {"title": {"text": x, "standoff": 12}, "automargin": True},
+            "yaxis": {
+                "title": {"text": y, "standoff": 8},
+                "type": y_type,
+                "automargin": True,
+                "exponentformat": "power",
+            },
             "margin": {"l": 50, "r": 15, "t": 32, "b": 40},
             "legend": {"orientation": "h", "y": -0.25, "x": 0},
             "font": {"family": "system-ui, sans-serif", "size": 12},

@@ -55,7 +55,7 @@ def rank_training_drawings(numbers: RankTraining) -> Iterator[Drawing]:
         yield Drawing(
             name="rank_lead_or_lag",
             caption=f"How much of its change until averaging began {title} had behind it, against the same of the log "
-            f"perplexity, {line}{colours}. Above the diagonal the rank is ahead; black: the mean of the settings "
+            f"perplexity, {line}{colours}. Above the diagonal the rank is ahead; thick: the mean of the settings "
             "that have the epoch.",
             draw=partial(_draw_shares, numbers),
         )
