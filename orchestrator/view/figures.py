@@ -16,9 +16,9 @@ from orchestrator.view.table import StudyTable
 from trainables.trial_folder import EpochMetrics, perplexity
 
 Figure = dict[str, Any]
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#7d8590")
-"""Okabe and Ito's but black, which a dark page swallows, and two more."""
-DASHES = ("solid", "dash", "dot")
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+"""Okabe and Ito's but black, which a dark page swallows, and yellow, which a light one does."""
+DASHES, SYMBOLS = ("solid", "dash", "dot", "dashdot"), ("circle", "diamond", "square", "cross")
 """One for each round of the colours."""
 SCALE = [[place / 4, colour] for place, colour in enumerate(("#3b528b", "#26828e", "#28ae80", "#84d44b", "#fde725"))]
 """Viridis without its darkest quarter, which a dark page swallows."""
@@ -61,7 +61,7 @@ def scatter(table: StudyTable, axes: Mapping[str, str | None], logarithmic: Coll
     for number, (name, members) in enumerate(parts.items()):
         look = dict(marker)
         if len(parts) > 1:
-            look["color"] = _colour(number)
+            look |= {"color": _colour(number), "symbol": SYMBOLS[_round(number) % len(SYMBOLS)]}
         elif colour is not None and colour in table.numeric:
             values, bar = _encoded(table.numbers(colour)[members]), {"title": {"text": _label(colour)}}
             look |= {"color": values, "colorscale": SCALE, "colorbar": bar}
@@ -329,8 +329,13 @@ def _colour(place: int) -> str:
     return COLOURS[place % len(COLOURS)]
 
 
+def _round(place: int) -> int:
+    """How often all colours were used before."""
+    return place // len(COLOURS)
+
+
 def _line(place: int) -> dict[str, Any]:
-    return {"color": _colour(place), "width": 1.8, "dash": DASHES[place // len(COLOURS) % len(DASHES)]}
+    return {"color": _colour(place), "width": 1.8, "dash": DASHES[_round(place) % len(DASHES)]}
 
 
 def _encoded(values: ArrayLike) -> dict[str, str]:
