@@ -7,6 +7,7 @@ from .formats import cell as cell
 from .formats import number as number
 from .formats import setting as setting
 from .formats import title as title
+from .formats import typed_settings as typed_settings
 from .index import CARD_FILE as CARD_FILE
 from .index import Card as Card
 from .index import read_card as read_card

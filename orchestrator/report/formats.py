@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from orchestrator.analysis import CORPORA, Interval, Statistic, Window
@@ -63,6 +65,17 @@ def title(name: str) -> str:
         if name.startswith(prefix):
             return text.format(name.removeprefix(prefix))
     return TITLES.get(name) or name.rpartition(".")[2].replace("_", " ")
+
+
+def typed_settings(overrides: str) -> list[str]:
+    """A variant's settings as they are typed: "training.learning_rate=5,10"; no text where it holds no settings."""
+    with suppress(ValueError):
+        return [f"{name}={_typed(value)}" for name, value in json.loads(overrides).items()]
+    return []
+
+
+def _typed(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 def capital(text: str) -> str:

@@ -35,7 +35,7 @@ def run_facts(
         "corpus": formats.corpus_title(key.corpus),
         "trials": ", ".join(f"{count} {state}" for state, count in summary.counts.items()),
         "seeds": some_of(list(map(str, summary.seeds)), formats.VALUES_SHOWN) if with_seeds else "",
-        "settings": "" if key.overrides == "{}" else key.overrides,
+        "settings": ", ".join(formats.typed_settings(key.overrides)),
         **_trained(results),
         "date": _date(list(times)),
         "time of all trials": _time(results),

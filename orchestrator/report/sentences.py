@@ -97,6 +97,6 @@ def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: boo
     if study.corpora and key.corpus not in study.corpora:
         used = " and ".join(formats.corpus_title(corpus) for corpus in study.corpora)
         sentences.append(f"The corpus is {formats.corpus_title(key.corpus)}; the paper used {used}.")
-    if key.overrides != "{}":
-        sentences.append(f"Settings were changed on the command line: {key.overrides}.")
+    if changed := formats.typed_settings(key.overrides):
+        sentences.append(f"Settings were changed on the command line: {', '.join(changed)}.")
     return sentences

@@ -124,6 +124,7 @@ def trial_pages(card: Card, results: FlatResults, records: StudyRecords, *, inde
         name: list(dict.fromkeys(formats.setting(record[name]) for record in results.records))
         for name in results.varying
     }
+    titles = [formats.title(name) for name in values]
     around = pairwise([None, *results.records, None])
     behind = [(left, right) for (left, _), (_, right) in pairwise(around)]
     for record, row, neighbours in zip(results.records, records.rows, behind, strict=True):
@@ -136,8 +137,12 @@ def trial_pages(card: Card, results: FlatResults, records: StudyRecords, *, inde
             metric_columns=results.metric_columns,
             row=row,
             settings=[
-                (formats.title(name), formats.setting(record[name]), some_of(others, formats.VALUES_SHOWN))
-                for name, others in values.items()
+                (
+                    name if titles.count(text) > 1 else text,
+                    formats.setting(record[name]),
+                    some_of(others, formats.VALUES_SHOWN),
+                )
+                for (name, others), text in zip(values.items(), titles, strict=True)
             ],
             epochs=records.epochs.get(trial_id, ()),
             spectrum=records.spectra.get(trial_id, np.empty(0)),

@@ -127,7 +127,7 @@ def _rest(trial: OneTrial) -> parts.Children:
         [
             after.context or name.partition(" ")[2],
             after.next,
-            ", ".join(f"{word} ({share:.0%})" for word, share in after.top),
+            " · ".join(f"{word} {share:.0%}" for word, share in after.top),
         ]
         for name, after in trial.predictions.items()
     ]
