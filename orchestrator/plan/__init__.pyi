@@ -25,6 +25,7 @@ from .study_trials import takes_seeds as takes_seeds
 from .swept_settings import as_setting as as_setting
 from .swept_settings import as_typed as as_typed
 from .trial_names import completed_group as completed_group
+from .trial_names import differing_settings as differing_settings
 from .trial_names import setting_hash as setting_hash
 from .trial_names import told_apart as told_apart
 from .trial_names import varying_settings as varying_settings

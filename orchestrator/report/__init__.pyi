@@ -7,6 +7,7 @@ from .formats import cell as cell
 from .formats import number as number
 from .formats import setting as setting
 from .formats import title as title
+from .formats import typed_settings as typed_settings
 from .index import CARD_FILE as CARD_FILE
 from .index import Card as Card
 from .index import read_card as read_card
@@ -15,6 +16,7 @@ from .questions import StudyResults as StudyResults
 from .questions import answer as answer
 from .records import Commands as Commands
 from .records import StudyRecords as StudyRecords
+from .sentences import blown_up as blown_up
 from .sentences import findings as findings
 from .tables import Cell as Cell
 from .tables import TextTable as TextTable

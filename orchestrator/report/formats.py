@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from orchestrator.analysis import CORPORA, Interval, Statistic, Window
-from orchestrator.words import some_of
+from orchestrator.words import is_number, some_of
 from search_spaces.published import PublishedNumber
 
 TITLES = {
@@ -65,6 +67,17 @@ def title(name: str) -> str:
     return TITLES.get(name) or name.rpartition(".")[2].replace("_", " ")
 
 
+def typed_settings(overrides: str) -> list[str]:
+    """A variant's settings as they are typed: "training.learning_rate=5,10"; no text where it holds no settings."""
+    with suppress(ValueError):
+        return [f"{name}={_typed(value)}" for name, value in json.loads(overrides).items()]
+    return []
+
+
+def _typed(value: Any) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
 def capital(text: str) -> str:
     """`text` with a capital first letter, the rest as it is."""
     return text[:1].upper() + text[1:]
@@ -86,7 +99,7 @@ def number(value: Any, *, digits: int = 5) -> str:
     """`digits` significant digits, thousands separated; whole numbers whole; a dash where there is no value."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return DASH
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if not is_number(value):
         return str(value)
     if float(value).is_integer() and abs(value) < 1e15:
         return f"{int(value):,}".replace("-", MINUS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -169,13 +169,18 @@ class Source:
 
 
 def _seconds_left(store: Store, summary: StudySummary, running: list[RunningTrial]) -> float | None:
-    """By how many trials the run has brought to an end; those that run lack the rest of their epochs. None before the
-    first one, and where nobody runs any."""
+    """By the trials that the run has brought to an end and the epochs of those that run. None before the first end,
+    and where nobody runs any."""
     shares = [
         min(1.0, (trial.epoch or 0) / trial.epoch_count) if trial.epoch_count else 0.0
         for trial in running
         if trial.key == summary.key and trial.alive
     ]
     ended, seconds = store.ended_in_run(summary.key) if shares else (0, 0.0)
-    left = summary.counts["planned"] + len(shares) - sum(shares)
-    return left * seconds / ended if ended else None
+    return time_left(seconds, ended, shares, summary.counts["planned"]) if ended else None
+
+
+def time_left(seconds: float, ended: int, shares: Sequence[float], waiting: int) -> float:
+    """Seconds yet, where so many trials have ended, others have these shares of their epochs, and others wait. The
+    shares count on both sides: so it does not jump where a trial ends and the next one starts."""
+    return seconds * (waiting + len(shares) - sum(shares)) / (ended + sum(shares))

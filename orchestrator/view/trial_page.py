@@ -116,7 +116,7 @@ def _head(trial: OneTrial, form: str) -> parts.Children:
 
 def _spectrum(trial: OneTrial, linear: bool, form: str) -> Any:
     if trial.spectrum is None:
-        return html.P("It has no spectrum yet.", className="soft")
+        return html.P("It has no spectrum.", className="soft")
     tolerance = trial.row["metrics"].get("press_tolerance")
     figure = figures.spectra({trial.row["name"]: trial.spectrum}, linear=linear, tolerance=tolerance)
     return _graph("trial-sigma", figure, form, trial)
@@ -127,18 +127,18 @@ def _rest(trial: OneTrial) -> parts.Children:
         [
             after.context or name.partition(" ")[2],
             after.next,
-            ", ".join(f"{word} ({share:.0%})" for word, share in after.top),
+            " · ".join(f"{word} {share:.0%}" for word, share in after.top),
         ]
         for name, after in trial.predictions.items()
     ]
     return [
         html.H2("Metrics"),
         parts.facts(
-            [(title(name), cell(name, value)) for name, value in trial.metrics.items()], empty="It has no metrics yet."
+            [(title(name), cell(name, value)) for name, value in trial.metrics.items()], empty="It has no metrics."
         ),
         *([html.H2("Likeliest next words"), parts.table(["context", "next", "likeliest"], words)] if words else []),
         html.H2("Environment"),
-        parts.facts(list(trial.environment.items()), empty="Recorded when the trial ends."),
+        parts.facts(list(trial.environment.items()), empty="It is recorded with the result, and there is none."),
         html.H2("Attempts"),
         parts.table(
             ["attempt", "on", "taken up (UTC)", "took", "ended by"],
@@ -146,7 +146,9 @@ def _rest(trial: OneTrial) -> parts.Children:
             empty="No worker has taken it up yet, or none whose attempts were remembered.",
         ),
         html.H2("Log"),
-        html.Pre(trial.log) if trial.log else html.P("There is none in this storage.", className="soft"),
+        html.Div(html.Pre(trial.log), className="log")
+        if trial.log
+        else html.P("There is none in this storage.", className="soft"),
         html.H2("Run it alone"),
         html.P(
             [html.A("Its config", href=f"/download/trial/{trial.row['trial_id'][: parts.SHORT_ID]}.json"), ", then:"]
@@ -164,7 +166,7 @@ def _attempt(attempt: Attempt, state: str) -> list[Any]:
     """A row of the table; `state` is the trial's, to which its last attempt came."""
     took = duration((attempt.ended_at - attempt.started_at).total_seconds()) if attempt.ended_at else ""
     end = attempt.cause or (state if attempt.ended_at else "it goes on")
-    return [attempt.number, attempt.place, f"{attempt.started_at:%Y-%m-%d %H:%M:%S}", took, end]
+    return [str(attempt.number), attempt.place, f"{attempt.started_at:%Y-%m-%d %H:%M:%S}", took, end]
 
 
 def _settings(settings: Mapping[str, Any]) -> list[list[str]]:
