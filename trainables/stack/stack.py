@@ -63,6 +63,17 @@ class Stack:
         for trainer, window in zip(self.trainers, windows, strict=True):
             trainer.advance(window)
 
+    @staticmethod
+    def leave(trainer: Trainer) -> None:
+        """Give a trainer that leaves numbers of its own, so that it does not hold those of its mates."""
+        for parameter in trainer.model.parameters():
+            parameter.data = parameter.data.clone()
+        trainer.state = [(h.clone(), c.clone()) for h, c in trainer.state]
+        trainer.epoch_loss = trainer.epoch_loss.clone()
+        for moments in trainer.optimizer.state.values():
+            for key, moment in moments.items():
+                moments[key] = moment.clone()
+
     def _forward(self, windows: Sequence[Window]) -> tuple[Tensor, Tensor]:
         """Every trial's loss, and the sum of what they minimise: no trial's gradient depends on another one's."""
         tokens_GTB, rows, valid_GT = self._texts(windows)

@@ -108,6 +108,7 @@ class Trainer:
         self.progress = Progress()
         self.average: WeightAverage | None = None
         self.kept: dict[str, Tensor] = {}
+        self._saved_at = time.monotonic()
 
     def train(
         self,
@@ -120,20 +121,33 @@ class Trainer:
         Raises PrunedError after an epoch of `stop_above` whose validation loss is above the one given there (nats per
         token), also when that epoch ended before a checkpoint.
         """
-        progress = self.progress
-        saved_at = time.monotonic()
-        while len(progress.epochs) < self.config.training.epochs:
-            self._raise_if_pruned(stop_above or {})
+        while not self.finished:
+            self.raise_if_pruned(stop_above or {})
             started = time.monotonic()
             self.step()
-            progress.epoch_seconds += time.monotonic() - started
-            if self.epoch_is_over():
-                on_epoch(self.end_epoch())
-            progress.wall_seconds += time.monotonic() - started
-            if time.monotonic() - saved_at >= self.runtime.checkpoint_every_s:
-                PULSE.enter("at a checkpoint")
-                checkpoints.save(progress.step, *self.snapshot())
-                saved_at = time.monotonic()
+            self.settle(time.monotonic() - started, checkpoints, on_epoch)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all epochs are over."""
+        return len(self.progress.epochs) >= self.config.training.epochs
+
+    def settle(self, step_s: float, checkpoints: Checkpoints, on_epoch: Callable[[EpochMetrics], None]) -> None:
+        """What follows a step of so many seconds: the end of the epoch where it is over, a checkpoint when it is time.
+
+        Raises DivergedError.
+        """
+        progress, started = self.progress, time.monotonic()
+        progress.epoch_seconds += step_s
+        self._look()
+        if self.epoch_is_over():
+            on_epoch(self.end_epoch())
+        now = time.monotonic()
+        progress.wall_seconds += step_s + now - started
+        if now - self._saved_at >= self.runtime.checkpoint_every_s:
+            PULSE.enter("at a checkpoint")
+            checkpoints.save(progress.step, *self.snapshot())
+            self._saved_at = time.monotonic()
 
     def step(self) -> None:
         """One window: forward, backward, one update."""
@@ -162,7 +176,6 @@ class Trainer:
             self.average.update(model)
         self.epoch_loss += loss.detach().double() * len(targets_N)
         self.advance(window)
-        self.look()
 
     def next_window(self) -> Window:
         """Draw the window of the next step."""
@@ -193,8 +206,8 @@ class Trainer:
         progress.epoch_tokens += tokens
         progress.position = window.end
 
-    def look(self) -> None:
-        """See now and then whether the loss is a number still. Raises DivergedError."""
+    def _look(self) -> None:
+        """See now and then whether the loss is a number still."""
         if self.progress.step % STEPS_PER_LOOK == 0:
             self._raise_if_diverged(self.epoch_loss.item() / self.progress.epoch_tokens, "train")
 
@@ -254,7 +267,8 @@ class Trainer:
             epoch, step = len(self.progress.epochs) + 1, self.progress.step
             raise DivergedError(f"the {name} loss became {loss:.3g} nats per token in epoch {epoch}, step {step}")
 
-    def _raise_if_pruned(self, stop_above: Mapping[int, float]) -> None:
+    def raise_if_pruned(self, stop_above: Mapping[int, float]) -> None:
+        """Raise PrunedError where the last epoch was worse than `stop_above`, see `train`, allows."""
         if not self.progress.epochs:
             return
         last = self.progress.epochs[-1]

@@ -1,4 +1,4 @@
-"""A stack of trials against the same trials alone, in float64: the same weights, whatever their mates and their order."""
+"""A stack of trials against the same trials alone, in float64: the same weights, whatever their mates and order."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from dataclasses import dataclass
 import hypothesis.strategies as st
 import pytest
 import torch
-from hypothesis import given, settings
 from hypothesis import Phase as HypothesisPhase
+from hypothesis import given, settings
 from torch import Tensor
 
 from tests.support import tiny_trial as tiny
 from trainables.config import (
+    AveragingConfig,
     EtAsgdConfig,
     GssConfig,
     LmsPlifConfig,
@@ -59,11 +60,11 @@ def _in_float64() -> Iterator[None]:
 @st.composite
 def trials(draw: st.DrawFn, optimizer: str) -> TrialConfig:
     """A trial of the tiny model: everything that a stack leaves to its trials is drawn."""
-    averaging = draw(st.sampled_from([EtAsgdConfig(switch_epoch=1), NtAsgdConfig(nonmonotone_interval=1)]))
+    averagings: list[AveragingConfig] = [EtAsgdConfig(switch_epoch=1), NtAsgdConfig(nonmonotone_interval=1)]
     base = 5.0 if optimizer == "sgd" else 0.003
     config = tiny.trial(
         output_layer=draw(st.sampled_from(LAYERS)),
-        averaging=averaging,
+        averaging=draw(st.sampled_from(averagings)),
         optimizer=optimizer,
         bptt=draw(st.integers(8, 25)),
         learning_rate=base * draw(st.sampled_from([0.5, 1.0, 2.0])),
