@@ -92,7 +92,9 @@ def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyK
     """The first of them; which of several, is said."""
     chosen, *others = _variants(store, study, variants)
     if others:
-        settings = "" if chosen.overrides == "{}" else f", --set {chosen.overrides}"
+        from orchestrator.plan import typed_settings
+
+        settings = "".join(f", --set {setting}" for setting in typed_settings(chosen.overrides))
         console(stderr=True).print(
             f"Of {1 + len(others)} variants of {study}, this is the one at scale {chosen.scale}, corpus {chosen.corpus}"
             f"{settings}; name another with --scale, --corpus and --set.",

@@ -15,6 +15,7 @@ from orchestrator.command.clean import removed_sentence
 from orchestrator.command.options import console, named_study, store_url
 from orchestrator.command.results import file_needed
 from search_spaces import catalog
+from search_spaces.catalog import NAMES, is_file
 from trainables.errors import PROGRAM, UserError
 from trainables.runtime import Runtime
 
@@ -99,6 +100,8 @@ def _file_needed(study: str, store: str | None, storage: str, command: str) -> U
     """As `file_needed` says; of a store that cannot be read, nothing."""
     from orchestrator.store import open_store
 
+    if study in NAMES or is_file(study):
+        return None
     with suppress(UserError), open_store(store_url(store, storage), create=False) as opened:
         return file_needed(opened, study, command)
     return None

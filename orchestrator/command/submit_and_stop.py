@@ -118,6 +118,8 @@ def stop(
     variants = typed_filter(scale, corpus, settings)
     with open_store(store_url(store, storage), create=False) as opened:
         trial = _trial(opened, target) if target is not None and TRIAL_ID.fullmatch(target) else None
+        if trial is not None and (scale or corpus or settings):
+            raise UserError(f"A trial is named by its id alone, {target}: leave out --scale, --corpus and --set")
         if trial is not None:
             opened.ask_to_stop(trial[0])
             console().print(f"Asked to stop the trial {trial[1]} ({trial[0][:12]}); the others of its sweep go on.")
@@ -129,7 +131,9 @@ def stop(
                 if trains
                 else "no trial of it runs now, so this stops only a command that measures, or that is starting"
             )
-            changed = "" if key.overrides == "{}" else f", --set {key.overrides}"
+            from orchestrator.plan import typed_settings
+
+            changed = "".join(f", --set {setting}" for setting in typed_settings(key.overrides))
             variant = f"{key.study} at scale {key.scale}{on_corpus(key.corpus)}{changed}"
             console().print(f"Asked to stop {variant}; {effect}.", soft_wrap=True, markup=False)
 

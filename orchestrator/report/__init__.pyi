@@ -3,11 +3,11 @@ from .build import build_report as build_report
 from .export import FORMATS as FORMATS
 from .export import write_parquet as write_parquet
 from .export import write_results as write_results
+from .formats import blown_up as blown_up
 from .formats import cell as cell
 from .formats import number as number
 from .formats import setting as setting
 from .formats import title as title
-from .formats import typed_settings as typed_settings
 from .index import CARD_FILE as CARD_FILE
 from .index import Card as Card
 from .index import read_card as read_card
@@ -16,7 +16,6 @@ from .questions import StudyResults as StudyResults
 from .questions import answer as answer
 from .records import Commands as Commands
 from .records import StudyRecords as StudyRecords
-from .sentences import blown_up as blown_up
 from .sentences import findings as findings
 from .tables import Cell as Cell
 from .tables import TextTable as TextTable

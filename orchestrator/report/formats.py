@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.analysis import CORPORA, Interval, Statistic, Window
@@ -54,6 +52,7 @@ WITH_BOUND = {"effective_rank_": "effective rank ({})", "vanishing_": "at most {
 VALUES_SHOWN = 12
 LARGEST_WRITTEN = 1e7
 """A perplexity beyond it, of a model that blew up, has more digits than mean anything."""
+NAMES_SHOWN = 5
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 """A dash stands where there is no value."""
 
@@ -67,15 +66,10 @@ def title(name: str) -> str:
     return TITLES.get(name) or name.rpartition(".")[2].replace("_", " ")
 
 
-def typed_settings(overrides: str) -> list[str]:
-    """A variant's settings as they are typed: "training.learning_rate=5,10"; no text where it holds no settings."""
-    with suppress(ValueError):
-        return [f"{name}={_typed(value)}" for name, value in json.loads(overrides).items()]
-    return []
-
-
-def _typed(value: Any) -> str:
-    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+def blown_up(names: Sequence[str]) -> str:
+    """That the done trials of these names are worse than a uniform guess; "" of none."""
+    worse = "Worse than a uniform guess (perplexity above the vocabulary's size), and counted all the same"
+    return f"{worse}: {some_of(names, NAMES_SHOWN)}." if names else ""
 
 
 def capital(text: str) -> str:

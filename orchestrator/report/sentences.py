@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orchestrator.analysis import Environment, Extremes, StudySummaryNumbers
-from orchestrator.plan import is_paper_scale
+from orchestrator.plan import is_paper_scale, typed_settings
 from orchestrator.report import formats
 from orchestrator.report.questions import Answer
-from orchestrator.words import listed, some_of
+from orchestrator.words import listed
 from search_spaces.study import Study
 
 DECISIVE = {"code": "code version", "torch": "torch", "hardware": "hardware"}
 """Entries of a trial's environment that its numbers depend on, and what they are called."""
-NAMES_SHOWN = 5
 
 
 def findings(summary: StudySummaryNumbers, answers: Sequence[Answer]) -> list[str]:
@@ -26,13 +25,7 @@ def findings(summary: StudySummaryNumbers, answers: Sequence[Answer]) -> list[st
 
 def coverage(summary: StudySummaryNumbers) -> str:
     """How many trials there are results of, what became of the rest, and which results are of a model that blew up."""
-    return " ".join(filter(None, [_done(summary), blown_up(summary.worse_than_uniform)]))
-
-
-def blown_up(names: Sequence[str]) -> str:
-    """That the done trials of these names are worse than a uniform guess; "" of none."""
-    worse = "Worse than a uniform guess (perplexity above the vocabulary's size), and counted all the same"
-    return f"{worse}: {some_of(names, NAMES_SHOWN)}." if names else ""
+    return " ".join(filter(None, [_done(summary), formats.blown_up(summary.worse_than_uniform)]))
 
 
 def _done(summary: StudySummaryNumbers) -> str:
@@ -97,6 +90,6 @@ def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: boo
     if study.corpora and key.corpus not in study.corpora:
         used = " and ".join(formats.corpus_title(corpus) for corpus in study.corpora)
         sentences.append(f"The corpus is {formats.corpus_title(key.corpus)}; the paper used {used}.")
-    if changed := formats.typed_settings(key.overrides):
+    if changed := typed_settings(key.overrides):
         sentences.append(f"Settings were changed on the command line: {', '.join(changed)}.")
     return sentences

@@ -132,7 +132,8 @@ class Outcomes:
                 what_next += ", alone on its machine"
             self._listener.note(f"{trial.name}: {ending.cause}; {what_next}.")
             if not measured:
-                self._work.store.end_attempt(trial.trial_id, self._table.attempts[trial.trial_id], cause=ending.cause)
+                claim = self._table.attempts[trial.trial_id]
+                self._work.store.end_attempt(trial.trial_id, claim=claim, cause=ending.cause)
             self._table.move([trial], State.RETRIED)
             return [trial]
         taken = measured or self._work.store.fail(

@@ -76,7 +76,10 @@ class Database:
     def read(self) -> Iterator[Connection]:
         """A transaction that sees one moment of the database; a value in it that cannot be read is a UserError."""
         with self._transaction(self._reader) as connection, self.reading():
-            yield connection
+            try:
+                yield connection
+            finally:
+                self._check_files()  # before anything is said of what came of another's writing
 
     @contextmanager
     def reading(self, cure: str = CHECK) -> Iterator[None]:

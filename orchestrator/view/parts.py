@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 from dash import dcc, html
 
-from orchestrator.report import typed_settings
+from orchestrator.plan import typed_settings
 from orchestrator.store import StudyKey
 from orchestrator.view.figures import Figure
 

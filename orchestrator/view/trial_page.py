@@ -142,7 +142,7 @@ def _rest(trial: OneTrial) -> parts.Children:
         html.H2("Attempts"),
         parts.table(
             ["attempt", "on", "taken up (UTC)", "took", "ended by"],
-            [_attempt(attempt, trial.row["state"]) for attempt in trial.attempts],
+            [_attempt(attempt) for attempt in trial.attempts],
             empty="No worker has taken it up yet, or none whose attempts were remembered.",
         ),
         html.H2("Log"),
@@ -162,10 +162,10 @@ def _rest(trial: OneTrial) -> parts.Children:
     ]
 
 
-def _attempt(attempt: Attempt, state: str) -> list[Any]:
-    """A row of the table; `state` is the trial's, to which its last attempt came."""
+def _attempt(attempt: Attempt) -> list[Any]:
+    """A row of the table; only a result is an end without a cause."""
     took = duration((attempt.ended_at - attempt.started_at).total_seconds()) if attempt.ended_at else ""
-    end = attempt.cause or (state if attempt.ended_at else "it goes on")
+    end = attempt.cause or ("done" if attempt.ended_at else "it goes on")
     return [str(attempt.number), attempt.place, f"{attempt.started_at:%Y-%m-%d %H:%M:%S}", took, end]
 
 

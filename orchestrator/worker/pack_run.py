@@ -122,6 +122,7 @@ def _outcome(trial: PlannedTrial, pack: Pack, job: Job, outbox: _Outbox) -> Tria
             except UserError as error:
                 short_of_memory = _asks_for_memory(error)
                 cause = job.options.storage.in_words_of_user(str(error), folder)
+                folder.log(f"failed: {cause}")
             except (Exception, SystemExit) as error:  # any trouble is this trial's alone; it is reported, not swallowed
                 if isinstance(error, SupersededError) or _disk_trouble(error):
                     raise

@@ -29,6 +29,7 @@ from trainables.config import WITH_SPECTRUM, TextFile
 from trainables.errors import UserError, first_line, line_of
 from trainables.trial_folder.files import (
     DamagedFileError,
+    append,
     locked,
     open_file,
     read_file,
@@ -83,8 +84,8 @@ class TrialFolder:
     def log(self, text: str) -> None:
         """Tell something in the log file, where it can be written to."""
         line = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {text}\n"
-        with contextlib.suppress(OSError), self.log_file.open("a", errors="replace") as file:
-            file.write(line)
+        with contextlib.suppress(OSError):
+            append(self.log_file, line.encode(errors="replace"))
 
     def note(self, text: str) -> None:
         """Tell, here and whoever asked for it, which files are damaged and what follows from it."""

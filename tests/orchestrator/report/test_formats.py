@@ -83,9 +83,3 @@ def test_values_are_counted_only_where_they_differ() -> None:
     assert formats.with_counts({"2.13.0": 72}) == "2.13.0"
     many = formats.with_counts({f"host {i}": 1 for i in range(40)})
     assert many.startswith("host 0 (1), host 1 (1)") and many.endswith("host 11 (1) and 28 more")
-
-
-def test_a_variants_settings_are_written_as_they_are_typed() -> None:
-    overrides = '{"training.learning_rate":[5,0.1],"training.averaging.name":"nt_asgd"}'
-    assert formats.typed_settings(overrides) == ["training.learning_rate=5,0.1", "training.averaging.name=nt_asgd"]
-    assert formats.typed_settings("{}") == formats.typed_settings("damaged") == []

@@ -21,3 +21,7 @@ def test_it_is_right_and_does_not_jump_at_the_end_of_a_trial(workers: int) -> No
         said.append((end_s - now_s, time_left(now_s, ended, [share] * workers, trials - ended - workers)))
     assert all(abs(left - truth) <= 0.4 * truth + 10 for truth, left in said)
     assert max(abs(later - left) for (_, left), (_, later) in pairwise(said)) < 0.15 * end_s
+
+
+def test_epochs_of_an_earlier_run_are_not_work_of_this_one() -> None:
+    assert time_left(25, 1, [], 100, [39 / 40] * 3) == pytest.approx(25 * (100 + 3 / 40))
