@@ -16,9 +16,9 @@ from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
 from trainables.config import TrialConfig
-from trainables.stack.lstm import StackedState, stacked_lstm
 from trainables.stack.masks import Masks, draw_masks
-from trainables.stack.outputs import StackedOutput, output_kind
+from trainables.stack.model import StackedModel, stacked_states
+from trainables.stack.outputs import output_kind
 from trainables.stack.update import StackedUpdate
 from trainables.stack.weights import Weights
 from trainables.training import Trainer, Window
@@ -28,7 +28,9 @@ def stack_key(config: TrialConfig, corpus_text: Hashable) -> Hashable:
     """Trials with equal keys fit into one stack; `corpus_text` names the text that they train on."""
     model, training = config.model, config.training
     shape = (model.embedding_width, model.hidden_width, model.context_width, training.batch_size)
-    return (corpus_text, shape, training.optimizer, training.precision)
+    evaluation = config.evaluation
+    validation = (evaluation.valid_tokens, evaluation.valid_batch_size, evaluation.window)
+    return (corpus_text, shape, training.optimizer, training.precision, validation)
 
 
 class Stack:
@@ -39,11 +41,9 @@ class Stack:
         # Trials with output layers of one kind stand side by side, so that their part of a tensor is a slice.
         kinds = list(dict.fromkeys(output_kind(trainer.model.output) for trainer in trainers))
         self.trainers = sorted(trainers, key=lambda trainer: kinds.index(output_kind(trainer.model.output)))
-        self.weights = Weights([trainer.model for trainer in self.trainers])
-        self._outputs = [
-            StackedOutput([trainer.model.output for trainer in self.trainers[part]], part)
-            for part in self.weights.parts
-        ]
+        models = [trainer.model for trainer in self.trainers]
+        self.weights = Weights.shared_by(models)
+        self._model = StackedModel(models, self.weights)
         self._update = StackedUpdate(self.trainers, self.weights)
         self._losses = torch.stack([trainer.epoch_loss for trainer in self.trainers])
         for trainer, loss in zip(self.trainers, self._losses, strict=True):
@@ -78,23 +78,16 @@ class Stack:
         """Every trial's loss, and the sum of what they minimise: no trial's gradient depends on another one's."""
         tokens_GTB, rows, valid_GT = self._texts(windows)
         masks = self._masks(windows)
-        dropped_GTBC, h3_GTBC = self._contexts(tokens_GTB, windows, masks)
-        losses_G = torch.cat(
-            [
-                output.losses(
-                    dropped_GTBC[output.part],
-                    self.weights["embedding_VD"][output.part],
-                    (rows[0][output.part], rows[1][output.part]),
-                    self.weights.of_output(output.part),
-                    masks.latent[output.part],
-                )
-                for output in self._outputs
-            ]
-        )
-        batch, width = dropped_GTBC.shape[2:]
+        before = stacked_states([trainer.state for trainer in self.trainers])
+        lengths_G = torch.tensor([window.steps for window in windows], device=tokens_GTB.device)
+        contexts = self._model.contexts(tokens_GTB, before, lengths_G, masks)
+        for index, trainer in enumerate(self.trainers):
+            trainer.state = [(state.h[index : index + 1], state.c[index : index + 1]) for state in contexts.states]
+        losses_G = self._model.losses(contexts.dropped, rows, masks)
+        batch, width = contexts.h3.shape[2:]
         counts_G = valid_GT.sum(1) * batch * width
-        activation_G = (dropped_GTBC.float().square().sum((2, 3)) * valid_GT).sum(1) / counts_G
-        changes_GT = (h3_GTBC[:, 1:].float() - h3_GTBC[:, :-1]).square().sum((2, 3)) * valid_GT[:, 1:]
+        activation_G = (contexts.dropped.float().square().sum((2, 3)) * valid_GT).sum(1) / counts_G
+        changes_GT = (contexts.h3[:, 1:].float() - contexts.h3[:, :-1]).square().sum((2, 3)) * valid_GT[:, 1:]
         change_G = changes_GT.sum(1) / (counts_G - batch * width)
         trainings = [trainer.config.training for trainer in self.trainers]
         alpha_G = losses_G.new_tensor([training.activation_regularisation for training in trainings])
@@ -119,31 +112,3 @@ class Stack:
             [window.steps for window in windows],
             self.weights["embedding_VD"],
         )
-
-    def _contexts(self, tokens_GTB: Tensor, windows: Sequence[Window], masks: Masks) -> tuple[Tensor, Tensor]:
-        """The last layer's outputs after dropout and before it, G x T x B x C; the trainers take the states."""
-        weights = self.weights
-        models, words, width = weights["embedding_VD"].shape
-        flat_GTB = tokens_GTB + words * torch.arange(models, device=tokens_GTB.device)[:, None, None]
-        hidden = torch.nn.functional.embedding(flat_GTB, weights["embedding_VD"].view(-1, width))
-        if masks.words_GV is not None:
-            hidden = hidden * masks.words_GV.view(-1)[flat_GTB].unsqueeze(3)
-        if masks.noise_GTBD is not None:
-            hidden = hidden + masks.noise_GTBD
-        if masks.embedded_GBD is not None:
-            hidden = hidden * masks.embedded_GBD.unsqueeze(1)
-        lengths_G = torch.tensor([window.steps for window in windows], device=tokens_GTB.device)
-        states: list[StackedState] = []
-        undropped = hidden
-        for number in range(len(masks.weights)):
-            names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-            ih, hh, *biases = (weights[f"layers.{number}.{name}"] for name in names)
-            mask, dropout = masks.weights[number], masks.hidden[number]
-            hh = hh if mask is None else hh * mask
-            before = StackedState(*(torch.cat([t.state[number][part] for t in self.trainers]) for part in (0, 1)))
-            undropped, state = stacked_lstm(hidden, before, (ih, hh, biases[0], biases[1]), lengths_G)
-            hidden = undropped if dropout is None else undropped * dropout.unsqueeze(1)
-            states.append(state)
-        for index, trainer in enumerate(self.trainers):
-            trainer.state = [(state.h[index : index + 1], state.c[index : index + 1]) for state in states]
-        return hidden, undropped

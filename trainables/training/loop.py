@@ -132,16 +132,22 @@ class Trainer:
         """Whether all epochs are over."""
         return len(self.progress.epochs) >= self.config.training.epochs
 
-    def settle(self, step_s: float, checkpoints: Checkpoints, on_epoch: Callable[[EpochMetrics], None]) -> None:
+    def settle(
+        self,
+        step_s: float,
+        checkpoints: Checkpoints,
+        on_epoch: Callable[[EpochMetrics], None],
+        valid_loss: float | None = None,
+    ) -> None:
         """What follows a step of so many seconds: the end of the epoch where it is over, a checkpoint when it is time.
 
-        Raises DivergedError.
+        `valid_loss` as for `end_epoch`. Raises DivergedError.
         """
         progress, started = self.progress, time.monotonic()
         progress.epoch_seconds += step_s
         self._look()
         if self.epoch_is_over():
-            on_epoch(self.end_epoch())
+            on_epoch(self.end_epoch(valid_loss))
         now = time.monotonic()
         progress.wall_seconds += step_s + now - started
         if now - self._saved_at >= self.runtime.checkpoint_every_s:
@@ -214,28 +220,35 @@ class Trainer:
     def epoch_is_over(self) -> bool:
         """Whether the epoch ends here: at the end of the stream, or after `epoch_tokens`. At the end of the stream, go
         back to its start. A window needs two steps: one to read, one to predict."""
-        limit, progress = self.config.training.epoch_tokens, self.progress
-        at_end = progress.position >= len(self.streams_TB) - 2
-        over = at_end if limit is None else progress.epoch_tokens >= limit
-        if at_end:
-            progress.position = 0
+        over = self.ends_epoch
+        if self._at_end:
+            self.progress.position = 0
             self.state = self.model.zero_state(self.config.training.batch_size)
         return over
 
-    def end_epoch(self) -> EpochMetrics:
-        """Validate, take the ranks, keep the weights if they are the best so far, see whether to start averaging."""
+    @property
+    def ends_epoch(self) -> bool:
+        """The same, with nothing changed."""
+        limit = self.config.training.epoch_tokens
+        return self._at_end if limit is None else self.progress.epoch_tokens >= limit
+
+    @property
+    def _at_end(self) -> bool:
+        return self.progress.position >= len(self.streams_TB) - 2
+
+    def end_epoch(self, valid_loss: float | None = None) -> EpochMetrics:
+        """Validate, take the ranks, keep the weights if they are the best so far, see whether to start averaging.
+
+        `valid_loss` is what validation gives, where that was done already.
+        """
         progress, evaluation = self.progress, self.config.evaluation
         train_loss = self.epoch_loss.item() / progress.epoch_tokens
         self._raise_if_diverged(train_loss, "train")
         PULSE.enter("in validation")
         with weights_swapped(self.model, self.average):
-            valid_loss = mean_loss(
-                self.model,
-                self.valid,
-                batch=evaluation.valid_batch_size,
-                window=evaluation.window,
-                split="valid",
-            )
+            if valid_loss is None:
+                batch, window = evaluation.valid_batch_size, evaluation.window
+                valid_loss = mean_loss(self.model, self.valid, batch=batch, window=window, split="valid")
             self._raise_if_diverged(valid_loss, "validation")
             ranks = self._ranks(self.model, self.corpus, self.config)
             earlier_losses = [epoch.valid_loss for epoch in progress.epochs]

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 
 from trainables.config import PERPLEXITY, SPECTRUM
 from trainables.runtime import Runtime
-from trainables.stack import Stack
+from trainables.stack import Stack, valid_losses
 from trainables.training import DivergedError, PrunedError
 from trainables.trial.trial_run import TrialRun, TrialTask
 from trainables.trial_folder import TrialOutcome
@@ -64,8 +64,10 @@ def _train(live: Sequence[TrialRun]) -> list[tuple[TrialRun, Exception | None]]:
     while True:
         started = time.monotonic()
         stack.step()
+        ending = [trainer for trainer in stack.trainers if trainer.ends_epoch]
+        losses = dict(zip(ending, valid_losses(ending), strict=True)) if len(ending) > 1 else {}
         seconds = (time.monotonic() - started) / len(live)
-        settled = [(run, *_settled(run, seconds)) for run in live]
+        settled = [(run, *_settled(run, seconds, losses.get(run.trainer))) for run in live]
         if any(over for _, over, _ in settled):
             break
     for run, over, _ in settled:
@@ -74,10 +76,10 @@ def _train(live: Sequence[TrialRun]) -> list[tuple[TrialRun, Exception | None]]:
     return [(run, ending) for run, over, ending in settled if over]
 
 
-def _settled(run: TrialRun, step_s: float) -> tuple[bool, Exception | None]:
+def _settled(run: TrialRun, step_s: float, valid_loss: float | None) -> tuple[bool, Exception | None]:
     """Whether the trial has come to its end, and by what."""
     try:
-        run.trainer.settle(step_s, run.checkpoints, run.tell)
+        run.trainer.settle(step_s, run.checkpoints, run.tell, valid_loss)
     except Exception as ending:
         return True, ending
     pruned = None if run.trainer.finished else _pruned(run)

@@ -30,7 +30,7 @@ from trainables.config import (
     TrialConfig,
 )
 from trainables.runtime import Runtime
-from trainables.stack import Stack
+from trainables.stack import Stack, valid_losses
 from trainables.training import Trainer
 
 STEPS = 50
@@ -106,9 +106,9 @@ def one_step(trainer: Trainer) -> None:
     ended(trainer)
 
 
-def ended(trainer: Trainer) -> None:
+def ended(trainer: Trainer, valid_loss: float | None = None) -> None:
     if trainer.epoch_is_over():
-        trainer.end_epoch()
+        trainer.end_epoch(valid_loss)
 
 
 def new_trainer(config: TrialConfig) -> Trainer:
@@ -154,8 +154,10 @@ def train_together(configs: Sequence[TrialConfig], plans: Sequence[list[Phase]])
         if together:
             assert stack is not None
             stack.step()
+            ending = [trainer for trainer in stack.trainers if trainer.ends_epoch]
+            losses = dict(zip(ending, valid_losses(ending), strict=True)) if ending else {}
             for trainer in together:
-                ended(trainer)
+                ended(trainer, losses.get(trainer))
     return trainers
 
 
