@@ -9,13 +9,12 @@ Shapes: G trials, T time steps of the longest window, B batch, V vocabulary, D w
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from trainables.config import TrialConfig
 from trainables.stack.masks import Masks, draw_masks
 from trainables.stack.model import StackedModel, stacked_states
 from trainables.stack.outputs import output_kind
@@ -24,20 +23,11 @@ from trainables.stack.weights import Weights
 from trainables.training import Trainer, Window
 
 
-def stack_key(config: TrialConfig, corpus_text: Hashable) -> Hashable:
-    """Trials with equal keys fit into one stack; `corpus_text` names the text that they train on."""
-    model, training = config.model, config.training
-    shape = (model.embedding_width, model.hidden_width, model.context_width, training.batch_size)
-    evaluation = config.evaluation
-    validation = (evaluation.valid_tokens, evaluation.valid_batch_size, evaluation.window)
-    return (corpus_text, shape, training.optimizer, training.precision, validation)
-
-
 class Stack:
     """Trainers that make their steps together. Each one's epochs end when they would alone: ask it after every step."""
 
     def __init__(self, trainers: Sequence[Trainer]) -> None:
-        """The trainers have equal `stack_key`s and output layers that a stack has (`output_kind`)."""
+        """The trainers' configs have equal `stack_key`s."""
         # Trials with output layers of one kind stand side by side, so that their part of a tensor is a slice.
         kinds = list(dict.fromkeys(output_kind(trainer.model.output) for trainer in trainers))
         self.trainers = sorted(trainers, key=lambda trainer: kinds.index(output_kind(trainer.model.output)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack
 
 from trainables.config import PERPLEXITY, SPECTRUM
@@ -24,7 +24,7 @@ def run_stack(
     measurements: Sequence[str] = (PERPLEXITY, SPECTRUM),
     most: int,
     taken_up: Callable[[TrialTask], None] = lambda _: None,
-) -> Iterator[Ended]:
+) -> Generator[Ended]:
     """Train and measure trials, at most so many at a time, the next one as soon as one has ended; yields them as they
     end.
 

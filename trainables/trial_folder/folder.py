@@ -255,11 +255,11 @@ class TrialFolder:
     def failure_cause(self, error: BaseException, layer_files: Iterable[TextFile]) -> str:
         """The exception that ended the trial in one line, with the line of the user's own layer that it came through.
 
-        Call it where the exception is handled; the whole traceback goes into the error log.
+        The whole traceback goes into the error log.
         """
         # Where the log cannot be written, the cause still reaches who asked.
         with contextlib.suppress(OSError):
-            write_file(self.error_log, traceback.format_exc().encode(errors="replace"))
+            write_file(self.error_log, "".join(traceback.format_exception(error)).encode(errors="replace"))
         cause = ": ".join(filter(None, (type(error).__name__, first_line(str(error)))))
         self.log(f"failed: {cause}")
         frames = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]
