@@ -79,7 +79,8 @@ class Database:
             try:
                 yield connection
             finally:
-                self._check_files()  # before anything is said of what came of another's writing
+                if self._files is not None and self._files.is_unchanging:
+                    self._files.check()  # before anything is said of what came of another's writing
 
     @contextmanager
     def reading(self, cure: str = CHECK) -> Iterator[None]:

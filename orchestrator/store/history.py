@@ -31,7 +31,7 @@ class History(Transactions):
             moment = now(connection)
             end_attempts(connection, taken_up, GONE_ON, moment)
             counts = select(attempt.c.trial_id, func.max(attempt.c.number)).where(attempt.c.trial_id.in_(taken_up))
-            before = dict(connection.execute(counts.group_by(attempt.c.trial_id)).tuples().all())
+            before = {row[0]: row[1] for row in connection.execute(counts.group_by(attempt.c.trial_id))}
             rows = [
                 {
                     "trial_id": trial_id,

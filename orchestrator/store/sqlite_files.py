@@ -27,7 +27,7 @@ class SqliteFiles:
     to an `unchanging` database sees nothing of what somebody else writes."""
 
     def __init__(self, database: Path, engine: Engine, *, is_unchanging: bool) -> None:
-        self._database, self._log, self._is_unchanging = database, Path(f"{database}-wal"), is_unchanging
+        self._database, self._log, self.is_unchanging = database, Path(f"{database}-wal"), is_unchanging
         self._first: dict[Path, tuple[int, ...]] = {}
         self._connections: set[int] = set()
         event.listen(engine, "connect", self._note_connection)
@@ -35,12 +35,12 @@ class SqliteFiles:
 
     def check(self) -> None:
         """Raise UserError where one of them was deleted or replaced, or is written though it was not to change."""
-        if self._is_unchanging and self._log.exists():
+        if self.is_unchanging and self._log.exists():
             raise self._changed(self._log)
         for path in (self._database, self._log) if self._connections else (self._database,):
             try:
                 stat = path.stat()
-                now = (stat.st_dev, stat.st_ino, stat.st_mtime_ns * self._is_unchanging)
+                now = (stat.st_dev, stat.st_ino, stat.st_mtime_ns * self.is_unchanging)
             except OSError:
                 now = None
             first = self._first.get(path) if now is None else self._first.setdefault(path, now)
@@ -48,7 +48,7 @@ class SqliteFiles:
                 raise self._changed(path)
 
     def _changed(self, path: Path) -> UserError:
-        if self._is_unchanging:
+        if self.is_unchanging:
             return UserError(f"Somebody writes into the results store {self._database}: type the same command again.")
         return UserError(
             f"{path} was deleted or replaced while this command used it as its results store: put it back, or leave it "
