@@ -41,6 +41,12 @@ def test_what_has_one_shape_comes_together_and_no_slot_stays_empty() -> None:
     assert ([len(pack.trials) for pack in packs], alone) == ([4, 1], [PLAN[0]])
 
 
+@pytest.fixture
+def registered(store: Store) -> None:
+    """The plan is in the store."""
+    store.register(KEY, PLAN)
+
+
 def hand_out(sweep: Sweep, key: str) -> list[int]:
     """The next pack, of which its worker takes up every trial."""
     numbers = sweep.pack(key)
@@ -48,21 +54,19 @@ def hand_out(sweep: Sweep, key: str) -> list[int]:
     return numbers
 
 
+@pytest.mark.usefixtures("registered")
 def test_after_a_death_trials_go_on_in_halves_until_the_one_at_fault_fails_alone(store: Store, tmp_path: Path) -> None:
     """Trial 2 kills whatever process it is in; all others come to their end."""
-    sweep = Sweep(store, tmp_path, stack=8)
-    sweep.resize(1)
+    sweep = Sweep(store, tmp_path, slots=1, stack=8)
     sizes = []
-    for number in range(20):
-        numbers = hand_out(sweep, str(number))
-        if not numbers:
+    for key in map(str, range(20)):
+        if sweep.finished:
             break
+        numbers = hand_out(sweep, key)
         sizes.append(len(numbers))
-        if 2 in numbers:
-            sweep.ended(str(number), DEATH)
-        else:
-            sweep.events(str(number), [done(number) for number in numbers])
-            sweep.ended(str(number), None)
+        if 2 not in numbers:
+            sweep.events(key, [done(number) for number in numbers])
+        sweep.ended(key, DEATH if 2 in numbers else None)
     assert sweep.finished
     assert states(store) == ["done", "done", "failed", "done", "done", "done"]
     assert max(sizes) == 6 and sizes.count(1) >= 2
@@ -70,17 +74,17 @@ def test_after_a_death_trials_go_on_in_halves_until_the_one_at_fault_fails_alone
     assert store.trials(KEY)[2].cause == f"{DEATH.cause} (in each of 2 attempts)"
 
 
+@pytest.mark.usefixtures("registered")
 def test_a_machine_that_leaves_splits_no_stack(store: Store, tmp_path: Path) -> None:
-    sweep = Sweep(store, tmp_path, stack=8)
-    sweep.resize(1)
+    sweep = Sweep(store, tmp_path, slots=1, stack=8)
     assert len(hand_out(sweep, "a")) == 6
     sweep.ended("a", Ending(EndingKind.MACHINE_LEFT))
     assert len(hand_out(sweep, "b")) == 6
 
 
+@pytest.mark.usefixtures("registered")
 def test_one_of_a_stack_ends_and_its_mates_are_the_ones_tried_again(store: Store, tmp_path: Path) -> None:
-    sweep = Sweep(store, tmp_path, stack=8)
-    sweep.resize(1)
+    sweep = Sweep(store, tmp_path, slots=1, stack=8)
     hand_out(sweep, "a")
     sweep.events("a", [done(3)])
     sweep.ended("a", DEATH)

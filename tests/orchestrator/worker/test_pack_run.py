@@ -20,8 +20,9 @@ import torch
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.worker import pack_run
+from orchestrator.worker.failures import BrokenProcessError, MemoryShortageError
 from orchestrator.worker.messages import EVENTS, Pack, TrialEvent
-from orchestrator.worker.pack_run import BrokenProcessError, Job, MemoryShortageError, TrialFunctions, run_pack
+from orchestrator.worker.pack_run import Job, TrialFunctions, run_pack
 from tests.support.scripted_trials import RAISES, SOUND, planned, run_scripted
 from tests.support.small_disk import change, small_disk, small_files
 from trainables.config import TrialConfig
