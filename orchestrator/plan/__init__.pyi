@@ -2,9 +2,11 @@ from .disk import kept_bytes as kept_bytes
 from .disk import running_bytes as running_bytes
 from .estimates import BASIS as BASIS
 from .estimates import CORE_BASIS as CORE_BASIS
+from .estimates import STACK as STACK
 from .estimates import V100_SECONDS_PER_EPOCH as V100_SECONDS_PER_EPOCH
 from .estimates import Estimate as Estimate
 from .estimates import estimate as estimate
+from .estimates import stack_size as stack_size
 from .outlook import StageOutlook as StageOutlook
 from .outlook import configs_left as configs_left
 from .outlook import measured_pace as measured_pace

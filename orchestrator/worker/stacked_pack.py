@@ -7,11 +7,13 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
+from orchestrator.plan import stack_size
 from orchestrator.storage import on_this_machine
 from orchestrator.store import PlannedTrial
 from orchestrator.worker.failures import BrokenProcessError, cause_of
 from orchestrator.worker.messages import Pack, TrialEvent
 from orchestrator.worker.outbox import Outbox
+from trainables.config import TrialConfig
 from trainables.pulse import PULSE
 from trainables.trial_folder import EpochMetrics, SupersededError, TrialFolder, TrialOutcome
 
@@ -38,7 +40,7 @@ class StackedPack:
             self._tasks(),
             runtime=on_this_machine(options.runtime, options.data),
             measurements=self._job.measurements,
-            most=self._pack.stack,
+            most=self._fitting(),
             taken_up=self._tell_start,
         )
         try:
@@ -50,6 +52,21 @@ class StackedPack:
         finally:
             ended.close()
             self._outbox.flush()
+
+    def _fitting(self) -> int:
+        """How many trials at a time the memory of the GPU takes."""
+        runtime = self._job.options.runtime
+        if not runtime.device.startswith("cuda"):
+            return self._pack.stack
+        import torch
+
+        from trainables.corpora import load
+
+        configs = [trial.validated for trial in self._pack.trials]
+        models = [config for config in configs if isinstance(config, TrialConfig)]
+        vocabulary = load(models[0].corpus, data_dir=runtime.data_dir).vocabulary
+        free_bytes, _ = torch.cuda.mem_get_info()
+        return min(self._pack.stack, stack_size(models, len(vocabulary), free_bytes))
 
     def _tasks(self) -> Iterator[TrialTask]:
         """Every trial when its turn comes, with its folder."""
