@@ -1,16 +1,22 @@
-"""How durations, counts and lists are put into words, the same in every room."""
+"""How durations, counts and lists are put into words, and what is a number, the same in every room."""
 
 from __future__ import annotations
 
 import hashlib
 import re
 from collections.abc import Sequence
+from typing import TypeGuard
 
 from trainables.corpora import NO_TEXT
 
 PLAIN_NAME = re.compile(r"\w[\w ._=,+@()-]*")
 LONGEST_NAME, LONGEST_REST = 150, 40
 """Bytes of a plain name, which leaves room for what is put around it, and characters kept of another one."""
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Whether it is one, infinite or NaN too; a truth value is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def duration(seconds: float) -> str:

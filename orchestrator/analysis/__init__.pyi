@@ -83,6 +83,7 @@ from .summary import Environment as Environment
 from .summary import Extremes as Extremes
 from .summary import StudySummaryNumbers as StudySummaryNumbers
 from .summary import count_values as count_values
+from .summary import is_worse_than_uniform as is_worse_than_uniform
 from .summary import summarise as summarise
 from .swept import AtValues as AtValues
 from .swept import BySetting as BySetting

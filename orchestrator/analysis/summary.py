@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_args
 
 from orchestrator.analysis.frames import FlatResults
+from orchestrator.plan import differing_settings
 from orchestrator.store import LOST, StudyKey, TrialState
+from orchestrator.words import is_number
 from search_spaces.analyses import Correlation, GridMap
 from search_spaces.study import Study
 
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 Environment = Mapping[str, Mapping[str, int]]
 """What trials were computed with: for each entry (code, host, torch ...), how many trials have each of its values."""
+
+PERPLEXITIES = ("test_perplexity", "valid_perplexity")
+"""Of the kept model, the one that counts first."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +51,12 @@ class StudySummaryNumbers:
     """Of each metric that the study's correlations and grids are about."""
     trouble: tuple[Mapping[str, Any], ...]
     """The records of the trials that have no result, whose causes are there."""
+    worse_than_uniform: tuple[str, ...]
+    """The names of the done trials that predict worse than a guess that takes every word for equally likely."""
+
+    named_otherwise: tuple[str, Mapping[str, Any]] | None
+    """The first trial whose name gives settings as the study writes them, for paper scale, and these as they were
+    trained."""
 
     @property
     def trials(self) -> int:
@@ -74,7 +85,26 @@ def summarise(study: Study, key: StudyKey, results: FlatResults, frame: pd.DataF
         trials_per_setting=_trials_per_setting(results),
         extremes=tuple(extremes for metric in metrics if (extremes := _extremes(frame, metric)) is not None),
         trouble=tuple(record for record in results.records if record["state"] in LOST),
+        worse_than_uniform=tuple(record["name"] for record in results.records if is_worse_than_uniform(record)),
+        named_otherwise=_named_otherwise(results),
     )
+
+
+def is_worse_than_uniform(record: Mapping[str, Any]) -> bool:
+    """Whether a trial is done with a perplexity above the number of words in the vocabulary, which is that of a uniform
+    guess; False where either was not measured. The vocabulary is known with the spectrum: its matrix has a column a
+    word."""
+    perplexity = next((record[name] for name in PERPLEXITIES if record.get(name) is not None), None)
+    words = record.get("rank_columns")
+    return record["state"] == "done" and is_number(perplexity) and is_number(words) and perplexity > words
+
+
+def _named_otherwise(results: FlatResults) -> tuple[str, Mapping[str, Any]] | None:
+    for record in results.records:
+        settings = differing_settings(record["name"], {key: record[key] for key in results.config_columns})
+        if settings:
+            return record["name"], settings
+    return None
 
 
 def _trials_per_setting(results: FlatResults) -> int:

@@ -41,7 +41,7 @@ class VariantFilter:
         return "".join(f", {name} {value}" for name, value in parts.items() if value)
 
 
-def _typed_filter(scale: str | None, corpus: str | None, settings: list[str] | None) -> VariantFilter:
+def typed_filter(scale: str | None, corpus: str | None, settings: list[str] | None) -> VariantFilter:
     """The filter of the options of these names."""
     from orchestrator.plan import overrides_json, parse_overrides
     from trainables.corpora import corpus_name
@@ -67,6 +67,16 @@ def no_study(study: str, keys: Iterable[StudyKey], variants: VariantFilter | Non
     return UserError(f"the store has no study {study!r}{variants or ''}{hint}")
 
 
+def file_needed(store: Store, argument: str, command: str) -> UserError | None:
+    """That a study of the user's own, which the store has under the name that was typed, is to be named by its file."""
+    if argument in NAMES or all(summary.key.study != argument for summary in store.studies()):
+        return None
+    return UserError(
+        f"{argument} is a study of your own, and its trials and what its report shows are in its file: name that, such "
+        f"as {PROGRAM} {command} {shlex.quote(f'{argument}.py')}"
+    )
+
+
 def _variants(store: Store, study: str, variants: VariantFilter) -> list[StudyKey]:
     """The variants of a study that are meant, those with a result first, then those without `--set`, then those planned
     last. Raises UserError where none fits."""
@@ -82,7 +92,9 @@ def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyK
     """The first of them; which of several, is said."""
     chosen, *others = _variants(store, study, variants)
     if others:
-        settings = "" if chosen.overrides == "{}" else f", --set {chosen.overrides}"
+        from orchestrator.plan import typed_settings
+
+        settings = "".join(f", --set {setting}" for setting in typed_settings(chosen.overrides))
         console(stderr=True).print(
             f"Of {1 + len(others)} variants of {study}, this is the one at scale {chosen.scale}, corpus {chosen.corpus}"
             f"{settings}; name another with --scale, --corpus and --set.",
@@ -111,7 +123,7 @@ def results(
     from orchestrator.report import FORMATS, group_metrics, write_parquet, write_results
     from orchestrator.store import open_store
 
-    variants, url = _typed_filter(scale, corpus, settings), store_url(store, storage)
+    variants, url = typed_filter(scale, corpus, settings), store_url(store, storage)
     check_format(form, FORMATS)
     if form == "parquet" and sys.stdout.isatty():
         raise UserError("parquet is a binary format: send it to a file, for example with > results.parquet")
@@ -153,9 +165,9 @@ def report(
     settings: options.AnySettings = None,
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
-    out: Annotated[Path | None, typer.Option(help="The folder to write to.")] = None,
+    out: Annotated[str | None, typer.Option(metavar="DIR", help="The folder to write to.")] = None,
     bundle: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write a folder for any static host, with a page over all of it.")
+        str | None, typer.Option(metavar="DIR", help="Write a folder for any static host, with a page over all of it.")
     ] = None,
 ) -> None:
     """Write the report of what the store holds, trials missing or not; with all, of every built-in study it has."""
@@ -164,15 +176,15 @@ def report(
     from orchestrator.store import open_store
     from orchestrator.sweep import open_bundle, report_folder, write_index, write_report
 
-    variants, url = _typed_filter(scale, corpus, settings), store_url(store, storage)
+    variants, url = typed_filter(scale, corpus, settings), store_url(store, storage)
     place = storage_at(storage)
     _check_out(out, study, bundle)
     shown = console()
     with open_store(url, create=False) as opened:
         chosen = _chosen(opened, study, variants)
-        root = open_bundle(bundle) if bundle else None
+        root = open_bundle(Path(bundle)) if bundle else None
         for key, content in chosen.items():
-            folder = root / key.variant if root else (out or report_folder(place, key)).resolve()
+            folder = root / key.variant if root else Path(out or report_folder(place, key)).resolve()
             argument = key.study if study == ALL else study
             # Whoever reads a bundle has other folders.
             command = (Path(argument).name, ()) if root else (argument, context.obj)
@@ -186,7 +198,10 @@ def report(
         shown.print(f"All reports: {index}", soft_wrap=True)
 
 
-def _check_out(out: Path | None, study: str, bundle: Path | None) -> None:
+def _check_out(out: str | None, study: str, bundle: str | None) -> None:
+    for option, folder in (("--out", out), ("--bundle", bundle)):
+        if folder == "":
+            raise UserError(f"{option} takes the path of a folder, and got an empty one: name a folder to write to")
     if study == ALL and out is not None:
         raise UserError("--out is the folder of one report, and all writes several: leave it out, or name a study")
     if bundle is not None and out is not None:
@@ -196,15 +211,8 @@ def _check_out(out: Path | None, study: str, bundle: Path | None) -> None:
 def _chosen(store: Store, argument: str, variants: VariantFilter) -> dict[StudyKey, Study]:
     """The variant of the study that is meant; for all, those of built-in studies that fit."""
     if argument != ALL:
-        if (
-            argument not in NAMES
-            and not is_file(argument)
-            and any(summary.key.study == argument for summary in store.studies())
-        ):
-            raise UserError(
-                f"{argument} is a study of your own, and what its report shows is in its file: name that, such as "
-                f"{PROGRAM} report {argument}.py"
-            )
+        if error := file_needed(store, argument, "report"):
+            raise error
         study = named_study(argument)
         return {_choose_variant(store, study.name, variants): study}
     keys = [summary.key for summary in store.studies() if variants.fits(summary.key)]

@@ -13,7 +13,9 @@ import typer
 from orchestrator.command import options
 from orchestrator.command.clean import removed_sentence
 from orchestrator.command.options import console, named_study, store_url
+from orchestrator.command.results import file_needed
 from search_spaces import catalog
+from search_spaces.catalog import NAMES, is_file
 from trainables.errors import PROGRAM, UserError
 from trainables.runtime import Runtime
 
@@ -63,7 +65,10 @@ def run(
         budget=budget,
         seeds=seeds,
     )
-    plans = _plans_of(study, scale, corpus, request)
+    try:
+        plans = _plans_of(study, scale, corpus, request)
+    except UserError as error:
+        raise _file_needed(study, store, storage, "retry" if retried else "run") or error from None
     gpus = [_gpus_of(gpus_per_trial, plan) for plan in plans]
     if dry_run:
         from orchestrator.command.plan_listing import print_plans
@@ -89,6 +94,17 @@ def run(
     )
     runs = [(plan, _for_study(run_options, plan, number)) for plan, number in zip(plans, gpus, strict=True)]
     raise typer.Exit(_run_all(runs, again=retried))
+
+
+def _file_needed(study: str, store: str | None, storage: str, command: str) -> UserError | None:
+    """As `file_needed` says; of a store that cannot be read, nothing."""
+    from orchestrator.store import open_store
+
+    if study in NAMES or is_file(study):
+        return None
+    with suppress(UserError), open_store(store_url(store, storage), create=False) as opened:
+        return file_needed(opened, study, command)
+    return None
 
 
 def _check_form(form: str, study: str, *, dry_run: bool, retried: bool) -> None:

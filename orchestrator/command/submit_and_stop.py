@@ -12,7 +12,7 @@ import typer
 
 from orchestrator.command import options
 from orchestrator.command.options import console, named_study, store_url
-from orchestrator.command.results import VariantFilter, study_name
+from orchestrator.command.results import VariantFilter, study_name, typed_filter
 from search_spaces.catalog import ALL, is_file
 from trainables.errors import KEPT, PROGRAM, UserError
 
@@ -107,6 +107,7 @@ def stop(
         str | None, options.choice(*options.SCALES, help="Only this scale. [default: all that run]")
     ] = None,
     corpus: options.AnyCorpus = None,
+    settings: options.AnySettings = None,
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
 ) -> None:
@@ -114,20 +115,25 @@ def stop(
     from orchestrator.store import open_store
     from orchestrator.words import on_corpus
 
+    variants = typed_filter(scale, corpus, settings)
     with open_store(store_url(store, storage), create=False) as opened:
         trial = _trial(opened, target) if target is not None and TRIAL_ID.fullmatch(target) else None
+        if trial is not None and (scale or corpus or settings):
+            raise UserError(f"A trial is named by its id alone, {target}: leave out --scale, --corpus and --set")
         if trial is not None:
             opened.ask_to_stop(trial[0])
             console().print(f"Asked to stop the trial {trial[1]} ({trial[0][:12]}); the others of its sweep go on.")
             return
-        for key, trains in _stoppable(opened, target, VariantFilter(scale=scale, corpus=corpus)).items():
+        for key, trains in _stoppable(opened, target, variants).items():
             opened.ask_to_stop(key)
             effect = (
                 f"{KEPT}, and the same command goes on"
                 if trains
                 else "no trial of it runs now, so this stops only a command that measures, or that is starting"
             )
-            changed = "" if key.overrides == "{}" else f", --set {key.overrides}"
+            from orchestrator.plan import typed_settings
+
+            changed = "".join(f", --set {setting}" for setting in typed_settings(key.overrides))
             variant = f"{key.study} at scale {key.scale}{on_corpus(key.corpus)}{changed}"
             console().print(f"Asked to stop {variant}; {effect}.", soft_wrap=True, markup=False)
 

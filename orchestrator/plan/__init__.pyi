@@ -2,8 +2,10 @@ from .disk import kept_bytes as kept_bytes
 from .disk import running_bytes as running_bytes
 from .estimates import BASIS as BASIS
 from .estimates import CORE_BASIS as CORE_BASIS
+from .estimates import STACK as STACK
 from .estimates import Estimate as Estimate
 from .estimates import estimate as estimate
+from .estimates import stack_size as stack_size
 from .outlook import StageOutlook as StageOutlook
 from .outlook import configs_left as configs_left
 from .outlook import measured_pace as measured_pace
@@ -23,7 +25,9 @@ from .study_trials import scale_summary as scale_summary
 from .study_trials import takes_seeds as takes_seeds
 from .swept_settings import as_setting as as_setting
 from .swept_settings import as_typed as as_typed
+from .swept_settings import typed_settings as typed_settings
 from .trial_names import completed_group as completed_group
+from .trial_names import differing_settings as differing_settings
 from .trial_names import setting_hash as setting_hash
 from .trial_names import told_apart as told_apart
 from .trial_names import varying_settings as varying_settings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from search_spaces.awd_lstm import V100_SECONDS_PER_EPOCH, awd_lstm
@@ -44,6 +45,10 @@ SOFTMAX_OPERATIONS = 40
 """What exponential, maximum and sums cost for each logit, in matrix operations of the same time."""
 TRIAL_OVERHEAD_S = 1.0
 """Reading the corpus, building the model, writing the result."""
+STACK = 16
+"""So many trials at most are trained as one on a GPU: by then, it has as much to do as it can at a time."""
+GPU_SHARE = 0.8
+"""Of a GPU's free memory is planned with; the rest is what allocators waste."""
 PROCESS_BYTES = 600e6
 """Python, torch and a corpus."""
 _GPU_BASIS = "GPU: seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations where the config differs."
@@ -164,6 +169,27 @@ def _training_bytes(config: TrialConfig, corpus: CorpusIdentity, device_type: st
     buffers = 6 if plif else 5 if isinstance(layer, MonotoneNnConfig) else 3
     chunk = chunk_rows(vocabulary, model.embedding_width, 4, device_type) * vocabulary
     return 4.0 * (weights + activations + buffers * chunk)
+
+
+def stack_size(configs: Sequence[TrialConfig], vocabulary: int, gpu_bytes: float) -> int:
+    """How many of these trials, of which all have one `stack_key`, a GPU with so many free bytes trains as one; at
+    least 1."""
+    chunk = 6 * chunk_rows(vocabulary, configs[0].model.embedding_width, 4, "cuda") * vocabulary
+    largest = max(_stacked_numbers(config, vocabulary) for config in configs)
+    return max(1, int((GPU_SHARE * gpu_bytes / 4 - chunk) / largest))
+
+
+def _stacked_numbers(config: TrialConfig, vocabulary: int) -> float:
+    """What one more trial of a stack keeps in memory: weights, their gradients, those of the loss, average, kept copy,
+    moments and the dropped weights; of the longest window the gates with their gradients, states and masked outputs."""
+    model, training = config.model, config.training
+    copies = 8 if training.optimizer == "adam" else 6
+    dropped = sum(12 * out * out for _, out in model.layer_widths)
+    contexts = (training.bptt + 40) * training.batch_size
+    activations = 6 * model.embedding_width + sum(14 * out for _, out in model.layer_widths)
+    if isinstance(config.output_layer, MixtureConfig):
+        activations += 8 * config.output_layer.mixtures * model.embedding_width
+    return copies * parameter_count(config, vocabulary) + dropped + contexts * activations
 
 
 def _measuring_bytes(config: TrialConfig, corpus: CorpusIdentity) -> float:

@@ -94,6 +94,18 @@ def without_settings(group: str, keys: Sequence[str]) -> str:
     return group
 
 
+def differing_settings(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Of a trial's settings those that its name gives another value: it has them as the study writes them, for paper
+    scale."""
+    differing = {}
+    for key, value in settings.items():
+        before, _, given = name.rpartition(f", {key}=")
+        rest = given.removeprefix(_shown(value))
+        if before and (rest == given or rest[:1] not in ("", ",", " ")):
+            differing[key] = value
+    return differing
+
+
 def told_apart(groups: Sequence[str], settings: Sequence[str]) -> list[str]:
     """The groups; where two of different settings are the same, or look it, with the settings' hashes behind.
 

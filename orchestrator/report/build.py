@@ -23,7 +23,7 @@ from orchestrator.report.records import Commands, StudyRecords
 from orchestrator.report.run_facts import run_facts
 from orchestrator.report.sections.custom import failed_section
 from orchestrator.report.sections.section import Section
-from orchestrator.report.trial_pages import write_trial_pages
+from orchestrator.report.trial_pages import remove_other_pages, write_trial_pages
 from orchestrator.store import StudyKey
 from search_spaces.analyses import Analysis
 from search_spaces.study import Study
@@ -49,10 +49,10 @@ class ReportResult:
 def build_report(
     study: Study, key: StudyKey, records: StudyRecords, *, commands: Commands, out: Path, index: bool = False
 ) -> ReportResult:
-    """Write report.html with its figures (SVG, PNG, PDF), tables (CSV) and its trials' pages into the folder `out`.
+    """Write report.html with its figures (SVG, PNG, PDF), tables (CSV) and its trials' pages into the folder `out`;
+    pages of trials that left the plan are removed.
 
-    `index` says whether there is a page over
-    all reports in the folder above. Several processes may write the same
+    `index` says whether there is a page over all reports in the folder above. Several processes may write the same
     folder at the same time. Raises UserError where `out` cannot be written to.
     """
     results = flatten(records.rows)
@@ -94,6 +94,7 @@ def build_report(
         write_trial_pages(card, results, records, out, index=index)
         for name, content in (documents | {name: _encoded(text) for name, text in texts.items()}).items():
             write_file(out / name, content)
+        remove_other_pages(results, out)
     return ReportResult(path=out / "report.html", summary=summary, answers=answers)
 
 

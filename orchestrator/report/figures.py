@@ -19,6 +19,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
+from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 from numpy.typing import ArrayLike, NDArray
@@ -38,15 +39,18 @@ STYLE: dict[Any, Any] = {
     "text.parse_math": False,
     "path.simplify_threshold": 0.2,
 }
-COLOURS = "viridis"
+COLOURS = LinearSegmentedColormap.from_list(
+    "viridis but its darkest", mpl.colormaps["viridis"](np.linspace(0.25, 1, 256))
+)
+"""Viridis without its darkest quarter, which a dark page swallows."""
 GROUP_COLOURS = ("#000000", "#e69f00", "#56b4e9", "#009e73", "#d55e00", "#cc79a7", "#0072b2")
 """Okabe and Ito's, which colour-blind readers tell apart."""
 OURS, PRINTED = ("#1b4f8a", "o", "-"), ("#b35900", "^", "--")
 """Colour, marker and line of our values and of published ones."""
 PALE = "0.72"
 """Of single trials behind their means."""
-HALF_TURN = np.array([[-0.574, 1.430, 0.144], [0.426, 0.430, 0.144], [0.426, 1.430, -0.856]])
-"""Of the hue, the luminance staying as it is."""
+LIMIT = "#b00020"
+"""Of lines that mark a limit."""
 GROUP_LINES = ("-", "--", ":")
 GROUP_MARKERS = "os^DvPX*<>"
 CORNERS = np.array([(0, 0), (1, 0), (1, 1), (0, 1), (0, 0)])
@@ -118,9 +122,8 @@ def draw_cells(
                 look["bbox"] = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
         else:
             colour = np.asarray(mesh.to_rgba(value))[:3]
-            dimmed = "black" if _ink(_dimmed(colour)) == "white" else "white"
-            # On a dark page the style draws the text as its group's name says.
-            look = {"fontsize": 9, "color": _ink(colour), "gid": f"if-dimmed-{dimmed}-{i}-{j}"}
+            # A cell is the same on a dark page, and so is its text.
+            look = {"fontsize": 9, "color": _ink(colour), "gid": f"kept-{i}-{j}"}
         axes.text(j + 0.5, i + 0.5, texts[i][j], ha="center", va="center", **look)
     alignment: dict[str, Any] = {"ha": "right"} if 0 < rotation < 90 else {}
     axes.set_xticks(np.arange(len(columns)) + 0.5, columns, rotation=rotation, **alignment)
@@ -141,12 +144,6 @@ def _ink(colour: NDArray[np.float64]) -> str:
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in colour]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
     return "black" if luminance > 0.179 else "white"
-
-
-def _dimmed(colour: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What a colour becomes on a dark page: `--dimmed` of the page's style, by the formulas of CSS filters."""
-    turned = HALF_TURN @ np.clip(1 - colour, 0, 1)
-    return np.asarray(np.clip(turned, 0, 1))
 
 
 def group_colour(place: int) -> str:
@@ -189,14 +186,16 @@ def inline_svg(document: str, drawing: Drawing) -> str:
     """The <svg> element of an SVG `document`, ready for HTML.
 
     Every id and every reference to one starts with the drawing's name, so that two figures on a page never share a clip
-    path or marker. Paths keep two decimals, a hundredth of a point. A screen reader reads the caption. The XML prologue
-    and the metadata go.
+    path or marker. Paths keep two decimals, a hundredth of a point. A screen reader reads the caption. Greys and the
+    colours that are too dark for a dark page are named, "var(--b8b8b8, #b8b8b8)", so that the page's style can have
+    others in their places. The XML prologue and the metadata go.
     """
     svg = document[document.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{drawing.name}-\1"', svg)
     svg = re.sub(r'(url\(#|href="#)([^")]+)', rf"\g<1>{drawing.name}-\g<2>", svg)
     svg = re.sub(r'\bd="[^"]*"', lambda path: re.sub(r"(\.\d\d)\d+", r"\1", path[0]), svg)
+    svg = re.sub(r'(?<=: |=")#([0-9a-f]{6})\b', _named, svg)
     svg = svg.replace("xlink:href=", "href=")
     svg = re.sub(r'\sxmlns(:xlink)?="[^"]*"', "", svg)
     # How wide it is in points, for the page's style: in a narrow window a figure shrinks as long as it can be read.
@@ -204,6 +203,12 @@ def inline_svg(document: str, drawing: Drawing) -> str:
         r'\swidth="([\d.]+)pt"', r' style="--points: \1"', re.sub(r'\sheight="[\d.]+pt"', "", svg, count=1), count=1
     )
     return linked(svg).replace("<svg", f'<svg role="img" aria-label="{html.escape(drawing.caption)}"', 1)
+
+
+def _named(colour: re.Match[str]) -> str:
+    digits = colour[1]
+    is_grey = digits[:2] == digits[2:4] == digits[4:]
+    return f"var(--{digits}, #{digits})" if is_grey or colour[0] in (OURS[0], PRINTED[0], LIMIT) else colour[0]
 
 
 def _written(figure: Figure, form: str, **options: Any) -> bytes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.analysis import CORPORA, Interval, Statistic, Window
-from orchestrator.words import some_of
+from orchestrator.words import is_number, some_of
 from search_spaces.published import PublishedNumber
 
 TITLES = {
@@ -52,6 +52,7 @@ WITH_BOUND = {"effective_rank_": "effective rank ({})", "vanishing_": "at most {
 VALUES_SHOWN = 12
 LARGEST_WRITTEN = 1e7
 """A perplexity beyond it, of a model that blew up, has more digits than mean anything."""
+NAMES_SHOWN = 5
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 """A dash stands where there is no value."""
 
@@ -63,6 +64,12 @@ def title(name: str) -> str:
         if name.startswith(prefix):
             return text.format(name.removeprefix(prefix))
     return TITLES.get(name) or name.rpartition(".")[2].replace("_", " ")
+
+
+def blown_up(names: Sequence[str]) -> str:
+    """That the done trials of these names are worse than a uniform guess; "" of none."""
+    worse = "Worse than a uniform guess (perplexity above the vocabulary's size), and counted all the same"
+    return f"{worse}: {some_of(names, NAMES_SHOWN)}." if names else ""
 
 
 def capital(text: str) -> str:
@@ -86,7 +93,7 @@ def number(value: Any, *, digits: int = 5) -> str:
     """`digits` significant digits, thousands separated; whole numbers whole; a dash where there is no value."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return DASH
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if not is_number(value):
         return str(value)
     if float(value).is_integer() and abs(value) < 1e15:
         return f"{int(value):,}".replace("-", MINUS)

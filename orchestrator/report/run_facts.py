@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
-from typing import Any, TypeGuard
 
 from orchestrator.analysis import Environment, FlatResults, StudySummaryNumbers
+from orchestrator.plan import typed_settings
 from orchestrator.report import formats
-from orchestrator.words import duration, some_of
+from orchestrator.words import duration, is_number, some_of
 from search_spaces.study import Study
 
 WIDTHS = ("model.hidden_width", "model.hidden_width", "model.context_width")
@@ -36,7 +36,7 @@ def run_facts(
         "corpus": formats.corpus_title(key.corpus),
         "trials": ", ".join(f"{count} {state}" for state, count in summary.counts.items()),
         "seeds": some_of(list(map(str, summary.seeds)), formats.VALUES_SHOWN) if with_seeds else "",
-        "settings": "" if key.overrides == "{}" else key.overrides,
+        "settings": ", ".join(typed_settings(key.overrides)),
         **_trained(results),
         "date": _date(list(times)),
         "time of all trials": _time(results),
@@ -59,18 +59,14 @@ def _trained(results: FlatResults) -> dict[str, str]:
 
 def _range(results: FlatResults, name: str) -> str:
     """The value that all trials with one share, or the least and the greatest."""
-    values: list[float] = sorted({value for record in results.records if _is_number(value := record.get(name))})
+    values: list[float] = sorted({value for record in results.records if is_number(value := record.get(name))})
     shown: list[str] = [formats.setting(value) if value % 1 else formats.number(value) for value in values]
     return f"{shown[0]} to {shown[-1]}" if len(shown) > 1 else "".join(shown)
 
 
-def _is_number(value: Any) -> TypeGuard[float]:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
 def _time(results: FlatResults) -> str:
     name = next((name for name in SECONDS if name in results.metric_columns), "")
-    seconds = [record[name] for record in results.records if name and _is_number(record[name])]
+    seconds = [record[name] for record in results.records if name and is_number(record[name])]
     return duration(sum(seconds)) if seconds else ""
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orchestrator.analysis import Environment, Extremes, StudySummaryNumbers
-from orchestrator.plan import is_paper_scale
+from orchestrator.plan import is_paper_scale, typed_settings
 from orchestrator.report import formats
 from orchestrator.report.questions import Answer
+from orchestrator.words import listed
 from search_spaces.study import Study
 
 DECISIVE = {"code": "code version", "torch": "torch", "hardware": "hardware"}
@@ -23,7 +24,11 @@ def findings(summary: StudySummaryNumbers, answers: Sequence[Answer]) -> list[st
 
 
 def coverage(summary: StudySummaryNumbers) -> str:
-    """How many trials there are results of, and what became of the rest."""
+    """How many trials there are results of, what became of the rest, and which results are of a model that blew up."""
+    return " ".join(filter(None, [_done(summary), formats.blown_up(summary.worse_than_uniform)]))
+
+
+def _done(summary: StudySummaryNumbers) -> str:
     if summary.done == summary.trials:
         return f"All {summary.trials} trials are done." if summary.trials > 1 else "The one trial is done."
     rest = ", ".join(f"{count} {state}" for state, count in summary.counts.items() if state != "done")
@@ -50,10 +55,19 @@ def cautions(
 ) -> list[str]:
     """What keeps the numbers from saying more; `environment` is what the done trials were computed with."""
     published = any(answer.has_published for answer in answers)
-    sentences = [*_not_the_paper(study, summary, published=published), *_not_alike(environment)]
+    sentences = [*_not_the_paper(study, summary, published=published), *names(summary), *_not_alike(environment)]
     if study.trains and summary.trials_per_setting == 1 and summary.trials > 1:
         sentences.append("Each setting was trained once: how much a number moves with the seed is not measured here.")
     return [*sentences, *dict.fromkeys(text for answer in answers for text in answer.section.cautions)]
+
+
+def names(summary: StudySummaryNumbers) -> list[str]:
+    """That the settings in the trials' names are not those that were trained; nothing where they are."""
+    if summary.named_otherwise is None:
+        return []
+    name, settings = summary.named_otherwise
+    trained = listed([f"{formats.title(key)} {formats.setting(value)}" for key, value in settings.items()])
+    return [f'Names have settings as the study writes them, for scale paper: "{name}" was trained with {trained}.']
 
 
 def _not_alike(environment: Environment) -> list[str]:
@@ -76,6 +90,6 @@ def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: boo
     if study.corpora and key.corpus not in study.corpora:
         used = " and ".join(formats.corpus_title(corpus) for corpus in study.corpora)
         sentences.append(f"The corpus is {formats.corpus_title(key.corpus)}; the paper used {used}.")
-    if key.overrides != "{}":
-        sentences.append(f"Settings were changed on the command line: {key.overrides}.")
+    if changed := typed_settings(key.overrides):
+        sentences.append(f"Settings were changed on the command line: {', '.join(changed)}.")
     return sentences

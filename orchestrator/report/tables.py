@@ -11,7 +11,7 @@ from orchestrator.analysis import ID_DIGITS, METRICS, FlatResults, Interval, Stu
 from orchestrator.report import formats
 from orchestrator.report.paths import trial_page
 from orchestrator.store import LOST
-from orchestrator.words import one_line
+from orchestrator.words import is_number, one_line
 from search_spaces.study import GroupTable, Study
 
 TRIAL_METRICS = (
@@ -169,6 +169,6 @@ def _cause(record: Mapping[str, Any], otherwise: str = "") -> Cell:
 
 def sortable(value: Any, text: str) -> Cell:
     """A cell that sorts by its value where that is a number."""
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value):
+    if is_number(value) and math.isfinite(value):
         return Cell(text, number=float(value))
     return Cell(text, kind="none" if value is None else "short" if len(text) <= WHOLE else "")

@@ -31,6 +31,8 @@ class Fitting:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         for part in split(self.table, options.max_width):
+            if part.caption:  # as wide as the console, however narrow the table is
+                yield Text(part.caption, style="table.title")
             yield _rich_table(part, column_widths(part, options.max_width))
 
 
@@ -42,7 +44,7 @@ def summary_group(report: ReportResult) -> Group:
     if report.summary.trouble:
         shown.append(trouble_table(report.summary))
     parts = (Text(part) if isinstance(part, str) else Fitting(table=part) for part in shown)
-    return Group(*parts, Text(sentences.coverage(report.summary)))
+    return Group(*parts, *map(Text, sentences.names(report.summary)), Text(sentences.coverage(report.summary)))
 
 
 def column_widths(table: TextTable, width: int) -> list[int] | None:
@@ -101,7 +103,7 @@ def _least_width(table: TextTable, i: int) -> int:
 
 def _rich_table(table: TextTable, widths: Sequence[int] | None) -> Table:
     """Texts are shown as they are, whatever brackets they hold; what is too long folds."""
-    rich_table = Table(title=Text(table.caption), title_justify="left")
+    rich_table = Table()
     for i, name in enumerate(table.head):
         numeric = any(row[i].number is not None for row in table.body)
         justify: Literal["right", "left"] = "right" if numeric else "left"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.analysis import FlatResults, Row
+from orchestrator.analysis import ID_DIGITS, FlatResults, Row
 from orchestrator.report import formats
 from orchestrator.report.index import Card
 from orchestrator.report.paths import TRIALS_FOLDER, trial_page
@@ -27,6 +28,9 @@ from orchestrator.report.sections.spectra import shown_indices
 from orchestrator.words import one_line, some_of
 from trainables.trial_folder import TOP_K, EpochMetrics, WordsAfter, trial_directory, write_file
 
+MARK = re.compile(rb"<!-- [0-9a-f]{64} -->\n")
+"""The last line of a page that was written here."""
+MARK_BYTES = 74
 EPOCHS_SHOWN = 60
 """Epochs with a name of their own; of more, some."""
 LARGEST_LOSS = 300.0
@@ -102,8 +106,16 @@ def write_trial_pages(card: Card, results: FlatResults, records: StudyRecords, o
     (out / TRIALS_FOLDER).mkdir(parents=True, exist_ok=True)
     for page in trial_pages(card, results, records, index=index):
         path, mark = out / trial_page(page.row["trial_id"]), f"<!-- {page.mark} -->\n".encode()
-        if not _ends_with(path, mark):
+        if _end_of(path) != mark:
             write_file(path, page.render().encode(errors="backslashreplace"), mark, durable=False)
+
+
+def remove_other_pages(results: FlatResults, out: Path) -> None:
+    """Remove the pages of trials that left the plan, and nothing that was not written here. Raises OSError."""
+    pages = {out / trial_page(record["trial_id"]) for record in results.records}
+    for path in (out / TRIALS_FOLDER).glob(f"{'[0-9a-f]' * ID_DIGITS}.html"):
+        if path not in pages and path.is_file() and MARK.fullmatch(_end_of(path)):
+            path.unlink(missing_ok=True)
 
 
 def trial_pages(card: Card, results: FlatResults, records: StudyRecords, *, index: bool) -> Iterator[TrialPage]:
@@ -112,6 +124,7 @@ def trial_pages(card: Card, results: FlatResults, records: StudyRecords, *, inde
         name: list(dict.fromkeys(formats.setting(record[name]) for record in results.records))
         for name in results.varying
     }
+    titles = [formats.title(name) for name in values]
     around = pairwise([None, *results.records, None])
     behind = [(left, right) for (left, _), (_, right) in pairwise(around)]
     for record, row, neighbours in zip(results.records, records.rows, behind, strict=True):
@@ -124,8 +137,12 @@ def trial_pages(card: Card, results: FlatResults, records: StudyRecords, *, inde
             metric_columns=results.metric_columns,
             row=row,
             settings=[
-                (formats.title(name), formats.setting(record[name]), some_of(others, formats.VALUES_SHOWN))
-                for name, others in values.items()
+                (
+                    name if titles.count(text) > 1 else text,
+                    formats.setting(record[name]),
+                    some_of(others, formats.VALUES_SHOWN),
+                )
+                for (name, others), text in zip(values.items(), titles, strict=True)
             ],
             epochs=records.epochs.get(trial_id, ()),
             spectrum=records.spectra.get(trial_id, np.empty(0)),
@@ -183,10 +200,11 @@ def _code() -> str:
     return sha256(b"".join(path.read_bytes() for path in files if path.is_file())).hexdigest()
 
 
-def _ends_with(path: Path, mark: bytes) -> bool:
+def _end_of(path: Path) -> bytes:
+    """Where a page has its mark; empty where there is no such file."""
     try:
         with path.open("rb") as file:
-            file.seek(-len(mark), 2)
-            return file.read() == mark
+            file.seek(-MARK_BYTES, 2)
+            return file.read()
     except OSError:
-        return False
+        return b""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from math import ceil
 
 from orchestrator.worker import Ending, EndingKind
 
@@ -22,6 +23,8 @@ class Attempts:
         self._deaths: Counter[str] = Counter()
         self._losses: Counter[str] = Counter()
         self._starved: set[str] = set()
+        self._most_mates: dict[str, int] = {}
+        """By trials that were in a stack whose process died, how many may be in their next one."""
         self._died_on: dict[str, str] = {}
         """Trials that go on after their process died, each with the address of its machine."""
 
@@ -46,6 +49,15 @@ class Attempts:
         if ending.machine is not None and not lost:
             self._died_on[trial_id] = ending.machine
         return None
+
+    def split(self, trial_ids: Collection[str]) -> None:
+        """The process of these trials died, which were trained as one. Nobody knows by whose fault: they go on in two
+        stacks, and where it dies again, in smaller ones, until the one at fault is alone. It counts as no attempt."""
+        self._most_mates |= dict.fromkeys(trial_ids, ceil(len(trial_ids) / 2))
+
+    def most_mates(self, trial_id: str, stack: int) -> int:
+        """How many trials may be in a stack with this one, itself counted, of `stack` at most."""
+        return min(stack, self._most_mates.get(trial_id, stack))
 
     def starved(self, trial_id: str) -> bool:
         """Whether the trial has run out of memory, and has to be alone on its machine."""

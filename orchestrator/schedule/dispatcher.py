@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from orchestrator.schedule.attempts import Attempts
 from orchestrator.schedule.outcomes import Outcomes
-from orchestrator.schedule.packs import Flight, PackQueue, pack
+from orchestrator.schedule.packs import Flight, PackQueue, pack, stacked
 from orchestrator.schedule.study_work import POLL_S, StudyWork
 from orchestrator.schedule.trial_table import State, TrialTable
 from orchestrator.storage import BucketError
@@ -206,7 +206,14 @@ class Dispatcher:
                 apart.append(Pack((trial,), lacking=tuple(lacking.get(trial.trial_id, ())), alone=alone))
             else:
                 together.append(trial)
-        return [*pack(together, slots=self.slots, seconds_per_trial=self._work.seconds_per_trial), *apart]
+        stacks: list[Pack] = []
+        if (most := self._work.stack) > 1:
+            stacks, together = stacked(together, lambda key: self.attempts.most_mates(key, most), slots=self.slots)
+        return [
+            *stacks,
+            *pack(together, slots=self.slots, seconds_per_trial=self._work.seconds_per_trial),
+            *apart,
+        ]
 
     def _without_stopped(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Those that nobody asked to stop; the others are given back."""

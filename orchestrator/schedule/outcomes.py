@@ -64,7 +64,7 @@ class Outcomes:
         return retried
 
     def ended(self, flight: Flight, ending: Ending) -> list[PlannedTrial]:
-        """The pack is over; returns the trial that gets another attempt. What is in `flight.left` then was not started.
+        """The pack is over; returns the trials that get another attempt. What is in `flight.left` then was not started.
 
         Raises UserError where workers do not even start.
         """
@@ -75,11 +75,28 @@ class Outcomes:
             self._listener.note(ending.cause)
         if not flight.left or flight.given_up or unfit:
             return []
+        running = [trial for trial_id, trial in flight.left.items() if trial_id in self._table.trials(State.RUNNING)]
+        if len(running) > 1:
+            return self._split(flight, running, ending)
         if flight.started and (ending.died or not flight.some_ended):
             return self._retry_or_fail(flight.left.pop(next(iter(flight.left))), ending)
         if not (flight.started or flight.some_ended or ending.kind is EndingKind.MACHINE_LEFT):
             self._count_start_failure(ending)
         return []
+
+    def _split(self, flight: Flight, running: Sequence[PlannedTrial], ending: Ending) -> list[PlannedTrial]:
+        """The process of a stack is over, of all its trials at once."""
+        what_next = "they go on from their last checkpoints"
+        if ending.kind is not EndingKind.MACHINE_LEFT:
+            self._attempts.split([trial.trial_id for trial in running])
+            what_next += ", fewer together"
+        self._listener.note(f"{len(running)} trials that are trained as one: {ending.cause}; {what_next}.")
+        for trial in running:
+            claim = self._table.attempts[trial.trial_id]
+            self._work.store.end_attempt(trial.trial_id, claim=claim, cause=ending.cause)
+            del flight.left[trial.trial_id]
+        self._table.move(running, State.RETRIED)
+        return list(running)
 
     def recover(self, flight: Flight) -> None:
         """Record what the worker made durable and could not report."""
@@ -132,7 +149,8 @@ class Outcomes:
                 what_next += ", alone on its machine"
             self._listener.note(f"{trial.name}: {ending.cause}; {what_next}.")
             if not measured:
-                self._work.store.end_attempt(trial.trial_id, self._table.attempts[trial.trial_id], cause=ending.cause)
+                claim = self._table.attempts[trial.trial_id]
+                self._work.store.end_attempt(trial.trial_id, claim=claim, cause=ending.cause)
             self._table.move([trial], State.RETRIED)
             return [trial]
         taken = measured or self._work.store.fail(

@@ -7,12 +7,13 @@ at about the same time.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from math import ceil
 
 from orchestrator.store import PlannedTrial
 from orchestrator.worker import Pack
+from trainables.config import stack_key
 
 PACK_S = 10.0
 """A pack lasts about so long, where trials are shorter."""
@@ -74,6 +75,27 @@ def pack(trials: Sequence[PlannedTrial], *, slots: int, seconds_per_trial: float
     """
     size = pack_size(len(trials), slots=slots, seconds_per_trial=seconds_per_trial)
     return [Pack(tuple(trials[start : start + size])) for start in range(0, len(trials), size)]
+
+
+def stacked(
+    trials: Sequence[PlannedTrial], most: Callable[[str], int], *, slots: int
+) -> tuple[list[Pack], list[PlannedTrial]]:
+    """Packs of trials to be trained as one, as many together as `most` allows by trial id, and those left that train
+    alone. No slot stays without trials where there are enough of them."""
+    groups: dict[tuple[Hashable, int], list[PlannedTrial]] = {}
+    alone = []
+    for trial in trials:
+        key, size = stack_key(trial.validated), most(trial.trial_id)
+        if key is None or size == 1:
+            alone.append(trial)
+        else:
+            groups.setdefault((key, size), []).append(trial)
+    packs = []
+    for (_, size), members in groups.items():
+        size = min(size, ceil(len(members) / slots))
+        cuts = range(0, len(members), size)
+        packs += [Pack(tuple(members[start : start + size]), stack=size) for start in cuts]
+    return packs, alone
 
 
 def pack_size(trials: int, *, slots: int, seconds_per_trial: float) -> int:

@@ -42,7 +42,7 @@ class Claims(Transactions):
                 "ended_at": None,
             }
             claimed = _update(connection, is_free, taken, among=trial_ids)
-            end_attempts(connection, claimed, TAKEN_OVER)
+            end_attempts(connection, claimed, TAKEN_OVER, moment)
             attempts = column_of(connection, "attempt", claimed)
         return {trial_id: attempts[trial_id] for trial_id in trial_ids if trial_id in claimed}
 
@@ -57,7 +57,7 @@ class Claims(Transactions):
         that of the end of the attempts at them."""
         with self._database.write() as connection:
             released = _update(connection, trial.c.owner == owner, _IDLE, among=trial_ids)
-            end_attempts(connection, released, cause)
+            end_attempts(connection, released, cause, now(connection))
             return len(released)
 
     def owners(self) -> list[str]:

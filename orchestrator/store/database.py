@@ -20,7 +20,7 @@ from sqlalchemy.exc import DBAPIError, InvalidatePoolError
 
 from orchestrator.guard import beat_on
 from orchestrator.store.address import printable
-from orchestrator.store.sqlite_files import SqliteFiles
+from orchestrator.store.sqlite_files import SqliteFiles, unchanging
 from orchestrator.store.troubles import CHECK, NEVER_WRITTEN, passes, user_errors
 from trainables.errors import PROGRAM, UserError, first_line, terminal_text
 
@@ -58,10 +58,12 @@ class Database:
         self._files: SqliteFiles | None = None
         self._answered = self._waiting = False
         if url.drivername == "sqlite":
-            self._reader: Engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})
-            event.listen(self._reader, "connect", _set_up_sqlite)
+            path = Path(url.database or "")
+            read_only = unchanging(path)
+            self._reader: Engine = create_engine(read_only or url, connect_args={"timeout": BUSY_TIMEOUT_S})
+            event.listen(self._reader, "connect", _set_up_unchanging if read_only else _set_up_sqlite)
             event.listen(self._reader, "begin", _begin_sqlite)
-            self._files = SqliteFiles(Path(url.database or ""), self._reader)
+            self._files = SqliteFiles(path, self._reader, is_unchanging=read_only is not None)
             self._writer: Engine = self._reader.execution_options(sqlite_begin="IMMEDIATE")
         else:
             arguments = {name: value for name, value in CONNECT_ARGUMENTS.items() if name not in url.query}
@@ -74,7 +76,11 @@ class Database:
     def read(self) -> Iterator[Connection]:
         """A transaction that sees one moment of the database; a value in it that cannot be read is a UserError."""
         with self._transaction(self._reader) as connection, self.reading():
-            yield connection
+            try:
+                yield connection
+            finally:
+                if self._files is not None and self._files.is_unchanging:
+                    self._files.check()  # before anything is said of what came of another's writing
 
     @contextmanager
     def reading(self, cure: str = CHECK) -> Iterator[None]:
@@ -162,6 +168,10 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
     # few milliseconds are nothing beside the training that a lost result would cost.
     cursor.execute("PRAGMA synchronous = FULL")
     cursor.close()
+
+
+def _set_up_unchanging(connection: sqlite3.Connection, _record: object) -> None:
+    connection.isolation_level = None
 
 
 def _set_up_postgresql(connection: Any, _record: object) -> None:

@@ -100,7 +100,9 @@ def unreadable_attempts(connection: Connection) -> list[int]:
     """Rows of attempts with a value that no program wrote; SQLite lets it stand."""
     if connection.dialect.name != "sqlite":
         return []
-    return sorted({row for column in attempt.c for row in _unreadable_rows(connection, column)})
+    no_text = "SELECT rowid FROM attempt WHERE typeof(place) <> 'text' OR typeof(cause) NOT IN ('text', 'null')"
+    rows = set(connection.exec_driver_sql(no_text).scalars())
+    return sorted(rows.union(*(_unreadable_rows(connection, column) for column in attempt.c)))
 
 
 def _unreadable_rows(connection: Connection, column: Column[Any]) -> list[int]:

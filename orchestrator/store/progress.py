@@ -48,7 +48,7 @@ class Progress(Studies):
                 *(trial.c.owner, trial.c.lease_until, trial.c.attempt, trial.c.config),
                 *(attempt.c.place, epoch.c.epoch, epoch.c.valid_loss),
             )
-            .join(attempt, and_(attempt.c.trial_id == trial.c.id, attempt.c.number == trial.c.attempt), isouter=True)
+            .join(attempt, and_(attempt.c.trial_id == trial.c.id, attempt.c.ended_at.is_(None)), isouter=True)
             .join(last, last.c.trial_id == trial.c.id, isouter=True)
             .join(epoch, and_(epoch.c.trial_id == trial.c.id, epoch.c.epoch == last.c.epoch), isouter=True)
             .where(trial.c.state == "running", trial.c.owner.is_not(None))

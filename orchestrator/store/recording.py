@@ -70,11 +70,12 @@ class Recording(Transactions):
             environment = canonical_json(outcome.environment) if outcome.environment else None
             with self._database.reading():  # epochs of earlier attempts may be among them
                 checksums = part_checksums(connection, [trial_id])[trial_id]
+            moment = now(connection)
             values = {
                 "state": outcome.state,
                 "owner": None,
                 "lease_until": None,
-                "ended_at": now(connection),
+                "ended_at": moment,
                 "run_id": run_id,
                 "cause": cause,
                 "environment": environment,
@@ -82,7 +83,7 @@ class Recording(Transactions):
                 **checksums,
             }
             connection.execute(update(trial).where(trial.c.id == trial_id).values(values))
-            end_attempts(connection, [trial_id], cause)
+            end_attempts(connection, [trial_id], cause, moment)
             return True
 
     def fail(self, trial_id: str, *, cause: str, run_id: int, attempt: int | None = None) -> bool:

@@ -1,39 +1,59 @@
-"""A SQLite database and its log as files: are they those that were opened first?"""
+"""A SQLite database and its log as files: may they be written to, and are they those that were opened first?"""
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from pathlib import Path
+from urllib.parse import quote
 
 from sqlalchemy import Engine, event
+from sqlalchemy.engine import URL
 
 from trainables.errors import UserError
 
 
-class SqliteFiles:
-    """The files behind an engine. Connections hold on to deleted ones, and take into them whatever they are given."""
+def unchanging(database: Path) -> URL | None:
+    """The address by which SQLite reads a database that nobody writes and whose folder takes no file, such as on a
+    read-only disk; None for any other. With a log, a reader needs the file beside it that all of them share."""
+    if not database.is_file() or os.access(database.parent, os.W_OK) or Path(f"{database}-wal").exists():
+        return None
+    query = {"mode": "ro", "immutable": "1", "uri": "true"}
+    return URL.create("sqlite", database=f"file:{quote(str(database))}", query=query)
 
-    def __init__(self, database: Path, engine: Engine) -> None:
-        self._database, self._log = database, Path(f"{database}-wal")
-        self._first: dict[Path, tuple[int, int]] = {}
+
+class SqliteFiles:
+    """The files behind an engine. Connections hold on to deleted ones, and take into them whatever they are given; one
+    to an `unchanging` database sees nothing of what somebody else writes."""
+
+    def __init__(self, database: Path, engine: Engine, *, is_unchanging: bool) -> None:
+        self._database, self._log, self.is_unchanging = database, Path(f"{database}-wal"), is_unchanging
+        self._first: dict[Path, tuple[int, ...]] = {}
         self._connections: set[int] = set()
         event.listen(engine, "connect", self._note_connection)
         event.listen(engine, "close", self._forget_connection)
 
     def check(self) -> None:
-        """Raise UserError where one of them was deleted or replaced."""
+        """Raise UserError where one of them was deleted or replaced, or is written though it was not to change."""
+        if self.is_unchanging and self._log.exists():
+            raise self._changed(self._log)
         for path in (self._database, self._log) if self._connections else (self._database,):
             try:
                 stat = path.stat()
-                now = (stat.st_dev, stat.st_ino)
+                now = (stat.st_dev, stat.st_ino, stat.st_mtime_ns * self.is_unchanging)
             except OSError:
                 now = None
             first = self._first.get(path) if now is None else self._first.setdefault(path, now)
             if first != now:
-                raise UserError(
-                    f"{path} was deleted or replaced while this command used it as its results store: put it back, or "
-                    "leave it as it is, and type the same command again; what lies as result files is recorded anew."
-                )
+                raise self._changed(path)
+
+    def _changed(self, path: Path) -> UserError:
+        if self.is_unchanging:
+            return UserError(f"Somebody writes into the results store {self._database}: type the same command again.")
+        return UserError(
+            f"{path} was deleted or replaced while this command used it as its results store: put it back, or leave it "
+            "as it is, and type the same command again; what lies as result files is recorded anew."
+        )
 
     def _note_connection(self, connection: sqlite3.Connection, _record: object) -> None:
         self._connections.add(id(connection))

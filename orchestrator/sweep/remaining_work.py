@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from orchestrator.cluster import RunOptions, check_torch_gpu
-from orchestrator.plan import Plan, configs_left, measured_pace
+from orchestrator.plan import STACK, Plan, configs_left, measured_pace
 from orchestrator.schedule import Recorder, RunSummary, StudyWork
 from orchestrator.store import OPEN, PlannedTrial, RunRecord, TrialState, expire_dead_owners
 from orchestrator.sweep.announcement import opening
@@ -90,6 +90,7 @@ class RemainingWork:
                 study=self.plan.key,
                 corpus=self.plan.corpus,
                 measurements=self.plan.measurements,
+                stack=STACK if self.options.gpus_per_trial == 1 else 1,
             )
             summary = self._train(work, study_work)
             return summary if summary.interrupted else self._measure_later(study_work)

@@ -35,14 +35,11 @@ def layout(source: Source, starts: Sequence[str]) -> Any:
             dcc.Store(id="compared", data=[trial.row["trial_id"] for trial in trials]),
             html.P([parts.study_link(trials[0].keys[0]), *_downloads(trials)], className="actions"),
             parts.table(head, _settings(trials)),
-            html.Label(
-                [
-                    html.Span("spectra"),
-                    dcc.RadioItems(["logarithmic", "linear"], "logarithmic", id="compare-scale", inline=True),
-                ],
-                className="labelled",
-            ),
-            html.Div(id="compare-figures"),
+            html.H2("Learning curves"),
+            html.Div(id="compare-curves"),
+            html.H2("Spectra"),
+            dcc.RadioItems(["logarithmic", "linear"], "logarithmic", id="compare-scale", inline=True),
+            html.Div(id="compare-sigma"),
             html.H2("Metrics"),
             parts.table(head, _metrics(trials), empty="None of them has metrics yet."),
         ]
@@ -53,25 +50,31 @@ def register(app: Dash, source: Source) -> None:
     """Draw the figures."""
 
     @app.callback(
-        Output("compare-figures", "children"),
+        Output("compare-curves", "children"),
+        Output("compare-sigma", "children"),
         Input("compared", "data"),
         Input("compare-scale", "value"),
         Input("picture-format", "value"),
     )
-    def draw(trial_ids: Sequence[str], scale: str, form: str) -> Any:
+    def draw(trial_ids: Sequence[str], scale: str, form: str) -> tuple[Any, Any]:
         try:
             trials = _labelled([read_trial(source, trial_id) for trial_id in trial_ids])
         except UserError as error:
-            return parts.trouble(str(error))
-        curves = figures.learning_curves({label: trial.epochs for label, trial in trials.items() if trial.epochs})
+            return parts.trouble(str(error)), None
+        curves = {label: trial.epochs for label, trial in trials.items() if trial.epochs}
         sigma = {label: trial.spectrum for label, trial in trials.items() if trial.spectrum is not None}
-        drawn = {"learning curves": curves, "spectra": figures.spectra(sigma, linear=scale == "linear")}
-        shown: list[Any] = []
-        for name, figure in drawn.items():
-            file = name.replace(" ", "-")
-            graph = parts.graph(f"compare-{file}", figure, config=parts.graph_config(form, file))
-            shown += [html.H2(name.capitalize()), graph]
-        return shown
+        return (
+            _graph("learning-curves", figures.learning_curves(curves), form)
+            if curves
+            else html.P("None of them has ended an epoch.", className="soft"),
+            _graph("spectra", figures.spectra(sigma, linear=scale == "linear"), form)
+            if sigma
+            else html.P("None of them has a spectrum yet.", className="soft"),
+        )
+
+
+def _graph(file: str, figure: figures.Figure, form: str) -> Any:
+    return parts.graph(f"compare-{file}", figure, config=parts.graph_config(form, file))
 
 
 def _labelled(trials: Sequence[OneTrial]) -> dict[str, OneTrial]:

@@ -16,12 +16,18 @@ from orchestrator.view.table import StudyTable
 from trainables.trial_folder import EpochMetrics, perplexity
 
 Figure = dict[str, Any]
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6bb1", "#b15928")
-"""Okabe and Ito's but black, which a dark page swallows, and two more."""
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+"""Okabe and Ito's but black, which a dark page swallows, and yellow, which a light one does."""
+DASHES, SYMBOLS = ("solid", "dash", "dot", "dashdot"), ("circle", "diamond", "square", "cross")
+"""One for each round of the colours."""
+SCALE = [[place / 4, colour] for place, colour in enumerate(("#3b528b", "#26828e", "#28ae80", "#84d44b", "#fde725"))]
+"""Viridis without its darkest quarter, which a dark page swallows."""
 MOST_SVG_POINTS = 2_000
 """Of more, WebGL draws them; a browser without it can show no more."""
 FEW_EPOCHS = 12
 """So many have a tick each."""
+MOST_MARKED = 100
+"""Epochs that have a marker each."""
 MOST_POINTS = 1_000
 """Of a spectrum: more than a figure has pixels for."""
 SMALLEST, LARGEST = 5, 18
@@ -39,7 +45,7 @@ def scatter(table: StudyTable, axes: Mapping[str, str | None], logarithmic: Coll
     by_webgl = len(places) > MOST_SVG_POINTS
     marker: dict[str, Any] = {"size": 6 if by_webgl else 8, "color": COLOURS[0]}
     if not by_webgl:
-        marker["line"] = {"width": 0.7, "color": "#8a8f98"}
+        marker["line"] = {"width": 1, "color": "#8a8f98"}
     base = {
         "type": "scattergl" if by_webgl else "scatter",
         "mode": "markers",
@@ -55,10 +61,10 @@ def scatter(table: StudyTable, axes: Mapping[str, str | None], logarithmic: Coll
     for number, (name, members) in enumerate(parts.items()):
         look = dict(marker)
         if len(parts) > 1:
-            look["color"] = _colour(number)
+            look |= {"color": _colour(number), "symbol": SYMBOLS[_round(number) % len(SYMBOLS)]}
         elif colour is not None and colour in table.numeric:
             values, bar = _encoded(table.numbers(colour)[members]), {"title": {"text": _label(colour)}}
-            look |= {"color": values, "colorscale": "Viridis", "colorbar": bar}
+            look |= {"color": values, "colorscale": SCALE, "colorbar": bar}
         if diameters is not None:
             look["size"] = _encoded([diameters[place] for place in members])
         traces.append(
@@ -118,7 +124,7 @@ def parallel(table: StudyTable, names: Sequence[str], colour: str) -> Figure:
         "dimensions": [{"label": _label(name), "values": _encoded(values)} for name, values in complete.items()],
         "line": {
             "color": _encoded(table.numbers(colour)[shown]),
-            "colorscale": "Viridis",
+            "colorscale": SCALE,
             "showscale": True,
             "colorbar": {"title": {"text": _label(colour)}},
         },
@@ -139,8 +145,10 @@ def learning_curves(curves: Mapping[str, Sequence[EpochMetrics]]) -> Figure:
                 "name": _text(name),
                 "x": [epoch.epoch for epoch in epochs],
                 "y": [epoch.valid_perplexity for epoch in epochs],
-                "line": {"color": _colour(place), "width": 1.5},
+                "line": _line(place),
                 "marker": {
+                    "line": {"width": 0},
+                    "opacity": 1,
                     "symbol": ["diamond" if epoch.epoch == switch else "circle" for epoch in epochs],
                     "size": [10 if epoch.epoch == switch else 3 for epoch in epochs],
                 },
@@ -152,15 +160,16 @@ def learning_curves(curves: Mapping[str, Sequence[EpochMetrics]]) -> Figure:
 
 def trial_curve(epochs: Sequence[EpochMetrics]) -> Figure:
     """A trial's perplexities by epoch, and where it switches to averaged weights."""
-    lines = {"validation": [e.valid_loss for e in epochs], "training": [e.train_loss for e in epochs]}
+    # The last is drawn over the others.
+    lines = {"training": [e.train_loss for e in epochs], "validation": [e.valid_loss for e in epochs]}
     traces = [
         {
             "type": "scatter",
-            "mode": "lines+markers",
+            "mode": "lines+markers" if len(epochs) <= MOST_MARKED else "lines",
             "name": name,
             "x": [epoch.epoch for epoch in epochs],
             "y": [perplexity(loss) for loss in losses],
-            "line": {"color": _colour(place), "width": 1.5},
+            "line": _line(1 - place),
             "marker": {"size": 4},
         }
         for place, (name, losses) in enumerate(lines.items())
@@ -192,7 +201,7 @@ def spectra(spectra: Mapping[str, NDArray[np.float64]], *, linear: bool, toleran
                 "name": _text(name),
                 "x": _encoded(index + 1),
                 "y": _encoded(values),
-                "line": {"color": _colour(place), "width": 1.5},
+                "line": _line(place),
             }
         )
     figure = _figure(
@@ -233,7 +242,7 @@ def grid_map(table: StudyTable, row: str, column: str, metric: str) -> Figure:
         "y": [_text(_typed(value)) for value in rows],
         "z": _encoded(means),
         "customdata": _encoded(counts),
-        "colorscale": "Viridis",
+        "colorscale": SCALE,
         "colorbar": {"title": {"text": f"{_label(metric)},<br>mean"}},
         "hovertemplate": f"{_label(row)} %{{y}}, {_label(column)} %{{x}}<br>mean %{{z:.5~g}} of %{{customdata}}"
         "<extra></extra>",
@@ -275,8 +284,13 @@ def _figure(
     return {
         "data": list(traces),
         "layout": {
-            "xaxis": {"title": {"text": x}, "automargin": True},
-            "yaxis": {"title": {"text": y}, "type": y_type, "automargin": True, "exponentformat": "power"},
+            "xaxis": {"title": {"text": x, "standoff": 12}, "automargin": True},
+            "yaxis": {
+                "title": {"text": y, "standoff": 8},
+                "type": y_type,
+                "automargin": True,
+                "exponentformat": "power",
+            },
             "margin": {"l": 50, "r": 15, "t": 32, "b": 40},
             "legend": {"orientation": "h", "y": -0.25, "x": 0},
             "font": {"family": "system-ui, sans-serif", "size": 12},
@@ -313,6 +327,15 @@ def _text(words: str) -> str:
 
 def _colour(place: int) -> str:
     return COLOURS[place % len(COLOURS)]
+
+
+def _round(place: int) -> int:
+    """How often all colours were used before."""
+    return place // len(COLOURS)
+
+
+def _line(place: int) -> dict[str, Any]:
+    return {"color": _colour(place), "width": 1.8, "dash": DASHES[_round(place) % len(DASHES)]}
 
 
 def _encoded(values: ArrayLike) -> dict[str, str]:

@@ -15,8 +15,7 @@ from orchestrator.analysis import in_reading_order
 from orchestrator.store import LOST, Attempt, StudyKey
 from orchestrator.view.source import Source
 from trainables.config import flat_values
-from trainables.errors import UserError
-from trainables.trial_folder import TOP_K, EpochMetrics, WordsAfter
+from trainables.trial_folder import TOP_K, DamagedFileError, EpochMetrics, WordsAfter, open_file
 
 LOG_LINES, LOG_BYTES = 60, 20_000
 """Of the end of a log."""
@@ -90,18 +89,17 @@ def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
 def _log(source: Source, trial_id: str, *, failed: bool) -> str:
     folder = source.storage.trial(trial_id)
     paths = [folder.log_file, folder.error_log] if failed else [folder.log_file]
-    with suppress(UserError, OSError):
-        source.storage.bring([trial_id], [path.name for path in paths])
+    source.fetch(trial_id, [path.name for path in paths])
     return "\n".join(line for path in paths for line in _last_lines(path))
 
 
 def _last_lines(path: Path) -> list[str]:
-    with suppress(OSError):
+    with suppress(OSError, DamagedFileError):
         return _end_of(path).splitlines()[-LOG_LINES:]
     return []
 
 
 def _end_of(path: Path) -> str:
-    with path.open("rb") as file:
+    with open_file(path) as file:
         file.seek(max(0, path.stat().st_size - LOG_BYTES))
         return file.read().decode(errors="replace")

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 from urllib.parse import quote, urlencode
 
 from dash import dcc, html
 
+from orchestrator.plan import typed_settings
 from orchestrator.store import StudyKey
 from orchestrator.view.figures import Figure
 
 SHORT_ID = 12
 """Digits of a trial's id, as everywhere else."""
 LIVE_MS = 3_000
+WHOLE = 32
+"""A text of so many letters is kept on one line of a table."""
 Children = list[Any]
 
 
@@ -25,11 +26,8 @@ def study_link(key: StudyKey) -> Any:
 
 
 def variant_words(key: StudyKey) -> str:
-    """ "gss_grid, quick, pydocs, training.epochs=25"."""
-    words = [key.study, key.scale, key.corpus]
-    with suppress(ValueError):
-        words += [f"{name}={value}" for name, value in json.loads(key.overrides).items()]
-    return ", ".join(words)
+    """ "gss_grid, quick, pydocs, training.learning_rate=5,10": settings as they are typed."""
+    return ", ".join([key.study, key.scale, key.corpus, *typed_settings(key.overrides)])
 
 
 def study_address(key: StudyKey) -> str:
@@ -99,4 +97,6 @@ def host_of(owner: str) -> str:
 
 
 def _kind(cell: Any) -> str:
+    if isinstance(cell, str):
+        return "short" if len(cell) <= WHOLE else "long"
     return "number" if isinstance(cell, int | float) else ""

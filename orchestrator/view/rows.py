@@ -28,7 +28,12 @@ CONDITIONS: Mapping[str, Callable[[Any, Any], bool]] = {
 }
 """The grid's names for them."""
 Filter = Mapping[str, Any]
-NAME = {"pinned": "left", "width": 220, "cellRenderer": "markdown", "cellClass": "opens"}
+NAME = {"pinned": "left", "width": 236, "cellRenderer": "markdown", "cellClass": "opens"}
+
+NUMBER = {
+    "valueFormatter": {"function": "Math.abs(params.value) >= 1e7 ? params.value.toExponential(4) : params.value"}
+}
+CAUSE = {"flex": 1, "minWidth": 240}
 
 
 def columns(table: StudyTable) -> list[dict[str, Any]]:
@@ -40,6 +45,8 @@ def columns(table: StudyTable) -> list[dict[str, Any]]:
             "headerTooltip": name,
             "filter": "agNumberColumnFilter" if _is_numeric(table, name) else "agTextColumnFilter",
             **(NAME if place == 0 else {"tooltipField": name}),
+            **(NUMBER if _is_numeric(table, name) else {}),
+            **(CAUSE if name == "cause" else {}),
         }
         for place, name in enumerate(_names(table))
     ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from orchestrator.storage import Storage, storage_at
+from orchestrator.storage import FolderStorage, Storage, storage_at
 from orchestrator.store import LostTrial, RunningTrial, Store, StudyKey, StudySummary, open_store
 from orchestrator.view.answers import Answers, AnswersBehind
 from orchestrator.view.table import StudyTable, read_table
@@ -18,6 +18,8 @@ from trainables.errors import UserError
 
 FRESH_S = 1.5
 """Several viewers share what was read so lately, or why it could not be."""
+FETCH_EVERY_S = 10.0
+"""How often a trial's files are asked for again."""
 TRIALS_KEPT = 30_000
 """Of studies that were looked at lately; at least one study."""
 LOST_SHOWN = 50
@@ -66,6 +68,9 @@ class Source:
         self._overview = _Kept()
         self._tables: dict[StudyKey, _Kept] = {}
         self._answers = AnswersBehind(url)
+        self._fetching = threading.Lock()
+        """Held while one trial's files are brought."""
+        self._fetched_s: dict[str, float] = {}
 
     @contextmanager
     def store(self) -> Iterator[Store]:
@@ -85,6 +90,25 @@ class Source:
                     self._store = None
             opened.close()
             raise
+
+    def fetch(self, trial_id: str, files: Sequence[str]) -> None:
+        """Have these files of the trial brought from the storage in the background, now and then: who looks is shown
+        what is here, and waits for no object store."""
+        if isinstance(self.storage, FolderStorage) or not self._fetching.acquire(blocking=False):
+            return
+        if time.monotonic() - self._fetched_s.get(trial_id, float("-inf")) < FETCH_EVERY_S:
+            self._fetching.release()
+            return
+
+        def bring() -> None:
+            try:
+                with suppress(UserError, OSError):
+                    self.storage.bring([trial_id], files)
+            finally:
+                self._fetched_s[trial_id] = time.monotonic()
+                self._fetching.release()
+
+        threading.Thread(target=bring, name="fetch", daemon=True).start()
 
     def overview(self) -> Overview:
         """As it was at most a moment ago."""
@@ -169,13 +193,24 @@ class Source:
 
 
 def _seconds_left(store: Store, summary: StudySummary, running: list[RunningTrial]) -> float | None:
-    """By how many trials the run has brought to an end; those that run lack the rest of their epochs. None before the
-    first one, and where nobody runs any."""
-    shares = [
-        min(1.0, (trial.epoch or 0) / trial.epoch_count) if trial.epoch_count else 0.0
-        for trial in running
-        if trial.key == summary.key and trial.alive
-    ]
-    ended, seconds = store.ended_in_run(summary.key) if shares else (0, 0.0)
-    left = summary.counts["planned"] + len(shares) - sum(shares)
-    return left * seconds / ended if ended else None
+    """By the trials that the run has brought to an end and the epochs of those that run. None before the first end,
+    and where nobody runs any."""
+    mine = [trial for trial in running if trial.key == summary.key and trial.alive]
+    ended, seconds = store.ended_in_run(summary.key) if mine else (0, 0.0)
+    shares = {first: [_share(trial) for trial in mine if (trial.attempt == 1) == first] for first in (True, False)}
+    return time_left(seconds, ended, shares[True], summary.counts["planned"], shares[False]) if ended else None
+
+
+def _share(trial: RunningTrial) -> float:
+    """Of its epochs that are over."""
+    return min(1.0, (trial.epoch or 0) / trial.epoch_count) if trial.epoch_count else 0.0
+
+
+def time_left(
+    seconds: float, ended: int, shares: Sequence[float], waiting: int, begun_before: Sequence[float] = ()
+) -> float:
+    """Seconds yet, where so many trials have ended, others have these shares of their epochs, and others wait. The
+    shares count on both sides: so it does not jump where a trial ends and the next one starts. Those of trials that
+    were `begun_before` may be of an earlier run, whose time is not counted."""
+    left = sum(1 - share for share in (*shares, *begun_before))
+    return seconds * (waiting + left) / (ended + sum(shares))

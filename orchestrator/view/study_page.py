@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from dash import Dash, Input, Output, State, dcc, html, no_update
 
-from orchestrator.report import CARD_FILE, Card, read_card
+from orchestrator.report import CARD_FILE, Card, blown_up, read_card
 from orchestrator.storage import is_url
 from orchestrator.store import LOST, StudyKey
 from orchestrator.view import choices, figures, parts, study_chosen, trial_grid
@@ -247,4 +247,5 @@ def _progress(source: Source, key: StudyKey) -> Any:
     words += [f"{counts['running']} running"] if counts["running"] else []
     words += [f"{lost} without a result"] if lost else []
     words += [f"about {duration(left)} left"] if left is not None else []
-    return html.P(", ".join(words), className="progress")
+    blown_up_words = blown_up(source.table(key).worse_than_uniform)
+    return [html.P(", ".join(words), className="progress"), *([html.P(blown_up_words)] if blown_up_words else [])]

@@ -6,13 +6,15 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import compress
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from orchestrator.analysis import LEADING, FlatResults, flatten, has_different, in_reading_order
+from orchestrator.analysis import LEADING, FlatResults, flatten, has_different, in_reading_order, is_worse_than_uniform
 from orchestrator.store import Store, StudyKey
+from orchestrator.words import is_number
 
 MOST_CHANGES = 1_000
 """Trials that are read one by one; of more, all are."""
@@ -66,6 +68,13 @@ class StudyTable:
     def short_metrics(self) -> tuple[str, ...]:
         """The metrics without long texts, which are data, such as the likeliest words at a context."""
         return tuple(name for name, values in self.metrics.items() if not any(map(_is_long, values)))
+
+    @cached_property
+    def worse_than_uniform(self) -> tuple[str, ...]:
+        """The names of the trials that predict worse than a guess that takes every word for equally likely."""
+        columns = {**self.ends, **self.metrics}
+        records = (dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True))
+        return tuple(compress(self.names, map(is_worse_than_uniform, records)))
 
     @cached_property
     def version(self) -> str:
@@ -138,4 +147,4 @@ def _is_long(value: object) -> bool:
 
 
 def _is_number_or_none(value: object) -> bool:
-    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+    return value is None or is_number(value)

@@ -116,7 +116,7 @@ def _head(trial: OneTrial, form: str) -> parts.Children:
 
 def _spectrum(trial: OneTrial, linear: bool, form: str) -> Any:
     if trial.spectrum is None:
-        return html.P("It has no spectrum yet.", className="soft")
+        return html.P("It has no spectrum.", className="soft")
     tolerance = trial.row["metrics"].get("press_tolerance")
     figure = figures.spectra({trial.row["name"]: trial.spectrum}, linear=linear, tolerance=tolerance)
     return _graph("trial-sigma", figure, form, trial)
@@ -127,26 +127,28 @@ def _rest(trial: OneTrial) -> parts.Children:
         [
             after.context or name.partition(" ")[2],
             after.next,
-            ", ".join(f"{word} ({share:.0%})" for word, share in after.top),
+            " · ".join(f"{word} {share:.0%}" for word, share in after.top),
         ]
         for name, after in trial.predictions.items()
     ]
     return [
         html.H2("Metrics"),
         parts.facts(
-            [(title(name), cell(name, value)) for name, value in trial.metrics.items()], empty="It has no metrics yet."
+            [(title(name), cell(name, value)) for name, value in trial.metrics.items()], empty="It has no metrics."
         ),
         *([html.H2("Likeliest next words"), parts.table(["context", "next", "likeliest"], words)] if words else []),
         html.H2("Environment"),
-        parts.facts(list(trial.environment.items()), empty="Recorded when the trial ends."),
+        parts.facts(list(trial.environment.items()), empty="It is recorded with the result, and there is none."),
         html.H2("Attempts"),
         parts.table(
             ["attempt", "on", "taken up (UTC)", "took", "ended by"],
-            [_attempt(attempt, trial.row["state"]) for attempt in trial.attempts],
+            [_attempt(attempt) for attempt in trial.attempts],
             empty="No worker has taken it up yet, or none whose attempts were remembered.",
         ),
         html.H2("Log"),
-        html.Pre(trial.log) if trial.log else html.P("There is none in this storage.", className="soft"),
+        html.Div(html.Pre(trial.log), className="log")
+        if trial.log
+        else html.P("There is none in this storage.", className="soft"),
         html.H2("Run it alone"),
         html.P(
             [html.A("Its config", href=f"/download/trial/{trial.row['trial_id'][: parts.SHORT_ID]}.json"), ", then:"]
@@ -160,11 +162,11 @@ def _rest(trial: OneTrial) -> parts.Children:
     ]
 
 
-def _attempt(attempt: Attempt, state: str) -> list[Any]:
-    """A row of the table; `state` is the trial's, to which its last attempt came."""
+def _attempt(attempt: Attempt) -> list[Any]:
+    """A row of the table; only a result is an end without a cause."""
     took = duration((attempt.ended_at - attempt.started_at).total_seconds()) if attempt.ended_at else ""
-    end = attempt.cause or (state if attempt.ended_at else "it goes on")
-    return [attempt.number, attempt.place, f"{attempt.started_at:%Y-%m-%d %H:%M:%S}", took, end]
+    end = attempt.cause or ("done" if attempt.ended_at else "it goes on")
+    return [str(attempt.number), attempt.place, f"{attempt.started_at:%Y-%m-%d %H:%M:%S}", took, end]
 
 
 def _settings(settings: Mapping[str, Any]) -> list[list[str]]:

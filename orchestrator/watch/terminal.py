@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from rich.console import Console, Group
 from rich.live import Live
@@ -16,48 +15,12 @@ from typing_extensions import override
 
 from orchestrator.store import COMPLETE
 from orchestrator.watch.listener import Listener
+from orchestrator.watch.time_left import RunningTrial, TimeLeft
 from orchestrator.words import counted, duration
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 SHOWN_RUNNING = 12
 SHOWN_FAILURES = 5
-
-
-@dataclass
-class _Running:
-    name: str
-    started_s: float
-    doing: str
-    """How it begins."""
-    epoch_count: int | None
-    """Epochs that it trains."""
-    first_epoch: int = 0
-    """Which one was heard of first: a trial may go on from a checkpoint."""
-    last: EpochMetrics | None = None
-    last_s: float = 0.0
-    """When that epoch ended."""
-
-    def row(self) -> tuple[str, str, str, str]:
-        """Name, epoch, perplexity so far and times, as they are now."""
-        now_s = time.monotonic()
-        elapsed = duration(now_s - self.started_s)
-        if self.last is None:
-            return f"  {self.name}", self.doing, "", elapsed
-        left = self.seconds_left(now_s)
-        return (
-            f"  {self.name}",
-            f"epoch {self.last.epoch}" + (f"/{self.epoch_count}" if self.epoch_count else ""),
-            f"val. perplexity {self.last.valid_perplexity:.1f}",
-            elapsed if left is None else f"{elapsed}, about {duration(left)} left",
-        )
-
-    def seconds_left(self, now_s: float) -> float | None:
-        """By its pace since it started; None before its first epoch, after its last one, and where none can be said."""
-        if self.last is None or not self.epoch_count or self.last.epoch >= self.epoch_count:
-            return None
-        seconds_per_epoch = (self.last_s - self.started_s) / (self.last.epoch - self.first_epoch + 1)
-        left_s = seconds_per_epoch * (self.epoch_count - self.last.epoch) - (now_s - self.last_s)
-        return left_s if left_s > 0 else None
 
 
 def _result(outcome: TrialOutcome) -> str:
@@ -84,11 +47,8 @@ class Terminal(Listener):
         self._finished = 0
         self._failures: list[str] = []
         self._best: tuple[float, str] | None = None
-        self._running: dict[str, _Running] = {}
-        self._first_wave = 0
-        self._first_wave_over_s = self._last_end_s = 0.0
-        self._seconds_per_trial = 0.0
-        """Of those after the first wave."""
+        self._running: dict[str, RunningTrial] = {}
+        self._left = TimeLeft()
         self._bar = Progress(
             TextColumn("Trials"),
             BarColumn(bar_width=None),
@@ -103,13 +63,12 @@ class Terminal(Listener):
 
     @override
     def started(self, trial_id: str, name: str, epoch_count: int | None) -> None:
-        self._running[trial_id] = _Running(name, time.monotonic(), self._doing, epoch_count)
+        self._running[trial_id] = RunningTrial(name, epoch_count, time.monotonic())
 
     @override
     def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
         if (trial := self._running.get(trial_id)) is not None:
-            trial.first_epoch = trial.first_epoch or metrics.epoch
-            trial.last, trial.last_s = metrics, time.monotonic()
+            trial.add(metrics)
 
     @override
     def stopped(self, trial_id: str, name: str) -> None:
@@ -129,16 +88,12 @@ class Terminal(Listener):
 
     @override
     def finished(self, trial_id: str, outcome: TrialOutcome) -> None:
-        self._first_wave = self._first_wave or len(self._running)
-        running = self._running.pop(trial_id, None)
+        name = trial_id[:12]
+        if (trial := self._running.get(trial_id)) is not None:
+            name = trial.name
+            self._left.ended(trial, len(self._running))
+            del self._running[trial_id]
         self._finished += 1
-        self._last_end_s = time.monotonic()
-        if self._finished <= self._first_wave:
-            self._first_wave_over_s = self._last_end_s
-        else:
-            later = self._finished - self._first_wave
-            self._seconds_per_trial = (self._last_end_s - self._first_wave_over_s) / later
-        name = running.name if running else trial_id[:12]
         line = f"{name}: {_result(outcome)}"
         if outcome.state not in COMPLETE:
             self._failures.append(line)
@@ -149,33 +104,34 @@ class Terminal(Listener):
         shown = f" ({left})" if left and not self._console.is_terminal else ""
         self.note(f"[{self._finished}/{self._total}] {line}{shown}")
 
+    def seconds_left(self) -> float:
+        """Until all trials have ended; 0 where nothing can be said yet."""
+        waiting = max(0, self._total - self._finished - len(self._running))
+        return self._left.seconds(self._running.values(), waiting)
+
     def _time_left(self) -> str:
-        """By the epochs of the trials that run; where they have none, extrapolated from those that ended after the
-        first wave, which shares its time with the start of Ray and of the workers."""
-        remaining = self._total - self._finished
-        if remaining <= 0:
-            return ""
-        now_s = time.monotonic()
-        by_trials = self._seconds_per_trial * remaining - (now_s - self._last_end_s) if self._seconds_per_trial else 0.0
-        seconds = self._by_epochs(now_s) or max(0.0, by_trials)
+        seconds = self.seconds_left()
         return f"about {duration(seconds)} left" if seconds else ""
 
-    def _by_epochs(self, now_s: float) -> float:
-        """Seconds left if those that wait take as long as those that run; 0 before there is an epoch."""
-        running = [(trial, left) for trial in self._running.values() if (left := trial.seconds_left(now_s)) is not None]
-        if not running:
-            return 0.0
-        whole_s = [now_s - trial.started_s + left for trial, left in running]
-        waiting = max(0, self._total - self._finished - len(self._running))
-        mean_left_s = sum(left for _, left in running) / len(running)
-        return mean_left_s + waiting * sum(whole_s) / len(whole_s) / len(self._running)
+    def _row(self, trial: RunningTrial) -> tuple[str, str, str, str]:
+        """Name, epoch, perplexity so far and times, as they are now."""
+        elapsed = duration(time.monotonic() - trial.started_s)
+        if trial.last is None:
+            return f"  {trial.name}", self._doing, "", elapsed
+        left = trial.seconds_left()
+        return (
+            f"  {trial.name}",
+            f"epoch {trial.last.epoch}" + (f"/{trial.epoch_count}" if trial.epoch_count else ""),
+            f"val. perplexity {trial.last.valid_perplexity:.1f}",
+            elapsed if left is None else f"{elapsed}, about {duration(left)} left",
+        )
 
     def __rich__(self) -> Group:
         """The picture as it is now."""
         self._bar.update(self._task, completed=self._finished, total=self._total, left=self._time_left())
         running = Table.grid(padding=(0, 2))
         for trial in list(self._running.values())[:SHOWN_RUNNING]:
-            running.add_row(*trial.row())
+            running.add_row(*self._row(trial))
         if len(self._running) > SHOWN_RUNNING:
             running.add_row(f"  and {len(self._running) - SHOWN_RUNNING} more")
         failed = [f"  {line}" for line in self._failures[-SHOWN_FAILURES:]]

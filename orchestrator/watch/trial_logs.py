@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from orchestrator.store import OPEN, PlannedTrial, Store, StudyKey, TrialState
 from orchestrator.watch.listener import Listener
+from orchestrator.words import is_number
 from trainables.errors import first_line
 from trainables.trial_folder import EpochMetrics, Metric, TrialOutcome
 
@@ -135,8 +136,4 @@ def scalars(epoch: EpochMetrics) -> dict[str, float]:
 
 def _numbers(metrics: Mapping[str, Metric]) -> dict[str, float]:
     """Of final metrics those that are numbers: words and JSON texts are for the store."""
-    return {
-        name: float(value)
-        for name, value in metrics.items()
-        if isinstance(value, int | float) and not isinstance(value, bool)
-    }
+    return {name: float(value) for name, value in metrics.items() if is_number(value)}

@@ -1,5 +1,6 @@
 from .beats import Beat as Beat
 from .beats import beating as beating
+from .failures import MemoryShortageError as MemoryShortageError
 from .machine_memory import machine_memory as machine_memory
 from .messages import EVENTS as EVENTS
 from .messages import Ending as Ending
@@ -9,6 +10,5 @@ from .messages import Parcel as Parcel
 from .messages import Place as Place
 from .messages import TrialEvent as TrialEvent
 from .pack_run import Job as Job
-from .pack_run import MemoryShortageError as MemoryShortageError
 from .pack_run import TrialFunctions as TrialFunctions
 from .pack_run import run_pack as run_pack

@@ -26,6 +26,8 @@ class Pack:
     """Measurements to take of these trials, which are done; empty where they are trained."""
     alone: bool = False
     """Nothing else runs on the machine at that time."""
+    stack: int = 1
+    """So many of the trials at most are trained as one at a time; all have one `stack_key` where it is more than 1."""
 
 
 PACK: TypeAdapter[Pack] = TypeAdapter(Pack)

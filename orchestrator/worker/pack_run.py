@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import importlib
 import os
 import socket
@@ -13,18 +12,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from orchestrator.cluster import RunOptions
-from orchestrator.storage import DISK_TROUBLES, BucketError, on_this_machine
+from orchestrator.storage import on_this_machine
 from orchestrator.store import PlannedTrial
+from orchestrator.worker.failures import BrokenProcessError, HaltError, cause_of, gpu_is_lost
 from orchestrator.worker.gpu_share import share_gpu
-from orchestrator.worker.messages import EVENTS, Pack, TrialEvent
-from trainables.errors import KEPT, UserError
+from orchestrator.worker.messages import Pack, TrialEvent
+from orchestrator.worker.outbox import REPORT_EVERY_S, Outbox
+from orchestrator.worker.stacked_pack import StackedPack
+from trainables.errors import UserError
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
-from trainables.trial_folder import SupersededError, TrialFolder, TrialOutcome, UnreadableFileError
-
-REPORT_EVERY_S = 0.5
-"""A report makes the worker wait for the driver, so it reports no more often, but for the start and end of trials
-that last longer than this."""
+from trainables.trial_folder import SupersededError, TrialFolder, TrialOutcome
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,22 +43,6 @@ class Job:
     functions: TrialFunctions
 
 
-class BrokenProcessError(Exception):
-    """This process can run no further trial; the driver hands the rest of the pack to another one."""
-
-
-class MemoryShortageError(BrokenProcessError):
-    """The trial that it was at asked for memory that there was not."""
-
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
-
-
-class _HaltError(BrokenProcessError):
-    """No process can: see `TrialEvent.halt`."""
-
-
 def run_pack(pack: Pack, job: Job, send: Callable[[str], None], running: Callable[[str], None] | None = None) -> None:
     """Train or measure the trials in their order and send their events, several in one message where trials are short.
 
@@ -71,11 +53,14 @@ def run_pack(pack: Pack, job: Job, send: Callable[[str], None], running: Callabl
     os.environ["OMP_NUM_THREADS"] = str(job.options.runtime.threads)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(job.options.runtime.threads)
-    outbox = _Outbox(send, running)
+    outbox = Outbox(send, running)
     place = _place(job.options.runtime.device)
     note = share_gpu(job.options.gpus_per_trial, job.options.runtime.threads)
     if note is not None:
         outbox.hold(TrialEvent(trial_id=pack.trials[0].trial_id, note=note))
+    if pack.stack > 1:
+        StackedPack(pack, job, outbox, place).run()
+        return
     was_long = True
     for trial in pack.trials:
         outbox.running = trial.name
@@ -85,7 +70,7 @@ def run_pack(pack: Pack, job: Job, send: Callable[[str], None], running: Callabl
         try:
             outcome = _outcome(trial, pack, job, outbox)
         except BrokenProcessError as error:
-            if isinstance(error, _HaltError):
+            if isinstance(error, HaltError):
                 outbox.hold(TrialEvent(trial_id=trial.trial_id, halt=str(error)))
             outbox.flush()
             raise
@@ -95,7 +80,7 @@ def run_pack(pack: Pack, job: Job, send: Callable[[str], None], running: Callabl
         if outcome.state == "failed":
             # It leaves no file by which the driver could tell it from the next one, should that hang or kill us.
             outbox.flush()
-            if _gpu_is_lost(job.options.runtime):
+            if gpu_is_lost(job.options.runtime):
                 raise BrokenProcessError(outcome.cause)
     outbox.flush()
 
@@ -106,50 +91,23 @@ def _place(device: str) -> str:
     return f"{host}, GPU {os.environ.get('CUDA_VISIBLE_DEVICES', '?')}" if device.startswith("cuda") else host
 
 
-def _outcome(trial: PlannedTrial, pack: Pack, job: Job, outbox: _Outbox) -> TrialOutcome:
-    """The trial's outcome; whatever it raises becomes a failed one, with the traceback in its folder's error.log.
-
-    Raises _HaltError where the disk takes nothing more, or the storage fails or is gone, BrokenProcessError where
-    another worker has taken the trial over: neither is a trial's failure. And MemoryShortageError, since in a process
-    of its own, alone on a machine, the trial may have enough.
-    """
-    short_of_memory = False
+def _outcome(trial: PlannedTrial, pack: Pack, job: Job, outbox: Outbox) -> TrialOutcome:
+    """The trial's outcome; what it raises makes it a failed one, unless it is no failure of a trial: see `cause_of`."""
+    folder = None
     try:
         runtime = on_this_machine(job.options.runtime, job.options.data)
         with job.options.storage.working(trial.trial_id) as folder:
-            cause: str | None
             try:
                 return _run(trial, pack, job, folder, runtime, outbox)
-            except UnreadableFileError as error:
-                text = job.options.storage.in_words_of_user(str(error), folder)
-                raise _HaltError(f"{text}; {KEPT}") from error
-            except UserError as error:
-                short_of_memory = _asks_for_memory(error)
-                cause = job.options.storage.in_words_of_user(str(error), folder)
             except (Exception, SystemExit) as error:  # any trouble is this trial's alone; it is reported, not swallowed
-                if isinstance(error, SupersededError) or _disk_trouble(error):
-                    raise
-                short_of_memory = _asks_for_memory(error)
-                cause = folder.failure_cause(error, runtime.layer_files)
-    except SupersededError as error:
-        raise BrokenProcessError(str(error)) from error
-    except BucketError as error:
-        raise _HaltError(f"{error}; {KEPT}") from error
-    except UserError as error:
-        raise _HaltError(str(error).rstrip(".")) from error
-    except OSError as error:
-        trouble = _disk_trouble(error)
-        if trouble is not None:
-            place = job.options.storage.work_folder
-            raise _HaltError(f"The disk of {place} {trouble} and type the same command again; {KEPT}") from error
-        cause = f"{type(error).__name__}: {error}"
-    if short_of_memory:
-        raise MemoryShortageError(cause)
+                cause = cause_of(error, folder, job.options.storage, job.options.runtime)
+    except (UserError, SupersededError, OSError) as error:
+        cause = cause_of(error, None, job.options.storage, job.options.runtime)
     return TrialOutcome(trial_id=trial.trial_id, state="failed", cause=cause)
 
 
 def _run(
-    trial: PlannedTrial, pack: Pack, job: Job, folder: TrialFolder, runtime: Runtime, outbox: _Outbox
+    trial: PlannedTrial, pack: Pack, job: Job, folder: TrialFolder, runtime: Runtime, outbox: Outbox
 ) -> TrialOutcome:
     """Train the trial, or measure it where that is assigned."""
 
@@ -176,69 +134,3 @@ def _run(
 def _of_trainables(name: str) -> Callable[..., Any]:
     function: Callable[..., Any] = getattr(importlib.import_module("trainables.trial"), name)
     return function
-
-
-def _disk_trouble(error: BaseException) -> str | None:
-    return DISK_TROUBLES.get(error.errno or 0) if isinstance(error, OSError) else None
-
-
-def _asks_for_memory(error: BaseException) -> bool:
-    """Whether the error, or the one behind it, says that there is too little memory, of the machine or of its GPU."""
-    return (
-        isinstance(error, MemoryError)
-        or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
-        # torch's own, for a GPU, and what it raises for the machine.
-        or type(error).__name__ == "OutOfMemoryError"
-        or (isinstance(error, RuntimeError) and "can't allocate memory" in str(error))
-        or (error.__cause__ is not None and _asks_for_memory(error.__cause__))
-    )
-
-
-def _gpu_is_lost(runtime: Runtime) -> bool:
-    """True after an error that leaves the process' CUDA context unusable (running out of memory does not)."""
-    if "torch" not in sys.modules:
-        return False
-    from trainables.device import wait
-
-    try:
-        wait(runtime.device)
-    except RuntimeError:
-        return True
-    return False
-
-
-class _Outbox:
-    """Collects events and sends them together. `running` is the name of the trial whose events they are.
-
-    What an output layer has forked from this process, and comes to speak here, ends.
-    """
-
-    def __init__(self, send: Callable[[str], None], tell: Callable[[str], None] | None) -> None:
-        self._send, self._tell = send, tell
-        self.running = ""
-        self._events: list[TrialEvent] = []
-        self._sent_s = time.monotonic()
-        self._pid = os.getpid()
-
-    def hold(self, event: TrialEvent) -> None:
-        """Keep an event for the next message."""
-        if os.getpid() != self._pid:
-            os._exit(0)
-        self._events.append(event)
-
-    def add(self, event: TrialEvent, *, now: bool = False) -> None:
-        """Keep an event, and send all of them if the last message is long enough ago, or `now`."""
-        self.hold(event)
-        if now or time.monotonic() - self._sent_s >= REPORT_EVERY_S:
-            self.flush()
-
-    def flush(self) -> None:
-        """Send what is there; returns once the driver has taken it."""
-        if os.getpid() != self._pid:
-            os._exit(0)
-        if self._events:
-            self._send(EVENTS.dump_json(tuple(self._events)).decode())
-            self._events.clear()
-            if self._tell is not None:
-                self._tell(self.running)
-        self._sent_s = time.monotonic()

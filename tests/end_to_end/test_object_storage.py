@@ -120,7 +120,7 @@ def test_a_killed_trial_goes_on_from_the_bucket_on_another_machine(store: Object
     assert epochs[0] > 1, "trained from the start"
     assert _lasting(outcome) == _lasting(undisturbed.end(WAIT_S)[-1])
     names = {key.rpartition("/")[2] for key in store.keys("killed/trials")}
-    assert names == {"config.json", "result.json", "spectrum.npy", "kept.safetensors"}
+    assert names == {"config.json", "log.txt", "result.json", "spectrum.npy", "kept.safetensors"}
 
 
 def _checkpoints(store: ObjectStore) -> list[str]:

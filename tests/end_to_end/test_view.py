@@ -125,7 +125,7 @@ def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(browser: Browser,
                 def is_planned(key: StudyKey = summary.key) -> bool:
                     return (name, "planned") in [(row.name, row.state) for row in store.trials(key)]
 
-                wait_for(is_planned, timeout_s=30, what="the trial's stop")
+                wait_for(is_planned, timeout_s=60, what="the trial's stop")
             browser.wait_until("document.querySelector('#trial dd')?.textContent === 'planned'")
             browser.wait_until("document.querySelector('#trial-rest').textContent.includes('it was stopped')")
             browser.open(f"{own_address(link)}/study/{summary.key.variant}", width=1280)

@@ -23,10 +23,10 @@ KEY = StudyKey(study="handed out", scale="smoke", corpus="none")
 class Sweep(Dispatcher):
     """With packs of three trials on two slots; trials are numbers here."""
 
-    def __init__(self, store: Store, storage: Path, trials: int = 6, **changes: Any) -> None:
+    def __init__(self, store: Store, storage: Path, trials: int = 6, *, slots: int = 2, **changes: Any) -> None:
         self.heard = Heard()
         work = work_in(storage, store, **{"seconds_per_trial": 1 / 3, "listener": self.heard, **changes})
-        super().__init__(PLAN[:trials], work, "me", slots=2)
+        super().__init__(PLAN[:trials], work, "me", slots=slots)
 
     def pack(self, key: str) -> list[int]:
         """The trials of the next pack."""

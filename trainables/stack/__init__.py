@@ -1,3 +1,4 @@
 """Several trials of the same shapes trained as one: a stack. The trainer of one trial is the reference for it."""
 
-from trainables.stack.stack import Stack, stack_key
+from trainables.stack.stack import Stack
+from trainables.stack.validation import valid_losses

@@ -33,6 +33,9 @@ def stacked_cross_entropy(
     are those of the functions, with a leading G.
     """
     arguments = (hidden_GNKD, log_prior_GNK, weight_GVD, bias_GV)
+    if not torch.is_grad_enabled():
+        chunk_pass = stacked_pass(functions, parameters, weight_GVD)
+        return _all_chunks(arguments, rows, chunk_pass, None).to(weight_GVD.dtype)
     apply: Callable[..., Tensor] = _StackedCrossEntropy.apply
     return apply(*arguments, rows, functions, *parameters)
 
@@ -68,12 +71,11 @@ def _all_chunks(
     inputs: tuple[Tensor, Tensor, Tensor, Tensor],
     rows: tuple[Tensor, Tensor],
     chunk_pass: StackedPass,
-    gradients: tuple[Tensor, Tensor, Tensor, Tensor],
+    gradients: tuple[Tensor, Tensor, Tensor, Tensor] | None,
 ) -> Tensor:
-    """The losses in float64; the gradients by the inputs are written to `gradients`."""
+    """The losses in float64; the gradients by the inputs are written to `gradients`, where they are wanted."""
     hidden_GNKD, log_prior_GNK, weight_GVD, bias_GV = inputs
     targets_GN, weights_GN = rows
-    by_hidden, by_prior, by_weight, by_bias = gradients
     models, total, experts, width = hidden_GNKD.shape
     element = weight_GVD.element_size()
     contexts = chunk_rows(weight_GVD.shape[1], width, element, weight_GVD.device.type) // (models * experts)
@@ -83,10 +85,12 @@ def _all_chunks(
         hidden = hidden_GNKD[:, chunk].reshape(models, -1, width)
         logits = torch.baddbmm(bias_GV.unsqueeze(1), hidden, weight_GVD.mT)
         chunk_pass.apply_(logits)
-        losses_Gn, by_prior[:, chunk] = _losses_(
-            logits, log_prior_GNK[:, chunk], targets_GN[:, chunk], weights_GN[:, chunk]
-        )
+        losses_Gn, by_prior_GnK = _losses_(logits, log_prior_GNK[:, chunk], targets_GN[:, chunk], weights_GN[:, chunk])
         losses_G += losses_Gn.sum(1, dtype=torch.float64)
+        if gradients is None:
+            continue
+        by_hidden, by_prior, by_weight, by_bias = gradients
+        by_prior[:, chunk] = by_prior_GnK
         chunk_pass.pull_back_(logits)
         by_bias.add_(logits.sum(1))
         by_hidden[:, chunk] = torch.bmm(logits, weight_GVD).view(models, -1, experts, width)

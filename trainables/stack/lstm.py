@@ -98,7 +98,7 @@ def _cell_(gates: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
 
 
 def _cell_back(gates: Tensor, c_both: Tensor, by_h: Tensor, by_c: Tensor, *, out: Tensor) -> Tensor:
-    """Write the gradient by the gates' sums; returns that by the c before the step. `c_both`: c before it and after."""
+    """Write the gradient by the gates' sums; returns that by c before the step. `c_both` is c before it and after."""
     i, f, g, o = gates.chunk(4, dim=2)
     tanh_c = c_both[:, 1].tanh()
     by_c = by_c + by_h * o * (1 - tanh_c * tanh_c)

@@ -9,42 +9,32 @@ Shapes: G trials, T time steps of the longest window, B batch, V vocabulary, D w
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from trainables.config import TrialConfig
-from trainables.device import tensor_like
-from trainables.stack.lstm import StackedState, stacked_lstm
+from trainables.device import products_in, tensor_like
 from trainables.stack.masks import Masks, draw_masks
-from trainables.stack.outputs import StackedOutput, output_kind
+from trainables.stack.model import StackedModel, stacked_states
+from trainables.stack.outputs import output_kind
 from trainables.stack.update import StackedUpdate
 from trainables.stack.weights import Weights
 from trainables.training import Trainer, Window
-
-
-def stack_key(config: TrialConfig, corpus_text: Hashable) -> Hashable:
-    """Trials with equal keys fit into one stack; `corpus_text` names the text that they train on."""
-    model, training = config.model, config.training
-    shape = (model.embedding_width, model.hidden_width, model.context_width, training.batch_size)
-    return (corpus_text, shape, training.optimizer, training.precision)
 
 
 class Stack:
     """Trainers that make their steps together. Each one's epochs end when they would alone: ask it after every step."""
 
     def __init__(self, trainers: Sequence[Trainer]) -> None:
-        """The trainers have equal `stack_key`s and output layers that a stack has (`output_kind`)."""
+        """The trainers' configs have equal `stack_key`s."""
         # Trials with output layers of one kind stand side by side, so that their part of a tensor is a slice.
         kinds = list(dict.fromkeys(output_kind(trainer.model.output) for trainer in trainers))
         self.trainers = sorted(trainers, key=lambda trainer: kinds.index(output_kind(trainer.model.output)))
-        self.weights = Weights([trainer.model for trainer in self.trainers])
-        self._outputs = [
-            StackedOutput([trainer.model.output for trainer in self.trainers[part]], part)
-            for part in self.weights.parts
-        ]
+        models = [trainer.model for trainer in self.trainers]
+        self.weights = Weights.shared_by(models)
+        self._model = StackedModel(models, self.weights)
         self._update = StackedUpdate(self.trainers, self.weights)
         self._losses = torch.stack([trainer.epoch_loss for trainer in self.trainers])
         for trainer, loss in zip(self.trainers, self._losses, strict=True):
@@ -53,38 +43,44 @@ class Stack:
     def step(self) -> None:
         """One window of every trial: forward, backward, one update."""
         windows = [trainer.next_window() for trainer in self.trainers]
-        losses_G, objective = self._forward(windows)
-        for weight in self.weights:
-            weight.grad = None
-        objective.backward()
+        first = self.trainers[0]
+        with products_in(first.config.training.precision, first.runtime.device):
+            losses_G, objective = self._forward(windows)
+            for weight in self.weights:
+                weight.grad = None
+            objective.backward()
         self._update.step(windows)
-        batch = self.trainers[0].config.training.batch_size
+        batch = first.config.training.batch_size
         counts_G = tensor_like([window.steps * batch for window in windows], self._losses)
         self._losses += losses_G.detach().double() * counts_G
         for trainer, window in zip(self.trainers, windows, strict=True):
             trainer.advance(window)
 
+    @staticmethod
+    def leave(trainer: Trainer) -> None:
+        """Give a trainer that leaves numbers of its own, so that it does not hold those of its mates."""
+        for parameter in trainer.model.parameters():
+            parameter.data = parameter.data.clone()
+        trainer.state = [(h.clone(), c.clone()) for h, c in trainer.state]
+        trainer.epoch_loss = trainer.epoch_loss.clone()
+        for moments in trainer.optimizer.state.values():
+            for key, moment in moments.items():
+                moments[key] = moment.clone()
+
     def _forward(self, windows: Sequence[Window]) -> tuple[Tensor, Tensor]:
         """Every trial's loss, and the sum of what they minimise: no trial's gradient depends on another one's."""
         tokens_GTB, rows, valid_GT = self._texts(windows)
         masks = self._masks(windows)
-        dropped_GTBC, h3_GTBC = self._contexts(tokens_GTB, windows, masks)
-        losses_G = torch.cat(
-            [
-                output.losses(
-                    dropped_GTBC[output.part],
-                    self.weights["embedding_VD"][output.part],
-                    (rows[0][output.part], rows[1][output.part]),
-                    self.weights.of_output(output.part),
-                    masks.latent[output.part],
-                )
-                for output in self._outputs
-            ]
-        )
-        batch, width = dropped_GTBC.shape[2:]
+        before = stacked_states([trainer.state for trainer in self.trainers])
+        lengths_G = tensor_like([window.steps for window in windows], tokens_GTB)
+        contexts = self._model.contexts(tokens_GTB, before, lengths_G, masks)
+        for index, trainer in enumerate(self.trainers):
+            trainer.state = [(state.h[index : index + 1], state.c[index : index + 1]) for state in contexts.states]
+        losses_G = self._model.losses(contexts.dropped, rows, masks)
+        batch, width = contexts.h3.shape[2:]
         counts_G = valid_GT.sum(1) * batch * width
-        activation_G = (dropped_GTBC.float().square().sum((2, 3)) * valid_GT).sum(1) / counts_G
-        changes_GT = (h3_GTBC[:, 1:].float() - h3_GTBC[:, :-1]).square().sum((2, 3)) * valid_GT[:, 1:]
+        activation_G = (contexts.dropped.float().square().sum((2, 3)) * valid_GT).sum(1) / counts_G
+        changes_GT = (contexts.h3[:, 1:].float() - contexts.h3[:, :-1]).square().sum((2, 3)) * valid_GT[:, 1:]
         change_G = changes_GT.sum(1) / (counts_G - batch * width)
         trainings = [trainer.config.training for trainer in self.trainers]
         alpha_G = tensor_like([training.activation_regularisation for training in trainings], losses_G)
@@ -109,31 +105,3 @@ class Stack:
             [window.steps for window in windows],
             self.weights["embedding_VD"],
         )
-
-    def _contexts(self, tokens_GTB: Tensor, windows: Sequence[Window], masks: Masks) -> tuple[Tensor, Tensor]:
-        """The last layer's outputs after dropout and before it, G x T x B x C; the trainers take the states."""
-        weights = self.weights
-        models, words, width = weights["embedding_VD"].shape
-        flat_GTB = tokens_GTB + words * torch.arange(models, device=tokens_GTB.device)[:, None, None]
-        hidden = torch.nn.functional.embedding(flat_GTB, weights["embedding_VD"].view(-1, width))
-        if masks.words_GV is not None:
-            hidden = hidden * masks.words_GV.view(-1)[flat_GTB].unsqueeze(3)
-        if masks.noise_GTBD is not None:
-            hidden = hidden + masks.noise_GTBD
-        if masks.embedded_GBD is not None:
-            hidden = hidden * masks.embedded_GBD.unsqueeze(1)
-        lengths_G = tensor_like([window.steps for window in windows], tokens_GTB)
-        states: list[StackedState] = []
-        undropped = hidden
-        for number in range(len(masks.weights)):
-            names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
-            ih, hh, *biases = (weights[f"layers.{number}.{name}"] for name in names)
-            mask, dropout = masks.weights[number], masks.hidden[number]
-            hh = hh if mask is None else hh * mask
-            before = StackedState(*(torch.cat([t.state[number][part] for t in self.trainers]) for part in (0, 1)))
-            undropped, state = stacked_lstm(hidden, before, (ih, hh, biases[0], biases[1]), lengths_G)
-            hidden = undropped if dropout is None else undropped * dropout.unsqueeze(1)
-            states.append(state)
-        for index, trainer in enumerate(self.trainers):
-            trainer.state = [(state.h[index : index + 1], state.c[index : index + 1]) for state in states]
-        return hidden, undropped

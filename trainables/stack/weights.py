@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 import torch
@@ -17,18 +17,27 @@ OUTPUT = "output."
 class Weights:
     """Of models that stand in the order of the kinds of their output layers."""
 
-    def __init__(self, models: Sequence[AwdLstm]) -> None:
+    def __init__(self, models: Sequence[AwdLstm], tensors: Sequence[Mapping[str, Tensor]]) -> None:
+        """`tensors`: of every model, by the names of its parameters; they are copied."""
+        kinds = [output_kind(model.output) for model in models]
         self.parts: list[slice] = []
         """Where models with output layers of one kind stand."""
-        self._common: dict[str, Tensor] = {}
-        self._of_outputs: list[dict[str, Tensor]] = []
-        start = 0
-        for _, group in groupby(models, key=lambda model: output_kind(model.output)):
+        for _, group in groupby(range(len(kinds)), key=kinds.__getitem__):
             members = list(group)
-            self.parts.append(slice(start, start + len(members)))
-            self._of_outputs.append(_stacked(members, output=True))
-            start += len(members)
-        self._common = _stacked(models, output=False)
+            self.parts.append(slice(members[0], members[-1] + 1))
+        self._common = _stacked(tensors, output=False)
+        self._of_outputs = [_stacked(tensors[part], output=True) for part in self.parts]
+
+    @classmethod
+    def shared_by(cls, models: Sequence[AwdLstm]) -> Weights:
+        """Those of the models, whose parameters become rows of them; to be trained where theirs are."""
+        named = [dict(model.named_parameters()) for model in models]
+        weights = cls(models, [{name: p.detach() for name, p in parameters.items()} for parameters in named])
+        for name, part, tensor in weights.named():
+            for parameters, row in zip(named[part], tensor, strict=True):
+                parameters[name].data = row
+            tensor.requires_grad_(named[part.start][name].requires_grad)
+        return weights
 
     def __getitem__(self, name: str) -> Tensor:
         """Of all models; not of their output layers."""
@@ -49,14 +58,7 @@ class Weights:
         return (tensor for _, _, tensor in self.named())
 
 
-def _stacked(models: Sequence[AwdLstm], *, output: bool) -> dict[str, Tensor]:
-    """The parameters of these models, of their output layers or the others, of which theirs become views."""
-    stacked = {}
-    named = [dict(model.named_parameters()) for model in models]
-    for name, first in named[0].items():
-        if name.startswith(OUTPUT) == output:
-            tensor = torch.stack([parameters[name].detach() for parameters in named])
-            for parameters, row in zip(named, tensor, strict=True):
-                parameters[name].data = row
-            stacked[name.removeprefix(OUTPUT)] = tensor.requires_grad_(first.requires_grad)
-    return stacked
+def _stacked(tensors: Sequence[Mapping[str, Tensor]], *, output: bool) -> dict[str, Tensor]:
+    """Those of the output layers, or the others."""
+    names = [name for name in tensors[0] if name.startswith(OUTPUT) == output]
+    return {name.removeprefix(OUTPUT): torch.stack([named[name] for named in tensors]) for name in names}

@@ -111,6 +111,7 @@ class Trainer:
         self.progress = Progress()
         self.average: WeightAverage | None = None
         self.kept: dict[str, Tensor] = {}
+        self._saved_at = time.monotonic()
 
     def train(
         self,
@@ -123,20 +124,39 @@ class Trainer:
         Raises PrunedError after an epoch of `stop_above` whose validation loss is above the one given there (nats per
         token), also when that epoch ended before a checkpoint.
         """
-        progress = self.progress
-        saved_at = time.monotonic()
-        while len(progress.epochs) < self.config.training.epochs:
-            self._raise_if_pruned(stop_above or {})
+        while not self.finished:
+            self.raise_if_pruned(stop_above or {})
             started = time.monotonic()
             self.step()
-            progress.epoch_seconds += time.monotonic() - started
-            if self.epoch_is_over():
-                on_epoch(self.end_epoch())
-            progress.wall_seconds += time.monotonic() - started
-            if time.monotonic() - saved_at >= self.runtime.checkpoint_every_s:
-                PULSE.enter("at a checkpoint")
-                checkpoints.save(progress.step, *self.snapshot())
-                saved_at = time.monotonic()
+            self.settle(time.monotonic() - started, checkpoints, on_epoch)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all epochs are over."""
+        return len(self.progress.epochs) >= self.config.training.epochs
+
+    def settle(
+        self,
+        step_s: float,
+        checkpoints: Checkpoints,
+        on_epoch: Callable[[EpochMetrics], None],
+        valid_loss: float | None = None,
+    ) -> None:
+        """What follows a step of so many seconds: the end of the epoch where it is over, a checkpoint when it is time.
+
+        `valid_loss` as for `end_epoch`. Raises DivergedError.
+        """
+        progress, started = self.progress, time.monotonic()
+        progress.epoch_seconds += step_s
+        self._look()
+        if self.epoch_is_over():
+            on_epoch(self.end_epoch(valid_loss))
+        now = time.monotonic()
+        progress.wall_seconds += step_s + now - started
+        if now - self._saved_at >= self.runtime.checkpoint_every_s:
+            PULSE.enter("at a checkpoint")
+            checkpoints.save(progress.step, *self.snapshot())
+            self._saved_at = time.monotonic()
 
     def step(self) -> None:
         """One window: forward, backward, one update."""
@@ -154,7 +174,6 @@ class Trainer:
             self.average.update(model)
         self.epoch_loss += loss.detach().double() * window.steps * training.batch_size
         self.advance(window)
-        self.look()
 
     def _forward(self, window: Window) -> tuple[Tensor, Tensor]:
         """The loss in nats per token, and what a step minimises."""
@@ -197,36 +216,43 @@ class Trainer:
         progress.epoch_tokens += tokens
         progress.position = window.end
 
-    def look(self) -> None:
-        """See now and then whether the loss is a number still. Raises DivergedError."""
+    def _look(self) -> None:
+        """See now and then whether the loss is a number still."""
         if self.progress.step % STEPS_PER_LOOK == 0:
             self._raise_if_diverged(self.epoch_loss.item() / self.progress.epoch_tokens, "train")
 
     def epoch_is_over(self) -> bool:
         """Whether the epoch ends here: at the end of the stream, or after `epoch_tokens`. At the end of the stream, go
         back to its start. A window needs two steps: one to read, one to predict."""
-        limit, progress = self.config.training.epoch_tokens, self.progress
-        at_end = progress.position >= len(self.streams_TB) - 2
-        over = at_end if limit is None else progress.epoch_tokens >= limit
-        if at_end:
-            progress.position = 0
+        over = self.ends_epoch
+        if self._at_end:
+            self.progress.position = 0
             self.state = self.model.zero_state(self.config.training.batch_size)
         return over
 
-    def end_epoch(self) -> EpochMetrics:
-        """Validate, take the ranks, keep the weights if they are the best so far, see whether to start averaging."""
+    @property
+    def ends_epoch(self) -> bool:
+        """The same, with nothing changed."""
+        limit = self.config.training.epoch_tokens
+        return self._at_end if limit is None else self.progress.epoch_tokens >= limit
+
+    @property
+    def _at_end(self) -> bool:
+        return self.progress.position >= len(self.streams_TB) - 2
+
+    def end_epoch(self, valid_loss: float | None = None) -> EpochMetrics:
+        """Validate, take the ranks, keep the weights if they are the best so far, see whether to start averaging.
+
+        `valid_loss` is what validation gives, where that was done already.
+        """
         progress, evaluation = self.progress, self.config.evaluation
         train_loss = self.epoch_loss.item() / progress.epoch_tokens
         self._raise_if_diverged(train_loss, "train")
         PULSE.enter("in validation")
         with weights_swapped(self.model, self.average), products_in("float32", self.runtime.device):
-            valid_loss = mean_loss(
-                self.model,
-                self.valid,
-                batch=evaluation.valid_batch_size,
-                window=evaluation.window,
-                split="valid",
-            )
+            if valid_loss is None:
+                batch, window = evaluation.valid_batch_size, evaluation.window
+                valid_loss = mean_loss(self.model, self.valid, batch=batch, window=window, split="valid")
             self._raise_if_diverged(valid_loss, "validation")
             ranks = self._ranks(self.model, self.corpus, self.config)
             earlier_losses = [epoch.valid_loss for epoch in progress.epochs]
@@ -258,7 +284,8 @@ class Trainer:
             epoch, step = len(self.progress.epochs) + 1, self.progress.step
             raise DivergedError(f"the {name} loss became {loss:.3g} nats per token in epoch {epoch}, step {step}")
 
-    def _raise_if_pruned(self, stop_above: Mapping[int, float]) -> None:
+    def raise_if_pruned(self, stop_above: Mapping[int, float]) -> None:
+        """Raise PrunedError where the last epoch was worse than `stop_above`, see `train`, allows."""
         if not self.progress.epochs:
             return
         last = self.progress.epochs[-1]

@@ -10,8 +10,11 @@ import math
 import socket
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -53,7 +56,7 @@ def run_trial(
     directory: Path,
     runtime: Runtime,
     measurements: Sequence[str] = (PERPLEXITY, SPECTRUM),
-    on_epoch: Callable[[EpochMetrics], None] | None = None,
+    on_epoch: Callable[[EpochMetrics], None] = lambda _: None,
     stop_above: Mapping[int, float] | None = None,
     note: Callable[[str], None] = lambda _: None,
 ) -> TrialOutcome:
@@ -66,33 +69,147 @@ def run_trial(
     from it the next time. A damaged file counts as none, and `note` is told so. Only one process at a time works in a
     folder: a second one waits.
     """
-    directory.mkdir(parents=True, exist_ok=True)
-    folder = TrialFolder(directory, config.trial_id, note)
-    PULSE.enter("while it waited for its folder", quiet_s=LOCK_S)
-    with folder.locked():
-        PULSE.enter(START)
-        earlier = _earlier(folder)
-        if earlier is not None:
+    task = TrialTask(config, directory, on_epoch, stop_above or {}, note)
+    with TrialRun(task, runtime, measurements) as run:
+        if run.earlier is not None:
+            return run.earlier
+        if not isinstance(config, TrialConfig):
+            return run.experiment()
+        trainer = run.trainer
+        try:
+            trainer.train(run.checkpoints, run.tell, task.stop_above)
+        except (DivergedError, PrunedError) as error:
+            return run.end(error)
+        return run.end()
+
+
+@dataclass(frozen=True)
+class TrialTask:
+    """One trial, where it works, and who is told of it."""
+
+    config: AnyConfig
+    directory: Path
+    on_epoch: Callable[[EpochMetrics], None]
+    stop_above: Mapping[int, float]
+    note: Callable[[str], None]
+
+
+class TrialRun:
+    """A trial in its folder, from taking it up to its result; the folder is locked meanwhile."""
+
+    def __init__(self, task: TrialTask, runtime: Runtime, measurements: Sequence[str]) -> None:
+        self.task, self._runtime, self._names = task, runtime, measurements
+        self._folder = TrialFolder(task.directory, task.config.trial_id, task.note)
+        self._exits = ExitStack()
+        self.checkpoints = Checkpoints(self._folder)
+        self.earlier: TrialOutcome | None = None
+        """The result that the folder holds already."""
+
+    def __enter__(self) -> Self:
+        self.task.directory.mkdir(parents=True, exist_ok=True)
+        PULSE.enter("while it waited for its folder", quiet_s=LOCK_S)
+        self._exits.enter_context(self._folder.locked())
+        try:
+            PULSE.enter(START)
+            self._take_up()
+        except BaseException:
+            self._exits.close()
+            raise
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._exits.close()
+
+    def _take_up(self) -> None:
+        folder = self._folder
+        self.earlier = _earlier(folder)
+        if self.earlier is not None:
             # Its worker may have been killed before it had cleared up.
-            if earlier.state == "done":
+            if self.earlier.state == "done":
                 folder.forget_checkpoints()
             folder.drop_fence()
-            return earlier
+            return
         folder.forget_result()  # of a trial that was pruned then and goes on now
         folder.take_over()
-        folder.write_config(config.model_dump_json(indent=1))
-        folder.log(f"taken up on {socket.gethostname()}, {runtime.device}")
-        prepare(runtime)
+        folder.write_config(self.task.config.model_dump_json(indent=1))
+        folder.log(f"taken up on {socket.gethostname()}, {self._runtime.device}")
+        prepare(self._runtime)
+        self._environment = describe(self._runtime.device, self._runtime.threads)
+        self._memory, self._start_s = PeakMemory(self._runtime.device), time.monotonic()
 
-        def ended(epoch: EpochMetrics) -> None:
-            folder.log(_line(epoch))
-            if on_epoch is not None:
-                on_epoch(epoch)
+    @cached_property
+    def trainer(self) -> Trainer:
+        """The trainer, where its last checkpoint left it."""
+        config, folder = self.task.config, self._folder
+        assert isinstance(config, TrialConfig)
+        trainer = Trainer(config, load(config.corpus, data_dir=self._runtime.data_dir), self._runtime, epoch_ranks)
+        checkpoint = self.checkpoints.latest(self._runtime.device)
+        if checkpoint is not None:
+            _restore(trainer, checkpoint, folder)
+            folder.log(f"goes on from the checkpoint after step {trainer.progress.step}")
+        return trainer
 
-        outcome = _run(config, folder, runtime, measurements, ended, stop_above or {})
+    def tell(self, epoch: EpochMetrics) -> None:
+        """An epoch has ended."""
+        self._folder.log(_line(epoch))
+        self.task.on_epoch(epoch)
+
+    def experiment(self) -> TrialOutcome:
+        """Run and record a trial that trains no language model."""
+        assert not isinstance(self.task.config, TrialConfig)
+        try:
+            measured = measure_experiment(self.task.config, self._runtime)
+        except DivergedError as error:
+            return self._record({}, error)
+        seconds, peak_mib = time.monotonic() - self._start_s, self._memory.peak_mib()
+        cost = Measured({"wall_seconds": seconds, "peak_memory_mib": peak_mib})
+        return self._record({"cost@1": cost, **measured})
+
+    def end(self, error: DivergedError | PrunedError | None = None) -> TrialOutcome:
+        """Record how the training ended; without an error, measure on the weights that it kept."""
+        trainer = self.trainer
+        if isinstance(error, PrunedError):
+            self.checkpoints.save(trainer.progress.step, *trainer.snapshot())
+        if error is not None:
+            return self._record({}, error)
+        trainer.take_kept_weights()
+        trained_at = time.monotonic()
+        measured = measure(self._names, trainer.model, trainer.corpus, trainer.config, trainer.runtime)
+        cost = _training_metrics(trainer, self._memory, time.monotonic() - trained_at)
+        self._folder.check_fence()
+        self._folder.forget_measurements()
+        save_tensors(self._folder.kept_weights, trainer.kept, {"trial_id": self._folder.trial_id})
+        return self._record({"training@1": Measured(cost), **measured})
+
+    def _record(
+        self, measured: Mapping[str, Measured], error: DivergedError | PrunedError | None = None
+    ) -> TrialOutcome:
+        folder, state = self._folder, _state_of(error)
+        trains = isinstance(self.task.config, TrialConfig)
+        outcome = TrialOutcome(
+            trial_id=self.task.config.trial_id,
+            state=state,
+            cause=str(error) if error is not None else None,
+            epochs=tuple(self.trainer.progress.epochs) if trains else (),
+            measurements={name: metrics for name, (metrics, _) in measured.items()},
+            environment=self._environment,
+        )
+        outcome = folder.write_result(outcome, spectrum_of(measured.values()))
+        if trains and state == "done":
+            folder.forget_checkpoints()
         folder.log(f"{outcome.state}{f': {outcome.cause}' if outcome.cause else ''}")
         folder.leave()
         return outcome
+
+
+def _state_of(error: DivergedError | PrunedError | None) -> FinalState:
+    match error:
+        case None:
+            return "done"
+        case PrunedError():
+            return "pruned"
+        case DivergedError():
+            return "diverged"
 
 
 def _line(epoch: EpochMetrics) -> str:
@@ -110,71 +227,6 @@ def _earlier(folder: TrialFolder) -> TrialOutcome | None:
         folder.note(f"{error}: the trial runs again")
         return None
     return result[0] if result is not None and result[0].state != "pruned" else None
-
-
-def _run(
-    config: AnyConfig,
-    folder: TrialFolder,
-    runtime: Runtime,
-    names: Sequence[str],
-    on_epoch: Callable[[EpochMetrics], None],
-    stop_above: Mapping[int, float],
-) -> TrialOutcome:
-    environment = describe(runtime.device, runtime.threads)
-    memory, start_s = PeakMemory(runtime.device), time.monotonic()
-    state: FinalState = "done"
-    cause, trainer, measured = None, None, dict[str, Measured]()
-    try:
-        if isinstance(config, TrialConfig):
-            trainer = Trainer(config, load(config.corpus, data_dir=runtime.data_dir), runtime, epoch_ranks)
-            measured = _train(trainer, folder, memory, names, on_epoch, stop_above)
-        else:
-            measured = measure_experiment(config, runtime)
-            cost: dict[str, Metric] = {"wall_seconds": time.monotonic() - start_s, "peak_memory_mib": memory.peak_mib()}
-            measured = {"cost@1": Measured(cost), **measured}
-    except (DivergedError, PrunedError) as error:
-        state, cause = "pruned" if isinstance(error, PrunedError) else "diverged", str(error)
-    outcome = TrialOutcome(
-        trial_id=config.trial_id,
-        state=state,
-        cause=cause,
-        epochs=tuple(trainer.progress.epochs) if trainer else (),
-        measurements={name: metrics for name, (metrics, _) in measured.items()},
-        environment=environment,
-    )
-    outcome = folder.write_result(outcome, spectrum_of(measured.values()))
-    if trainer and state == "done":
-        folder.forget_checkpoints()
-    return outcome
-
-
-def _train(
-    trainer: Trainer,
-    folder: TrialFolder,
-    memory: PeakMemory,
-    names: Sequence[str],
-    on_epoch: Callable[[EpochMetrics], None],
-    stop_above: Mapping[int, float],
-) -> dict[str, Measured]:
-    """Train to the end from the last checkpoint, keep the weights, measure on them."""
-    checkpoints = Checkpoints(folder)
-    checkpoint = checkpoints.latest(trainer.runtime.device)
-    if checkpoint is not None:
-        _restore(trainer, checkpoint, folder)
-        folder.log(f"goes on from the checkpoint after step {trainer.progress.step}")
-    try:
-        trainer.train(checkpoints, on_epoch, stop_above)
-    except PrunedError:
-        checkpoints.save(trainer.progress.step, *trainer.snapshot())
-        raise
-    trainer.take_kept_weights()
-    trained_at = time.monotonic()
-    measured = measure(names, trainer.model, trainer.corpus, trainer.config, trainer.runtime)
-    cost = _training_metrics(trainer, memory, time.monotonic() - trained_at)
-    folder.check_fence()
-    folder.forget_measurements()
-    save_tensors(folder.kept_weights, trainer.kept, {"trial_id": folder.trial_id})
-    return {"training@1": Measured(cost), **measured}
 
 
 def _restore(trainer: Trainer, checkpoint: tuple[dict[str, Tensor], dict[str, Any]], folder: TrialFolder) -> None:

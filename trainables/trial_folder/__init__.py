@@ -7,7 +7,7 @@ from trainables import on_first_use
 if TYPE_CHECKING:
     from trainables.trial_folder.checkpoint import Checkpoints, load_tensors, save_tensors
     from trainables.trial_folder.environment import code_version, describe, package_versions
-    from trainables.trial_folder.files import DamagedFileError, UnreadableFileError, locked, write_file
+    from trainables.trial_folder.files import DamagedFileError, UnreadableFileError, locked, open_file, write_file
     from trainables.trial_folder.folder import (
         FENCE,
         KEPT_WEIGHTS,

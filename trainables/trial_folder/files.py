@@ -80,6 +80,18 @@ def open_file(path: Path) -> BufferedReader:
     return os.fdopen(descriptor, "rb")
 
 
+def append(path: Path, content: bytes) -> None:
+    """Add to the end of a file, which is made where it is missing. Raises OSError for what is a link or no file."""
+    flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    descriptor = os.open(path, flags, 0o666)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, f"{path} is no file")
+        os.write(descriptor, content)
+    finally:
+        os.close(descriptor)
+
+
 def read_file(path: Path) -> bytes:
     """The whole file. Raises as `open_file` does."""
     with open_file(path) as file:

@@ -29,6 +29,7 @@ from trainables.config import WITH_SPECTRUM, TextFile
 from trainables.errors import UserError, first_line, line_of
 from trainables.trial_folder.files import (
     DamagedFileError,
+    append,
     locked,
     open_file,
     read_file,
@@ -83,8 +84,8 @@ class TrialFolder:
     def log(self, text: str) -> None:
         """Tell something in the log file, where it can be written to."""
         line = f"{datetime.now(UTC):%Y-%m-%d %H:%M:%S} {text}\n"
-        with contextlib.suppress(OSError), self.log_file.open("a", errors="replace") as file:
-            file.write(line)
+        with contextlib.suppress(OSError):
+            append(self.log_file, line.encode(errors="replace"))
 
     def note(self, text: str) -> None:
         """Tell, here and whoever asked for it, which files are damaged and what follows from it."""
@@ -254,11 +255,11 @@ class TrialFolder:
     def failure_cause(self, error: BaseException, layer_files: Iterable[TextFile]) -> str:
         """The exception that ended the trial in one line, with the line of the user's own layer that it came through.
 
-        Call it where the exception is handled; the whole traceback goes into the error log.
+        The whole traceback goes into the error log.
         """
         # Where the log cannot be written, the cause still reaches who asked.
         with contextlib.suppress(OSError):
-            write_file(self.error_log, traceback.format_exc().encode(errors="replace"))
+            write_file(self.error_log, "".join(traceback.format_exception(error)).encode(errors="replace"))
         cause = ": ".join(filter(None, (type(error).__name__, first_line(str(error)))))
         self.log(f"failed: {cause}")
         frames = [(frame.filename, frame.lineno or 0) for frame in traceback.extract_tb(error.__traceback__)]

@@ -154,8 +154,11 @@ def _draw_means(axes: Axes, panel: DotPanel) -> None:
 
 
 def _mean_name(row: DotRow, title: str) -> str:
-    ends = (row.interval.low, row.interval.high) if row.interval else ()
-    interval = f"\n95% interval {' to '.join(map(formats.number, ends))}" if ends else ""
+    interval = ""
+    if row.interval and row.interval.low == row.interval.high:
+        interval = "\nall equal"
+    elif row.interval:
+        interval = f"\n95% interval {formats.number(row.interval.low)} to {formats.number(row.interval.high)}"
     return f"{row.name}\nmean of {len(row.trials)} trials\n{title} {formats.number(row.mean)}{interval}"
 
 

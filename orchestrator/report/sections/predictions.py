@@ -38,7 +38,7 @@ def prediction_section(numbers: PredictionNumbers) -> Section:
             Drawing(
                 name="predictions",
                 caption="At each context, with its last words and the true next one, the word that a model finds "
-                "likeliest. Green, with its place in brackets: the true one is among the five likeliest; violet: it is "
+                "likeliest. Green, with its place in brackets: the true one is among the five likeliest; blue: it is "
                 "not; hatched: the vocabulary lacks it.",
                 draw=lambda: _draw(numbers),
             ),

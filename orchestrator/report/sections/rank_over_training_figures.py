@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
@@ -22,6 +21,7 @@ from orchestrator.report.figures import (
     GROUP_COLOURS,
     GROUP_LINES,
     HEIGHT_IN,
+    LIMIT,
     Drawing,
     group_colour,
     group_line,
@@ -55,7 +55,7 @@ def rank_training_drawings(numbers: RankTraining) -> Iterator[Drawing]:
         yield Drawing(
             name="rank_lead_or_lag",
             caption=f"How much of its change until averaging began {title} had behind it, against the same of the log "
-            f"perplexity, {line}{colours}. Above the diagonal the rank is ahead; black: the mean of the settings "
+            f"perplexity, {line}{colours}. Above the diagonal the rank is ahead; thick: the mean of the settings "
             "that have the epoch.",
             draw=partial(_draw_shares, numbers),
         )
@@ -91,7 +91,7 @@ def _names(path: TrainingPath, rank: str) -> Iterator[str]:
 
 def _draw_shares(numbers: RankTraining) -> Figure:
     figure, axes = _new_figure(numbers)
-    axes.plot([0, 1], [0, 1], color="#b00020", linestyle="--", linewidth=1.2, zorder=3)
+    axes.plot([0, 1], [0, 1], color=LIMIT, linestyle="--", linewidth=1.2, zorder=3)
     shown = []
     for place, path in enumerate(numbers.paths):
         rank, perplexity = path.rank_shares, path.perplexity_shares
@@ -121,7 +121,7 @@ def _look(numbers: RankTraining, place: int) -> dict[str, Any]:
     path = numbers.paths[place]
     if path.colour is not None:
         shade = float(_norm(numbers.paths)(path.colour))
-        return {"color": mpl.colormaps[COLOURS](shade), "linestyle": "-"}
+        return {"color": COLOURS(shade), "linestyle": "-"}
     if len(numbers.paths) > MOST_NAMED:
         return {"color": "0.45", "linestyle": "-"}
     return {"color": group_colour(path.place), "linestyle": group_line(path.place)}

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from orchestrator.analysis import Spectrum
 from orchestrator.report import formats
-from orchestrator.report.figures import COLOURS, Drawing, group_colour, group_line, make_logarithmic, new_figure
+from orchestrator.report.figures import COLOURS, LIMIT, Drawing, group_colour, group_line, make_logarithmic, new_figure
 from orchestrator.report.hover import name_marks
 from orchestrator.report.sections.section import Section
 from orchestrator.words import counted
@@ -153,7 +153,7 @@ def _limits(axes: Axes, spectra: Sequence[Spectrum], *, logarithmic: bool) -> No
     make_logarithmic(axes, "y")
     tolerances = sorted({spectrum.relative_tolerance for spectrum in spectra if spectrum.relative_tolerance})
     for i, tolerance in enumerate(tolerances):
-        axes.axhline(tolerance, color="#b00020", linestyle="--", linewidth=1.2, label=None if i else "Press tolerance")
+        axes.axhline(tolerance, color=LIMIT, linestyle="--", linewidth=1.2, label=None if i else "Press tolerance")
     least = min(float(spectrum.values[-1] / spectrum.values[0]) for spectrum in spectra)
     # Beyond a hundredth of the tolerance there is only the rounding noise of the measurement.
     floor = tolerances[0] / 100 if tolerances else max(least, 1e-9)

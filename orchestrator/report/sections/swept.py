@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
 from typing import Any
@@ -17,11 +17,13 @@ from orchestrator.report import formats
 from orchestrator.report.figures import GROUP_MARKERS, PALE, Drawing, group_colour, make_logarithmic, new_panels
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, text_table
-from orchestrator.words import counted, listed
+from orchestrator.words import counted, is_number, listed
 
 PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 3.1, 2.8
 MOST_COLOURS = 10
 """Groups that a legend can name; more are drawn pale, with their mean."""
+BEST_WHERE_LOWEST = ("perplexity", "cross_entropy", "error_percent")
+"""How metrics end of which less is better."""
 WIDE_RANGE = 10
 """Values that span a larger factor lie on a logarithmic axis."""
 
@@ -62,7 +64,7 @@ def swept_section(numbers: SweptNumbers) -> Section:
         findings=tuple(_findings(numbers, metrics)),
         tables=(groups,),
         terminal=("\n".join(_findings(numbers, metrics)),) if several else None,
-        method="Intervals are 95%, of the mean over seeds, by Student's t; one trial has none.",
+        method="Intervals are 95%, of the mean over seeds, by Student's t; one trial has none, nor have equal ones.",
         files={f"{name.replace('-', '_')}.csv": list(_csv(numbers, metrics))},
         drawings=(Drawing(name=name.replace("-", "_"), caption=caption, draw=lambda: _draw(numbers, metrics)),),
     )
@@ -83,9 +85,19 @@ def _findings(numbers: SweptNumbers, metrics: list[str]) -> Iterator[str]:
             of = f", mean of {counted(len(means), 'model')}"
             alike = sum(min(m, key=m.__getitem__) == least for m in means.values())
             lowest += f", in {'every one' if alike == len(means) else f'{alike}'} of them"
+        at_end = _at_end(least, numbers.values) if metric.endswith(BEST_WHERE_LOWEST) else ""
         if len(set(overall.values())) == 1:
-            lowest = ""
-        yield f"{formats.capital(formats.title(metric))} by {title}{of}: {shown}{lowest}."
+            lowest = at_end = ""
+        yield f"{formats.capital(formats.title(metric))} by {title}{of}: {shown}{lowest}.{at_end}"
+
+
+def _at_end(best: Any, values: Sequence[Any]) -> str:
+    """Where the best one is an end of the range, a further value may be better; below 0 most settings have none."""
+    if not all(map(is_number, values)):
+        return ""
+    if best == max(values):
+        return " The best value is the last of the range: try larger ones."
+    return " The best value is the first of the range: try smaller ones." if best == min(values) and best != 0 else ""
 
 
 def _group_table(numbers: SweptNumbers, metrics: list[str]) -> TextTable:
@@ -102,7 +114,9 @@ def _group_table(numbers: SweptNumbers, metrics: list[str]) -> TextTable:
 def _cell(line: ValueLine, metric: str) -> Cell:
     average, interval = line.sample(metric).mean, line.interval(metric)
     text = formats.cell(metric, average)
-    if interval is not None:
+    if interval is not None and interval.low == interval.high:
+        text += " (all equal)"
+    elif interval is not None:
         text += f" [{formats.cell(metric, interval.low)}, {formats.cell(metric, interval.high)}]"
     return Cell(text, average)
 
@@ -163,6 +177,6 @@ def _draw_panel(axes: Axes, numbers: SweptNumbers, metric: str) -> None:
 
 def _places(values: tuple[Any, ...]) -> dict[Any, float]:
     """Where on the axis each value lies: a number where it is, others side by side from 0 on."""
-    if all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
+    if all(map(is_number, values)):
         return {value: float(value) for value in values}
     return {value: float(place) for place, value in enumerate(values)}

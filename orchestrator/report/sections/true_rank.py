@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from orchestrator.analysis import PRESS, PRESS_BY_EPS, MatrixRanks, TrueRankNumbers
 from orchestrator.report import formats
-from orchestrator.report.figures import GROUP_COLOURS, GROUP_MARKERS, Drawing, make_logarithmic, new_panels
+from orchestrator.report.figures import GROUP_COLOURS, GROUP_MARKERS, LIMIT, Drawing, make_logarithmic, new_panels
 from orchestrator.report.hover import name_marks
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
@@ -134,7 +134,7 @@ def _draw(numbers: TrueRankNumbers) -> Figure:
     rows = [name for name, _ in _ranks(numbers.truth[0], numbers)]
     figure, panels = new_panels(1, 1, width_in=7.6, height_in=1.3 + 0.42 * len(rows))
     axes = panels[0][0]
-    axes.axvline(numbers.true_rank, color="#b00020", linestyle="--", linewidth=1.2, zorder=0)
+    axes.axvline(numbers.true_rank, color=LIMIT, linestyle="--", linewidth=1.2, zorder=0)
     lines = (*numbers.truth, *(line for line in numbers.learned if line.trials))
     for i, line in enumerate(lines):
         points = [(rank, rows.index(name)) for name, rank in _ranks(line, numbers) if rank]

@@ -45,6 +45,8 @@ def over(**fields):
         (("status", "--storage", "{tmp}/nowhere"), "nowhere"),
         (("gss_grid", "--dry-run", "--gpus-per-trial", "1.5"), "at most 1"),
         (("report", "all", "--out", "{tmp}/there"), "--out is the folder of one report"),
+        (("report", "all", "--bundle", ""), "--bundle takes the path of a folder, and got an empty one"),
+        (("report", "gss_grid", "--out", ""), "--out takes the path of a folder, and got an empty one"),
         (("gss_grid", "--dry-run", "--format", "yaml"), "table, csv, json"),
         (("gss_grid", "--format", "json"), "--dry-run"),
         (("gss_grid", "--scale", "smoke", "--gpus-per-trial", "nan", "--storage", "{tmp}/r"), "gpus-per-trial"),

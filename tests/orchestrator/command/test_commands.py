@@ -86,6 +86,20 @@ def test_a_named_study_can_be_asked_to_stop_while_none_of_its_trials_runs(
     assert "the study or trial 'mos_k'" in capsys.readouterr().err
 
 
+def test_of_the_variants_of_a_study_the_one_with_these_settings_is_stopped(
+    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    swept = replace(KEY, overrides='{"training.epochs":3,"training.learning_rate":[5,10]}')
+    for key in (KEY, swept):
+        store.register(key, planned(range(2)))
+    run_id, place = store.begin_run(RUN), ("--storage", str(tmp_path))
+    typed = ("--set", "training.learning_rate=10,5", "--set", "training.epochs=3")
+    assert main(["stop", "gss_grid", *typed[:2], *place]) == 2
+    assert "does not run" in capsys.readouterr().err
+    assert main(["stop", "gss_grid", *typed, *place]) == 0
+    assert [store.requests(key, run_id).stop_study for key in (KEY, swept)] == [False, True]
+
+
 @pytest.mark.parametrize("status", [401, 403, 500])
 def test_a_dashboard_that_takes_no_job_from_here_is_told(status: int) -> None:
     with serving() as web:

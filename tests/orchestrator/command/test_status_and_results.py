@@ -89,12 +89,15 @@ def test_of_a_study_that_there_is_not_both_commands_say_which_there_are(
     assert "has no study 'bend'; it has bends: choose" in capsys.readouterr().err
 
 
-def test_a_report_of_a_study_of_ones_own_asks_for_its_file(
-    store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("command", ["report", "run", "retry"])
+def test_what_needs_the_file_of_a_study_of_ones_own_asks_for_it(
+    command: str, store: Store, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store.register(KEY, bends(1))
-    assert main(["report", "bends", "--storage", str(tmp_path)]) == 2
-    assert "bends is a study of your own, and what its report shows is in its file" in capsys.readouterr().err
+    assert main([command, "bends", "--storage", str(tmp_path)]) == 2
+    assert f"name that, such as python sweep.py {command} bends.py" in capsys.readouterr().err
+    assert main([command, "bend", "--storage", str(tmp_path)]) == 2
+    assert "unknown study 'bend'" in capsys.readouterr().err
 
 
 def test_of_a_variant_that_there_is_not_it_is_said_where_the_others_are_shown(

@@ -13,7 +13,7 @@ from orchestrator.notebook.frames import plain_settings
 from orchestrator.notebook.sweeps import _words
 from orchestrator.plan.overrides import overrides_json, parse_overrides
 from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
-from orchestrator.plan.swept_settings import as_setting, as_typed, values_in
+from orchestrator.plan.swept_settings import as_setting, as_typed, typed_settings, values_in
 from orchestrator.plan.trial_names import without_settings
 from search_spaces.catalog import load_study
 from search_spaces.study import group_of
@@ -45,6 +45,22 @@ def plan_of(study: str = "gss_grid", corpus: str = "pydocs", scale: str = "smoke
 )
 def test_values_have_commas_between_them_and_json_keeps_its_own(text: str, value: object) -> None:
     assert parse_overrides([f"key={text}"]) == {"key": value}
+
+
+@pytest.mark.parametrize(
+    "typed",
+    ["true", "null", '{"name": "softmax"}', '"x,y"', "true,false", "5,10", "0.1", "nt_asgd", '"7"', "adam,sgd", "a b"],
+)
+def test_what_is_shown_of_a_variant_is_read_back_as_it_was_typed(typed: str) -> None:
+    overrides = parse_overrides([f"some.key={typed}", "other=1"])
+    shown = typed_settings(overrides_json(overrides))
+    assert sorted(setting.partition("=")[0] for setting in shown) == ["other", "some.key"]
+    assert parse_overrides(shown) == overrides
+
+
+@pytest.mark.parametrize("text", ["{}", "damaged", "[1]", "3"])
+def test_what_holds_no_settings_shows_none(text: str) -> None:
+    assert typed_settings(text) == []
 
 
 def test_from_python_a_list_is_what_commas_are() -> None:

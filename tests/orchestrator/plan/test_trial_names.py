@@ -13,9 +13,17 @@ import pytest
 
 from orchestrator.analysis.frames import flatten
 from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
-from orchestrator.plan.trial_names import setting_hash, told_apart, trial_names
+from orchestrator.plan.trial_names import differing_settings, setting_hash, told_apart, trial_names
 from search_spaces.study import Study, group_of
-from trainables.config import CorpusConfig, CustomConfig, GssConfig, SoftmaxConfig, TrainingConfig, TrialConfig
+from trainables.config import (
+    CorpusConfig,
+    CustomConfig,
+    GssConfig,
+    SoftmaxConfig,
+    TrainingConfig,
+    TrialConfig,
+    flat_values,
+)
 
 ZERO_WIDTH, CYRILLIC_A, FULL_WIDTH_A = "\u200b", "\u0430", "\uff41"
 LATIN = str.maketrans({CYRILLIC_A: "a", FULL_WIDTH_A: "a", "á": "a", "²": "2", "\u0301": "", ZERO_WIDTH: ""})
@@ -43,6 +51,24 @@ def read(group: str) -> str:
 def plan_of(label: Callable[[Any], Any], **request: Any) -> Plan:
     study = Study(name="mine", trials=trials, label=label)
     return make_plan(study, scale_named("quick"), "pydocs", PlanRequest(**request))
+
+
+def test_what_a_scale_has_changed_in_a_name_is_found() -> None:
+    """20 in the study is 20 at paper scale, and 0.02 at quick; what the command line says stands as it is."""
+    study = Study(
+        name="mine", trials=trials, label=lambda config: f"{config.output_layer.name}, training.learning_rates=7"
+    )
+    for scale, overrides, changed in (
+        ("quick", {}, {"training.learning_rate": {"10": 0.01, "20": 0.02}}),
+        ("paper", {}, {}),
+        ("quick", {"training.epochs": (2, 22)}, {"training.learning_rate": {"10": 0.01, "20": 0.02}}),
+    ):
+        plan = make_plan(study, scale_named(scale), "ptb", PlanRequest(overrides=overrides))
+        for trial in plan.trials:
+            settings = flat_values(trial.config.model_dump(mode="json"))
+            written = trial.name.partition(", training.learning_rate=")[2].partition(",")[0].partition(" ")[0]
+            expected = {key: by_name[written] for key, by_name in changed.items()}
+            assert differing_settings(trial.name, settings) == pytest.approx(expected), trial.name
 
 
 def stored(plan: Plan) -> list[dict[str, Any]]:

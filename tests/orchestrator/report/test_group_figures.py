@@ -169,6 +169,19 @@ def test_a_pointer_meets_the_name_of_every_trial() -> None:
     assert trials["gss seed=0"].name == "gss seed=0\nTest perplexity 56.500"
 
 
+def test_a_mean_of_equal_values_is_said_to_be_one_where_an_interval_would_have_no_width() -> None:
+    ranks = {"softmax": (402, 402), "mos": (500, 502)}
+    rows = [done_trial(group, seed, press_rank=x) for group, xs in ranks.items() for seed, x in enumerate(xs)]
+    request = GroupTable(metrics=("press_rank",))
+    shown = panels(group_section(group_numbers(flatten(rows).frame(), request, corpus="x", scale="quick")))
+    named = [mark for marks in shown["Press rank"].findobj(NamedMarks) for mark in marks.marks]
+    low, high = t_interval([500, 502])
+    assert [mark.name.splitlines()[-1] for mark in named if "mean of 2" in mark.name] == [
+        "all equal",
+        f"95% interval {low:.2f} to {high:.2f}",
+    ]
+
+
 def test_a_row_is_as_high_among_thirty_groups_as_among_three() -> None:
     def row_in(groups: int) -> float:
         rows = [done_trial(f"g{i}", 1, test_perplexity=float(i)) for i in range(groups)]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import colorsys
 import io
+import re
 from base64 import b64decode
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import matplotlib.image
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from orchestrator.report.index import write_index
 from orchestrator.report.paths import trial_page
@@ -109,6 +112,36 @@ def test_a_figure_is_as_dark_as_its_page(browser: Browser, address: str, dark: b
         assert (np.median(pixels) < 0.15) if dark else (np.median(pixels) > 0.95)
         ink = np.abs(pixels - np.median(pixels)).max()
         assert ink > 0.6, "something can be read on it"
+
+
+def test_on_a_dark_page_a_colour_keeps_its_hue_and_can_be_seen(browser: Browser, address: str) -> None:
+    marks = "[...document.querySelectorAll('figure svg *')].map((mark) => getComputedStyle(mark))"
+    used = f"[...new Set({marks}.flatMap(({{fill, stroke}}) => [fill, stroke]).filter((c) => c.startsWith('rgb(')))]"
+    browser.open(address, width=1280)
+    light = coloured(browser.evaluate(used))
+    browser.open(address, width=1280, dark=True)
+    dark = coloured(browser.evaluate(used))
+    assert len(light) > 20
+    assert sorted(hue(colour) for colour in dark) == pytest.approx(sorted(hue(colour) for colour in light), abs=6)
+    # WCAG 2; the page's background is #15181d.
+    assert min((luminance(colour) + 0.05) / (luminance(np.array([21, 24, 29])) + 0.05) for colour in dark) > 2.25
+
+
+def coloured(colours: Sequence[str]) -> list[NDArray[np.float64]]:
+    """Red, green and blue of those that are no greys."""
+    values = [np.array(re.findall(r"\d+", colour), dtype=float) for colour in colours]
+    return [value for value in values if np.ptp(value) > 20]
+
+
+def hue(colour: NDArray[np.float64]) -> float:
+    return 360 * colorsys.rgb_to_hsv(*(colour / 255))[0]
+
+
+def luminance(colour: NDArray[np.generic]) -> float:
+    shares = np.asarray(colour, dtype=float) / 255
+    return float(
+        np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4) @ [0.2126, 0.7152, 0.0722]
+    )
 
 
 @pytest.mark.parametrize("width", [400, 1280])

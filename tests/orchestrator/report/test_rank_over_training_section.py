@@ -173,7 +173,7 @@ def test_the_mean_is_over_all_settings_that_have_the_epoch(tmp_path: Path) -> No
     section = section_of(report_with(tmp_path, two, epochs))
     plane, shares = section.drawings
     assert "a line a setting, the mean of 2 to 3 seeds" in plane.caption
-    assert shares.caption.endswith("black: the mean of the settings that have the epoch.")
+    assert shares.caption.endswith("thick: the mean of the settings that have the epoch.")
     [mean] = [line for line in shares.draw().axes[0].lines if line.get_color() == "black"]
     assert list(np.asarray(mean.get_xdata())) == pytest.approx([0, (1 / 2 + 3 / 4) / 2, 1, 1, 1])
     assert list(np.asarray(mean.get_ydata())) == pytest.approx([0, (1 / 2 + 3 / 4) / 2, (1 + 3 / 4) / 2, 3 / 4, 1])

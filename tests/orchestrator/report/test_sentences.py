@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -31,7 +32,7 @@ def make_line(value: float | None, *, low: float = 0.0, high: float = 0.0, missi
 
 
 def make_summary(key: StudyKey = KEY, *, states: tuple[str, ...] = ()) -> StudySummaryNumbers:
-    rows, _ = make_results(columns=200)
+    rows, _ = make_results()
     for i, state in enumerate(states):
         rows[i] = fail(rows[i], state=state, cause="why")
     results = flatten(rows)
@@ -87,10 +88,21 @@ def test_a_quick_run_is_never_taken_for_the_papers() -> None:
 def test_changed_settings_are_named_and_single_seeds_where_a_study_trains() -> None:
     computing, once = replace(STUDY, trains=False), "Each setting was trained once"
     texts = " ".join(cautions(replace(KEY, overrides='{"training.epochs":2}')))
-    assert '{"training.epochs":2}' in texts and once in texts
+    assert "command line: training.epochs=2." in texts and once in texts
     assert once not in " ".join(cautions(study=computing))
     assert run_facts(STUDY, make_summary(), flatten([]))["seeds"] == "1111"
     assert "seeds" not in run_facts(computing, make_summary(), flatten([]))
+
+
+def test_a_name_that_has_another_value_than_was_trained_is_said() -> None:
+    """The names of these rows have no setting that a scale changes."""
+    assert not sentences.names(make_summary())
+    rows, _ = make_results()
+    rows[7]["name"] += ", training.learning_rate=30"
+    rows[7]["config"]["training"]["learning_rate"] = 30.0 * 0.001
+    results = flatten(rows)
+    (said,) = sentences.names(summarise(STUDY, KEY, results, results.frame()))
+    assert said.endswith('k=3, training.learning_rate=30" was trained with learning rate 0.03.')
 
 
 def test_trials_computed_with_different_versions_are_named() -> None:
@@ -106,3 +118,24 @@ def test_coverage_counts_every_state() -> None:
     assert sentences.coverage(make_summary()) == "All 72 trials are done."
     text = sentences.coverage(make_summary(states=("failed", "failed", "diverged", "planned")))
     assert text.startswith("68 of 72 trials are done (1 planned, 1 diverged, 2 failed)")
+    assert "uniform" not in text
+
+
+def test_models_that_blew_up_are_named_where_their_numbers_count() -> None:
+    """A guess that gives each of V words the probability 1/V has a perplexity of exp(ln V)."""
+    words = 200
+    uniform = math.exp(-sum(math.log(1 / words) for _ in range(words)) / words)
+    rows, _ = make_results(columns=words)
+    for row, factor in zip(rows, (1.01, 1e18, 0.99), strict=False):
+        row["metrics"]["test_perplexity"] = factor * uniform
+    for row in rows[3:]:
+        row["metrics"]["test_perplexity"] = 90.0
+    del rows[4]["metrics"]["rank_columns"], rows[5]["metrics"]["test_perplexity"]
+    rows[4]["metrics"]["test_perplexity"] = rows[5]["metrics"]["valid_perplexity"] = 1e18
+    rows[6] |= {"state": "pruned", "metrics": rows[1]["metrics"]}
+    results = flatten(rows)
+    said = sentences.coverage(summarise(STUDY, KEY, results, results.frame()))
+    expected = ", ".join(rows[place]["name"] for place in (0, 1, 5))
+    assert said.endswith(
+        f"Worse than a uniform guess (perplexity above the vocabulary's size), and counted all the same: {expected}."
+    )

@@ -15,6 +15,7 @@ from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from orchestrator.report.build import build_report
 from orchestrator.report.questions import Answer, StudyResults, answer
 from orchestrator.report.records import Commands, StudyRecords
+from orchestrator.report.sections.swept import swept_section
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Comparison, Correlation, GridMap, GroupTable, Spectra, Study
 from tests.support.synthetic_results import trial_row
@@ -120,6 +121,41 @@ def test_a_list_that_is_one_value_sweeps_nothing_and_lists_are_told_apart() -> N
     assert [swept_settings(frame, text)[0] for text in ("", "[1]", '{"x":[1,2]}')] == [()] * 3
     keys, shown = swept_settings(frame, '{"rates":[[0.1,0.2],[0.3],null],"other":[1,2]}')
     assert keys == ("rates",) and list(shown["rates"]) == ["[0.1, 0.2]", "[0.3]", "none"]
+
+
+def test_equal_values_are_said_to_be_equal_where_an_interval_would_have_no_width() -> None:
+    ranks = {5: (402, 402, 402), 10: (402, 403, 404), 20: (402,)}
+    rows = [
+        trial_row(f"a, x={x} seed={i}", config={"x": x, "seed": i}, press_rank=rank)
+        for x in ranks
+        for i, rank in enumerate(ranks[x])
+    ]
+    (table,) = swept_section(swept_numbers(flatten(rows).frame(), BySetting(key="x", metrics=("press_rank",)))).tables
+    low, high = stats.t.interval(0.95, 2, loc=403, scale=stats.sem(ranks[10]))
+    assert [row[-1].text for row in table.body] == ["402 (all equal)", f"403 [{low:.1f}, {high:.1f}]", "402"]
+
+
+@pytest.mark.parametrize(
+    ("perplexities", "said"),
+    [
+        ({5: 90.0, 10: 80.0, 20: 70.0}, "last of the range: try larger ones"),
+        ({5: 70.0, 10: 80.0, 20: 90.0}, "first of the range: try smaller ones"),
+        ({0: 70.0, 10: 80.0, 20: 90.0}, ""),
+        ({5: 90.0, 10: 70.0, 20: 80.0}, ""),
+        ({5: 70.0, 10: 70.0}, ""),
+        ({"sgd": 90.0, "adam": 80.0}, ""),
+        ({False: 90.0, True: 80.0}, ""),
+    ],
+)
+def test_a_best_value_at_an_end_of_the_range_is_said(perplexities: dict[Any, float], said: str) -> None:
+    """Of a rank, more is not worse: its lowest one says nothing."""
+    rows = [
+        trial_row(f"a, x={x}", config={"x": x}, test_perplexity=perplexity, press_rank=round(perplexity))
+        for x, perplexity in perplexities.items()
+    ]
+    numbers = swept_numbers(flatten(rows).frame(), BySetting(key="x", metrics=("test_perplexity", "press_rank")))
+    by_perplexity, by_rank = swept_section(numbers).findings
+    assert "range" not in by_rank and by_perplexity.partition(" The best value is the ")[2] == (said and f"{said}.")
 
 
 def test_settings_of_different_kinds_of_trials_are_each_swept() -> None:

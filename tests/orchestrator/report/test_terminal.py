@@ -12,7 +12,7 @@ from rich.console import Console, RenderableType
 from orchestrator.analysis.frames import flatten
 from orchestrator.report import formats
 from orchestrator.report.build import ReportResult
-from orchestrator.report.tables import trials_table
+from orchestrator.report.tables import text_table, trials_table
 from orchestrator.report.terminal import Fitting, split, summary_group
 from tests.support.synthetic_results import fail, make_results, report_on
 
@@ -92,3 +92,9 @@ def test_a_wide_table_becomes_several_with_the_first_column_in_each(width: int) 
         assert part.head[0] == "trial"
         assert {tuple(cell.text for cell in row) for row in part.body} <= shown
     assert (len(parts) == 1) == (width >= 200)
+
+
+def test_a_caption_is_on_one_line_above_a_table_that_is_narrower() -> None:
+    caption = "Geometric means over 27 settings, and mean shares of the change"
+    first, second = render(Fitting(table=text_table(caption, [{"epoch": 1}])), 80).splitlines()[:2]
+    assert first.rstrip() == caption and set(second) == set("┏━┓")

@@ -125,6 +125,17 @@ def test_a_page_is_written_again_where_its_trial_or_its_neighbour_changed(tmp_pa
     assert cut.read_bytes().endswith(b"-->\n"), "one that is not whole is written again"
 
 
+def test_pages_of_trials_that_left_the_plan_go_and_a_strangers_files_stay(tmp_path: Path) -> None:
+    rows, _ = make_results()
+    report_on(rows, tmp_path)
+    notes, copy = tmp_path / "trials" / f"{'0' * 12}.html", tmp_path / "trials" / "copy.html"
+    notes.write_text("<!-- of mine -->\n")
+    copy.write_bytes((tmp_path / trial_page(rows[70]["trial_id"])).read_bytes())
+    report_on(rows[:5], tmp_path)
+    pages = {tmp_path / trial_page(row["trial_id"]) for row in rows[:5]}
+    assert len(pages) == 5 and {*(tmp_path / "trials").iterdir()} == {notes, copy, *pages}
+
+
 def test_numbers_that_cannot_be_drawn_are_left_out(tmp_path: Path) -> None:
     rows, _ = make_results(columns=50)
     rows = rows[:4]

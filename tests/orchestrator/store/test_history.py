@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from orchestrator.store.database import now
-from orchestrator.store.history import STOPPED, TAKEN_OVER
+from orchestrator.store.history import GONE_ON, STOPPED, TAKEN_OVER
 from orchestrator.store.integrity import check
 from orchestrator.store.opening import open_database, open_store
 from orchestrator.store.repair import repair
@@ -41,7 +41,7 @@ def test_every_attempt_has_its_place_and_its_end(store: Store, run_id: int, stor
     assert store.attempts(FIRST) == []
     begin(store, FIRST, place="node 1, GPU 3")
     assert told(store, FIRST) == [(1, "node 1, GPU 3", False, None)]
-    store.end_attempt(FIRST, 1, cause="its process died")
+    store.end_attempt(FIRST, claim=1, cause="its process died")
     begin(store, FIRST, place="node 2")
     store.release("a", [FIRST])
     begin(store, FIRST, owner="b", place="node 3", lease_s=-1.0)
@@ -70,17 +70,20 @@ def test_a_late_start_and_a_late_end_change_nothing(store: Store) -> None:
     over = {FIRST: 1, SECOND: 1}
     store.claim([FIRST], owner="b", lease_s=60)
     store.record_starts({FIRST: "late", SECOND: "node again"}, attempts=over)
-    store.end_attempt(FIRST, 1, cause="late")
+    store.end_attempt(FIRST, claim=1, cause="late")
     assert told(store, FIRST) == [(1, "node", True, STOPPED)]
-    assert told(store, SECOND) == [(1, "node again", False, None)]
-    store.end_attempt(SECOND, 2, cause="of another attempt")
-    assert told(store, SECOND) == [(1, "node again", False, None)]
+    went_on = [(1, "node", True, GONE_ON), (2, "node again", False, None)]
+    assert told(store, SECOND) == went_on
+    store.end_attempt(SECOND, claim=2, cause="of another claim")
+    assert told(store, SECOND) == went_on
 
 
 @pytest.mark.usefixtures("run_id")
 def test_who_looks_sees_where_a_trial_runs(store: Store) -> None:
     begin(store, FIRST, place="node 1")
-    store.end_attempt(FIRST, 1, cause="its process died")
+    assert [trial.place for trial in store.running()] == ["node 1"]
+    store.end_attempt(FIRST, claim=1, cause="its process died")
+    assert [trial.place for trial in store.running()] == [None]
     store.claim([FIRST, SECOND], owner="a", lease_s=60)
     assert [trial.place for trial in store.running()] == [None, None]
     store.record_starts({FIRST: "node 2"}, attempts={FIRST: 2})
@@ -88,7 +91,10 @@ def test_who_looks_sees_where_a_trial_runs(store: Store) -> None:
 
 
 @pytest.mark.parametrize("store_url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("column", ["place = CAST(x'ff' AS TEXT)", "started_at = 'soon'", "ended_at = x'00'"])
+@pytest.mark.parametrize(
+    "column",
+    ["place = CAST(x'ff' AS TEXT)", "started_at = 'soon'", "ended_at = x'00'", "place = x'00ff'", "cause = x'00'"],
+)
 def test_an_attempt_that_cannot_be_read_is_told_and_removed_and_costs_nothing_else(store_url: str, column: str) -> None:
     with open_store(store_url) as store:
         store.register(KEY, TRIALS)

@@ -80,6 +80,14 @@ def test_a_curve_is_of_perplexities_and_marks_where_averaging_begins() -> None:
     assert "shapes" not in figures.trial_curve(epochs[:2])["layout"]
 
 
+def test_twenty_curves_differ_in_colour_or_dash_and_long_ones_have_no_markers() -> None:
+    epochs = training([1, 1], [3.0, 2.0], averaged_from=3, jump=0.5)
+    traces = figures.learning_curves({str(place): epochs for place in range(20)})["data"]
+    assert len({(trace["line"]["color"], trace["line"]["dash"]) for trace in traces}) == 20
+    assert {trace["mode"] for trace in figures.trial_curve(epochs)["data"]} == {"lines+markers"}
+    assert {trace["mode"] for trace in figures.trial_curve(epochs * 60)["data"]} == {"lines"}
+
+
 @pytest.mark.parametrize("length", [1, 300, 10_000])
 def test_a_spectrum_keeps_its_ends_and_its_shape(length: int) -> None:
     sigma = np.geomspace(1e4, 1e-3, length)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,6 +58,29 @@ def test_a_trial_of_two_studies_differs_from_the_others_of_the_one_it_is_looked_
     assert read_trial(source, start, OTHER.variant).same["seed"] == 0
     assert dict(read_trial(source, start, "no such study").different) == {"seed": 0}
     assert list(read_trial(source, start).keys) == [KEY, OTHER]
+
+
+@pytest.mark.timeout(30)
+def test_no_page_waits_for_an_object_store_that_does_not_answer(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.register(KEY, plan(1))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+            monkeypatch.setenv(name, "x")
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
+        source = Source(str(tmp_path / "results.db"), "s3://bucket/runs")
+        assert [read_trial(source, plan(1)[0].trial_id).log for _ in range(3)] == [""] * 3
+        silent.settimeout(20)
+        silent.accept()[0].close()
+
+
+def test_the_pages_load_neither_pandas_nor_matplotlib() -> None:
+    """Which an answer needs, in a process of its own: the server is to stay small."""
+    pages = "overview, study_page, trial_page, compare_page"
+    program = f"from orchestrator.view import {pages}; import sys; print({{'pandas', 'matplotlib'}} & set(sys.modules))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout == "set()\n"
 
 
 def test_the_end_of_the_log_of_a_failure_is_shown(source: Source, tmp_path: Path) -> None:

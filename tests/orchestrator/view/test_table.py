@@ -49,6 +49,17 @@ def test_whatever_ends_in_between(store: Store, monkeypatch: pytest.MonkeyPatch,
     assert shown(read_table(store, KEY, table)) == shown(read_table(store, KEY, None))
 
 
+def test_done_trials_with_a_perplexity_above_the_vocabularys_size_are_named(store: Store) -> None:
+    trials = plan(4)
+    store.register(KEY, trials)
+    run_id = store.begin_run(RUN)
+    store.claim(ids(trials), owner="a", lease_s=60)
+    for trial, perplexity in zip(trials, (1e18, 299.0, 301.0), strict=False):
+        measured = {"perplexity@1": {"test_perplexity": perplexity}, "spectrum@1": {"rank_columns": 300}}
+        store.record(outcome(trial.trial_id, measurements=measured), run_id=run_id, spectrum=None)
+    assert read_table(store, KEY, None).worse_than_uniform == (trials[0].name, trials[2].name)
+
+
 def test_parts_make_the_same_table(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     trials = plan(7)
     store.register(KEY, trials)

@@ -6,6 +6,7 @@ import io
 import math
 import re
 import time
+from itertools import pairwise
 
 import pytest
 from rich.console import Console
@@ -18,18 +19,19 @@ from trainables.trial_folder.outcome import TrialOutcome
 def test_the_start_of_ray_and_of_the_workers_does_not_count_as_the_time_of_a_trial(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Two at a time, 20 s until the first two end, then 1 s a trial: 8 trials are 8 s, not 80."""
+    """Two at a time, 20 s until the first two end, then 2 s a trial: 8 trials are 8 s, not 80."""
     clock_s = [0.0]
     monkeypatch.setattr(time, "monotonic", lambda: clock_s[-1])
     shown = io.StringIO()
     lines = Terminal(Console(file=shown, width=200), 12, "first epoch")
-    lines.started("0", "0", None)
-    for number, end_s in enumerate([20.0, 20.0, 21.0, 22.0]):
+    for number in (0, 1):
+        lines.started(str(number), str(number), None)
+    for number, end_s in enumerate([20.0, 20.0, 22.0, 22.0]):
         clock_s.append(end_s)
-        lines.started(str(number + 1), str(number + 1), None)
         lines.finished(str(number), TrialOutcome(trial_id=str(number), state="done"))
+        lines.started(str(number + 2), str(number + 2), None)
     left = [line.partition("(")[2] for line in shown.getvalue().splitlines()]
-    assert left == ["", "", "about 9 s left)", "about 8 s left)"]
+    assert left == ["", "", "about 8 s left)", "about 8 s left)"]
 
 
 def test_a_stopped_trial_is_shown_no_more_and_added_ones_count() -> None:
@@ -96,6 +98,42 @@ def test_the_time_left_is_right_in_the_second_wave_and_falls_while_nothing_ends(
             shown.append((1015.0 - now_s, float(left[1]) * {"s": 1, "min": 60}[left[2]]))
     assert ended >= 8
     assert all(0.85 * truth < said < 1.15 * truth + 60 for truth, said in shown), shown
+
+
+@pytest.mark.parametrize(("trials", "workers", "slow"), [(24, 3, 1), (8, 1, 1), (40, 8, 1), (24, 3, 2)])
+def test_the_time_left_does_not_jump_where_a_trial_gives_way_to_another(
+    monkeypatch: pytest.MonkeyPatch, trials: int, workers: int, slow: int
+) -> None:
+    """8 epochs of 5 s each, 2 s before and 4 s behind them; every fifth trial's epochs may be slower."""
+    clock_s = [0.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock_s[-1])
+    starts: dict[int, list[str]] = {}
+    events: dict[int, list[tuple[str, int]]] = {}
+    free_s = list(range(workers))
+    for name in map(str, range(trials)):
+        start_s = min(free_s)
+        pace_s = 5 * slow if int(name) % 5 == 4 else 5
+        starts.setdefault(start_s, []).append(name)
+        for number in range(1, 9):
+            events.setdefault(start_s + 2 + pace_s * number, []).append((name, number))
+        free_s[free_s.index(start_s)] = start_s + 8 * pace_s + 6
+        events.setdefault(start_s + 8 * pace_s + 6, []).append((name, 0))
+    picture = Terminal(Console(file=io.StringIO(), width=120), trials, "first epoch")
+    said: list[tuple[float, float]] = []
+    for now_s in range(max(events)):
+        clock_s.append(float(now_s))
+        for name, number in events.get(now_s, ()):
+            if number:
+                picture.epoch(name, epoch(number))
+            else:
+                picture.finished(name, TrialOutcome(trial_id=name, state="done"))
+        for name in starts.get(now_s, ()):
+            picture.started(name, name, 8)
+        if now_s > 50 + workers:
+            said.append((max(events) - now_s, picture.seconds_left()))
+    unknown_s = 40 * (slow - 1)  # of a trial before its first epoch
+    assert all(abs(left - truth) < 0.3 * truth + 5 + unknown_s for truth, left in said), said
+    assert max(abs(later - left) for (_, left), (_, later) in pairwise(said)) < 0.1 * slow * max(events)
 
 
 def test_a_trial_that_measures_after_its_last_epoch_has_no_time_left_that_could_be_said(

@@ -20,11 +20,13 @@ import torch
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
 from orchestrator.worker import pack_run
+from orchestrator.worker.failures import BrokenProcessError, MemoryShortageError
 from orchestrator.worker.messages import EVENTS, Pack, TrialEvent
-from orchestrator.worker.pack_run import BrokenProcessError, Job, MemoryShortageError, TrialFunctions, run_pack
+from orchestrator.worker.pack_run import Job, TrialFunctions, run_pack
 from tests.support.scripted_trials import RAISES, SOUND, planned, run_scripted
 from tests.support.small_disk import change, small_disk, small_files
 from trainables.config import TrialConfig
+from trainables.errors import UserError
 from trainables.measurements.spectrum import GramSpectrum
 from trainables.trial_folder import folder as folder_module
 from trainables.trial_folder.folder import SupersededError, TrialFolder
@@ -50,6 +52,16 @@ def events_of(
         with pytest.raises(BrokenProcessError, match=broken):
             run_pack(pack, job, sent.append)
     return [event for text in sent for event in EVENTS.validate_json(text)]
+
+
+def test_a_log_says_how_a_trial_ended_that_could_not_be_run(tmp_path: Path) -> None:
+    def refuse(config: TrialConfig, **_arguments: Any) -> TrialOutcome:
+        raise UserError(f"the corpus of seed {config.seed} is another one by now: put it back")
+
+    (*_, event) = events_of([SOUND], tmp_path, run_trial=refuse)
+    assert event.outcome is not None and event.outcome.state == "failed"
+    log = FolderStorage(tmp_path).trial(event.trial_id).log_file.read_text()
+    assert log.endswith(f" failed: {event.outcome.cause}\n")
 
 
 def fill_gpu() -> None:

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from tests.support import tiny_trial as tiny
 from trainables.config import (
+    AveragingConfig,
     EtAsgdConfig,
     GssConfig,
     LmsPlifConfig,
@@ -29,7 +30,7 @@ from trainables.config import (
     TrialConfig,
 )
 from trainables.runtime import Runtime
-from trainables.stack import Stack
+from trainables.stack import Stack, valid_losses
 from trainables.training import Trainer
 
 STEPS = 50
@@ -59,11 +60,11 @@ def _in_float64() -> Iterator[None]:
 @st.composite
 def trials(draw: st.DrawFn, optimizer: str) -> TrialConfig:
     """A trial of the tiny model: everything that a stack leaves to its trials is drawn."""
-    averaging = draw(st.sampled_from([EtAsgdConfig(switch_epoch=1), NtAsgdConfig(nonmonotone_interval=1)]))
+    averagings: list[AveragingConfig] = [EtAsgdConfig(switch_epoch=1), NtAsgdConfig(nonmonotone_interval=1)]
     base = 5.0 if optimizer == "sgd" else 0.003
     config = tiny.trial(
         output_layer=draw(st.sampled_from(LAYERS)),
-        averaging=averaging,
+        averaging=draw(st.sampled_from(averagings)),
         optimizer=optimizer,
         bptt=draw(st.integers(8, 25)),
         learning_rate=base * draw(st.sampled_from([0.5, 1.0, 2.0])),
@@ -105,9 +106,9 @@ def one_step(trainer: Trainer) -> None:
     ended(trainer)
 
 
-def ended(trainer: Trainer) -> None:
+def ended(trainer: Trainer, valid_loss: float | None = None) -> None:
     if trainer.epoch_is_over():
-        trainer.end_epoch()
+        trainer.end_epoch(valid_loss)
 
 
 def new_trainer(config: TrialConfig) -> Trainer:
@@ -153,8 +154,10 @@ def train_together(configs: Sequence[TrialConfig], plans: Sequence[list[Phase]])
         if together:
             assert stack is not None
             stack.step()
+            ending = [trainer for trainer in stack.trainers if trainer.ends_epoch]
+            losses = dict(zip(ending, valid_losses(ending), strict=True)) if ending else {}
             for trainer in together:
-                ended(trainer)
+                ended(trainer, losses.get(trainer))
     return trainers
 
 

@@ -105,6 +105,22 @@ def test_a_lock_that_is_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
         pass
 
 
+@pytest.mark.timeout(20)
+def test_a_log_is_written_to_no_pipe_and_through_no_link(tmp_path: Path) -> None:
+    folder = TrialFolder(tmp_path, "0" * 64)
+    os.mkfifo(folder.log_file)
+    folder.log("into a pipe")
+    folder.log_file.unlink()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("of somebody else\n")
+    folder.log_file.symlink_to(elsewhere)
+    folder.log("through a link")
+    assert elsewhere.read_text() == "of somebody else\n"
+    folder.log_file.unlink()
+    folder.log("into a \ud800 file")
+    assert folder.log_file.read_text().endswith(" into a ? file\n")
+
+
 def header(description: str) -> bytes:
     text = description.encode().ljust(117) + b"\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text + bytes(24)

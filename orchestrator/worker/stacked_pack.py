@@ -1,0 +1,111 @@
+"""The trials of a pack that are trained as one: what each of them tells is what it tells alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from typing import TYPE_CHECKING
+
+from orchestrator.plan import stack_size
+from orchestrator.storage import on_this_machine
+from orchestrator.store import PlannedTrial
+from orchestrator.worker.failures import BrokenProcessError, cause_of
+from orchestrator.worker.messages import Pack, TrialEvent
+from orchestrator.worker.outbox import Outbox
+from trainables.config import TrialConfig
+from trainables.pulse import PULSE
+from trainables.trial_folder import EpochMetrics, SupersededError, TrialFolder, TrialOutcome
+
+if TYPE_CHECKING:
+    from orchestrator.worker.pack_run import Job
+    from trainables.trial import TrialTask
+
+
+class StackedPack:
+    """The pack of one worker."""
+
+    def __init__(self, pack: Pack, job: Job, outbox: Outbox, place: str) -> None:
+        self._pack, self._job, self._outbox, self._place = pack, job, outbox, place
+        self._folders: dict[str, TrialFolder] = {}
+        self._exits: dict[str, ExitStack] = {}
+        """By trial id, how its folder is left."""
+
+    def run(self) -> None:
+        """Train the trials, `Pack.stack` of them at a time. Raises as `run_pack` does."""
+        from trainables.trial import run_stack
+
+        options = self._job.options
+        ended = run_stack(
+            self._tasks(),
+            runtime=on_this_machine(options.runtime, options.data),
+            measurements=self._job.measurements,
+            most=self._fitting(),
+            taken_up=self._tell_start,
+        )
+        try:
+            for task, outcome in ended:
+                self._end(task.config.trial_id, outcome)
+        except Exception as error:  # of the step of all
+            first = next(iter(self._folders.values()), None)
+            raise BrokenProcessError(cause_of(error, first, options.storage, options.runtime)) from error
+        finally:
+            ended.close()
+            self._outbox.flush()
+
+    def _fitting(self) -> int:
+        """How many trials at a time the memory of the GPU takes."""
+        runtime = self._job.options.runtime
+        if not runtime.device.startswith("cuda"):
+            return self._pack.stack
+        import torch
+
+        from trainables.corpora import load
+
+        configs = [trial.validated for trial in self._pack.trials]
+        models = [config for config in configs if isinstance(config, TrialConfig)]
+        vocabulary = load(models[0].corpus, data_dir=runtime.data_dir).vocabulary
+        free_bytes, _ = torch.cuda.mem_get_info()
+        return min(self._pack.stack, stack_size(models, len(vocabulary), free_bytes))
+
+    def _tasks(self) -> Iterator[TrialTask]:
+        """Every trial when its turn comes, with its folder."""
+        from trainables.trial import TrialTask
+
+        for trial in self._pack.trials:
+            exits = self._exits[trial.trial_id] = ExitStack()
+            folder = exits.enter_context(self._job.options.storage.working(trial.trial_id))
+            self._folders[trial.trial_id] = folder
+            yield TrialTask(
+                trial.validated,
+                folder.path,
+                partial(self._tell_epoch, trial.trial_id),
+                self._pack.stop_above or {},
+                partial(self._tell_note, trial, folder),
+            )
+
+    def _tell_start(self, task: TrialTask) -> None:
+        PULSE.begin(task.config.trial_id)
+        self._outbox.running = f"{self._pack.stack} trials"
+        self._outbox.add(TrialEvent(trial_id=task.config.trial_id, place=self._place), now=True)
+
+    def _tell_epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
+        self._outbox.add(TrialEvent(trial_id=trial_id, epoch=metrics))
+
+    def _tell_note(self, trial: PlannedTrial, folder: TrialFolder, text: str) -> None:
+        words = self._job.options.storage.in_words_of_user(text, folder)
+        self._outbox.add(TrialEvent(trial_id=trial.trial_id, note=words))
+
+    def _end(self, trial_id: str, outcome: TrialOutcome | Exception) -> None:
+        """Tell a trial's end, with its files in the storage. One that another worker has taken over is left to it."""
+        options, folder = self._job.options, self._folders.pop(trial_id)
+        if isinstance(outcome, SupersededError):
+            return
+        if isinstance(outcome, Exception):
+            cause = cause_of(outcome, folder, options.storage, options.runtime)
+            outcome = TrialOutcome(trial_id=trial_id, state="failed", cause=cause)
+        try:
+            self._exits.pop(trial_id).close()
+        except SupersededError:
+            return
+        self._outbox.add(TrialEvent(trial_id=trial_id, outcome=outcome), now=True)

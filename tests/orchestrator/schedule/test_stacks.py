@@ -1,0 +1,111 @@
+"""Packs of trials that are trained as one: which come together, what a death means for them, and a run over Ray."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from orchestrator.schedule.packs import stacked
+from orchestrator.schedule.trials_run import run_trials
+from orchestrator.store.records import PlannedTrial
+from orchestrator.store.store import Store
+from orchestrator.worker.messages import Ending, EndingKind
+from tests.support.notes import Heard
+from tests.support.numbered_trials import DEATH, IDS, KEY, PLAN, Sweep, done, started, states
+from tests.support.scripted_trials import planned, work_in
+from tests.trainables.trial.test_trial_run import smoke_trial
+from trainables.config import GssConfig, MonotoneNnConfig, MosConfig, OutputLayerConfig, SoftmaxConfig, TrialConfig
+from trainables.runtime import Runtime
+from trainables.trial.trial_run import run_trial
+
+
+def layers(*outputs: OutputLayerConfig, width: int = 400) -> list[PlannedTrial]:
+    (first,) = planned([1])
+    config = TrialConfig.model_validate(first.config)
+    model = config.model.model_copy(update={"embedding_width": width, "context_width": width})
+    configs = [config.model_copy(update={"output_layer": output, "model": model}) for output in outputs]
+    return [PlannedTrial.of(each, each.output_layer.name) for each in configs]
+
+
+def test_what_has_one_shape_comes_together_and_no_slot_stays_empty() -> None:
+    wide = layers(SoftmaxConfig(), GssConfig(c=1, k=2), MosConfig(), MonotoneNnConfig())
+    narrow = layers(SoftmaxConfig(), GssConfig(c=1, k=2), width=200)
+    packs, alone = stacked([*wide, *narrow], lambda _: 16, slots=1)
+    assert [[trial.name for trial in pack.trials] for pack in packs] == [["softmax", "gss", "mos"], ["softmax", "gss"]]
+    assert [trial.name for trial in alone] == ["monotone_nn"]
+    packs, _ = stacked(PLAN, lambda _: 16, slots=3)
+    assert [(len(pack.trials), pack.stack) for pack in packs] == [(2, 2)] * 3
+    packs, alone = stacked(PLAN, lambda trial_id: 1 if trial_id == IDS[0] else 4, slots=1)
+    assert ([len(pack.trials) for pack in packs], alone) == ([4, 1], [PLAN[0]])
+
+
+@pytest.fixture
+def registered(store: Store) -> None:
+    """The plan is in the store."""
+    store.register(KEY, PLAN)
+
+
+def hand_out(sweep: Sweep, key: str) -> list[int]:
+    """The next pack, of which its worker takes up every trial."""
+    numbers = sweep.pack(key)
+    sweep.events(key, [started(number) for number in numbers])
+    return numbers
+
+
+@pytest.mark.usefixtures("registered")
+def test_after_a_death_trials_go_on_in_halves_until_the_one_at_fault_fails_alone(store: Store, tmp_path: Path) -> None:
+    """Trial 2 kills whatever process it is in; all others come to their end."""
+    sweep = Sweep(store, tmp_path, slots=1, stack=8)
+    sizes = []
+    for key in map(str, range(20)):
+        if sweep.finished:
+            break
+        numbers = hand_out(sweep, key)
+        sizes.append(len(numbers))
+        if 2 not in numbers:
+            sweep.events(key, [done(number) for number in numbers])
+        sweep.ended(key, DEATH if 2 in numbers else None)
+    assert sweep.finished
+    assert states(store) == ["done", "done", "failed", "done", "done", "done"]
+    assert max(sizes) == 6 and sizes.count(1) >= 2
+    assert {attempt.cause for attempt in store.attempts(IDS[2])[:-1]} == {DEATH.cause}
+    assert store.trials(KEY)[2].cause == f"{DEATH.cause} (in each of 2 attempts)"
+
+
+@pytest.mark.usefixtures("registered")
+def test_a_machine_that_leaves_splits_no_stack(store: Store, tmp_path: Path) -> None:
+    sweep = Sweep(store, tmp_path, slots=1, stack=8)
+    assert len(hand_out(sweep, "a")) == 6
+    sweep.ended("a", Ending(EndingKind.MACHINE_LEFT))
+    assert len(hand_out(sweep, "b")) == 6
+
+
+@pytest.mark.usefixtures("registered")
+def test_one_of_a_stack_ends_and_its_mates_are_the_ones_tried_again(store: Store, tmp_path: Path) -> None:
+    sweep = Sweep(store, tmp_path, slots=1, stack=8)
+    hand_out(sweep, "a")
+    sweep.events("a", [done(3)])
+    sweep.ended("a", DEATH)
+    assert states(store)[3] == "done"
+    assert sorted(sweep.pack("b") + sweep.pack("c")) == [0, 1, 2, 4, 5]
+
+
+@pytest.mark.usefixtures("one_ray")
+def test_a_run_over_ray_trains_stacks_and_gives_what_trials_give_alone(store: Store, tmp_path: Path) -> None:
+    configs = [smoke_trial(seed=seed, **{"training.epochs": 2}) for seed in (1, 2)]
+    configs += [config.model_copy(update={"output_layer": SoftmaxConfig()}) for config in configs]
+    plan = [PlannedTrial.of(config, f"{config.output_layer.name} {config.seed}") for config in configs]
+    heard = Heard()
+    work = work_in(tmp_path, store, stack=4, measurements=("perplexity@1",), listener=heard, study=KEY)
+    store.register(KEY, plan)
+    run_trials(plan, work)
+    assert [row.state for row in store.trials(KEY)] == ["done"] * 4
+    assert sorted(heard.starts) == sorted(trial.name for trial in plan)
+    for config, row in zip(configs, store.results(KEY), strict=True):
+        alone = run_trial(config, directory=tmp_path / "alone" / config.trial_id, runtime=Runtime())
+        expected = alone.measurements["perplexity@1"]["test_perplexity"]
+        assert row["metrics"]["test_perplexity"] == pytest.approx(expected, rel=1e-3)
+        assert len(store.epochs(config.trial_id)) == 2
+        assert json.loads((tmp_path / "trials" / config.trial_id[:2] / config.trial_id / "config.json").read_text())

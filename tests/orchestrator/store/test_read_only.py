@@ -1,0 +1,99 @@
+"""A SQLite store in a folder that takes no file, such as on a read-only disk, is read, and read as it is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from orchestrator.store.opening import open_store
+from orchestrator.store.store import Store
+from tests.support.command import ROOT, environment
+from tests.support.store_rows import KEY, plan
+
+BOUND = ["setpriv", "--bounding-set=-dac_override"] if os.geteuid() == 0 else []
+"""Root, too, is then held to what files permit."""
+READER = """
+import sys
+from orchestrator.store.opening import open_store
+from tests.support.store_rows import KEY
+from trainables.errors import UserError
+
+url, store = sys.argv[1], None
+for line in sys.stdin:
+    try:
+        store = store or open_store(url, create=False)
+        if line.strip() == "write":
+            store.ask_to_stop(KEY)
+        print(len(store.trials(KEY)), flush=True)
+    except UserError as error:
+        print(error, flush=True)
+        store and store.close()
+        store = None
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[Path]:
+    """With a store of two trials, and not to be written to by a `READER`."""
+    with open_store(str(tmp_path / "results.db")) as store:
+        store.register(KEY, plan(2))
+    tmp_path.chmod(0o555)
+    yield tmp_path
+    tmp_path.chmod(0o755)
+
+
+@pytest.fixture
+def reader(folder: Path) -> Iterator[subprocess.Popen[str]]:
+    process = subprocess.Popen(
+        [*BOUND, sys.executable, "-c", READER, str(folder / "results.db")],
+        cwd=ROOT,
+        env={**environment(), "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+
+
+def said(reader: subprocess.Popen[str], word: str = "read") -> str:
+    assert reader.stdin is not None and reader.stdout is not None
+    reader.stdin.write(f"{word}\n")
+    reader.stdin.flush()
+    return reader.stdout.readline().strip()
+
+
+def test_it_is_read_and_leaves_no_file(folder: Path, reader: subprocess.Popen[str]) -> None:
+    assert [said(reader), said(reader)] == ["2", "2"]
+    assert "it is read-only" in said(reader, "write")
+    assert said(reader) == "2"
+    assert [path.name for path in folder.iterdir()] == ["results.db"]
+
+
+def test_what_somebody_else_writes_is_not_overlooked(folder: Path, reader: subprocess.Popen[str]) -> None:
+    assert said(reader) == "2"
+    with writing(folder) as writer:
+        writer.register(KEY, plan(3))
+    assert "Somebody writes into the results store" in said(reader)
+    assert said(reader) == "3"
+    with writing(folder) as writer:
+        writer.register(KEY, plan(4))
+        assert "Somebody writes into the results store" in said(reader)
+        assert said(reader) == "4", "the last one from the log"
+
+
+@contextmanager
+def writing(folder: Path) -> Iterator[Store]:
+    """The store as its owner has it, while the folder takes nothing of others."""
+    folder.chmod(0o755)
+    with open_store(str(folder / "results.db")) as writer:
+        yield writer
+    folder.chmod(0o555)

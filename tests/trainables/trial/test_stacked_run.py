@@ -1,0 +1,158 @@
+"""Trials trained as one against `run_trial`: the same results, through every way in which a mate can leave."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.trainables.trial.test_trial_run import FILES, smoke_trial
+from trainables.config import MocConfig, MosConfig, OutputLayerConfig, SigSoftmaxConfig, SoftmaxConfig, TrialConfig
+from trainables.runtime import Runtime
+from trainables.trial.stacked_run import run_stack
+from trainables.trial.trial_run import TrialTask, run_trial
+from trainables.trial_folder import EpochMetrics, TrialOutcome
+
+RUNTIME = Runtime(checkpoint_every_s=0.0)
+LAYERS: tuple[OutputLayerConfig, ...] = (
+    SoftmaxConfig(),
+    SigSoftmaxConfig(),
+    MosConfig(mixtures=2),
+    MocConfig(mixtures=2),
+)
+"""No piecewise linear function: in float32 a last digit decides on which side of a knot a logit is, and the slopes of
+the two sides differ. In float64 it is compared like the others (`test_stack`)."""
+
+
+def with_layer(layer: OutputLayerConfig, seed: int) -> TrialConfig:
+    return smoke_trial().model_copy(update={"output_layer": layer, "seed": seed})
+
+
+CONFIGS: dict[str, TrialConfig] = {
+    "gss": smoke_trial(),
+    "softmax": with_layer(LAYERS[0], 1),
+    "sigsoftmax": with_layer(LAYERS[1], 2),
+    "mos": with_layer(LAYERS[2], 3),
+    "moc": with_layer(LAYERS[3], 4),
+    "short": smoke_trial(**{"training.epochs": 1}),
+    "diverges": smoke_trial(**{"training.learning_rate": 1e5, "training.gradient_clip_norm": 1e9}),
+}
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory: pytest.TempPathFactory) -> dict[str, TrialOutcome]:
+    """Every trial's outcome without mates."""
+    folder = tmp_path_factory.mktemp("alone")
+    return {name: run_trial(config, directory=folder / name, runtime=RUNTIME) for name, config in CONFIGS.items()}
+
+
+def tasks(folder: Path, names: Iterable[str], **changes: object) -> list[TrialTask]:
+    made = [TrialTask(CONFIGS[name], folder / name, lambda _: None, {}, lambda _: None) for name in names]
+    return [dataclasses.replace(task, **changes) for task in made]  # type: ignore[arg-type]
+
+
+def outcomes(ended: Iterable[tuple[TrialTask, TrialOutcome | Exception]]) -> dict[str, TrialOutcome]:
+    results = {}
+    for task, outcome in ended:
+        assert isinstance(outcome, TrialOutcome), outcome
+        results[task.directory.name] = outcome
+    return results
+
+
+def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
+    """As good as float32 allows: a sum in another order may differ in its last digit, and training carries that on."""
+    assert (outcome.trial_id, outcome.state) == (expected.trial_id, expected.state)
+    assert len(outcome.epochs) == len(expected.epochs)
+    for epoch, other in zip(outcome.epochs, expected.epochs, strict=True):
+        assert (epoch.epoch, epoch.tokens, epoch.averaging) == (other.epoch, other.tokens, other.averaging)
+        assert epoch.valid_loss == pytest.approx(other.valid_loss, abs=1e-4)
+    assert outcome.measurements.keys() == expected.measurements.keys()
+    if expected.state == "done":
+        perplexity = outcome.measurements["perplexity@1"]["test_perplexity"]
+        assert perplexity == pytest.approx(expected.measurements["perplexity@1"]["test_perplexity"], rel=1e-3)
+        assert outcome.measurements["training@1"]["kept_epoch"] == expected.measurements["training@1"]["kept_epoch"]
+
+
+@pytest.mark.parametrize("most", [2, 3, 7])
+def test_trials_of_a_stack_end_as_alone_whatever_becomes_of_their_mates(
+    most: int, alone: dict[str, TrialOutcome], tmp_path: Path
+) -> None:
+    """One ends early and one diverges; others take their places."""
+    taken_up: list[str] = []
+    ended = run_stack(
+        tasks(tmp_path, CONFIGS),
+        runtime=RUNTIME,
+        most=most,
+        taken_up=lambda task: taken_up.append(task.directory.name),
+    )
+    results = outcomes(ended)
+    assert taken_up == list(CONFIGS)
+    assert results.keys() == CONFIGS.keys()
+    assert results["diverges"].state == "diverged"
+    for name, outcome in results.items():
+        assert_same(outcome, alone[name])
+        if outcome.state == "done":
+            assert {path.name for path in (tmp_path / name).iterdir()} == set(FILES)
+
+
+def test_one_is_pruned_and_its_mates_are_as_alone(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
+    pruned, *others = tasks(tmp_path, ["gss", "softmax", "mos"])
+    pruned = dataclasses.replace(pruned, stop_above={1: 0.0})
+    results = outcomes(run_stack([pruned, *others], runtime=RUNTIME, most=3))
+    assert results["gss"].state == "pruned" and len(results["gss"].epochs) == 1
+    assert_same(results["softmax"], alone["softmax"])
+    assert_same(results["mos"], alone["mos"])
+    whole = outcomes(run_stack(tasks(tmp_path, ["gss", "sigsoftmax"]), runtime=RUNTIME, most=2))
+    assert_same(whole["gss"], alone["gss"])
+
+
+def test_what_was_trained_in_a_stack_goes_on_alone_and_the_other_way_round(
+    alone: dict[str, TrialOutcome], tmp_path: Path
+) -> None:
+    """Interrupted after an epoch, as by a signal; the trials' checkpoints are those of single ones."""
+    names = ["gss", "softmax", "mos"]
+
+    def interrupt(_: EpochMetrics) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        list(run_stack(tasks(tmp_path, names, on_epoch=interrupt), runtime=RUNTIME, most=3))
+    heard: list[int] = []
+    gss = run_trial(CONFIGS["gss"], directory=tmp_path / "gss", runtime=RUNTIME, on_epoch=hear(heard))
+    assert_same(gss, alone["gss"])
+    results = outcomes(run_stack(tasks(tmp_path, names, on_epoch=hear(heard)), runtime=RUNTIME, most=3))
+    assert_same(results["softmax"], alone["softmax"])
+    assert_same(results["mos"], alone["mos"])
+    assert results["gss"] == gss
+    with pytest.raises(KeyboardInterrupt):
+        run_trial(CONFIGS["sigsoftmax"], directory=tmp_path / "sigsoftmax", runtime=RUNTIME, on_epoch=interrupt)
+    later = outcomes(run_stack(tasks(tmp_path, ["sigsoftmax", "moc"]), runtime=RUNTIME, most=2))
+    assert_same(later["sigsoftmax"], alone["sigsoftmax"])
+
+
+def hear(heard: list[int]) -> Callable[[EpochMetrics], None]:
+    return lambda epoch: heard.append(epoch.epoch)
+
+
+def test_the_trouble_of_one_is_not_that_of_its_mates(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
+    def fail(_: EpochMetrics) -> None:
+        raise ValueError("on purpose")
+
+    failing, *others = tasks(tmp_path, ["gss", "softmax", "moc"])
+    failing = dataclasses.replace(failing, on_epoch=fail)
+    together = run_stack([failing, *others], runtime=RUNTIME, most=2)
+    ended = {task.directory.name: outcome for task, outcome in together}
+    assert isinstance(ended["gss"], ValueError)
+    for name in ("softmax", "moc"):
+        outcome = ended[name]
+        assert isinstance(outcome, TrialOutcome)
+        assert_same(outcome, alone[name])
+
+
+def test_a_trial_that_is_done_is_not_trained_again(tmp_path: Path) -> None:
+    config: TrialConfig = CONFIGS["short"]
+    done = run_trial(config, directory=tmp_path / "short", runtime=RUNTIME)
+    results = outcomes(run_stack(tasks(tmp_path, ["short", "gss"]), runtime=RUNTIME, most=1))
+    assert results["short"] == done
