@@ -28,6 +28,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from trainables.config import chunk_rows
+from trainables.output_layers.fused import Models, fused_cross_entropy, kernels_fit
 from trainables.output_layers.pointwise import Pointwise
 
 
@@ -121,6 +122,10 @@ def _forward(
     device = weight_VD.device
     autocast = torch.is_autocast_enabled(device.type)
     factor_dtype = torch.get_autocast_dtype(device.type) if autocast else weight_VD.dtype
+    if targets.dim() == 1 and kernels_fit([function], weight_VD):
+        with torch.autocast(device.type, enabled=False):
+            inputs = (hidden_NKD.to(factor_dtype), log_prior_NK, weight_VD, bias_V)
+            return _fused_forward(inputs, targets, function, gradients)
     total, experts, width = hidden_NKD.shape
     rows = chunk_rows(len(weight_VD), weight_VD.shape[1], weight_VD.element_size(), device.type)
     contexts = max(1, rows // experts)  # a context's experts stay together
@@ -149,6 +154,18 @@ def _forward(
                 chunk_pass.pull_back_(logits)
                 _add_gradients(gradients, chunk, logits, hidden, factor_VD)
     return loss / total, () if gradients is None else chunk_pass.gradients()
+
+
+def _fused_forward(
+    inputs: tuple[Tensor, ...], targets: Tensor, function: Pointwise, gradients: _Gradients | None
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The same for ids, by kernels: a stack of one."""
+    stacked = Models(*(tensor.unsqueeze(0) for tensor in inputs))
+    by_stacked = None if gradients is None else Models(*(tensor.unsqueeze(0) for tensor in gradients))
+    rows = targets.unsqueeze(0), stacked.bias_GV.new_full((1, len(targets)), 1 / len(targets))
+    parameters = [parameter.unsqueeze(0) for parameter in function.parameters()]
+    losses_1, by_parameters = fused_cross_entropy(stacked, rows, [function], parameters, by_stacked)
+    return losses_1.squeeze(0), tuple(gradient.squeeze(0) for gradient in by_parameters)
 
 
 def _id_losses_(

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from trainables.config import chunk_rows
-from trainables.output_layers import Pointwise
+from trainables.output_layers import Models, Pointwise, fused_cross_entropy, kernels_fit
 from trainables.stack.bends import StackedPass, stacked_pass
 
 
@@ -51,10 +51,15 @@ class _StackedCrossEntropy(torch.autograd.Function):
         functions: Sequence[Pointwise],
         *parameters: Tensor,
     ) -> Tensor:
-        chunk_pass = stacked_pass(functions, parameters, weight)
-        gradients = torch.empty_like(hidden), torch.empty_like(prior), torch.zeros_like(weight), torch.zeros_like(bias)
-        losses_G = _all_chunks((hidden, prior, weight, bias), rows, chunk_pass, gradients)
-        ctx.save_for_backward(*gradients, *chunk_pass.gradients())
+        inputs = Models(hidden, prior, weight, bias)
+        gradients = Models(*map(torch.empty_like, inputs[:2]), *map(torch.zeros_like, inputs[2:]))
+        if kernels_fit(functions, weight):
+            losses_G, by_parameters = fused_cross_entropy(inputs, rows, functions, parameters, gradients)
+        else:
+            chunk_pass = stacked_pass(functions, parameters, weight)
+            losses_G = _all_chunks(inputs, rows, chunk_pass, gradients)
+            by_parameters = chunk_pass.gradients()
+        ctx.save_for_backward(*gradients, *by_parameters)
         return losses_G.to(weight.dtype)
 
     @staticmethod
@@ -65,10 +70,10 @@ class _StackedCrossEntropy(torch.autograd.Function):
 
 
 def _all_chunks(
-    inputs: tuple[Tensor, Tensor, Tensor, Tensor],
+    inputs: Models,
     rows: tuple[Tensor, Tensor],
     chunk_pass: StackedPass,
-    gradients: tuple[Tensor, Tensor, Tensor, Tensor],
+    gradients: Models,
 ) -> Tensor:
     """The losses in float64; the gradients by the inputs are written to `gradients`."""
     hidden_GNKD, log_prior_GNK, weight_GVD, bias_GV = inputs
