@@ -60,7 +60,7 @@ def fused_cross_entropy(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """Every model's sum of weight times -log P(target), G in float64, and its gradients by the functions' parameters.
 
-    `rows` are targets and weights, G x N, whose sum over a model's rows is at most 1; `parameters` have a leading G. The
+    `rows` are targets and weights, G x N; a model's weights add up to at most 1. `parameters` have a leading G. The
     other gradients go into `gradients`, zero so far, where there are some.
     """
     from trainables.output_layers import kernels  # Triton: only on a GPU
@@ -79,12 +79,12 @@ def fused_cross_entropy(
         hidden = models.hidden_GNKD[:, chunk].reshape(count, -1, width)
         product = torch.bmm(hidden, factor_GVD.mT, out=_logits(buffer, hidden, factor_GVD))
         targets_Gm = targets_GN[:, chunk].repeat_interleave(experts, 1)
-        log_p_Gm, *scale = kernels.forward(product, models.bias_GV, targets_Gm, bend)
+        log_p_Gm, greatest_Gm, normaliser_Gm = kernels.forward(product, models.bias_GV, targets_Gm, bend)
         losses_Gn, share_GnK = _mix(log_p_Gm, models.log_prior_GNK[:, chunk], weights_GN[:, chunk])
         losses_G += losses_Gn.sum(1)
         if gradients is not None:
             gradients.log_prior_GNK[:, chunk] = -share_GnK
-            row_values = (share_GnK.reshape(count, -1), *scale)
+            row_values = (share_GnK.reshape(count, -1), greatest_Gm, normaliser_Gm)
             gradients.bias_GV.add_(kernels.backward_(product, models.bias_GV, targets_Gm, bend, row_values, sums))
             gradients.hidden_GNKD[:, chunk] = torch.bmm(product, factor_GVD).view(count, -1, experts, width)
             _add_product_(gradients.weight_GVD, product.mT, hidden)
