@@ -60,6 +60,7 @@ def forward(product_GmV: Tensor, bias_GV: Tensor, targets_Gm: Tensor, bend: Bend
     exp(f - greatest); all G x m in float32. Leaves the product as it is. The same bits every time."""
     models, rows, columns = product_GmV.shape
     assert product_GmV.stride() == (rows * product_GmV.stride(1), product_GmV.stride(1), 1)
+    assert bias_GV.is_contiguous() and targets_Gm.is_contiguous()
     results = product_GmV.new_empty(3, models, rows, dtype=torch.float32)
     _forward[rows, models](
         product_GmV, bias_GV, targets_Gm, *results, rows, columns, product_GmV.stride(1), *bend.arguments(),
@@ -84,6 +85,7 @@ def backward_(
     Adds to `sums` where there are some. The same bits every time.
     """
     models, rows, columns = product_GmV.shape
+    assert all(values.is_contiguous() for values in row_values)
     block = min(MOST_COLUMNS // 2, triton.next_power_of_2(columns))
     programs = triton.cdiv(columns, block), triton.cdiv(rows, ROWS)
     by_bias = product_GmV.new_empty(models, programs[1], columns, dtype=torch.float32)
