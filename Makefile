@@ -71,7 +71,7 @@ bench: $(VENV)/ready
 lock:
 	uv pip compile --quiet --universal --python-version 3.11 --extra dev --constraint torch.txt --generate-hashes --no-annotate \
 	    --no-header pyproject.toml --output-file requirements.lock
-	awk '/^[a-z]/ {torch = /^(torch==|triton==|cuda-|nvidia-)/} !torch' requirements.lock >requirements.lock.new
+	awk '/^[a-z]/ {torch = /^(torch==|cuda-|nvidia-)/} !torch' requirements.lock >requirements.lock.new
 	mv requirements.lock.new requirements.lock
 
 # torch has no hash (see torch.txt), so it comes apart; PIP_ARGS can name the package index of its build for it alone.

@@ -4,6 +4,7 @@
 layers. Plain means: logits materialised, f applied to them, log_softmax, and the framework's autograd; for mixtures the
 N x K x V probabilities, summed and their log taken, as published. `products` is the floor: the three matrix products
 that any exact loss needs (logits, and their gradient times weights and times hidden states), in the same chunks.
+`framework` is PyTorch's own chunked `linear_cross_entropy`, of 2.13 and later, which has the softmax alone.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from functools import partial
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 from torch.nn.functional import nll_loss
 
 from benchmarks.side_by_side import compare, print_table
@@ -30,7 +32,13 @@ from trainables.config import (
     chunk_rows,
 )
 from trainables.language_model import AwdLstm
-from trainables.output_layers import LayerShape, MixtureOfSoftmaxes, OutputLayer, build_output_layer
+from trainables.output_layers import (
+    LayerShape,
+    MixtureOfSoftmaxes,
+    OutputLayer,
+    PointwiseSoftmax,
+    build_output_layer,
+)
 
 LAYERS: dict[str, OutputLayerConfig] = {
     "gss": GssConfig(c=-1.5, k=2.5),
@@ -60,6 +68,26 @@ def plain(layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: 
     prior_NK1 = layer.log_prior(hidden_NC).exp().unsqueeze(2)
     p_NV = (torch.softmax(logits_NKV, dim=2) * prior_NK1).sum(1)
     return nll_loss((p_NV + 1e-8).log(), targets_N)
+
+
+def framework(layer: OutputLayer, hidden_TBC: Tensor, weight_VD: Tensor, targets_N: Tensor) -> Tensor:
+    """The softmax' loss as PyTorch computes it, in chunks of its own choice, with the gradients."""
+    assert isinstance(layer, PointwiseSoftmax)
+    return functional.linear_cross_entropy(
+        hidden_TBC.flatten(0, 1),
+        weight_VD,
+        targets_N,
+        linear_bias=layer.bias_V,
+        options=torch.nn.LinearCrossEntropyOptions(),
+    )
+
+
+def losses_for(config: OutputLayerConfig) -> dict[str, Loss]:
+    """The losses to compare, by name."""
+    losses: dict[str, Loss] = {"plain": plain, "chunked": chunked}
+    if isinstance(config, SoftmaxConfig) and hasattr(functional, "linear_cross_entropy"):
+        losses["framework"] = framework
+    return losses
 
 
 def prepare_loss(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
@@ -129,18 +157,12 @@ def main() -> None:
     for name in options.layers:
         config = LAYERS[name]
         if options.only != "step":
-            variants = {
-                "plain": partial(prepare_loss, config, plain),
-                "chunked": partial(prepare_loss, config, chunked),
-                "products": partial(prepare_products, config),
-            }
+            variants = {kind: partial(prepare_loss, config, loss) for kind, loss in losses_for(config).items()}
+            variants["products"] = partial(prepare_products, config)
             timings = compare(variants, rounds=options.rounds)
             print_table(f"{name}: forward and backward, V = {V:,}, D = {D}, N = {N:,}", timings, reference="plain")
         if options.only != "loss":
-            variants = {
-                "plain": partial(prepare_step, config, plain),
-                "chunked": partial(prepare_step, config, chunked),
-            }
+            variants = {kind: partial(prepare_step, config, loss) for kind, loss in losses_for(config).items()}
             timings = compare(variants, rounds=max(3, options.rounds // 3))
             print_table(f"{name}: a whole step at paper shapes", timings, reference="plain")
 

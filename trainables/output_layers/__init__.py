@@ -3,6 +3,7 @@
 from trainables.output_layers.base import LayerShape, OutputLayer, PointwiseSoftmax
 from trainables.output_layers.building import build_output_layer
 from trainables.output_layers.custom import load_layers
+from trainables.output_layers.fused import Models, fused_cross_entropy, kernels_fit
 from trainables.output_layers.gss import SmoothBend
 from trainables.output_layers.mixtures import Mixture, MixtureOfContexts, MixtureOfSoftmaxes
 from trainables.output_layers.plif import START, PiecewiseLinear

@@ -28,6 +28,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from trainables.config import chunk_rows
+from trainables.output_layers.fused import Models, fused_cross_entropy, kernels_fit
 from trainables.output_layers.pointwise import Pointwise
 
 
@@ -119,6 +120,8 @@ def _forward(
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """The loss in float64, and the gradients by the function's parameters; the others go into `gradients`."""
     device = weight_VD.device
+    if targets.dim() == 1 and kernels_fit([function], weight_VD):
+        return _fused_forward((hidden_NKD, log_prior_NK, weight_VD, bias_V), targets, function, gradients)
     total, experts, width = hidden_NKD.shape
     rows = chunk_rows(len(weight_VD), weight_VD.shape[1], weight_VD.element_size(), device.type)
     contexts = max(1, rows // experts)  # a context's experts stay together
@@ -146,6 +149,18 @@ def _forward(
             chunk_pass.pull_back_(logits)
             _add_gradients(gradients, chunk, logits, hidden, factor_VD)
     return loss / total, () if gradients is None else chunk_pass.gradients()
+
+
+def _fused_forward(
+    inputs: tuple[Tensor, ...], targets: Tensor, function: Pointwise, gradients: _Gradients | None
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The same for ids, by kernels: a stack of one."""
+    stacked = Models(*(tensor.unsqueeze(0) for tensor in inputs))
+    by_stacked = None if gradients is None else Models(*(tensor.unsqueeze(0) for tensor in gradients))
+    rows = targets.unsqueeze(0), stacked.bias_GV.new_full((1, len(targets)), 1 / len(targets))
+    parameters = [parameter.unsqueeze(0) for parameter in function.parameters()]
+    losses_1, by_parameters = fused_cross_entropy(stacked, rows, [function], parameters, by_stacked)
+    return losses_1.squeeze(0), tuple(gradient.squeeze(0) for gradient in by_parameters)
 
 
 def _id_losses_(

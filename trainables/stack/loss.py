@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from trainables.config import chunk_rows
-from trainables.output_layers import Pointwise
+from trainables.output_layers import Models, Pointwise, fused_cross_entropy, kernels_fit
 from trainables.stack.bends import StackedPass, stacked_pass
 
 
@@ -32,12 +32,11 @@ def stacked_cross_entropy(
     `rows` are the targets, G x N, and what every row weighs in its model's mean: 1 over their count, or 0. `parameters`
     are those of the functions, with a leading G.
     """
-    arguments = (hidden_GNKD, log_prior_GNK, weight_GVD, bias_GV)
+    inputs = Models(hidden_GNKD, log_prior_GNK, weight_GVD, bias_GV)
     if not torch.is_grad_enabled():
-        chunk_pass = stacked_pass(functions, parameters, weight_GVD)
-        return _all_chunks(arguments, rows, chunk_pass, None).to(weight_GVD.dtype)
+        return _losses(inputs, rows, functions, parameters, None)[0]
     apply: Callable[..., Tensor] = _StackedCrossEntropy.apply
-    return apply(*arguments, rows, functions, *parameters)
+    return apply(*inputs, rows, functions, *parameters)
 
 
 class _StackedCrossEntropy(torch.autograd.Function):
@@ -54,11 +53,11 @@ class _StackedCrossEntropy(torch.autograd.Function):
         functions: Sequence[Pointwise],
         *parameters: Tensor,
     ) -> Tensor:
-        chunk_pass = stacked_pass(functions, parameters, weight)
-        gradients = torch.empty_like(hidden), torch.empty_like(prior), torch.zeros_like(weight), torch.zeros_like(bias)
-        losses_G = _all_chunks((hidden, prior, weight, bias), rows, chunk_pass, gradients)
-        ctx.save_for_backward(*gradients, *chunk_pass.gradients())
-        return losses_G.to(weight.dtype)
+        inputs = Models(hidden, prior, weight, bias)
+        gradients = Models(*map(torch.empty_like, inputs[:2]), *map(torch.zeros_like, inputs[2:]))
+        losses_G, by_parameters = _losses(inputs, rows, functions, parameters, gradients)
+        ctx.save_for_backward(*gradients, *by_parameters)
+        return losses_G
 
     @staticmethod
     @once_differentiable
@@ -67,11 +66,28 @@ class _StackedCrossEntropy(torch.autograd.Function):
         return (*scaled[:4], None, None, *scaled[4:])
 
 
+def _losses(
+    inputs: Models,
+    rows: tuple[Tensor, Tensor],
+    functions: Sequence[Pointwise],
+    parameters: Sequence[Tensor],
+    gradients: Models | None,
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The losses, and their gradients by the functions' parameters; the others go into `gradients`."""
+    weight = inputs.weight_GVD
+    if kernels_fit(functions, weight):
+        losses_G, by_parameters = fused_cross_entropy(inputs, rows, functions, parameters, gradients)
+        return losses_G.to(weight.dtype), by_parameters
+    chunk_pass = stacked_pass(functions, parameters, weight)
+    losses_G = _all_chunks(inputs, rows, chunk_pass, gradients)
+    return losses_G.to(weight.dtype), chunk_pass.gradients()
+
+
 def _all_chunks(
-    inputs: tuple[Tensor, Tensor, Tensor, Tensor],
+    inputs: Models,
     rows: tuple[Tensor, Tensor],
     chunk_pass: StackedPass,
-    gradients: tuple[Tensor, Tensor, Tensor, Tensor] | None,
+    gradients: Models | None,
 ) -> Tensor:
     """The losses in float64; the gradients by the inputs are written to `gradients`, where they are wanted."""
     hidden_GNKD, log_prior_GNK, weight_GVD, bias_GV = inputs

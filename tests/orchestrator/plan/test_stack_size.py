@@ -13,7 +13,7 @@ from trainables.config import CorpusConfig, SoftmaxConfig, chunk_rows
 
 VOCABULARY = 4_000
 PROGRAM = """
-import resource, sys
+import sys
 import numpy as np
 from search_spaces.awd_lstm import awd_lstm
 from trainables.config import CorpusConfig, SoftmaxConfig
@@ -32,7 +32,9 @@ config = config.model_copy(update={"model": config.model.model_copy(update=width
 stack = Stack([Trainer(config, corpus, Runtime()) for _ in range(int(sys.argv[1]))])
 for _ in range(4):
     stack.step()
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+# The peak of this process; getrusage gives its parent's where that was greater.
+with open("/proc/self/status") as status:
+    print(next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) * 1024)
 """
 
 

@@ -203,6 +203,26 @@ def test_lower_precisions_stay_close_to_the_float64_truth(config: OutputLayerCon
             assert difference.norm() <= of_gradients * gradients64[name].norm(), name
 
 
+@pytest.mark.skipif(not hasattr(nn, "LinearCrossEntropyOptions"), reason="PyTorch has it from 2.13 on")
+def test_the_softmax_is_that_of_the_frameworks_own_chunked_loss() -> None:
+    hidden, weight, targets = inputs(300, 16, 200)
+    layer = layer_of(SoftmaxConfig(), 200, 16)
+    loss, gradients = loss_and_gradients(layer, hidden, weight, targets)
+    leaves = _leaves(layer, hidden, weight)
+    rival = nn.functional.linear_cross_entropy(
+        leaves["hidden"],
+        leaves["weight"],
+        targets,
+        linear_bias=leaves["bias_V"],
+        options=nn.LinearCrossEntropyOptions(),
+    )
+    assert loss == pytest.approx(rival.item(), rel=1e-12)
+    for gradient, other in zip(
+        gradients.values(), torch.autograd.grad(3.0 * rival, list(leaves.values())), strict=True
+    ):
+        torch.testing.assert_close(gradient, other, rtol=1e-10, atol=1e-12)
+
+
 def test_the_loss_alone_costs_no_gradient_and_is_the_same() -> None:
     hidden, weight, targets = inputs(20, 4, 9)
     layer = layer_of(GssConfig(c=-1.5, k=2.5), 9, 4)

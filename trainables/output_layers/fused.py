@@ -1,0 +1,158 @@
+"""The chunked cross-entropy on a GPU, for one model or a stack of them: products by cuBLAS, all else by two kernels.
+
+Shapes: G models (1 outside a stack), N rows (contexts), K experts, D width, V vocabulary; n rows and m = n K logit rows
+of a chunk.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch import Tensor
+
+from trainables.config import chunk_rows
+from trainables.output_layers.gss import SmoothBend
+from trainables.output_layers.plif import PiecewiseLinear
+from trainables.output_layers.pointwise import Identity, Pointwise
+
+if TYPE_CHECKING:
+    from trainables.output_layers.kernels import Bend, IntervalSums
+
+ALIGNMENT = 16
+"""Rows of logits begin at multiples of so many numbers, as tensor cores and wide reads want it."""
+
+
+class Models(NamedTuple):
+    """What a chunked cross-entropy takes, and likewise its gradients."""
+
+    hidden_GNKD: Tensor
+    """In the dtype of the matrix products."""
+    log_prior_GNK: Tensor
+    weight_GVD: Tensor
+    bias_GV: Tensor
+
+
+def kernels_fit(functions: Sequence[Pointwise], weight: Tensor) -> bool:
+    """Whether a cross-entropy with such functions and weights goes through the kernels: nothing else decides it."""
+    fit = all(type(function) in (Identity, SmoothBend, PiecewiseLinear) for function in functions)
+    return fit and weight.dtype == torch.float32 and _reachable(weight.device)
+
+
+def _reachable(device: torch.device) -> bool:
+    return device.type == "cuda" and _triton_is_installed()
+
+
+@functools.cache
+def _triton_is_installed() -> bool:
+    return find_spec("triton") is not None
+
+
+def fused_cross_entropy(
+    models: Models,
+    rows: tuple[Tensor, Tensor],
+    functions: Sequence[Pointwise],
+    parameters: Sequence[Tensor],
+    gradients: Models | None,
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """Every model's sum of weight times -log P(target), G in float64, and its gradients by the functions' parameters.
+
+    `rows` are targets and weights, G x N; a model's weights add up to at most 1. `parameters` have a leading G. The
+    other gradients go into `gradients`, zero so far, where there are some.
+    """
+    from trainables.output_layers import kernels  # Triton: only on a GPU
+
+    targets_GN, weights_GN = rows
+    count, total, experts, width = models.hidden_GNKD.shape
+    bend = _bend_of(functions, parameters, models.bias_GV)
+    sums = _empty_sums(bend) if gradients is not None and _trained(functions) else None
+    factor_GVD = models.weight_GVD.to(models.hidden_GNKD.dtype)
+    logit_rows = chunk_rows(factor_GVD.shape[1], width, factor_GVD.element_size(), factor_GVD.device.type)
+    contexts = min(total, max(1, logit_rows // (count * experts)))
+    buffer = factor_GVD.new_empty(count * contexts * experts * _stride(factor_GVD))
+    losses_G = torch.zeros(count, dtype=torch.float64, device=factor_GVD.device)
+    for start in range(0, total, contexts):
+        chunk = slice(start, min(start + contexts, total))
+        hidden = models.hidden_GNKD[:, chunk].reshape(count, -1, width)
+        product = torch.bmm(hidden, factor_GVD.mT, out=_logits(buffer, hidden, factor_GVD))
+        targets_Gm = targets_GN[:, chunk].repeat_interleave(experts, 1)
+        log_p_Gm, greatest_Gm, normaliser_Gm = kernels.forward(product, models.bias_GV, targets_Gm, bend)
+        losses_Gn, share_GnK = _mix(log_p_Gm, models.log_prior_GNK[:, chunk], weights_GN[:, chunk])
+        losses_G += losses_Gn.sum(1)
+        if gradients is not None:
+            gradients.log_prior_GNK[:, chunk] = -share_GnK
+            row_values = (share_GnK.reshape(count, -1), greatest_Gm, normaliser_Gm)
+            gradients.bias_GV.add_(kernels.backward_(product, models.bias_GV, targets_Gm, bend, row_values, sums))
+            gradients.hidden_GNKD[:, chunk] = torch.bmm(product, factor_GVD).view(count, -1, experts, width)
+            _add_product_(gradients.weight_GVD, product.mT, hidden)
+    return losses_G, () if gradients is None else _by_parameters(functions, parameters, sums)
+
+
+def _stride(factor_GVD: Tensor) -> int:
+    """How far apart rows of logits begin: V, or a little more where that is not a multiple of the alignment."""
+    return factor_GVD.shape[1] + -factor_GVD.shape[1] % ALIGNMENT
+
+
+def _logits(buffer: Tensor, hidden_GmD: Tensor, factor_GVD: Tensor) -> Tensor:
+    """The start of the buffer, as G x m x V."""
+    (models, rows, _), stride = hidden_GmD.shape, _stride(factor_GVD)
+    return buffer[: models * rows * stride].view(models, rows, stride)[:, :, : factor_GVD.shape[1]]
+
+
+def _mix(log_p_Gm: Tensor, log_prior_GnK: Tensor, weights_Gn: Tensor) -> tuple[Tensor, Tensor]:
+    """Every context's weight times its loss, in float64, and times its experts' responsibilities."""
+    joint_GnK = log_prior_GnK.float() + log_p_Gm.view(log_prior_GnK.shape)
+    log_p_Gn1 = joint_GnK.logsumexp(2, keepdim=True)
+    share_GnK = (joint_GnK - log_p_Gn1).exp_().mul_(weights_Gn.unsqueeze(2))
+    return -log_p_Gn1.squeeze(2).double() * weights_Gn, share_GnK
+
+
+def _add_product_(total: Tensor, left: Tensor, right: Tensor) -> None:
+    if total.dtype == left.dtype:
+        total.baddbmm_(left, right)
+    else:
+        total.add_(torch.bmm(left, right))
+
+
+def _bend_of(functions: Sequence[Pointwise], parameters: Sequence[Tensor], like: Tensor) -> Bend:
+    from trainables.output_layers.kernels import Bend
+
+    first = functions[0]
+    if isinstance(first, PiecewiseLinear):
+        table_GK2 = torch.stack(first.tables_of(parameters[0].detach(), torch.float32), 2)
+        return Bend("piecewise", table_GK2, first.width)
+    if all(isinstance(function, Identity) for function in functions):
+        return Bend("identity", like.unsqueeze(2))
+    bends = tuple((f.c, f.k) if isinstance(f, SmoothBend) else (0.0, 1.0) for f in functions)
+    return Bend("smooth", _constants(bends, like.device))
+
+
+@functools.lru_cache(maxsize=64)
+def _constants(bends: tuple[tuple[float, float], ...], device: torch.device) -> Tensor:
+    """On the device once, and not with every step, which would wait for it."""
+    return torch.tensor(bends, dtype=torch.float32, device=device).unsqueeze(1)
+
+
+def _trained(functions: Sequence[Pointwise]) -> bool:
+    return isinstance(functions[0], PiecewiseLinear) and functions[0].weight_K.requires_grad
+
+
+def _empty_sums(bend: Bend) -> IntervalSums:
+    from trainables.output_layers.kernels import IntervalSums
+
+    models = len(bend.table)
+    inner = torch.zeros_like(bend.table, dtype=torch.int64)
+    return IntervalSums(inner, inner.new_zeros(models, 2, dtype=torch.float64))
+
+
+def _by_parameters(
+    functions: Sequence[Pointwise], parameters: Sequence[Tensor], sums: IntervalSums | None
+) -> tuple[Tensor, ...]:
+    if sums is None:
+        return tuple(torch.zeros_like(parameter) for parameter in parameters)
+    function = functions[0]
+    assert isinstance(function, PiecewiseLinear)
+    return (function.gradient_of(parameters[0].detach(), *sums.by_table()),)

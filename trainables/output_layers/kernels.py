@@ -1,0 +1,200 @@
+# mypy: disable-error-code="no-untyped-def, no-untyped-call, untyped-decorator, misc"
+"""The two Triton kernels of a chunk of the cross-entropy on a GPU, in place of a dozen elementwise passes.
+
+Both read the matrix product of G models, G x m x V, whose rows begin `stride` numbers apart; what lies between V and
+`stride` is scratch. A logit is product plus bias. f of it is computed in float32 from the model's row of a table: not
+used by the identity; c and k of a smooth bend; of piecewise linear functions the value at the left end of every
+interval and the rise over it. Only `fused` imports this, and only where there is Triton.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+UNIT = 2.0**-60
+"""Of the sums by interval, which are integers: their sum does not depend on the order, as that of floats does."""
+UNITS = tl.constexpr(2.0**60)
+MOST_COLUMNS = 2048
+ROWS = 16
+"""That a program of the second kernel goes through, to add up the gradient by its columns of the bias."""
+
+
+class Bend(NamedTuple):
+    """The functions of the models, of one kind."""
+
+    kind: str
+    """`identity`, `smooth` or `piecewise`."""
+    table: Tensor
+    """G x 1 x 2 or G x K x 2 in float32; any for the identity."""
+    width: float = 1.0
+    """Of an interval."""
+
+    def arguments(self) -> tuple[Tensor, int, float, str]:
+        return self.table, self.table.shape[1], 1 / self.width, self.kind
+
+
+class IntervalSums(NamedTuple):
+    """What the gradient by the table of piecewise linear functions needs, over all chunks: of g, the gradient by f, and
+    of g times the place in the interval, 0 left and 1 right. The outer places have no bound, and so sums of floats."""
+
+    inner_GK2: Tensor
+    """In units of `UNIT`: as sums of |g| are at most 2, no more than a quarter of what an int64 holds."""
+    outer_G2: Tensor
+    """Of g times the place, in the first interval and in the last; float64."""
+
+    def by_table(self) -> tuple[Tensor, Tensor]:
+        """The sums of g, and of g times the place, G x K in float64."""
+        by_start_GK, by_rise_GK = (self.inner_GK2.double() * UNIT).unbind(2)
+        by_rise_GK[:, 0] += self.outer_G2[:, 0]
+        by_rise_GK[:, -1] += self.outer_G2[:, 1]
+        return by_start_GK, by_rise_GK
+
+
+def forward(product_GmV: Tensor, bias_GV: Tensor, targets_Gm: Tensor, bend: Bend) -> tuple[Tensor, Tensor, Tensor]:
+    """log softmax(f(logits)) at the targets, and what `backward_` needs: the greatest f of every row, and the sum of
+    exp(f - greatest); all G x m in float32. Leaves the product as it is. The same bits every time."""
+    models, rows, columns = product_GmV.shape
+    assert product_GmV.stride() == (rows * product_GmV.stride(1), product_GmV.stride(1), 1)
+    assert bias_GV.is_contiguous() and targets_Gm.is_contiguous()
+    results = product_GmV.new_empty(3, models, rows, dtype=torch.float32)
+    _forward[rows, models](
+        product_GmV, bias_GV, targets_Gm, *results, rows, columns, product_GmV.stride(1), *bend.arguments(),
+        BLOCK=min(MOST_COLUMNS, triton.next_power_of_2(columns)),
+    )  # fmt: skip
+    log_p, greatest, normaliser = results
+    return log_p, greatest, normaliser
+
+
+def backward_(
+    product_GmV: Tensor,
+    bias_GV: Tensor,
+    targets_Gm: Tensor,
+    bend: Bend,
+    row_values: tuple[Tensor, Tensor, Tensor],
+    sums: IntervalSums | None,
+) -> Tensor:
+    """Overwrite the product with the gradient by it, `weight` (softmax - one at the target) f'; returns that by the
+    bias, G x V in float32.
+
+    `row_values` are G x m: the weight, and what `forward` gave. Of a model, the weights' sizes add up to at most 1.
+    Adds to `sums` where there are some. The same bits every time.
+    """
+    models, rows, columns = product_GmV.shape
+    assert all(values.is_contiguous() for values in row_values)
+    block = min(MOST_COLUMNS // 2, triton.next_power_of_2(columns))
+    programs = triton.cdiv(columns, block), triton.cdiv(rows, ROWS)
+    by_bias = product_GmV.new_empty(models, programs[1], columns, dtype=torch.float32)
+    outer = product_GmV.new_empty(models, *programs, 2, dtype=torch.float32)
+    _backward[(*programs, models)](
+        product_GmV, bias_GV, targets_Gm, *row_values, by_bias, by_bias if sums is None else sums.inner_GK2, outer,
+        rows, columns, product_GmV.stride(1), *bend.arguments(), SUMS=sums is not None, BLOCK=block, ROWS=ROWS,
+    )  # fmt: skip
+    if sums is not None:
+        sums.outer_G2.add_(outer.sum((1, 2), dtype=torch.float64))
+    return by_bias.sum(1)
+
+
+@triton.jit
+def _bend(x, table, knots, inverse_width, KIND: tl.constexpr):
+    """f(x) up to a constant of the model, f'(x), and of piecewise linear functions the interval and the place in it."""
+    f, place = x, x
+    slope = tl.full(x.shape, 1.0, tl.float32)
+    index = tl.full(x.shape, 0, tl.int32)
+    if KIND == "smooth":
+        c, k = tl.load(table), tl.load(table + 1)
+        t = x - c
+        small = tl.exp(-tl.abs(t))
+        f = k * t - (k - 1.0) * (tl.maximum(t, 0.0) + tl.log(1.0 + small))
+        slope = 1.0 + (k - 1.0) * tl.where(t > 0.0, small, 1.0) / (1.0 + small)
+    if KIND == "piecewise":
+        # From the middle: adding the limit first would cost a logit near 0 its last digits.
+        middle = knots // 2
+        place = x * inverse_width + 0.5 * (knots % 2)
+        near = tl.minimum(tl.maximum(place, -middle - 1.0), knots + 0.0)
+        # Clamped as integers again: a NaN has no interval. Its place, and so its f, is NaN still.
+        index = tl.minimum(tl.maximum(tl.floor(near).to(tl.int32) + middle, 0), knots - 1)
+        place -= (index - middle).to(tl.float32)
+        rise = tl.load(table + 2 * index + 1)
+        f = tl.load(table + 2 * index) + rise * place
+        slope = rise * inverse_width
+    return f, slope, index, place
+
+
+@triton.jit
+def _forward(
+    product, bias, targets, log_p, greatest, normaliser, rows, columns, stride,
+    table, knots, inverse_width, KIND: tl.constexpr, BLOCK: tl.constexpr,
+):  # fmt: skip
+    model = tl.program_id(1)
+    row = model * rows + tl.program_id(0)
+    product += row.to(tl.int64) * stride
+    bias += model * columns
+    table += 2 * knots * model
+    target = tl.load(targets + row)
+    most = -float("inf")
+    total = 0.0
+    of_target = tl.zeros((BLOCK,), tl.float32)
+    for start in range(0, columns, BLOCK):
+        column = start + tl.arange(0, BLOCK)
+        # The row's scratch is read as well: its end is a multiple of what a thread reads at once, that of V may not be.
+        x = tl.load(product + column, mask=column < stride, other=0.0).to(tl.float32)
+        x += tl.load(bias + column, mask=column < columns, other=0.0)
+        x = tl.where(column < columns, x, 0.0)
+        f, _, _, _ = _bend(x, table, knots, inverse_width, KIND)
+        f = tl.where(column < columns, f, -float("inf"))
+        new_most = tl.maximum(most, tl.max(f, 0))
+        total = total * tl.exp(most - new_most) + tl.sum(tl.exp(f - new_most), 0)
+        most = new_most
+        of_target += tl.where(column == target, f, 0.0)
+    tl.store(log_p + row, tl.sum(of_target, 0) - most - tl.log(total))
+    tl.store(greatest + row, most)
+    tl.store(normaliser + row, total)
+
+
+@triton.jit
+def _backward(
+    product, bias, targets, weights, greatest, normaliser, by_bias, sums, outer, rows, columns, stride,
+    table, knots, inverse_width, KIND: tl.constexpr, SUMS: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
+):  # fmt: skip
+    model, band = tl.program_id(2), tl.program_id(1)
+    column = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    real = column < columns
+    table += 2 * knots * model
+    sums += 2 * knots * model
+    shift = tl.load(bias + model * columns + column, mask=real, other=0.0)
+    by_column = tl.zeros((BLOCK,), tl.float32)
+    left, right = tl.zeros((BLOCK,), tl.float32), tl.zeros((BLOCK,), tl.float32)
+    for within in range(band * ROWS, tl.minimum(band * ROWS + ROWS, rows)):
+        row = model * rows + within
+        here = product + row.to(tl.int64) * stride + column
+        weight, most, total = tl.load(weights + row), tl.load(greatest + row), tl.load(normaliser + row)
+        x = tl.where(real, tl.load(here, mask=column < stride, other=0.0).to(tl.float32) + shift, 0.0)
+        f, slope, index, place = _bend(x, table, knots, inverse_width, KIND)
+        by_f = weight / total * tl.exp(f - most) - tl.where(column == tl.load(targets + row), weight, 0.0)
+        by_f = tl.where(real, by_f, 0.0)
+        if SUMS:
+            inside = (index > 0) & (index < knots - 1)
+            tl.atomic_add(sums + 2 * index, _in_units(by_f), mask=by_f != 0.0, sem="relaxed")
+            by_rise = by_f * place
+            within_unit = tl.where(inside, by_rise, 0.0)
+            tl.atomic_add(sums + 2 * index + 1, _in_units(within_unit), mask=within_unit != 0.0, sem="relaxed")
+            left += tl.where(index == 0, by_rise, 0.0)
+            right += tl.where(index == knots - 1, by_rise, 0.0)
+        gradient = by_f * slope
+        by_column += gradient
+        tl.store(here, gradient, mask=column < stride)
+    tl.store(by_bias + (model * tl.num_programs(1) + band) * columns + column, by_column, mask=real)
+    if SUMS:
+        outer += 2 * ((model * tl.num_programs(0) + tl.program_id(0)) * tl.num_programs(1) + band)
+        tl.store(outer, tl.sum(left, 0))
+        tl.store(outer + 1, tl.sum(right, 0))
+
+
+@triton.jit
+def _in_units(x):
+    return tl.floor(x * UNITS + 0.5).to(tl.int64)
