@@ -7,7 +7,8 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -59,7 +60,8 @@ def run_pack(pack: Pack, job: Job, send: Callable[[str], None], running: Callabl
     if note is not None:
         outbox.hold(TrialEvent(trial_id=pack.trials[0].trial_id, note=note))
     if pack.stack > 1:
-        StackedPack(pack, job, outbox, place).run()
+        with _telling_halt(outbox, pack.trials[0].trial_id):
+            StackedPack(pack, job, outbox, place).run()
         return
     was_long = True
     for trial in pack.trials:
@@ -67,13 +69,8 @@ def run_pack(pack: Pack, job: Job, send: Callable[[str], None], running: Callabl
         PULSE.begin(trial.trial_id)
         start_s = time.monotonic()
         outbox.add(TrialEvent(trial_id=trial.trial_id, place=place), now=was_long)
-        try:
+        with _telling_halt(outbox, trial.trial_id):
             outcome = _outcome(trial, pack, job, outbox)
-        except BrokenProcessError as error:
-            if isinstance(error, HaltError):
-                outbox.hold(TrialEvent(trial_id=trial.trial_id, halt=str(error)))
-            outbox.flush()
-            raise
         was_long = time.monotonic() - start_s >= REPORT_EVERY_S
         # Sent together with the next trial's start: one message, and the driver knows what runs if we die.
         outbox.hold(TrialEvent(trial_id=trial.trial_id, outcome=outcome))
@@ -83,6 +80,18 @@ def run_pack(pack: Pack, job: Job, send: Callable[[str], None], running: Callabl
             if gpu_is_lost(job.options.runtime):
                 raise BrokenProcessError(outcome.cause)
     outbox.flush()
+
+
+@contextmanager
+def _telling_halt(outbox: Outbox, trial_id: str) -> Iterator[None]:
+    """Send all events before the process ends, and where no other process can go on either, that."""
+    try:
+        yield
+    except BrokenProcessError as error:
+        if isinstance(error, HaltError):
+            outbox.hold(TrialEvent(trial_id=trial_id, halt=str(error)))
+        outbox.flush()
+        raise
 
 
 def _place(device: str) -> str:

@@ -46,6 +46,8 @@ class StackedPack:
         try:
             for task, outcome in ended:
                 self._end(task.config.trial_id, outcome)
+        except BrokenProcessError:
+            raise
         except Exception as error:  # of the step of all
             first = next(iter(self._folders.values()), None)
             raise BrokenProcessError(cause_of(error, first, options.storage, options.runtime)) from error
@@ -99,13 +101,13 @@ class StackedPack:
     def _end(self, trial_id: str, outcome: TrialOutcome | Exception) -> None:
         """Tell a trial's end, with its files in the storage. One that another worker has taken over is left to it."""
         options, folder = self._job.options, self._folders.pop(trial_id)
-        if isinstance(outcome, SupersededError):
-            return
-        if isinstance(outcome, Exception):
-            cause = cause_of(outcome, folder, options.storage, options.runtime)
-            outcome = TrialOutcome(trial_id=trial_id, state="failed", cause=cause)
         try:
-            self._exits.pop(trial_id).close()
+            with self._exits.pop(trial_id):
+                if isinstance(outcome, SupersededError):
+                    raise outcome
+                if isinstance(outcome, Exception):
+                    cause = cause_of(outcome, folder, options.storage, options.runtime)
+                    outcome = TrialOutcome(trial_id=trial_id, state="failed", cause=cause)
         except SupersededError:
             return
         self._outbox.add(TrialEvent(trial_id=trial_id, outcome=outcome), now=True)

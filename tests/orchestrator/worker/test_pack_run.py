@@ -117,6 +117,19 @@ def test_a_disk_that_became_read_only_ends_the_pack(tmp_path: Path) -> None:
     assert "is read-only: make it writable" in str(halt)
 
 
+def test_a_disk_that_became_read_only_ends_a_stack_too(tmp_path: Path) -> None:
+    """By the same event, which ends the sweep: it is no trial's failure, and no stack of another size helps."""
+    pack, sent = Pack(tuple(planned([SOUND, SOUND + 1])), stack=2), list[str]()
+    with small_disk(tmp_path / "disk", kib=1024) as disk:
+        job = Job(options=RunOptions(storage=FolderStorage(disk)), measurements=(), functions=TrialFunctions())
+        change(disk, "ro")
+        with pytest.raises(BrokenProcessError, match="The disk"):
+            run_pack(pack, job, sent.append)
+    events = [event for text in sent for event in EVENTS.validate_json(text)]
+    assert "is read-only: make it writable" in str(events[-1].halt)
+    assert [event.outcome for event in events] == [None] * len(events)
+
+
 def test_a_limit_of_file_sizes_ends_the_pack(tmp_path: Path) -> None:
     with small_files(32):
         events = events_of([SOUND, SOUND + 1], tmp_path, broken="The disk")
