@@ -75,7 +75,8 @@ class Outcomes:
             self._listener.note(ending.cause)
         if not flight.left or flight.given_up or unfit:
             return []
-        running = [trial for trial_id, trial in flight.left.items() if trial_id in self._table.trials(State.RUNNING)]
+        running_ids = self._table.trials(State.RUNNING).keys() & flight.left.keys()
+        running = [trial for trial_id, trial in flight.left.items() if trial_id in running_ids]
         if len(running) > 1:
             return self._split(flight, running, ending)
         if flight.started and (ending.died or not flight.some_ended):
@@ -92,11 +93,14 @@ class Outcomes:
             what_next += ", fewer together"
         self._listener.note(f"{len(running)} trials that are trained as one: {ending.cause}; {what_next}.")
         for trial in running:
-            claim = self._table.attempts[trial.trial_id]
-            self._work.store.end_attempt(trial.trial_id, claim=claim, cause=ending.cause)
+            self._end_attempt(trial, ending)
             del flight.left[trial.trial_id]
         self._table.move(running, State.RETRIED)
         return list(running)
+
+    def _end_attempt(self, trial: PlannedTrial, ending: Ending) -> None:
+        claim = self._table.attempts[trial.trial_id]
+        self._work.store.end_attempt(trial.trial_id, claim=claim, cause=ending.cause)
 
     def recover(self, flight: Flight) -> None:
         """Record what the worker made durable and could not report."""
@@ -149,8 +153,7 @@ class Outcomes:
                 what_next += ", alone on its machine"
             self._listener.note(f"{trial.name}: {ending.cause}; {what_next}.")
             if not measured:
-                claim = self._table.attempts[trial.trial_id]
-                self._work.store.end_attempt(trial.trial_id, claim=claim, cause=ending.cause)
+                self._end_attempt(trial, ending)
             self._table.move([trial], State.RETRIED)
             return [trial]
         taken = measured or self._work.store.fail(
