@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from orchestrator.guard import OWNER, PREFIX, machine, remove_folder
+from orchestrator.guard import OWNER, PREFIX, SHORT_BASE, machine, remove_folder
 from trainables.errors import UserError
 
 LONGEST_BASE = 24
@@ -23,7 +23,7 @@ def scratch_folder() -> Iterator[Path]:
 
     In the end it is removed, and what still works in it is killed. Raises UserError where none can be made.
     """
-    base = "/tmp"
+    base = SHORT_BASE
     try:
         if len(os.fsencode(tempfile.gettempdir())) <= LONGEST_BASE:
             base = tempfile.gettempdir()

@@ -23,6 +23,8 @@ from pathlib import Path
 from orchestrator.guard.proc import boot_id
 
 PREFIX = "sweep-"
+SHORT_BASE = "/tmp"
+"""Where runs put their folders when the path of TMPDIR is too long for Ray."""
 OWNER = "owner"
 """The file that is locked. It names the machine: a folder may be shared by some that do not see each other's locks."""
 FOLDER = re.compile(PREFIX + r"(ray-|tune-)?[a-z0-9_]{8}")
@@ -48,7 +50,7 @@ def remove_leftovers() -> Leftovers:
 
     What lives, what is another user's and what a link leads to stays. Raises nothing.
     """
-    bases = {"/tmp"}
+    bases = {SHORT_BASE}
     with suppress(OSError):  # nowhere can anything be written
         bases.add(tempfile.gettempdir())
     folders = [folder for base in bases for folder in _folders_in(base)]

@@ -21,7 +21,8 @@ from trainables.errors import UserError, last_line
 
 PATIENCE_S = 120
 AGAIN_S = 10.0
-"""Answers are found again at most so often, and take at most a tenth of the time."""
+REST, REST_BESIDE_TRIALS = 10, 50
+"""Answers are computed again at most so often, and for so many times their seconds they are not."""
 MOST_STUDIES = 50
 NICENESS = 10
 """A sweep on the same machine goes first."""
@@ -51,10 +52,16 @@ Versions = Mapping[str, tuple[object, ...]]
 
 
 @dataclass
-class _Found:
+class _Computed:
     versions: Versions
     answers: Answers
-    found_s: float
+    took_s: float
+    end_s: float
+
+    def is_stale(self, versions: Versions, *, trials_run: bool) -> bool:
+        """Whether the trials' ends are others by now, and a time is over that what took long makes longer."""
+        rest_s = max(AGAIN_S, self.took_s * (REST_BESIDE_TRIALS if trials_run else REST))
+        return self.versions != versions and time.monotonic() - self.end_s > rest_s
 
 
 class AnswersBehind:
@@ -62,38 +69,41 @@ class AnswersBehind:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._found: dict[StudyKey, _Found] = {}
+        self._computed: dict[StudyKey, _Computed] = {}
         self._asked: set[StudyKey] = set()
         self._lock = threading.Lock()
         self._one_at_a_time = threading.Lock()
 
-    def get(self, key: StudyKey, versions: Versions) -> Answers | None:
-        """Those found last; has them found again where the versions are others by now, and some time is over."""
-        with self._lock:
-            found = self._found.get(key)
-            stale = found is None or (found.versions != versions and time.monotonic() - found.found_s > AGAIN_S)
-            if stale and key not in self._asked:
-                self._asked.add(key)
-                threading.Thread(target=self._find, args=(key, versions), daemon=True).start()
-            return found.answers if found else None
+    def get(self, key: StudyKey, versions: Versions, *, trials_run: bool) -> Answers | None:
+        """Those computed last, of the trials' ends as their versions tell them; None before the first.
 
-    def _find(self, key: StudyKey, versions: Versions) -> None:
+        They are computed again where a trial has ended since: seldom while trials run, as that takes their time.
+        """
+        if not versions:
+            return None
+        with self._lock:
+            last = self._computed.get(key)
+            if (last is None or last.is_stale(versions, trials_run=trials_run)) and key not in self._asked:
+                self._asked.add(key)
+                threading.Thread(target=self._compute, args=(key, versions), daemon=True).start()
+            return last.answers if last else None
+
+    def _compute(self, key: StudyKey, versions: Versions) -> None:
         with self._one_at_a_time:
             start = time.monotonic()
             try:
-                answers = find_answers(self._url, key)
+                answers = compute_answers(self._url, key)
             except UserError as error:
                 answers = Answers(trouble=str(error))
-            now = time.monotonic()
+            end = time.monotonic()
         with self._lock:
-            # What took long is not done again soon.
-            self._found[key] = _Found(versions, answers, now + 10 * (now - start))
+            self._computed[key] = _Computed(versions, answers, end - start, end)
             self._asked.discard(key)
-            while len(self._found) > MOST_STUDIES:
-                del self._found[next(iter(self._found))]
+            while len(self._computed) > MOST_STUDIES:
+                del self._computed[next(iter(self._computed))]
 
 
-def find_answers(url: str, key: StudyKey) -> Answers:
+def compute_answers(url: str, key: StudyKey) -> Answers:
     """To the study's questions, from the store at `url`. Raises UserError where they cannot be had."""
     asked = json.dumps({"url": url, "key": asdict(key)})
     command = [sys.executable, "-m", "orchestrator.view.answers"]

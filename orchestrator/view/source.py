@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from orchestrator.storage import FolderStorage, Storage, storage_at
-from orchestrator.store import LostTrial, RunningTrial, Store, StudyKey, StudySummary, open_store
+from orchestrator.store import ENDED, LostTrial, RunningTrial, Store, StudyKey, StudySummary, open_store
 from orchestrator.view.answers import Answers, AnswersBehind
 from orchestrator.view.table import StudyTable, read_table
 from search_spaces.catalog import NAMES
@@ -142,11 +142,14 @@ class Source:
         return self._kept(kept, read)
 
     def answers(self, key: StudyKey) -> Answers | None:
-        """What the study's report would say of its trials, as it was found last; None before that.
+        """What the study's report would say of its trials, as it was computed last; None before that.
 
-        Nobody waits for it: it is computed behind, for one study after another.
+        Nobody waits for it: it is computed behind, for one study after another, once a trial has ended.
         """
-        return self._answers.get(key, self.table(key).versions) if key.study in NAMES else Answers()
+        if key.study not in NAMES:
+            return Answers()
+        versions = {trial_id: version for trial_id, version in self.table(key).versions.items() if version[0] in ENDED}
+        return self._answers.get(key, versions, trials_run=bool(self.overview().of(key).counts["running"]))
 
     def trial(self, start: str) -> tuple[str, list[StudyKey]]:
         """The one trial whose id begins so, and the studies that have it. Raises UserError where there is none."""

@@ -154,7 +154,7 @@ def _over_all(table: StudyTable, choice: Mapping[str, Any]) -> figures.Figure:
 
 def _beside_papers(answers: Answers | None) -> Any:
     if answers is None:
-        return html.P("Being computed.", className="soft")
+        return html.P("Computed as soon as a trial is done.", className="soft")
     if answers.trouble:
         return parts.trouble(answers.trouble)
     if not answers.tables:
