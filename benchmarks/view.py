@@ -36,8 +36,8 @@ KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs")
 CS, KS, SEEDS, EPOCHS, SINGULAR_VALUES = 40, 25, 10, 50, 500
 """10,000 trials."""
 ROUNDS = 5
-VIEWERS, LIVE_S = 5, 3.0
-SWEEP = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=60", "--max-concurrent", "2")
+VIEWERS, LIVE_S, SWEEP_ROUNDS = 5, 3.0, 3
+SWEEP = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=180", "--max-concurrent", "2")
 ROOT = Path(__file__).parents[1]
 HEADERS = {"Content-Type": "application/json"}
 VALUES: dict[str, Any] = {
@@ -156,7 +156,7 @@ def _seconds(browser: Browser, address: str, shown: str) -> float:
 def sweep() -> None:
     """Print the seconds of a sweep alone and beside five viewers of its study, round by round, and the ratio."""
     alone, beside = [], []
-    for _ in range(ROUNDS):
+    for _ in range(SWEEP_ROUNDS):
         alone.append(_sweep_seconds(viewers=0))
         beside.append(_sweep_seconds(viewers=VIEWERS))
         print(f"alone {alone[-1]:.2f} s, beside {VIEWERS} viewers {beside[-1]:.2f} s")
