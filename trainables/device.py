@@ -7,9 +7,11 @@ Devices are named as in `Runtime`, "cpu" or "cuda". Whatever is no CPU is taken 
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from importlib.util import find_spec
 from typing import Any, Literal
 
 import torch
@@ -24,6 +26,16 @@ def on_gpu(device: str | torch.device | Tensor) -> bool:
     """Whether a device, or what a tensor lies on, is a GPU."""
     where = device.device if isinstance(device, Tensor) else torch.device(device)
     return where.type != "cpu"
+
+
+def runs_triton(device: torch.device) -> bool:
+    """Whether kernels written in Triton run there: on a GPU, where Triton is installed."""
+    return device.type == "cuda" and _triton_is_installed()
+
+
+@functools.cache
+def _triton_is_installed() -> bool:
+    return find_spec("triton") is not None
 
 
 @contextmanager

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
 
 from trainables.config import chunk_rows
+from trainables.device import runs_triton
 from trainables.output_layers.gss import SmoothBend
 from trainables.output_layers.plif import PiecewiseLinear
 from trainables.output_layers.pointwise import Identity, Pointwise
@@ -39,16 +39,7 @@ class Models(NamedTuple):
 def kernels_fit(functions: Sequence[Pointwise], weight: Tensor) -> bool:
     """Whether a cross-entropy with such functions and weights goes through the kernels: nothing else decides it."""
     fit = all(type(function) in (Identity, SmoothBend, PiecewiseLinear) for function in functions)
-    return fit and weight.dtype == torch.float32 and _reachable(weight.device)
-
-
-def _reachable(device: torch.device) -> bool:
-    return device.type == "cuda" and _triton_is_installed()
-
-
-@functools.cache
-def _triton_is_installed() -> bool:
-    return find_spec("triton") is not None
+    return fit and weight.dtype == torch.float32 and runs_triton(weight.device)
 
 
 def fused_cross_entropy(

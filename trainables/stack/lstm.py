@@ -1,8 +1,8 @@
 """One LSTM layer of all models of a stack, with its backward pass through time written out.
 
-The gates of every step are kept. Going back, only the product with the hidden-to-hidden weights is taken step by step;
-the weights' gradients are one product for all steps at the end. A window may be shorter in one model than in another:
-what comes after its end has no gradient, and its state is the one at its end.
+The gates of every step, or their sums, are kept. Going back, only the product with the hidden-to-hidden weights is
+taken step by step; the weights' gradients are one product for all steps at the end. A window may be shorter in one
+model than in another: what comes after its end has no gradient, and its state is the one at its end.
 
 Shapes: G models, T time steps of the longest window, B batch, I inputs, H outputs.
 """
@@ -15,6 +15,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
+
+from trainables.device import runs_triton
 
 
 class StackedState(NamedTuple):
@@ -59,8 +61,9 @@ class _StackedLstm(torch.autograd.Function):
         h_all = inputs_GTBI.new_empty(models, steps + 1, batch, hidden)
         c_all = torch.empty_like(h_all)
         h_all[:, 0], c_all[:, 0] = h_GBH, c_GBH
+        cell_, ctx.cell_back = _cell_of(gates)
         for t in range(steps):
-            _cell_(gates[:, t].baddbmm_(h_all[:, t], weight_hh.mT), c_all[:, t], c_all[:, t + 1], h_all[:, t + 1])
+            cell_(gates[:, t].baddbmm_(h_all[:, t], weight_hh.mT), c_all[:, t], c_all[:, t + 1], h_all[:, t + 1])
         models_G = torch.arange(models, device=lengths_G.device)
         ctx.save_for_backward(flat, h_all, c_all, gates, weight_ih, weight_hh)
         ctx.set_materialize_grads(True)
@@ -73,10 +76,10 @@ class _StackedLstm(torch.autograd.Function):
     def backward(ctx: Any, by_outputs: Tensor, *_by_state: Tensor) -> tuple[Tensor | None, ...]:
         flat, h_all, c_all, gates, weight_ih, weight_hh = ctx.saved_tensors
         models, steps, batch, hidden = by_outputs.shape
-        by_gates = torch.empty_like(gates)
-        by_h, by_c = torch.zeros_like(h_all[:, 0]), torch.zeros_like(h_all[:, 0])
+        by_outputs, by_gates = by_outputs.contiguous(), torch.empty_like(gates)
+        by_h, by_c = torch.zeros_like(h_all[:, 0]), torch.zeros_like(c_all[:, 0])
         for t in reversed(range(steps)):
-            by_c = _cell_back(gates[:, t], c_all[:, t : t + 2], by_outputs[:, t] + by_h, by_c, out=by_gates[:, t])
+            by_c = ctx.cell_back(gates[:, t], c_all[:, t : t + 2], by_outputs[:, t], by_h, by_c, out=by_gates[:, t])
             if t:
                 by_h = torch.bmm(by_gates[:, t], weight_hh)
         flat_gates = by_gates.view(models, steps * batch, 4 * hidden)
@@ -85,6 +88,16 @@ class _StackedLstm(torch.autograd.Function):
         by_inputs = torch.bmm(flat_gates, weight_ih).view(models, steps, batch, -1) if ctx.needs_input_grad[0] else None
         by_weights = torch.bmm(flat_gates.mT, flat), torch.bmm(flat_gates.mT, before)
         return by_inputs, None, None, *by_weights, by_bias, by_bias, None
+
+
+def _cell_of(gates: Tensor) -> tuple[Callable[..., None], Callable[..., Tensor]]:
+    """What makes a state of the gates' sums, and what goes back through it; only what the first left of the sums is
+    what the second wants."""
+    if gates.dtype in (torch.float32, torch.bfloat16) and runs_triton(gates.device):
+        from trainables.stack import cell_kernels  # Triton: only on a GPU
+
+        return cell_kernels.cell_, cell_kernels.cell_back
+    return _cell_, _cell_back
 
 
 def _cell_(gates: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
@@ -97,9 +110,11 @@ def _cell_(gates: Tensor, c_before: Tensor, c: Tensor, h: Tensor) -> None:
     torch.tanh(c, out=h).mul_(o)
 
 
-def _cell_back(gates: Tensor, c_both: Tensor, by_h: Tensor, by_c: Tensor, *, out: Tensor) -> Tensor:
-    """Write the gradient by the gates' sums; returns that by c before the step. `c_both` is c before it and after."""
+def _cell_back(gates: Tensor, c_both: Tensor, by_output: Tensor, by_h: Tensor, by_c: Tensor, *, out: Tensor) -> Tensor:
+    """Write the gradient by the gates' sums; returns that by c before the step. `c_both` is c before it and after; the
+    gradient by h after it is `by_output` plus `by_h`."""
     i, f, g, o = gates.chunk(4, dim=2)
+    by_h = by_output + by_h
     tanh_c = c_both[:, 1].tanh()
     by_c = by_c + by_h * o * (1 - tanh_c * tanh_c)
     by_i, by_f, by_g, by_o = out.chunk(4, dim=2)

@@ -65,7 +65,7 @@ def _kernels_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
     if DEVICE == "cpu":
         monkeypatch.setattr(kernels, "MOST_COLUMNS", 32)
-    monkeypatch.setattr(fused, "_reachable", lambda device: device.type == DEVICE)
+    monkeypatch.setattr(fused, "runs_triton", lambda device: device.type == DEVICE)
     yield
 
 
@@ -255,7 +255,7 @@ def test_a_layer_trains_with_kernels_as_without(
 
     loss, alone, gradients = loss_and_gradients()
     assert loss == alone
-    monkeypatch.setattr(fused, "_reachable", lambda _: False)
+    monkeypatch.setattr(fused, "runs_triton", lambda _: False)
     expected, _, expected_gradients = loss_and_gradients()
     torch.testing.assert_close(loss, expected, rtol=1e-6, atol=0)
     for name, gradient, other in zip(leaves, gradients, expected_gradients, strict=True):
@@ -276,7 +276,7 @@ def test_a_stack_trains_with_kernels_as_without(
         return losses.detach(), *torch.autograd.grad((losses * torch.tensor([1.0, 3.0], device=DEVICE)).sum(), leaves)
 
     with_kernels = losses_and_gradients()
-    monkeypatch.setattr(fused, "_reachable", lambda _: False)
+    monkeypatch.setattr(fused, "runs_triton", lambda _: False)
     frozen = isinstance(configs[0], LmsPlifFrozenConfig)  # whose gradient nobody reads
     for ours, other in list(zip(with_kernels, losses_and_gradients(), strict=True))[: 5 if frozen else None]:
         torch.testing.assert_close(ours, other, rtol=1e-5, atol=1e-6)
@@ -301,9 +301,11 @@ def test_a_cpu_imports_no_triton() -> None:
         "layer = build_output_layer(LmsPlifConfig(knots=7), shape)\n"
         "hidden = torch.randn(2, 2, 3, requires_grad=True)\n"
         "layer.loss(hidden, torch.randn(5, 3), torch.tensor([1, 2, 3, 4])).backward()\n"
+        "from tests.support import stacked_layers; stacked_layers.results(stacked_layers.layer(2, 3, 4))\n"
         "sys.exit('triton' in sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", source], check=True)
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", source], env=environment, check=True)
 
 
 def test_kernels_compile_for_a_gpu(tmp_path: Path) -> None:
@@ -312,4 +314,4 @@ def test_kernels_compile_for_a_gpu(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.support.compile_kernels"]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-    assert len(ended.stdout.splitlines()) == 4
+    assert len(ended.stdout.splitlines()) == 8

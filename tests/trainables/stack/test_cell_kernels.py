@@ -1,0 +1,151 @@
+"""The Triton kernels of the stack's LSTM cell against its formulas in float64: compiled where there is a GPU, and
+otherwise by Triton's interpreter."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from tests.support import stacked_layers
+from trainables.stack import lstm
+
+DEVICE = "cuda" if torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ else "cpu"
+if DEVICE == "cpu":
+    os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is imported
+pytest.importorskip("triton", reason="Triton is there for Linux alone")
+pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in exp:RuntimeWarning")
+
+
+@pytest.fixture(autouse=True)
+def _kernels_in_small_blocks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    from trainables.stack import cell_kernels
+
+    if DEVICE == "cpu":
+        monkeypatch.setattr(cell_kernels, "MOST_COLUMNS", 16)
+    monkeypatch.setattr(lstm, "runs_triton", lambda device: device.type == DEVICE)
+    yield
+
+
+class Step:
+    """One time step in the middle of a longer window, as a layer passes it to the kernels."""
+
+    def __init__(self, shape: tuple[int, int, int], dtype: torch.dtype, scale: float, seed: int) -> None:
+        models, batch, width = shape
+        draw = torch.Generator().manual_seed(seed)
+
+        def normal(*sizes: int, scale: float = 1.0) -> Tensor:
+            return (scale * torch.randn(models, *sizes, generator=draw)).to(DEVICE)
+
+        self.sums = normal(3, batch, 4 * width, scale=scale).to(dtype)[:, 1]
+        self.c_both = normal(3, batch, width)[:, 1:]
+        self.by_output = normal(3, batch, width)[:, 1]
+        self.by_h = normal(batch, width).to(dtype)
+        self.by_c = normal(batch, width)
+        self.h = normal(3, batch, width).to(dtype)[:, 1]
+
+    def forward_(self) -> tuple[Tensor, Tensor]:
+        """c and h after the step, as the kernel has them."""
+        from trainables.stack import cell_kernels
+
+        cell_kernels.cell_(self.sums, self.c_both[:, 0], self.c_both[:, 1], self.h)
+        return self.c_both[:, 1].double(), self.h.double()
+
+    def backward(self) -> tuple[Tensor, Tensor]:
+        """The gradients by the gates' sums and by c before."""
+        from trainables.stack import cell_kernels
+
+        by_sums = self.sums.new_empty(len(self.sums), 3, *self.sums.shape[1:])[:, 1]
+        by_c = cell_kernels.cell_back(self.sums, self.c_both, self.by_output, self.by_h, self.by_c.clone(), out=by_sums)
+        return by_sums.double(), by_c.double()
+
+    def truth(self, sums: Tensor, c: Tensor) -> tuple[Tensor, Tensor]:
+        """c and h after the step by the formulas."""
+        i, f, g, o = sums.chunk(4, dim=2)
+        new = f.sigmoid() * c + i.sigmoid() * g.tanh()
+        return new, o.sigmoid() * new.tanh()
+
+    def objective(self, sums: Tensor, c: Tensor) -> Tensor:
+        """What has the gradients that come back by c and h."""
+        new, h = self.truth(sums, c)
+        return (new * self.by_c.double()).sum() + (h * (self.by_output.double() + self.by_h.double())).sum()
+
+
+shapes = st.tuples(st.integers(1, 3), st.integers(1, 4), st.integers(1, 40))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@given(shape=shapes, scale=st.sampled_from([0.01, 1.0, 10.0, 200.0]), seed=st.integers(0, 1000))
+@settings(max_examples=8, deadline=None)
+def test_a_step_and_its_gradients_equal_the_formulas(
+    dtype: torch.dtype, shape: tuple[int, int, int], scale: float, seed: int
+) -> None:
+    step = Step(shape, dtype, scale, seed)
+    sums, c_before = (tensor.double().requires_grad_() for tensor in (step.sums, step.c_both[:, 0]))
+    c, h = step.forward_()
+    true_c, true_h = step.truth(sums, c_before)
+    # Of float32; what is written in bf16 has 8 bits, behind which Triton's interpreter cuts the number off.
+    relative = 3e-6 if dtype == torch.float32 else 2.0**-7
+    torch.testing.assert_close(c, true_c.detach(), rtol=3e-6, atol=3e-7)
+    torch.testing.assert_close(h, true_h.detach(), rtol=relative, atol=3e-7)
+    by_sums, by_c = step.backward()
+    true_by_sums, true_by_c = torch.autograd.grad(step.objective(sums, c_before), (sums, c_before))
+    torch.testing.assert_close(by_sums, true_by_sums, rtol=relative, atol=2e-6)
+    torch.testing.assert_close(by_c, true_by_c, rtol=1e-5, atol=2e-6)
+
+
+def test_gradients_are_the_differences_of_the_formulas() -> None:
+    step = Step((2, 2, 5), torch.float32, 1.0, 0)
+    step.forward_()
+    small = 1e-6
+    sums, c = step.sums.double().contiguous(), step.c_both[:, 0].double().contiguous()
+    for gradient, tensor in zip(step.backward(), (sums, c), strict=True):
+        flat, values = gradient.reshape(-1), tensor.view(-1)
+        for place in range(len(values)):
+            values[place] += small
+            above = step.objective(sums, c)
+            values[place] -= 2 * small
+            below = step.objective(sums, c)
+            values[place] += small
+            assert flat[place].item() == pytest.approx(float(above - below) / (2 * small), abs=2e-6, rel=1e-5)
+
+
+def test_small_numbers_keep_their_digits() -> None:
+    """Where the state starts from nothing and inputs are small, h is as small as they are."""
+    step = Step((1, 1, 30), torch.float32, 1e-4, 1)
+    step.c_both[:, 0] = 0
+    c, h = step.forward_()
+    true_c, true_h = step.truth(step.sums.double(), step.c_both[:, 0].double())
+    torch.testing.assert_close(c, true_c, rtol=1e-6, atol=0)
+    torch.testing.assert_close(h, true_h, rtol=1e-6, atol=0)
+
+
+def test_a_nan_stays_in_its_model() -> None:
+    step = Step((2, 3, 20), torch.float32, 1.0, 0)
+    step.sums[0, 1, 7] = torch.nan
+    c, h = step.forward_()
+    by_sums, by_c = step.backward()
+    assert all(tensor[0].isnan().any() and not tensor[1].isnan().any() for tensor in (c, h, by_sums, by_c))
+
+
+@pytest.mark.parametrize(("batch", "inputs", "width"), [(3, 6, 21), (1, 1, 1), (4, 20, 16)])
+def test_a_layer_with_kernels_is_that_of_the_framework_one_by_one(batch: int, inputs: int, width: int) -> None:
+    layer = stacked_layers.layer(batch, inputs, width)
+    ours = stacked_layers.results(layer.to(DEVICE, torch.float32))
+    for result, truth in zip(ours, stacked_layers.true_results(layer), strict=True):
+        torch.testing.assert_close(result, truth, rtol=1e-5, atol=1e-5)
+
+
+def test_float64_and_a_cpu_go_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    from trainables.stack import cell_kernels
+
+    sums = torch.zeros(1, 1, 4, device=DEVICE)
+    assert lstm._cell_of(sums) == (cell_kernels.cell_, cell_kernels.cell_back)
+    assert lstm._cell_of(sums.double()) == (lstm._cell_, lstm._cell_back)
+    monkeypatch.undo()
+    assert lstm._cell_of(sums.cpu()) == (lstm._cell_, lstm._cell_back)
