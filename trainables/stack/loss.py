@@ -30,7 +30,7 @@ def stacked_cross_entropy(
     """Every model's mean over its rows of -log P(target) in nats, G; see `linear_cross_entropy`.
 
     `rows` are the targets, G x N, and what every row weighs in its model's mean: 1 over their count, or 0. `parameters`
-    are those of the functions, with a leading G.
+    are those of the functions, with a leading G. The matrix products are in the dtype of the hidden states.
     """
     inputs = Models(hidden_GNKD, log_prior_GNK, weight_GVD, bias_GV)
     if not torch.is_grad_enabled():
@@ -62,7 +62,10 @@ class _StackedCrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, by_losses_G: Tensor) -> tuple[Tensor | None, ...]:
-        scaled = [gradient * by_losses_G.view(-1, *[1] * (gradient.dim() - 1)) for gradient in ctx.saved_tensors]
+        scaled = [
+            gradient * by_losses_G.view(-1, *[1] * (gradient.dim() - 1)).to(gradient.dtype)
+            for gradient in ctx.saved_tensors
+        ]
         return (*scaled[:4], None, None, *scaled[4:])
 
 
@@ -93,13 +96,13 @@ def _all_chunks(
     hidden_GNKD, log_prior_GNK, weight_GVD, bias_GV = inputs
     targets_GN, weights_GN = rows
     models, total, experts, width = hidden_GNKD.shape
-    element = weight_GVD.element_size()
+    factor_GVD, element = weight_GVD.to(hidden_GNKD.dtype), weight_GVD.element_size()
     contexts = chunk_rows(weight_GVD.shape[1], width, element, weight_GVD.device.type) // (models * experts)
     losses_G = torch.zeros(models, dtype=torch.float64, device=weight_GVD.device)
     for start in range(0, total, max(1, contexts)):
         chunk = slice(start, min(start + max(1, contexts), total))
         hidden = hidden_GNKD[:, chunk].reshape(models, -1, width)
-        logits = torch.baddbmm(bias_GV.unsqueeze(1), hidden, weight_GVD.mT)
+        logits = _logits(hidden, factor_GVD, bias_GV.unsqueeze(1))
         chunk_pass.apply_(logits)
         losses_Gn, by_prior_GnK = _losses_(logits, log_prior_GNK[:, chunk], targets_GN[:, chunk], weights_GN[:, chunk])
         losses_G += losses_Gn.sum(1, dtype=torch.float64)
@@ -109,9 +112,19 @@ def _all_chunks(
         by_prior[:, chunk] = by_prior_GnK
         chunk_pass.pull_back_(logits)
         by_bias.add_(logits.sum(1))
-        by_hidden[:, chunk] = torch.bmm(logits, weight_GVD).view(models, -1, experts, width)
-        by_weight.baddbmm_(logits.mT, hidden)
+        by_logits = logits.to(factor_GVD.dtype)
+        by_hidden[:, chunk] = torch.bmm(by_logits, factor_GVD).view(models, -1, experts, width)
+        if by_weight.dtype == by_logits.dtype:
+            by_weight.baddbmm_(by_logits.mT, hidden)
+        else:
+            by_weight.add_(torch.bmm(by_logits.mT, hidden))
     return losses_G
+
+
+def _logits(hidden_GmD: Tensor, factor_GVD: Tensor, bias_G1V: Tensor) -> Tensor:
+    if factor_GVD.dtype == bias_G1V.dtype:
+        return torch.baddbmm(bias_G1V, hidden_GmD, factor_GVD.mT)
+    return torch.bmm(hidden_GmD, factor_GVD.mT) + bias_G1V
 
 
 def _losses_(logits: Tensor, log_prior_GnK: Tensor, targets_Gn: Tensor, weights_Gn: Tensor) -> tuple[Tensor, Tensor]:

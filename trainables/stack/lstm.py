@@ -26,16 +26,27 @@ class StackedState(NamedTuple):
     c: Tensor
 
 
+class LstmWeights(NamedTuple):
+    """Of one layer, with a leading G, in the framework's order of gates (input, forget, cell, output)."""
+
+    ih: Tensor
+    hh: Tensor
+    bias_ih: Tensor
+    bias_hh: Tensor
+    kept_hh: Tensor | None = None
+    """DropConnect's mask of `hh`."""
+
+
 def stacked_lstm(
-    inputs_GTBI: Tensor, state: StackedState, weights: tuple[Tensor, Tensor, Tensor, Tensor], lengths_G: Tensor
+    inputs_GTBI: Tensor, state: StackedState, weights: LstmWeights, lengths_G: Tensor, dtype: torch.dtype
 ) -> tuple[Tensor, StackedState]:
     """Outputs G x T x B x H, and every model's state after the last step of its own window.
 
-    `weights` are input-to-hidden, hidden-to-hidden and both biases, with a leading G, in the framework's order of gates
-    (input, forget, cell, output). The state is cut off from the gradient.
+    Factors and results of the matrix products are of this dtype; whatever comes in and goes out, c and the gradients
+    among it, is of that of the weights. The state is cut off from the gradient.
     """
     apply: Callable[..., tuple[Tensor, Tensor, Tensor]] = _StackedLstm.apply
-    outputs_GTBH, h, c = apply(inputs_GTBI, *state, *weights, lengths_G)
+    outputs_GTBH, h, c = apply(inputs_GTBI, *state, *weights, lengths_G, dtype)
     return outputs_GTBH, StackedState(h, c)
 
 
@@ -50,44 +61,61 @@ class _StackedLstm(torch.autograd.Function):
         weight_hh: Tensor,
         bias_ih: Tensor,
         bias_hh: Tensor,
+        kept_hh: Tensor | None,
         lengths_G: Tensor,
+        dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor, Tensor]:
         models, steps, batch, width = inputs_GTBI.shape
         hidden = weight_hh.shape[2]
-        flat = inputs_GTBI.reshape(models, steps * batch, width)
-        bias = (bias_ih + bias_hh).unsqueeze(1)
-        gates = torch.baddbmm(bias, flat, weight_ih.mT).view(models, steps, batch, 4 * hidden)
+        flat = inputs_GTBI.reshape(models, steps * batch, width).to(dtype)
+        ih, hh = weight_ih.to(dtype), _masked(weight_hh, kept_hh, dtype)
+        bias = (bias_ih + bias_hh).to(dtype).unsqueeze(1)
+        gates = torch.baddbmm(bias, flat, ih.mT).view(models, steps, batch, 4 * hidden)
         # One step longer than the window: the state before it comes first.
-        h_all = inputs_GTBI.new_empty(models, steps + 1, batch, hidden)
-        c_all = torch.empty_like(h_all)
+        h_all = gates.new_empty(models, steps + 1, batch, hidden)
+        c_all = torch.empty_like(h_all, dtype=c_GBH.dtype)
         h_all[:, 0], c_all[:, 0] = h_GBH, c_GBH
         cell_, ctx.cell_back = _cell_of(gates)
         for t in range(steps):
-            cell_(gates[:, t].baddbmm_(h_all[:, t], weight_hh.mT), c_all[:, t], c_all[:, t + 1], h_all[:, t + 1])
-        models_G = torch.arange(models, device=lengths_G.device)
-        ctx.save_for_backward(flat, h_all, c_all, gates, weight_ih, weight_hh)
+            cell_(gates[:, t].baddbmm_(h_all[:, t], hh.mT), c_all[:, t], c_all[:, t + 1], h_all[:, t + 1])
+        assert gates.dtype == h_all.dtype == dtype and c_all.dtype == weight_hh.dtype
+        ctx.save_for_backward(flat, h_all, c_all, gates, ih, hh, kept_hh)
         ctx.set_materialize_grads(True)
-        state = h_all[models_G, lengths_G], c_all[models_G, lengths_G]
+        models_G = torch.arange(models, device=lengths_G.device)
+        state = h_all[models_G, lengths_G].to(c_all.dtype), c_all[models_G, lengths_G]
         ctx.mark_non_differentiable(*state)
-        return h_all[:, 1:], *state
+        return h_all[:, 1:].to(c_all.dtype), *state
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, by_outputs: Tensor, *_by_state: Tensor) -> tuple[Tensor | None, ...]:
-        flat, h_all, c_all, gates, weight_ih, weight_hh = ctx.saved_tensors
+        flat, h_all, c_all, gates, ih, hh, kept_hh = ctx.saved_tensors
         models, steps, batch, hidden = by_outputs.shape
         by_outputs, by_gates = by_outputs.contiguous(), torch.empty_like(gates)
         by_h, by_c = torch.zeros_like(h_all[:, 0]), torch.zeros_like(c_all[:, 0])
         for t in reversed(range(steps)):
             by_c = ctx.cell_back(gates[:, t], c_all[:, t : t + 2], by_outputs[:, t], by_h, by_c, out=by_gates[:, t])
             if t:
-                by_h = torch.bmm(by_gates[:, t], weight_hh)
+                by_h = torch.bmm(by_gates[:, t], hh)
         flat_gates = by_gates.view(models, steps * batch, 4 * hidden)
         before = h_all[:, :-1].reshape(models, steps * batch, hidden)
-        by_bias = flat_gates.sum(1)
-        by_inputs = torch.bmm(flat_gates, weight_ih).view(models, steps, batch, -1) if ctx.needs_input_grad[0] else None
-        by_weights = torch.bmm(flat_gates.mT, flat), torch.bmm(flat_gates.mT, before)
-        return by_inputs, None, None, *by_weights, by_bias, by_bias, None
+        assert flat_gates.dtype == before.dtype == flat.dtype
+        dtype = c_all.dtype
+        by_bias = flat_gates.sum(1, dtype=dtype)
+        by_inputs = None
+        if ctx.needs_input_grad[0]:
+            by_inputs = torch.bmm(flat_gates, ih).to(dtype).view(models, steps, batch, -1)
+        by_ih, by_hh = (torch.bmm(flat_gates.mT, factor).to(dtype) for factor in (flat, before))
+        if kept_hh is not None:
+            by_hh.mul_(kept_hh)
+        return by_inputs, None, None, by_ih, by_hh, by_bias, by_bias, None, None, None
+
+
+def _masked(weight: Tensor, mask: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """The weight times the mask, rounded to this dtype at once."""
+    if mask is None:
+        return weight.to(dtype)
+    return torch.mul(weight, mask, out=torch.empty_like(weight, dtype=dtype))
 
 
 def _cell_of(gates: Tensor) -> tuple[Callable[..., None], Callable[..., Tensor]]:

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
+from trainables.device import lstm_dtype
 from trainables.language_model import AwdLstm, LstmState
-from trainables.stack.lstm import StackedState, stacked_lstm
+from trainables.stack.lstm import LstmWeights, StackedState, stacked_lstm
 from trainables.stack.masks import Masks
 from trainables.stack.outputs import StackedOutput
 from trainables.stack.weights import Weights
@@ -32,24 +33,25 @@ class StackedContexts(NamedTuple):
 
 
 class StackedModel:
-    """Of models in the order of the kinds of their output layers."""
+    """Of models in the order of the kinds of their output layers, which train in one precision."""
 
     def __init__(self, models: Sequence[AwdLstm], weights: Weights) -> None:
         self.weights = weights
-        self._layers = len(models[0].layers)
+        self._precision = models[0].precision
         self._outputs = [StackedOutput([model.output for model in models[part]], part) for part in weights.parts]
 
     def contexts(
         self, tokens_GTB: Tensor, states: Sequence[StackedState], lengths_G: Tensor, masks: Masks | None = None
     ) -> StackedContexts:
-        """Read a window a model; without masks, nothing is dropped."""
+        """Read a window a model; without masks, as outside training, nothing is dropped, nor cast for products."""
         hidden = self._embedded(tokens_GTB, masks)
+        dtype = lstm_dtype(self._precision if masks is not None else "float32", hidden)
         undropped, after = hidden, list[StackedState]()
         for number, state in enumerate(states):
-            ih, hh, *biases = (self.weights[f"layers.{number}.{name}"] for name in LSTM_WEIGHTS)
-            kept = masks.weights[number] if masks is not None else None
-            weights = (ih, hh if kept is None else hh * kept, biases[0], biases[1])
-            undropped, ended = stacked_lstm(hidden, state, weights, lengths_G)
+            weights = LstmWeights(*(self.weights[f"layers.{number}.{name}"] for name in LSTM_WEIGHTS))
+            if masks is not None:
+                weights = weights._replace(kept_hh=masks.weights[number])
+            undropped, ended = stacked_lstm(hidden, state, weights, lengths_G, dtype)
             dropout = masks.hidden[number] if masks is not None else None
             hidden = undropped if dropout is None else undropped * dropout.unsqueeze(1)
             after.append(ended)
@@ -77,7 +79,7 @@ class StackedModel:
                     self.weights["embedding_VD"][output.part],
                     (rows[0][output.part], rows[1][output.part]),
                     self.weights.of_output(output.part),
-                    masks.latent[output.part] if masks is not None else (),
+                    masks.latent[output.part] if masks is not None else None,
                 )
                 for output in self._outputs
             ]

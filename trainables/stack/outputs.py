@@ -48,6 +48,7 @@ class StackedOutput:
 
     def __init__(self, layers: Sequence[OutputLayer], part: slice) -> None:
         self.part, self._kind = part, type(layers[0])
+        self._product_dtype = layers[0].product_dtype
         self._functions = [layer.function for layer in layers if isinstance(layer, PointwiseSoftmax | Mixture)]
 
     def losses(
@@ -56,33 +57,40 @@ class StackedOutput:
         weight_GVD: Tensor,
         rows: tuple[Tensor, Tensor],
         parameters: Mapping[str, Tensor],
-        latent_masks: Sequence[Tensor | None],
+        latent_masks: Sequence[Tensor | None] | None,
     ) -> Tensor:
         """Every model's mean cross-entropy, G; `rows` and `parameters` as `stacked_cross_entropy` takes them,
-        `latent_masks` of mixtures, B x K D a model."""
+        `latent_masks` of mixtures, B x K D a model; None outside training, when factors are not cast either."""
+        dtype = hidden_GTBC.dtype if latent_masks is None or self._product_dtype is None else self._product_dtype
         hidden_GNC = hidden_GTBC.flatten(1, 2)
         if self._kind is PointwiseSoftmax:
             experts_GNKD, prior_GNK = hidden_GNC.unsqueeze(2), hidden_GNC.new_zeros(*hidden_GNC.shape[:2], 1)
         else:
-            prior_GNK = torch.log_softmax(torch.bmm(hidden_GNC, parameters["prior_KC"].mT), dim=2)
-            experts_GNKD = _latent(hidden_GTBC, parameters, latent_masks)
+            logits_GNK = torch.bmm(hidden_GNC.to(dtype), parameters["prior_KC"].to(dtype).mT)
+            prior_GNK = torch.log_softmax(logits_GNK.to(hidden_GNC.dtype), dim=2)
+            experts_GNKD = _latent(hidden_GTBC, parameters, latent_masks or (), dtype)
         if self._kind is MixtureOfContexts:
-            experts_GNKD = torch.einsum("gnk,gnkd->gnd", prior_GNK.exp(), experts_GNKD).unsqueeze(2)
+            experts_GNKD = torch.einsum("gnk,gnkd->gnd", prior_GNK.exp().to(dtype), experts_GNKD.to(dtype)).unsqueeze(2)
             prior_GNK = torch.zeros_like(prior_GNK[..., :1])
         bent = [tensor for name, tensor in parameters.items() if name.startswith(FUNCTION)]
         return stacked_cross_entropy(
-            experts_GNKD, prior_GNK, weight_GVD, parameters["bias_V"], rows, self._functions, bent
+            experts_GNKD.to(dtype), prior_GNK, weight_GVD, parameters["bias_V"], rows, self._functions, bent
         )
 
 
-def _latent(hidden_GTBC: Tensor, parameters: Mapping[str, Tensor], masks: Sequence[Tensor | None]) -> Tensor:
-    """The context vectors of mixtures, G x N x K x D, with locked dropout."""
+def _latent(
+    hidden_GTBC: Tensor, parameters: Mapping[str, Tensor], masks: Sequence[Tensor | None], dtype: torch.dtype
+) -> Tensor:
+    """The context vectors of mixtures, G x N x K x D, with locked dropout; by a product in this dtype."""
     latent, bias = parameters["latent_KDC"], parameters["latent_bias_KD"]
     models, experts, width, _ = latent.shape
     steps, batch = hidden_GTBC.shape[1:3]
-    flat = torch.baddbmm(bias.flatten(1).unsqueeze(1), hidden_GTBC.flatten(1, 2), latent.flatten(1, 2).mT).tanh()
+    bias_G1X, hidden_GNC, weight_GXC = (
+        factor.to(dtype) for factor in (bias.flatten(1).unsqueeze(1), hidden_GTBC.flatten(1, 2), latent.flatten(1, 2))
+    )
+    flat = torch.baddbmm(bias_G1X, hidden_GNC, weight_GXC.mT).tanh()
     if any(mask is not None for mask in masks):
-        ones = flat.new_ones(batch, experts * width)
+        ones = hidden_GTBC.new_ones(batch, experts * width)
         stacked_GBX = torch.stack([ones if mask is None else mask for mask in masks])
         flat = (flat.view(models, steps, batch, -1) * stacked_GBX.unsqueeze(1)).flatten(1, 2)
     return flat.view(models, steps * batch, experts, width)

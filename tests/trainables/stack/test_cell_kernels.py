@@ -133,12 +133,40 @@ def test_a_nan_stays_in_its_model() -> None:
     assert all(tensor[0].isnan().any() and not tensor[1].isnan().any() for tensor in (c, h, by_sums, by_c))
 
 
+with_and_without = pytest.mark.parametrize("kernels", [True, False])
+
+
+@with_and_without
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize(("batch", "inputs", "width"), [(3, 6, 21), (1, 1, 1), (4, 20, 16)])
-def test_a_layer_with_kernels_is_that_of_the_framework_one_by_one(batch: int, inputs: int, width: int) -> None:
+def test_a_layer_is_that_of_the_framework_one_by_one(
+    batch: int, inputs: int, width: int, dtype: torch.dtype, kernels: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not kernels:
+        monkeypatch.setattr(lstm, "runs_triton", lambda _: False)
     layer = stacked_layers.layer(batch, inputs, width)
-    ours = stacked_layers.results(layer.to(DEVICE, torch.float32))
+    ours = stacked_layers.results(layer.to(DEVICE, torch.float32), dtype)
+    # In bf16, every factor and every result of a product is off by up to 2^-9 of it (the interpreter: 2^-8).
+    tolerance = 2e-6 if dtype == torch.float32 else 2.0**-6
     for result, truth in zip(ours, stacked_layers.true_results(layer), strict=True):
-        torch.testing.assert_close(result, truth, rtol=1e-5, atol=1e-5)
+        assert float((result - truth).norm()) <= tolerance * float(truth.norm()) + 1e-6
+
+
+@with_and_without
+def test_with_products_in_bf16_a_cell_adds_up_what_bf16_has_no_digits_for(
+    kernels: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every step adds 2^-10 to a c of 1, whose next number in bf16 is 1 + 2^-7."""
+    if not kernels:
+        monkeypatch.setattr(lstm, "runs_triton", lambda _: False)
+    steps = 64
+    zero, one = (torch.full((1, 1, 1), value, device=DEVICE) for value in (0.0, 1.0))
+    bias_14 = torch.tensor([[50.0, 50.0, 2.0**-10, 0.0]], device=DEVICE)
+    weights = lstm.LstmWeights(zero.expand(1, 4, 1), zero.expand(1, 4, 1), bias_14, torch.zeros_like(bias_14))
+    inputs, lengths = zero.expand(steps, 1, 1).unsqueeze(0), torch.tensor([steps], device=DEVICE)
+    outputs, state = lstm.stacked_lstm(inputs, lstm.StackedState(zero, one), weights, lengths, torch.bfloat16)
+    assert float(state.c) == pytest.approx(1 + steps * 2.0**-10, abs=1e-6)
+    assert {tensor.dtype for tensor in (outputs, *state)} == {torch.float32}
 
 
 def test_float64_and_a_cpu_go_without(monkeypatch: pytest.MonkeyPatch) -> None:

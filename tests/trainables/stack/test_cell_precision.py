@@ -1,0 +1,89 @@
+"""Stacks whose products are in bf16: on a CPU against the same trials alone, and a GPU's way on the device "meta"."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.support import tiny_trial as tiny
+from tests.support.device_trials import STACKED, losses, trainer_on
+from tests.support.products import Asked
+from trainables.config import OutputLayerConfig, stack_key
+from trainables.runtime import Runtime
+from trainables.stack import Stack, valid_losses
+from trainables.training import Trainer, loop
+
+
+def trainers(layer: OutputLayerConfig, precision: str = "bf16", device: str = "cpu") -> list[Trainer]:
+    return [trainer_on(device, layer, seed=seed, precision=precision) for seed in (1, 2, 3)]
+
+
+def distance(trainer: Trainer, other: Trainer) -> float:
+    """Of the weights that are furthest apart, relative to their norm."""
+    pairs = zip(trainer.model.parameters(), other.model.parameters(), strict=True)
+    return max(float(((p - q).norm() / q.norm().clamp(min=1e-9)).detach()) for p, q in pairs)
+
+
+@pytest.mark.parametrize("layer", STACKED, ids=lambda layer: layer.name)
+def test_on_a_cpu_trials_in_bf16_do_in_a_stack_what_they_do_alone(layer: OutputLayerConfig) -> None:
+    """The same factors are rounded in the same way. Sums in float32 differ in their last bits; where one of those turns
+    a rounding the other way, weights part by a fraction of what rounding itself does to them."""
+    alone, together, exact = trainers(layer), trainers(layer), trainers(layer, "float32")
+    stack = Stack(together)
+    for step in range(50):
+        for trainer in alone:
+            losses(trainer, 1)
+        stack.step()
+        for trainer in together:
+            trainer.epoch_is_over()
+        if step < 2:
+            for trainer, expected, unrounded in zip(together, alone, exact, strict=True):
+                losses(unrounded, 1)
+                assert distance(trainer, expected) < 1e-4 < distance(trainer, unrounded)
+    for trainer, expected in zip(together, alone, strict=True):
+        assert float(trainer.epoch_loss) == pytest.approx(float(expected.epoch_loss), rel=1e-4)
+
+
+def test_validation_of_a_stack_in_bf16_is_in_float32() -> None:
+    together = trainers(STACKED[4])
+    for trainer in together:
+        trainer.step()
+    alone = [trainer.end_epoch().valid_loss for trainer in together]
+    with Asked() as asked:
+        stacked = valid_losses(together)
+    assert asked.product_dtypes == {torch.float32}
+    assert stacked == pytest.approx(alone, rel=1e-5)
+
+
+@pytest.mark.parametrize("layer", STACKED, ids=lambda layer: layer.name)
+def test_on_a_gpu_every_product_of_a_stack_is_in_bf16_and_the_rest_in_float32(
+    layer: OutputLayerConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed))
+    together = trainers(layer, device="meta")
+    stack = Stack(together)
+    with Asked() as asked:
+        stack.step()
+    assert asked.product_dtypes == {torch.bfloat16}
+    assert {tensor.dtype for trainer in together for pair in trainer.state for tensor in pair} == {torch.float32}
+    tensors = [tensor for weight in stack.weights for tensor in (weight, weight.grad) if tensor is not None]
+    assert {tensor.dtype for tensor in tensors} == {torch.float32}
+
+
+def test_a_trial_in_bf16_trains_with_others_in_bf16_alone() -> None:
+    key, other, float32 = (
+        stack_key(tiny.trial(precision=precision, learning_rate=rate))
+        for precision, rate in (("bf16", 1.0), ("bf16", 2.0), ("float32", 1.0))
+    )
+    assert key is not None and key == other and key != float32
+
+
+def test_a_trial_in_bf16_leaves_its_stack_and_goes_on_alone() -> None:
+    leaving, staying = trainers(STACKED[2])[:2]
+    stack = Stack([leaving, staying])
+    stack.step()
+    stack.leave(leaving)
+    resumed = Trainer(leaving.config, tiny.corpus(), Runtime())
+    tensors, state = leaving.snapshot()
+    resumed.restore({name: tensor.detach().clone() for name, tensor in tensors.items()}, state)
+    assert losses(resumed, 3) == losses(leaving, 3)
