@@ -29,7 +29,7 @@ from torch.autograd.function import once_differentiable
 
 from trainables.config import chunk_rows
 from trainables.output_layers.fused import Models, fused_cross_entropy, kernels_fit
-from trainables.output_layers.pointwise import Pointwise
+from trainables.output_layers.pointwise import ChunkPass, Pointwise
 
 
 def linear_cross_entropy(
@@ -52,23 +52,24 @@ def linear_cross_entropy(
         raise ValueError("the cross-entropy of no rows is undefined; pass at least one target")
     hidden_NKD = hidden.unsqueeze(1) if log_prior_NK is None else hidden
     prior = hidden_NKD.new_zeros(hidden_NKD.shape[:2]) if log_prior_NK is None else log_prior_NK
-    arguments = (hidden_NKD, prior, weight_VD, bias_V, targets, function)
-    trained = (hidden, prior, weight_VD, bias_V, *function.parameters())
-    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in trained):
+    inputs = Inputs(hidden_NKD, prior, weight_VD, bias_V)
+    parameters = tuple(function.parameters())
+    if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (*inputs, *parameters)):
         apply: Callable[..., Tensor] = _LinearCrossEntropy.apply
-        loss = apply(*arguments, *function.parameters())
+        loss = apply(*inputs, targets, function, *parameters)
     else:
-        loss, _ = _forward(*arguments, gradients=None)
+        loss, _ = _forward(inputs, targets, function, gradients=None)
     return loss.to(weight_VD.dtype) if targets.dim() == 1 else loss
 
 
-class _Gradients(NamedTuple):
-    """By each input."""
+class Inputs(NamedTuple):
+    """What a chunked cross-entropy takes of one model, and likewise its gradients."""
 
-    hidden: Tensor
-    prior: Tensor
-    weight: Tensor
-    bias: Tensor
+    hidden_NKD: Tensor
+    """In the dtype of the matrix products."""
+    log_prior_NK: Tensor
+    weight_VD: Tensor
+    bias_V: Tensor
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
@@ -86,13 +87,13 @@ class _LinearCrossEntropy(torch.autograd.Function):
         *parameters: Tensor,
     ) -> Tensor:
         del parameters  # the function's own; named here so that autograd passes their gradients on
-        gradients = _Gradients(
-            hidden=torch.empty_like(hidden, memory_format=torch.contiguous_format),
-            prior=torch.empty_like(prior, memory_format=torch.contiguous_format),
-            weight=torch.zeros_like(weight),
-            bias=torch.zeros_like(bias),
+        gradients = Inputs(
+            torch.empty_like(hidden, memory_format=torch.contiguous_format),
+            torch.empty_like(prior, memory_format=torch.contiguous_format),
+            torch.zeros_like(weight),
+            torch.zeros_like(bias),
         )
-        loss, by_parameters = _forward(hidden, prior, weight, bias, targets, function, gradients=gradients)
+        loss, by_parameters = _forward(Inputs(hidden, prior, weight, bias), targets, function, gradients)
         ctx.save_for_backward(*gradients, *by_parameters)
         # Those of ids are of the mean already, those of probabilities of the sum.
         ctx.divisor = 1 if targets.dim() == 1 else len(targets)
@@ -109,26 +110,34 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 
 def _forward(
-    hidden_NKD: Tensor,
-    log_prior_NK: Tensor,
-    weight_VD: Tensor,
-    bias_V: Tensor,
-    targets: Tensor,
-    function: Pointwise,
-    *,
-    gradients: _Gradients | None,
+    inputs: Inputs, targets: Tensor, function: Pointwise, gradients: Inputs | None
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """The loss in float64, and the gradients by the function's parameters; the others go into `gradients`."""
-    device = weight_VD.device
-    if targets.dim() == 1 and kernels_fit([function], weight_VD):
-        return _fused_forward((hidden_NKD, log_prior_NK, weight_VD, bias_V), targets, function, gradients)
+    if targets.dim() == 1 and kernels_fit([function], inputs.weight_VD):
+        return _fused_forward(inputs, targets, function, gradients)
+    return chunked_cross_entropy(inputs, (targets, None), function.chunk_pass, gradients)
+
+
+def chunked_cross_entropy(
+    inputs: Inputs,
+    rows: tuple[Tensor, Tensor | None],
+    chunk_pass_like: Callable[[Tensor], ChunkPass],
+    gradients: Inputs | None,
+) -> tuple[Tensor, tuple[Tensor, ...]]:
+    """The mean over the rows in float64, and its gradients by the parameters of the functions that the chunks go
+    through; the other gradients, those by weights and bias zero so far, go into `gradients`.
+
+    `rows` are the targets and, of ids, what each weighs in a sum that takes the mean's place. Of probabilities, the
+    gradients are those of the sum over the rows.
+    """
+    (targets, weights_N), (hidden_NKD, log_prior_NK, weight_VD, bias_V) = rows, inputs
     total, experts, width = hidden_NKD.shape
-    rows = chunk_rows(len(weight_VD), weight_VD.shape[1], weight_VD.element_size(), device.type)
-    contexts = max(1, rows // experts)  # a context's experts stay together
+    logit_rows = chunk_rows(len(weight_VD), weight_VD.shape[1], weight_VD.element_size(), weight_VD.device.type)
+    contexts = max(1, logit_rows // experts)  # a context's experts stay together
     # Of one size whatever the window's length: buffers of ever new sizes fragment the heap over hours of training.
     buffer = weight_VD.new_empty(contexts * experts, len(weight_VD))
-    loss = torch.zeros((), dtype=torch.float64, device=device)
-    chunk_pass = function.chunk_pass(buffer)
+    loss = torch.zeros((), dtype=torch.float64, device=weight_VD.device)
+    chunk_pass = chunk_pass_like(buffer)
     factor_VD = weight_VD.to(hidden_NKD.dtype)
     for start in range(0, total, contexts):
         chunk = slice(start, min(start + contexts, total))
@@ -137,22 +146,23 @@ def _forward(
         _multiply(hidden, factor_VD, bias_V, out=logits)
         chunk_pass.apply_(logits)
         prior_nK, targets_n = log_prior_NK[chunk], targets[chunk]
+        counts = total if weights_N is None else 1 / weights_N[chunk, None]
         if targets.dim() == 1:
-            losses_n, by_prior_nK = _id_losses_(logits, prior_nK, targets_n, total, only=gradients is None)
+            losses_n, by_prior_nK = _id_losses_(logits, prior_nK, targets_n, counts, only=gradients is None)
         elif experts == 1:
             losses_n, by_prior_nK = _softmax_losses_(logits, targets_n), -torch.ones_like(prior_nK)
         else:
             losses_n, by_prior_nK = _mixture_losses_(logits, prior_nK, targets_n)
-        loss += losses_n.sum(dtype=torch.float64)
+        loss += (losses_n.double() / counts).sum()
         if gradients is not None:
-            gradients.prior[chunk] = by_prior_nK
+            gradients.log_prior_NK[chunk] = by_prior_nK
             chunk_pass.pull_back_(logits)
             _add_gradients(gradients, chunk, logits, hidden, factor_VD)
-    return loss / total, () if gradients is None else chunk_pass.gradients()
+    return loss, () if gradients is None else chunk_pass.gradients()
 
 
 def _fused_forward(
-    inputs: tuple[Tensor, ...], targets: Tensor, function: Pointwise, gradients: _Gradients | None
+    inputs: Inputs, targets: Tensor, function: Pointwise, gradients: Inputs | None
 ) -> tuple[Tensor, tuple[Tensor, ...]]:
     """The same for ids, by kernels: a stack of one."""
     stacked = Models(*(tensor.unsqueeze(0) for tensor in inputs))
@@ -164,10 +174,10 @@ def _fused_forward(
 
 
 def _id_losses_(
-    logits: Tensor, log_prior_nK: Tensor, targets_n: Tensor, total: int, *, only: bool
+    logits: Tensor, log_prior_nK: Tensor, targets_n: Tensor, counts: Tensor | int, *, only: bool
 ) -> tuple[Tensor, Tensor]:
-    """Each context's loss, and the gradient of the mean over `total` by log pi; overwrites the (n K) x V logits with
-    the gradient by them, unless `only` the losses matter."""
+    """Each context's loss, n x 1, and the gradient by log pi of the loss divided by `counts`; overwrites the (n K) x V
+    logits with the gradient by them, unless `only` the losses matter."""
     experts = log_prior_nK.shape[1]
     targets = targets_n.repeat_interleave(experts)[:, None]
     logits.sub_(logits.amax(1, keepdim=True))
@@ -175,7 +185,7 @@ def _id_losses_(
     normaliser = logits.exp_().sum(1, keepdim=True)
     joint_nK = log_prior_nK.to(logits.dtype) + (target_logits - normaliser.log()).view(-1, experts)
     log_p_n1 = joint_nK.logsumexp(1, keepdim=True)
-    responsibility_nK = (joint_nK - log_p_n1).exp_().div_(total)
+    responsibility_nK = (joint_nK - log_p_n1).exp_().div_(counts)
     if not only:
         column = responsibility_nK.view(-1, 1)
         logits.mul_(column / normaliser)
@@ -217,14 +227,14 @@ def _multiply(hidden: Tensor, factor_VD: Tensor, bias_V: Tensor, *, out: Tensor)
         out.copy_(hidden @ factor_VD.t()).add_(bias_V)
 
 
-def _add_gradients(gradients: _Gradients, chunk: slice, logits: Tensor, hidden: Tensor, factor_VD: Tensor) -> None:
+def _add_gradients(gradients: Inputs, chunk: slice, logits: Tensor, hidden: Tensor, factor_VD: Tensor) -> None:
     """From a chunk's gradient by its logits to those by hidden states, weights and bias."""
-    gradients.bias.add_(logits.sum(0))
-    out = gradients.hidden[chunk].view(hidden.shape)
+    gradients.bias_V.add_(logits.sum(0))
+    out = gradients.hidden_NKD[chunk].view(hidden.shape)
     if factor_VD.dtype == logits.dtype == out.dtype:
         torch.mm(logits, factor_VD, out=out)
-        gradients.weight.addmm_(logits.t(), hidden)
+        gradients.weight_VD.addmm_(logits.t(), hidden)
     else:
         factor = logits.to(factor_VD.dtype)
         out.copy_(factor @ factor_VD)
-        gradients.weight.add_(factor.t() @ hidden)
+        gradients.weight_VD.add_(factor.t() @ hidden)

@@ -121,9 +121,9 @@ def _bend_of(functions: Sequence[Pointwise], parameters: Sequence[Tensor], like:
     return Bend("smooth", _constants(bends, like.device))
 
 
-@functools.lru_cache(maxsize=64)
+@functools.cache
 def _constants(bends: tuple[tuple[float, float], ...], device: torch.device) -> Tensor:
-    """On the device once, and not with every step, which would wait for it."""
+    """On the device once, as a step would wait for it, and for good, as captured graphs read it."""
     return torch.tensor(bends, dtype=torch.float32, device=device).unsqueeze(1)
 
 

@@ -81,17 +81,17 @@ class PiecewiseLinear(Pointwise):
         places = self._from_middle_(logits.clone()) - (indices - len(self.weight_K) // 2)
         return start_K[indices] + rise_K[indices] * places
 
-    def chunk_pass(self, like_nV: Tensor) -> ChunkPass:
-        return _LookUpPass(self, like_nV)
+    def chunk_pass(self, like_nV: Tensor, weight_K: Tensor | None = None) -> ChunkPass:
+        """As for any function; `weight_K` are weights in place of its own."""
+        return _LookUpPass(self, like_nV, (self.weight_K if weight_K is None else weight_K).detach())
 
 
 class _LookUpPass(ChunkPass):
     """With t the place in the interval, df / d start = 1 and df / d rise = t: two sums over the logits of each one."""
 
-    def __init__(self, function: PiecewiseLinear, like_nV: Tensor) -> None:
-        self._function = function
-        with torch.no_grad():
-            self._start_K, self._rise_K = function.tables(like_nV.dtype)
+    def __init__(self, function: PiecewiseLinear, like_nV: Tensor, weight_K: Tensor) -> None:
+        self._function, self._weight_K = function, weight_K
+        self._start_K, self._rise_K = function.tables_of(weight_K, like_nV.dtype)
         self._sum_start_K = torch.zeros_like(self._start_K)
         self._sum_rise_K = torch.zeros_like(self._rise_K)
         self._indices = torch.empty(like_nV.shape, dtype=torch.int64, device=like_nV.device)
@@ -116,4 +116,4 @@ class _LookUpPass(ChunkPass):
 
     def gradients(self) -> tuple[Tensor, ...]:
         sums = self._sum_start_K.double(), self._sum_rise_K.double()
-        return (self._function.gradient_of(self._function.weight_K, *sums),)
+        return (self._function.gradient_of(self._weight_K, *sums),)

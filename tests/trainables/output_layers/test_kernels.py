@@ -265,10 +265,12 @@ def test_a_layer_trains_with_kernels_as_without(
 
 
 @every_bend
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_stack_trains_with_kernels_as_without(
-    configs: Sequence[OutputLayerConfig], monkeypatch: pytest.MonkeyPatch
+    configs: Sequence[OutputLayerConfig], dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     case = case_of(configs, contexts=9, experts=2, vocabulary=33)
+    case.models = case.models._replace(hidden_GNKD=case.models.hidden_GNKD.to(dtype))
     leaves = case.leaves()
 
     def losses_and_gradients() -> tuple[Tensor, ...]:
@@ -279,7 +281,8 @@ def test_a_stack_trains_with_kernels_as_without(
     monkeypatch.setattr(fused, "runs_triton", lambda _: False)
     frozen = isinstance(configs[0], LmsPlifFrozenConfig)  # whose gradient nobody reads
     for ours, other in list(zip(with_kernels, losses_and_gradients(), strict=True))[: 5 if frozen else None]:
-        torch.testing.assert_close(ours, other, rtol=1e-5, atol=1e-6)
+        # In float32's last bit they differ; it may turn a rounding to bf16 the other way.
+        assert (ours - other).norm() <= (1e-5 if dtype == torch.float32 else 1e-2) * other.norm()
 
 
 def test_a_cpu_and_what_has_no_kernel_go_without(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,12 +13,20 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.support import stacked_layers
-from trainables.stack import lstm
+from tests.support.device_trials import trainer_on
+from trainables.config import GssConfig, LmsPlifConfig, MosConfig, OutputLayerConfig
+from trainables.output_layers import fused
+from trainables.stack import Stack, lstm
 
 DEVICE = "cuda" if torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ else "cpu"
 if DEVICE == "cpu":
     os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is imported
 pytest.importorskip("triton", reason="Triton is there for Linux alone")
+LAYERS: tuple[OutputLayerConfig, ...] = (
+    GssConfig(c=-1.5, k=2.5),
+    LmsPlifConfig(knots=31, limit=3.0),
+    MosConfig(mixtures=2, latent_dropout=0.3),
+)
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered in exp:RuntimeWarning")
 
 
@@ -167,6 +175,26 @@ def test_with_products_in_bf16_a_cell_adds_up_what_bf16_has_no_digits_for(
     outputs, state = lstm.stacked_lstm(inputs, lstm.StackedState(zero, one), weights, lengths, torch.bfloat16)
     assert float(state.c) == pytest.approx(1 + steps * 2.0**-10, abs=1e-6)
     assert {tensor.dtype for tensor in (outputs, *state)} == {torch.float32}
+
+
+def test_a_step_of_a_stack_with_kernels_is_that_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of the output layers too, in all of their kinds at once."""
+
+    def weights_after_a_step() -> list[Tensor]:
+        trainers = [trainer_on(DEVICE, layer, seed=seed, batch_size=2, bptt=8) for seed, layer in enumerate(LAYERS, 1)]
+        Stack(trainers).step()
+        return [parameter.detach() for trainer in trainers for parameter in trainer.model.parameters()]
+
+    monkeypatch.setattr(fused, "runs_triton", lambda _: False)
+    monkeypatch.setattr(lstm, "runs_triton", lambda _: False)
+    expected = weights_after_a_step()
+    monkeypatch.undo()
+    monkeypatch.setattr(fused, "runs_triton", lambda _: True)
+    monkeypatch.setattr(lstm, "runs_triton", lambda _: True)
+    weights = weights_after_a_step()
+    assert not all(map(torch.equal, weights, expected)), "there were no kernels"
+    for weight, without in zip(weights, expected, strict=True):
+        assert (weight - without).norm() <= 1e-5 * without.norm() + 1e-7
 
 
 def test_float64_and_a_cpu_go_without(monkeypatch: pytest.MonkeyPatch) -> None:
