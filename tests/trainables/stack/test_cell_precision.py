@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import pytest
 import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
 
 from tests.support import tiny_trial as tiny
 from tests.support.device_trials import STACKED, losses, trainer_on
 from tests.support.products import Asked
 from trainables.config import OutputLayerConfig, stack_key
+from trainables.language_model import AwdLstm
 from trainables.runtime import Runtime
 from trainables.stack import Stack, valid_losses
+from trainables.stack.masks import draw_masks
+from trainables.stack.model import StackedModel, stacked_states
+from trainables.stack.weights import Weights
 from trainables.training import Trainer, loop
 
 
@@ -68,6 +78,37 @@ def test_on_a_gpu_every_product_of_a_stack_is_in_bf16_and_the_rest_in_float32(
     assert {tensor.dtype for trainer in together for pair in trainer.state for tensor in pair} == {torch.float32}
     tensors = [tensor for weight in stack.weights for tensor in (weight, weight.grad) if tensor is not None]
     assert {tensor.dtype for tensor in tensors} == {torch.float32}
+
+
+class OnMetaAlone(TorchDispatchMode):
+    """Fails where a tensor inside lies on the CPU, as one that is copied to a GPU does."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        result = func(*args, **(kwargs or {}))
+        tensors = [t for t in tree_leaves((args, kwargs, result)) if isinstance(t, Tensor)]
+        assert {tensor.device.type for tensor in tensors} <= {"meta"}, func
+        return result
+
+
+@pytest.mark.parametrize("layer", STACKED, ids=lambda layer: layer.name)
+def test_on_a_gpu_contexts_losses_and_gradients_copy_nothing_there(layer: OutputLayerConfig) -> None:
+    """As a captured graph would copy it no second time."""
+    config, random = tiny.trial(output_layer=layer, precision="bf16"), torch.Generator()
+    models = [AwdLstm(config.model, layer, tiny.VOCABULARY).to("meta") for _ in range(2)]
+    for model in models:
+        model.train_in("bf16")
+    weights = Weights.shared_by(models)
+    masks = draw_masks([config] * 2, [random] * 2, [6, 6], weights["embedding_VD"])
+    tokens = torch.zeros(2, 6, 4, dtype=torch.int64, device="meta")
+    states = stacked_states([model.zero_state(4) for model in models])
+    rows = tokens.flatten(1), torch.ones(2, 24, device="meta")
+    stacked = StackedModel(models, weights)
+    with OnMetaAlone():  # type: ignore[no-untyped-call]
+        contexts = stacked.contexts(tokens, states, tokens[:, 0, 0], masks)
+        stacked.losses(contexts.dropped, rows, masks).sum().backward()
+    assert all(weight.grad is not None for weight in weights if weight.requires_grad)
 
 
 def test_a_trial_in_bf16_trains_with_others_in_bf16_alone() -> None:
