@@ -41,22 +41,24 @@ def _triton_is_installed() -> bool:
 @contextmanager
 def products_in(precision: Precision, device: str) -> Iterator[None]:
     """Inside, a GPU's products of float32 tensors round their factors to TF32 (10 bits of mantissa) with "tf32", and
-    not otherwise; afterwards torch's flags are as before. On a CPU, float32 is always float32.
+    not otherwise, and those of bf16 tensors are summed in float32; afterwards torch's flags are as before. On a CPU,
+    float32 is always float32.
 
-    By default torch rounds those of an LSTM and not those of other layers.
+    By default torch rounds those of an LSTM and not those of other layers, and may add up parts of a sum in bf16.
     """
     if not on_gpu(device):
         yield
         return
-    flags: tuple[Any, ...] = (torch.backends.cuda.matmul, torch.backends.cudnn)
-    before = [flag.allow_tf32 for flag in flags]
+    matmul, cudnn = torch.backends.cuda.matmul, torch.backends.cudnn
+    flags = ((matmul, "allow_tf32"), (cudnn, "allow_tf32"), (matmul, "allow_bf16_reduced_precision_reduction"))
+    before = [getattr(*flag) for flag in flags]
     try:
-        for flag in flags:
-            flag.allow_tf32 = precision == "tf32"
+        for flag, value in zip(flags, (precision == "tf32", precision == "tf32", False), strict=True):
+            setattr(*flag, value)
         yield
     finally:
         for flag, value in zip(flags, before, strict=True):
-            flag.allow_tf32 = value
+            setattr(*flag, value)
 
 
 def lstm_dtype(precision: Precision, weights: Tensor) -> torch.dtype:

@@ -103,18 +103,20 @@ def test_on_a_cpu_tf32_is_float32_and_another_trial() -> None:
     assert trainers[0].config.trial_id != trainers[1].config.trial_id
 
 
-def flags() -> tuple[bool, bool]:
-    return torch.backends.cuda.matmul.allow_tf32, torch.backends.cudnn.allow_tf32
+def flags() -> tuple[bool, bool, bool]:
+    matmul = torch.backends.cuda.matmul
+    return matmul.allow_tf32, torch.backends.cudnn.allow_tf32, matmul.allow_bf16_reduced_precision_reduction
 
 
 @pytest.mark.parametrize("precision", ["float32", "tf32", "bf16"])
 def test_torchs_flags_are_set_for_a_gpu_and_put_back_also_after_an_error(precision: device.Precision) -> None:
     before = flags()
     with pytest.raises(KeyError), device.products_in(precision, "cuda"):
-        assert flags() == (precision == "tf32",) * 2
+        inside = (precision == "tf32", precision == "tf32", False)
+        assert flags() == inside
         with device.products_in("float32", "cuda"):
-            assert flags() == (False, False)
-        assert flags() == (precision == "tf32",) * 2
+            assert flags() == (False, False, False)
+        assert flags() == inside
         raise KeyError
     assert flags() == before
     with device.products_in(precision, "cpu"):
