@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib.util import find_spec
 from typing import Any, Literal
@@ -111,6 +111,49 @@ def add_multiple_(total: Tensor, values: Tensor, factor: Any) -> None:
         total.addcmul_(values, factor)
     else:
         total.add_(values, alpha=factor)
+
+
+def write_numbers(vector: Tensor, numbers: Sequence[float]) -> None:
+    """Overwrite the vector. A GPU does so in its own time, from pages that torch gives to nobody else until then."""
+    vector.copy_(torch.tensor(numbers, dtype=vector.dtype, pin_memory=vector.is_cuda), non_blocking=True)
+
+
+class Graphs:
+    """CUDA graphs of work on tensors that stay where they are, whose own memory is one pool: none of them needs what
+    another one left there.
+
+    Such work copies nothing from the host, reads nothing back and draws nothing.
+    """
+
+    def __init__(self) -> None:
+        self._pool = torch.cuda.graph_pool_handle()
+        self._stream = _side_stream()
+
+    def run(self, work: Callable[[], None]) -> None:
+        """Do the work as it stands, which comes before its capture."""
+        self._stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(self._stream):
+            work()
+        torch.cuda.current_stream().wait_stream(self._stream)
+
+    def captured(self, work: Callable[[], None]) -> Callable[[], None]:
+        """What will do the work, which is not done now."""
+        graph = torch.cuda.CUDAGraph()
+        # Other threads of the process may go on asking the GPU for things.
+        with torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"):
+            work()
+        return graph.replay
+
+
+@functools.cache
+def _side_stream() -> torch.cuda.Stream:
+    """The only one: cuBLAS has a workspace for every stream, and a capture is to find it there."""
+    return torch.cuda.Stream()
+
+
+def graphs_on(device: torch.device) -> Graphs | None:
+    """None where there are none."""
+    return Graphs() if device.type == "cuda" else None
 
 
 def wait(device: str) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import Tensor
 
 from tests.support import tiny_trial as tiny
 from tests.support.device_trials import STACKED, losses, trainer_on
-from trainables.stack import Stack
+from trainables.config import EtAsgdConfig
+from trainables.device import Graphs
+from trainables.stack import Stack, program
 from trainables.training import Trainer
 
 STEPS = 25
@@ -63,3 +67,67 @@ def test_a_trial_of_a_stack_validates_and_goes_on_alone(device: str) -> None:
     for trainer in trainers:
         assert trainer.end_epoch().valid_loss < 2 * torch.tensor(float(tiny.VOCABULARY)).log()
         trainer.step()
+
+
+def with_changes_of_mates(device: str, optimizer: str) -> list[Trainer]:
+    """Trials of every layer, each for most of a hundred steps: windows of many lengths, averages that begin on the way,
+    one trial that leaves early, and one that joins late. The last two are of one seed."""
+    rate = 5.0 if optimizer == "sgd" else 0.003
+    *members, later = trainers = [
+        trainer_on(
+            device, layer, seed=min(number, 6), optimizer=optimizer, learning_rate=rate,
+            averaging=EtAsgdConfig(switch_epoch=1 + number), epoch_tokens=700,
+        )
+        for number, layer in enumerate((*STACKED, STACKED[2], STACKED[0]))
+    ]  # fmt: skip
+    for steps, leaving, joining in ((40, members[0], None), (30, None, later), (60, None, None)):
+        stack = Stack(members)
+        for _ in range(steps):
+            stack.step()
+            for trainer in members:
+                if trainer.epoch_is_over():
+                    trainer.end_epoch()
+        if leaving is not None:
+            stack.leave(leaving)
+            members.remove(leaving)
+        members += [] if joining is None else [joining]
+    return trainers
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.usefixtures("same_bits")
+def test_captured_steps_are_the_steps_as_they_stand_to_the_last_bit(
+    device: str, optimizer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    captures = list[None]()
+    captured = Graphs.captured
+
+    def counted(graphs: Graphs, work: Callable[[], None]) -> Callable[[], None]:
+        captures.append(None)
+        return captured(graphs, work)
+
+    monkeypatch.setattr(Graphs, "captured", counted)
+    replayed = with_changes_of_mates(device, optimizer)
+    assert (len(captures) > 10) == (device == "cuda")
+    monkeypatch.setattr(program, "MOST_GRAPHS", 0)
+    captures.clear()
+    for trainer, expected in zip(replayed, with_changes_of_mates(device, optimizer), strict=True):
+        result = numbers_of(trainer)
+        for name, tensor in numbers_of(expected).items():
+            assert torch.equal(result[name], tensor), name
+    assert not captures
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here that torch can use")
+def test_replayed_steps_wait_for_nothing() -> None:
+    trainers = [trainer_on("cuda", layer, seed=seed) for seed, layer in enumerate(STACKED)]
+    stack = Stack(trainers)
+    for number in range(150):
+        torch.cuda.set_sync_debug_mode("error" if number > 140 else "default")
+        try:
+            stack.step()
+        finally:
+            torch.cuda.set_sync_debug_mode("default")
+        for trainer in trainers:
+            trainer.epoch_is_over()

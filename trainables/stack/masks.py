@@ -1,23 +1,32 @@
 """The dropout masks and the noise of a stack: every model's from its own generator, in the order of the model alone.
 
-Shapes: G models, T time steps of the longest window, B batch, V vocabulary, D width of the embeddings, H of a layer.
+Models that would draw the same, as those of one seed do, draw once. All draws go into tensors that stay where they are,
+before the part of a step that is captured on a GPU: what a capture does with a generator is up to torch's version, and
+here a model's stream is bit for bit that of the model alone.
+
+Shapes: G models, R that differ in what they draw, T time steps of the longest window, B batch, V vocabulary, D width of
+the embeddings, H of a layer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from trainables.config import MixtureConfig, TrialConfig
+from trainables.training import Trainer
+
+NOISE, LATENT = "noise", "latent."
 
 
 @dataclass(frozen=True)
 class Masks:
-    """What multiplies, or is added to, the values of all models; None where no model has any of it."""
+    """What multiplies, or is added to, the values of all models; None where no model has any of it. Models that share
+    their draws may share memory here."""
 
     words_GV: Tensor | None
     noise_GTBD: Tensor | None
@@ -30,66 +39,109 @@ class Masks:
     """By model: of the context vectors of a mixture, B x K D."""
 
 
-class _Draws:
-    """The draws of one model."""
+class Draw(NamedTuple):
+    """One tensor that a model draws at every step, as `trainables.draws` does."""
 
-    def __init__(self, config: TrialConfig, generator: torch.Generator, like: Tensor) -> None:
-        self._model, self._layer, self._batch = config.model, config.output_layer, config.training.batch_size
-        self._generator, self._like = generator, like
-
-    def words(self, vocabulary: int) -> Tensor | None:
-        return self._kept((vocabulary,), self._model.dropout_embedding_matrix)
-
-    def noise(self, steps: int) -> Tensor | None:
-        deviation = self._model.embedding_noise
-        if not deviation:
-            return None
-        noise = self._like.new_empty(steps, self._batch, self._model.embedding_width)
-        return noise.normal_(0.0, deviation, generator=self._generator)
-
-    def embedded(self) -> Tensor | None:
-        return self._kept((self._batch, self._model.embedding_width), self._model.dropout_embedding)
-
-    def weights(self, width: int) -> Tensor | None:
-        return self._kept((4 * width, width), self._model.dropconnect)
-
-    def hidden(self, width: int, *, last: bool) -> Tensor | None:
-        return self._kept((self._batch, width), self._model.dropout_output if last else self._model.dropout_hidden)
-
-    def latent(self) -> Tensor | None:
-        if not isinstance(self._layer, MixtureConfig):
-            return None
-        width = self._layer.mixtures * self._model.embedding_width
-        return self._kept((self._batch, width), self._layer.latent_dropout)
-
-    def _kept(self, shape: tuple[int, ...], rate: float) -> Tensor | None:
-        """A mask as `trainables.draws` draws it; None where nothing is dropped, and nothing drawn."""
-        if not rate:
-            return None
-        return self._like.new_empty(shape).bernoulli_(1 - rate, generator=self._generator) / (1 - rate)
+    name: str
+    shape: tuple[int, ...]
+    """Of noise, that of a time step."""
+    rate: float
+    """Of dropout; of noise, its deviation."""
 
 
-def draw_masks(
-    configs: Sequence[TrialConfig], generators: Sequence[torch.Generator], lengths: Sequence[int], embedding_GVD: Tensor
-) -> Masks:
-    """Draw for one window of so many time steps a model; dtype and device are those of the embedding."""
-    draws = [_Draws(*model, embedding_GVD) for model in zip(configs, generators, strict=True)]
-    widths = [out for _, out in configs[0].model.layer_widths]
-    words_GV = _stacked([draw.words(embedding_GVD.shape[1]) for draw in draws], 1.0)
-    noise = [draw.noise(steps) for draw, steps in zip(draws, lengths, strict=True)]
-    longest = max(lengths)
-    noise_GTBD = _stacked([n if n is None else pad(n, (0, 0, 0, 0, 0, longest - len(n))) for n in noise], 0.0)
-    embedded_GBD = _stacked([draw.embedded() for draw in draws], 1.0)
-    weights, hidden = [], []
-    for number, width in enumerate(widths, 1):
-        weights.append(_stacked([draw.weights(width) for draw in draws], 1.0))
-        hidden.append(_stacked([draw.hidden(width, last=number == len(widths)) for draw in draws], 1.0))
-    return Masks(words_GV, noise_GTBD, embedded_GBD, weights, hidden, [draw.latent() for draw in draws])
+def draws_of(config: TrialConfig, vocabulary: int) -> list[Draw]:
+    """In the order of the model alone, which draws nothing where nothing is dropped."""
+    model, layer = config.model, config.output_layer
+    embedded = config.training.batch_size, model.embedding_width
+    draws = [
+        Draw("words", (vocabulary,), model.dropout_embedding_matrix),
+        Draw(NOISE, embedded, model.embedding_noise),
+        Draw("embedded", embedded, model.dropout_embedding),
+    ]
+    widths = [out for _, out in model.layer_widths]
+    for number, width in enumerate(widths):
+        rate = model.dropout_hidden if number + 1 < len(widths) else model.dropout_output
+        draws.append(Draw(f"weights.{number}", (4 * width, width), model.dropconnect))
+        draws.append(Draw(f"hidden.{number}", (config.training.batch_size, width), rate))
+    if isinstance(layer, MixtureConfig):
+        width = layer.mixtures * model.embedding_width
+        draws.append(Draw(f"{LATENT}{width}", (config.training.batch_size, width), layer.latent_dropout))
+    return [draw for draw in draws if draw.rate]
 
 
-def _stacked(masks: Sequence[Tensor | None], neutral: float) -> Tensor | None:
-    """One tensor; a model without a mask gets a neutral one."""
-    drawn = next((mask for mask in masks if mask is not None), None)
-    if drawn is None:
-        return None
-    return torch.stack([torch.full_like(drawn, neutral) if mask is None else mask for mask in masks])
+class StackedDraws:
+    """The draws of all models, in tensors that stay where they are while the same models share them."""
+
+    def __init__(self, trainers: Sequence[Trainer], embedding_GVD: Tensor, longest: int) -> None:
+        """No window has more than `longest` time steps; dtype and device are those of the embedding."""
+        self._trainers, self._like, self._longest = trainers, embedding_GVD, longest
+        self._draws = [draws_of(trainer.config, embedding_GVD.shape[1]) for trainer in trainers]
+        self._layers = len(trainers[0].config.model.layer_widths)
+        self._groups: list[list[int]] = []
+        """Of models that share their draws."""
+        self._drawn: dict[str, Tensor] = {}
+        """By name, with a leading R."""
+        self._group_G: Tensor
+
+    @torch.no_grad()
+    def draw(self, lengths: Sequence[int]) -> bool:
+        """Draw for windows of so many time steps; returns whether the draws lie in other tensors than before."""
+        groups = self._alike(lengths)
+        if moved := groups != self._groups:
+            self._share(groups)
+        for row, (first, *others) in enumerate(groups):
+            generator = self._trainers[first].masks
+            for draw in self._draws[first]:
+                drawn = self._drawn[draw.name][row]
+                if draw.name == NOISE:
+                    drawn[: lengths[first]].normal_(0.0, draw.rate, generator=generator)
+                else:
+                    drawn.bernoulli_(1 - draw.rate, generator=generator).div_(1 - draw.rate)
+            if others:
+                state = generator.get_state()
+            for other in others:
+                self._trainers[other].masks.set_state(state)
+        return moved
+
+    def masks(self, steps: int) -> Masks:
+        """What was drawn; the longest window has so many time steps."""
+        words, noise = self._of_models("words"), self._of_models(NOISE)
+        rows = {index: row for row, members in enumerate(self._groups) for index in members}
+        latent = [next((draw.name for draw in draws if draw.name.startswith(LATENT)), None) for draws in self._draws]
+        return Masks(
+            None if words is None else words.contiguous(),
+            None if noise is None else noise[:, :steps],
+            self._of_models("embedded"),
+            [self._of_models(f"weights.{number}") for number in range(self._layers)],
+            [self._of_models(f"hidden.{number}") for number in range(self._layers)],
+            [None if name is None else self._drawn[name][rows[index]] for index, name in enumerate(latent)],
+        )
+
+    def _alike(self, lengths: Sequence[int]) -> list[list[int]]:
+        """The models by what they will draw: by the states of their generators, which are on the host, and how much it
+        is. Noise is drawn for a window, all else whatever its length."""
+        groups: dict[Hashable, list[int]] = {}
+        for index, (trainer, draws) in enumerate(zip(self._trainers, self._draws, strict=True)):
+            noisy = any(draw.name == NOISE for draw in draws)
+            state = trainer.masks.get_state().numpy().tobytes()
+            groups.setdefault((tuple(draws), lengths[index] if noisy else 0, state), []).append(index)
+        return list(groups.values())
+
+    def _share(self, groups: list[list[int]]) -> None:
+        """Make room for the draws of these groups; of a model that does not draw something, it has no effect."""
+        self._groups = groups
+        self._drawn.clear()
+        for draw in (draw for draws in self._draws for draw in draws):
+            if draw.name == NOISE:
+                self._drawn[NOISE] = self._like.new_zeros(len(groups), self._longest, *draw.shape)
+            elif draw.name not in self._drawn:
+                self._drawn[draw.name] = self._like.new_ones(len(groups), *draw.shape)
+        row_of = {index: row for row, members in enumerate(groups) for index in members}
+        self._group_G = torch.tensor([row_of[index] for index in range(len(self._draws))]).to(self._like.device)
+
+    def _of_models(self, name: str) -> Tensor | None:
+        """With a leading G."""
+        drawn = self._drawn.get(name)
+        if drawn is None or len(drawn) == len(self._draws):
+            return drawn
+        return drawn.expand(len(self._draws), *drawn.shape[1:]) if len(drawn) == 1 else drawn[self._group_G]

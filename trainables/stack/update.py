@@ -1,6 +1,7 @@
 """One update of all models of a stack: clipped gradients, SGD or Adam, the running means of the weights.
 
-Every model has a learning rate, weight decay, threshold, step count and average of its own.
+Every model has a learning rate, weight decay, threshold, step count and average of its own. What changes from step to
+step is decided on the host, and then a row of numbers on the device. Shapes: G models, P weights that are trained.
 """
 
 from __future__ import annotations
@@ -11,9 +12,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from trainables.device import tensor_like
 from trainables.stack.weights import Weights
-from trainables.training import ADAM_STATE, Trainer, Window
+from trainables.training import ADAM_STATE, Trainer, WeightAverage, Window
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 """Adam's usual ones (Kingma and Ba 2015)."""
@@ -27,16 +27,21 @@ class _Weight:
     part: slice
     """Whose they are."""
     rates: list[float]
-    """The learning rates of the configs."""
+    """The learning rates of the configs, 0 where the model has no such weight."""
     moments: dict[str, Tensor]
     """Adam's, by the names of `ADAM_STATE`; empty for SGD."""
+
+    @property
+    def gradient(self) -> Tensor:
+        assert self.tensor.grad is not None
+        return self.tensor.grad
 
 
 class StackedUpdate:
     """Moves the weights by their gradients."""
 
     def __init__(self, trainers: Sequence[Trainer], weights: Weights) -> None:
-        self._trainers = trainers
+        self._trainers, self._named = trainers, list(weights.named())
         like = weights["embedding_VD"]
         trainings = [trainer.config.training for trainer in trainers]
         self._clip_G = like.new_tensor([training.gradient_clip_norm for training in trainings])
@@ -46,33 +51,70 @@ class StackedUpdate:
             _Weight(
                 tensor,
                 part,
-                [_base_rate(trainer, name) for trainer in trainers[part]],
+                [
+                    _base_rate(trainer, name) if index in _indices(part) else 0.0
+                    for index, trainer in enumerate(trainers)
+                ],
                 _stacked_moments(trainers[part], name) if is_adam else {},
             )
-            for name, part, tensor in weights.named()
+            for name, part, tensor in self._named
             if tensor.requires_grad
+        ]
+        self._averages: list[Tensor] = []
+        """Of all weights, where a trainer averages."""
+        self._adopted: list[WeightAverage | None] = [None] * len(trainers)
+
+    @property
+    def weights(self) -> int:
+        """How many are trained."""
+        return len(self._weights)
+
+    @torch.no_grad()
+    def adopt_averages(self) -> bool:
+        """Have the averages that trainers have begun be rows of one tensor a name; returns whether there were none."""
+        averages = [trainer.average for trainer in self._trainers]
+        began = not self._averages and any(average is not None for average in averages)
+        if began:
+            self._averages = [tensor.detach().clone() for _, _, tensor in self._named]
+        for index, average in enumerate(averages):
+            if average is None or average is self._adopted[index]:
+                continue
+            for (name, part, _), stacked in zip(self._named, self._averages, strict=True):
+                if index in _indices(part):
+                    stacked[index - part.start].copy_(average.tensors[name])
+                    average.tensors[name] = stacked[index - part.start]
+            self._adopted[index] = average
+        return began
+
+    def shares(self) -> list[float]:
+        """Count a step in the averages; what share it has in every model's, 0 without one."""
+        return [0.0 if trainer.average is None else trainer.average.count_step() for trainer in self._trainers]
+
+    def rates(self, windows: Sequence[Window]) -> list[float]:
+        """The learning rates of this step, P x G in a row; 0 where the model has no such weight."""
+        of_models = list(zip(self._trainers, windows, strict=True))
+        return [
+            trainer.rate(window, rate)
+            for weight in self._weights
+            for (trainer, window), rate in zip(of_models, weight.rates, strict=True)
         ]
 
     @torch.no_grad()
-    def step(self, windows: Sequence[Window]) -> None:
+    def step(self, rates_PG: Tensor, shares_G: Tensor) -> None:
         """Use up the gradients of one window a model."""
-        gradients = [weight.tensor.grad for weight in self._weights]
         squares_G = torch.zeros_like(self._clip_G)
-        for weight, gradient in zip(self._weights, gradients, strict=True):
-            assert gradient is not None
-            squares_G[weight.part] += gradient.flatten(1).square().sum(1)
+        for weight in self._weights:
+            squares_G[weight.part] += weight.gradient.flatten(1).square().sum(1)
         shrink_G = (self._clip_G / (squares_G.sqrt() + 1e-6)).clamp(max=1.0)
-        for weight, gradient in zip(self._weights, gradients, strict=True):
-            assert gradient is not None
-            part, tensor = weight.part, weight.tensor
+        for weight, rates_G in zip(self._weights, rates_PG, strict=True):
+            part, tensor, gradient = weight.part, weight.tensor, weight.gradient
             gradient.mul_(_column(shrink_G[part], tensor)).addcmul_(tensor, _column(self._decay_G[part], tensor))
             change = _adam_change(weight.moments, gradient) if weight.moments else gradient
-            pairs = zip(self._trainers[part], windows[part], weight.rates, strict=True)
-            rates_G = tensor_like([trainer.rate(window, rate) for trainer, window, rate in pairs], self._clip_G)
-            tensor.sub_(change.mul_(_column(rates_G, tensor)))
-        for trainer in self._trainers:
-            if trainer.average is not None:
-                trainer.average.update(trainer.model)
+            tensor.sub_(change.mul_(_column(rates_G[part], tensor)))
+            tensor.grad = None
+        if self._averages:
+            for (_, part, tensor), average in zip(self._named, self._averages, strict=True):
+                average.lerp_(tensor, _column(shares_G[part], tensor))
 
 
 def _adam_change(moments: dict[str, Tensor], gradient: Tensor) -> Tensor:
@@ -100,6 +142,10 @@ def _no_moments(parameter: Tensor) -> dict[str, Tensor]:
     step = torch.zeros((), dtype=torch.float32, device=parameter.device)
     zeros = torch.zeros_like(parameter, requires_grad=False)
     return dict(zip(ADAM_STATE, (step, zeros, zeros), strict=True))
+
+
+def _indices(part: slice) -> range:
+    return range(part.start, part.stop)
 
 
 def _base_rate(trainer: Trainer, name: str) -> float:

@@ -1,0 +1,97 @@
+"""A CPU's stand-in for CUDA graphs: what a stretch of work did is written down operation by operation, and done again
+without the Python in between, on the same tensors. Whatever was decided, read, drawn or brought from the host on the
+way would be missing, and is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from tests.support.products import READS
+
+DRAWS = {"bernoulli", "bernoulli_", "normal", "normal_", "uniform_", "random_", "rand", "randn", "randperm"}
+FROM_HOST = {"lift_fresh", "lift"}
+
+
+class NotForGraphsError(Exception):
+    """What no graph can do."""
+
+
+class _Refusing(TorchDispatchMode):
+    """Of all that runs inside, lets through what a graph can have."""
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        name = func.overloadpacket.__name__
+        if name in READS | DRAWS | FROM_HOST:
+            raise NotForGraphsError(name)
+        return self.run(func, args, dict(kwargs or {}))
+
+    def run(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        return func(*args, **kwargs)
+
+
+class _Recording(_Refusing):
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.operations: list[Callable[[], None]] = []
+        self.before: list[tuple[Tensor, Tensor]] = []
+        """Tensors that were written, and what they had been."""
+
+    def run(self, func: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+        for argument, declared in zip(args, func._schema.arguments, strict=False):
+            self._keep(argument, declared)
+        for declared in func._schema.arguments:
+            self._keep(kwargs.get(declared.name), declared)
+        results = func(*args, **kwargs)
+        aliased = [result.alias_info is not None for result in func._schema.returns]
+
+        def again() -> None:
+            values = func(*args, **kwargs)
+            for old, new, alias in zip(_listed(results), _listed(values), aliased, strict=False):
+                if not alias:
+                    old.copy_(new)
+
+        self.operations.append(again)
+        return results
+
+    def _keep(self, argument: Any, declared: Any) -> None:
+        if declared.alias_info is not None and declared.alias_info.is_write:
+            self.before += [(tensor, tensor.clone()) for tensor in tree_leaves(argument) if isinstance(tensor, Tensor)]
+
+
+def _listed(results: Any) -> list[Tensor]:
+    return list(results) if isinstance(results, tuple | list) else [results]
+
+
+class CpuGraphs:
+    """In the place of `trainables.device.Graphs`; counts what was done as it stands, captured and replayed."""
+
+    def __init__(self) -> None:
+        self.as_it_stands = self.captures = self.replays = 0
+
+    def run(self, work: Callable[[], None]) -> None:
+        self.as_it_stands += 1
+        with _Refusing():  # type: ignore[no-untyped-call]
+            work()
+
+    def captured(self, work: Callable[[], None]) -> Callable[[], None]:
+        self.captures += 1
+        with _Recording() as recording:
+            work()
+        for tensor, before in reversed(recording.before):
+            tensor.detach().copy_(before)
+
+        @torch.no_grad()
+        def replay() -> None:
+            self.replays += 1
+            for operation in recording.operations:
+                operation()
+
+        return replay

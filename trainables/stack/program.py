@@ -1,0 +1,136 @@
+"""A step of a stack in two parts: what is decided in Python, and what a device does with the numbers of it.
+
+The second part is a function of tensors that stay where they are: it copies nothing from the host, reads nothing back,
+draws nothing. So a GPU is given it as one CUDA graph, captured once a length of the longest window; a CPU, whatever the
+length, does it as it stands.
+
+Shapes: G trials, T time steps of the longest window, B batch, N = T B, V vocabulary, C width of the contexts, P weights
+that are trained.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from trainables.device import graphs_on, products_in, write_numbers
+from trainables.stack.lstm import StackedState
+from trainables.stack.masks import StackedDraws
+from trainables.stack.model import StackedModel, stacked_states
+from trainables.stack.update import StackedUpdate
+from trainables.stack.weights import Weights
+from trainables.training import MAX_EXTRA, Trainer, Window
+
+MOST_GRAPHS = 64
+"""Lengths are within 15 of bptt or, rarely, of half of it."""
+
+
+class StepProgram:
+    """The steps of trainers whose models' parameters are rows of the weights."""
+
+    def __init__(self, trainers: Sequence[Trainer], weights: Weights) -> None:
+        first, like, trainings = trainers[0], weights["embedding_VD"], [trainer.config.training for trainer in trainers]
+        self._trainers = trainers
+        self._precision, self._device = trainings[0].precision, first.runtime.device
+        # The text is the same for all.
+        self._text_TB = first.streams_TB
+        longest = min(max(training.bptt for training in trainings) + MAX_EXTRA, len(self._text_TB) - 1)
+        self._model = StackedModel([trainer.model for trainer in trainers], weights)
+        self._draws = StackedDraws(trainers, like, longest)
+        self._update = StackedUpdate(trainers, weights)
+        self._alpha_G = like.new_tensor([training.activation_regularisation for training in trainings])
+        self._beta_G = like.new_tensor([training.temporal_activation_regularisation for training in trainings])
+        self._losses_G = torch.stack([trainer.epoch_loss for trainer in trainers])
+        for trainer, loss in zip(trainers, self._losses_G, strict=True):
+            trainer.epoch_loss = loss
+        self._states = stacked_states([trainer.state for trainer in trainers])
+        self._rows = [[(h[row], c[row]) for h, c in self._states] for row in map(_slice, range(len(trainers)))]
+        self._numbers = self._losses_G.new_zeros(len(trainers) * (3 + self._update.weights))
+        """Of one step: the windows' starts and lengths, the shares in the averages, the learning rates."""
+        self._replays = _Replays(like.device)
+
+    def run(self, windows: Sequence[Window]) -> None:
+        """One step of all, through these windows."""
+        lengths = [window.steps for window in windows]
+        averages_moved, draws_moved = self._update.adopt_averages(), self._draws.draw(lengths)
+        if averages_moved or draws_moved:
+            self._replays = _Replays(self._numbers.device)
+        self._adopt_states()
+        starts = [window.start for window in windows]
+        write_numbers(self._numbers, [*starts, *lengths, *self._update.shares(), *self._update.rates(windows)])
+        self._replays.run(max(lengths), partial(self._step, max(lengths)))
+
+    def _adopt_states(self) -> None:
+        """Take what trainers start from where it is not what the last step left them: at the start of the text."""
+        for trainer, rows in zip(self._trainers, self._rows, strict=True):
+            if trainer.state is not rows:
+                for row, state in zip(rows, trainer.state, strict=True):
+                    row[0].copy_(state[0])
+                    row[1].copy_(state[1])
+                trainer.state = rows
+
+    def _step(self, steps: int) -> None:
+        """The device's part, for a longest window of so many time steps."""
+        trials = len(self._trainers)
+        starts_G, lengths_G, shares_G = self._numbers[: 3 * trials].view(3, trials)
+        with products_in(self._precision, self._device):
+            losses_G, objective, states = self._forward(steps, starts_G.long(), lengths_G)
+            objective.backward()
+        self._update.step(self._numbers[3 * trials :].view(-1, trials), shares_G)
+        self._losses_G.add_(losses_G.detach().double() * lengths_G * self._text_TB.shape[1])
+        for state, after in zip(self._states, states, strict=True):
+            state.h.copy_(after.h)
+            state.c.copy_(after.c)
+
+    def _forward(self, steps: int, starts_G: Tensor, lengths_G: Tensor) -> tuple[Tensor, Tensor, list[StackedState]]:
+        """Every trial's loss, the sum of what they minimise, as no trial's gradient depends on another one's, and the
+        states after the windows."""
+        time_T = torch.arange(steps, device=starts_G.device)
+        # Beyond a trial's window comes more of the text, which weighs nothing.
+        places_GT = (starts_G.unsqueeze(1) + time_T).clamp_(max=len(self._text_TB) - 2)
+        within_GT = (time_T < lengths_G.unsqueeze(1)).to(self._alpha_G.dtype)
+        masks = self._draws.masks(steps)
+        contexts = self._model.contexts(self._text_TB[places_GT], self._states, lengths_G.long(), masks)
+        losses_G = self._model.losses(contexts.dropped, self._targets(places_GT, within_GT, lengths_G), masks)
+        batch, width = contexts.h3.shape[2:]
+        counts_G = within_GT.sum(1) * batch * width
+        activation_G = (contexts.dropped.float().square().sum((2, 3)) * within_GT).sum(1) / counts_G
+        changes_GT = (contexts.h3[:, 1:].float() - contexts.h3[:, :-1]).square().sum((2, 3)) * within_GT[:, 1:]
+        change_G = changes_GT.sum(1) / (counts_G - batch * width)
+        objective = (losses_G + self._alpha_G * activation_G + self._beta_G * change_G).sum()
+        return losses_G, objective, contexts.states
+
+    def _targets(self, places_GT: Tensor, within_GT: Tensor, lengths_G: Tensor) -> tuple[Tensor, Tensor]:
+        """What is predicted, G x N, and what each weighs in its trial's mean."""
+        targets_GTB = self._text_TB[places_GT + 1]
+        weights_GT = within_GT * (1 / (lengths_G * targets_GTB.shape[2])).to(within_GT.dtype).unsqueeze(1)
+        return targets_GTB.flatten(1), weights_GT.unsqueeze(2).expand_as(targets_GTB).flatten(1)
+
+
+def _slice(row: int) -> slice:
+    return slice(row, row + 1)
+
+
+class _Replays:
+    """Does work that is the same for equal keys. On a GPU, the second time it is captured, and repeated from then on;
+    the first time also has its kernels compiled and loaded, which no capture may do."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._graphs = graphs_on(device)
+        self._keys: set[int] = set()
+        self._replays: dict[int, Callable[[], None]] = {}
+
+    def run(self, key: int, work: Callable[[], None]) -> None:
+        if self._graphs is None:
+            work()
+            return
+        if key in self._keys and key not in self._replays and len(self._replays) < MOST_GRAPHS:
+            self._replays[key] = self._graphs.captured(work)
+        self._keys.add(key)
+        if key in self._replays:
+            self._replays[key]()
+        else:
+            self._graphs.run(work)
