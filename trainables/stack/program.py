@@ -78,6 +78,7 @@ class StepProgram:
         starts_G, lengths_G, shares_G = self._numbers[: 3 * trials].view(3, trials)
         with products_in(self._precision, self._device):
             losses_G, objective, states = self._forward(steps, starts_G.long(), lengths_G)
+            self._update.drop_gradients()
             objective.backward()
         self._update.step(self._numbers[3 * trials :].view(-1, trials), shares_G)
         self._losses_G.add_(losses_G.detach().double() * lengths_G * self._text_TB.shape[1])
@@ -119,7 +120,7 @@ class _Replays:
     the first time also has its kernels compiled and loaded, which no capture may do."""
 
     def __init__(self, device: torch.device) -> None:
-        self._graphs = graphs_on(device)
+        self._graphs, self._room = graphs_on(device), MOST_GRAPHS
         self._keys: set[int] = set()
         self._replays: dict[int, Callable[[], None]] = {}
 
@@ -127,8 +128,11 @@ class _Replays:
         if self._graphs is None:
             work()
             return
-        if key in self._keys and key not in self._replays and len(self._replays) < MOST_GRAPHS:
-            self._replays[key] = self._graphs.captured(work)
+        if key in self._keys and key not in self._replays and len(self._replays) < self._room:
+            try:
+                self._replays[key] = self._graphs.captured(work)
+            except torch.OutOfMemoryError:  # graphs' memory is not that of the work as it stands, which had enough
+                self._room = 0
         self._keys.add(key)
         if key in self._replays:
             self._replays[key]()

@@ -111,10 +111,15 @@ class StackedUpdate:
             gradient.mul_(_column(shrink_G[part], tensor)).addcmul_(tensor, _column(self._decay_G[part], tensor))
             change = _adam_change(weight.moments, gradient) if weight.moments else gradient
             tensor.sub_(change.mul_(_column(rates_G[part], tensor)))
-            tensor.grad = None
         if self._averages:
             for (_, part, tensor), average in zip(self._named, self._averages, strict=True):
                 average.lerp_(tensor, _column(shares_G[part], tensor))
+        self.drop_gradients()
+
+    def drop_gradients(self) -> None:
+        """Let go of what a step that was cut off left, or of what was used up."""
+        for weight in self._weights:
+            weight.tensor.grad = None
 
 
 def _adam_change(moments: dict[str, Tensor], gradient: Tensor) -> Tensor:

@@ -117,6 +117,29 @@ def test_a_length_is_captured_when_it_comes_again_and_no_more_are_than_there_is_
     assert done == ["12", "13", "12", "14", "13", "14", "14"]
 
 
+@pytest.mark.parametrize("share", [0.1, 0.995])
+def test_without_memory_for_graphs_steps_are_done_as_they_stand(share: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A capture ends in the forward pass, or in the update when weights have moved and gradients wait to be used."""
+
+    def after_twelve_steps(made: CpuGraphs) -> list[Trainer]:
+        monkeypatch.setattr(program, "graphs_on", lambda _device: made)
+        trainers = trainers_of("sgd")
+        stack = Stack(trainers)
+        for _ in range(12):
+            stack.step()
+        return trainers
+
+    enough = CpuGraphs()
+    expected = after_twelve_steps(enough)
+    assert enough.replays > 0
+    scarce = CpuGraphs(share * enough.operations[0])
+    for trainer, alike in zip(after_twelve_steps(scarce), expected, strict=True):
+        result = numbers_of(trainer)
+        for name, tensor in numbers_of(alike).items():
+            assert torch.equal(result[name], tensor), name
+    assert (scarce.as_it_stands, scarce.captures, scarce.replays) == (12, 1, 0)
+
+
 @pytest.mark.parametrize(
     "work", [lambda x: x.sum().item(), lambda x: x + torch.tensor([1.0]), lambda x: x.bernoulli_(0.5)]
 )
