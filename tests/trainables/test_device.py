@@ -3,7 +3,10 @@ read back, so that whatever waits for one fails. With a GPU, tests/gpu has the n
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import pytest
 import torch
@@ -170,3 +173,50 @@ def test_numbers_go_to_the_device_with_the_dtype_of_what_they_are_for() -> None:
     like = torch.zeros(1, dtype=torch.float64)
     assert torch.equal(device.tensor_like([0.1, 2.0], like), torch.tensor([0.1, 2.0], dtype=torch.float64))
     assert device.tensor_like([3.0], torch.empty(2, device="meta")).is_meta
+
+
+def test_graphs_are_captured_in_one_pool_on_the_stream_where_the_work_was_done_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By what torch is asked, with the keywords that its context has."""
+    asked = list[str]()
+    signature = inspect.signature(torch.cuda.graph)
+
+    class Stream:
+        def __init__(self, name: str = "side") -> None:
+            self.name = name
+
+        def wait_stream(self, other: Stream) -> None:
+            asked.append(f"{self.name} waits for {other.name}")
+
+    class Graph:
+        def replay(self) -> None:
+            asked.append("replay")
+
+    @contextmanager
+    def on(stream: Stream) -> Iterator[None]:
+        asked.append(f"on {stream.name}")
+        yield
+        asked.append("off")
+
+    @contextmanager
+    def capturing(*args: Any, **kwargs: Any) -> Iterator[None]:
+        given = signature.bind(*args, **kwargs).arguments
+        asked.append(f"capture in {given['pool']} on {given['stream'].name}")
+        yield
+        asked.append("captured")
+
+    stand_ins = {"Stream": Stream, "CUDAGraph": Graph, "stream": on, "graph": capturing}
+    for name, stand_in in stand_ins.items():
+        monkeypatch.setattr(torch.cuda, name, stand_in)
+    monkeypatch.setattr(torch.cuda, "current_stream", lambda: Stream("main"))
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: "pool")
+    monkeypatch.setattr(device, "_side_stream", device._side_stream.__wrapped__)
+    graphs = device.graphs_on(torch.device("cuda"))
+    assert graphs is not None
+    graphs.run(lambda: asked.append("work"))
+    replays = [graphs.captured(lambda: asked.append("work")) for _ in range(2)]
+    replays[0]()
+    uncaptured = ["side waits for main", "on side", "work", "off", "main waits for side"]
+    assert asked == uncaptured + 2 * ["capture in pool on side", "work", "captured"] + ["replay"]
+    assert device.graphs_on(torch.device("cpu")) is device.graphs_on(torch.device("meta")) is None

@@ -18,7 +18,6 @@ import torch
 from torch import Tensor
 
 from trainables.config import MixtureConfig, TrialConfig
-from trainables.training import Trainer
 
 NOISE, LATENT = "noise", "latent."
 
@@ -72,11 +71,17 @@ def draws_of(config: TrialConfig, vocabulary: int) -> list[Draw]:
 class StackedDraws:
     """The draws of all models, in tensors that stay where they are while the same models share them."""
 
-    def __init__(self, trainers: Sequence[Trainer], embedding_GVD: Tensor, longest: int) -> None:
+    def __init__(
+        self,
+        configs: Sequence[TrialConfig],
+        generators: Sequence[torch.Generator],
+        embedding_GVD: Tensor,
+        longest: int,
+    ) -> None:
         """No window has more than `longest` time steps; dtype and device are those of the embedding."""
-        self._trainers, self._like, self._longest = trainers, embedding_GVD, longest
-        self._draws = [draws_of(trainer.config, embedding_GVD.shape[1]) for trainer in trainers]
-        self._layers = len(trainers[0].config.model.layer_widths)
+        self._generators, self._like, self._longest = generators, embedding_GVD, longest
+        self._draws = [draws_of(config, embedding_GVD.shape[1]) for config in configs]
+        self._layers = len(configs[0].model.layer_widths)
         self._groups: list[list[int]] = []
         """Of models that share their draws."""
         self._drawn: dict[str, Tensor] = {}
@@ -90,7 +95,7 @@ class StackedDraws:
         if moved := groups != self._groups:
             self._share(groups)
         for row, (first, *others) in enumerate(groups):
-            generator = self._trainers[first].masks
+            generator = self._generators[first]
             for draw in self._draws[first]:
                 drawn = self._drawn[draw.name][row]
                 if draw.name == NOISE:
@@ -100,7 +105,7 @@ class StackedDraws:
             if others:
                 state = generator.get_state()
             for other in others:
-                self._trainers[other].masks.set_state(state)
+                self._generators[other].set_state(state)
         return moved
 
     def masks(self, steps: int) -> Masks:
@@ -121,9 +126,9 @@ class StackedDraws:
         """The models by what they will draw: by the states of their generators, which are on the host, and how much it
         is. Noise is drawn for a window, all else whatever its length."""
         groups: dict[Hashable, list[int]] = {}
-        for index, (trainer, draws) in enumerate(zip(self._trainers, self._draws, strict=True)):
+        for index, (generator, draws) in enumerate(zip(self._generators, self._draws, strict=True)):
             noisy = any(draw.name == NOISE for draw in draws)
-            state = trainer.masks.get_state().numpy().tobytes()
+            state = generator.get_state().numpy().tobytes()
             groups.setdefault((tuple(draws), lengths[index] if noisy else 0, state), []).append(index)
         return list(groups.values())
 

@@ -39,7 +39,8 @@ class StepProgram:
         self._text_TB = first.streams_TB
         longest = min(max(training.bptt for training in trainings) + MAX_EXTRA, len(self._text_TB) - 1)
         self._model = StackedModel([trainer.model for trainer in trainers], weights)
-        self._draws = StackedDraws(trainers, like, longest)
+        configs, generators = [trainer.config for trainer in trainers], [trainer.masks for trainer in trainers]
+        self._draws = StackedDraws(configs, generators, like, longest)
         self._update = StackedUpdate(trainers, weights)
         self._alpha_G = like.new_tensor([training.activation_regularisation for training in trainings])
         self._beta_G = like.new_tensor([training.temporal_activation_regularisation for training in trainings])
