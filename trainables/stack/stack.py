@@ -23,7 +23,8 @@ class Stack:
         # Trials with output layers of one kind stand side by side, so that their part of a tensor is a slice.
         kinds = list(dict.fromkeys(output_kind(trainer.model.output) for trainer in trainers))
         self.trainers = sorted(trainers, key=lambda trainer: kinds.index(output_kind(trainer.model.output)))
-        self._program = StepProgram(self.trainers, Weights.shared_by([trainer.model for trainer in self.trainers]))
+        self.weights = Weights.shared_by([trainer.model for trainer in self.trainers])
+        self._program = StepProgram(self.trainers, self.weights)
 
     def step(self) -> None:
         """One window of every trial: forward, backward, one update."""
