@@ -94,11 +94,6 @@ def set_global_random_states(states: dict[str, Tensor], device: str) -> None:
         torch.cuda.set_rng_state(states[GLOBAL_CUDA].cpu())
 
 
-def tensor_like(numbers: Sequence[Any], like: Tensor) -> Tensor:
-    """The numbers with the dtype and on the device of `like`; neither waits for the other, as with `new_tensor`."""
-    return torch.tensor(numbers, dtype=like.dtype).to(like.device, non_blocking=True)
-
-
 def numbers(vector: Tensor) -> Sequence[Any]:
     """The elements, for arithmetic with tensors: floats on a CPU, where they are faster, and on a GPU, which a float
     would have to be waited for, tensors."""

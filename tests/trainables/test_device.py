@@ -169,12 +169,6 @@ def test_a_network_whose_weights_stay_on_the_gpu_is_the_same_function(monkeypatc
         torch.testing.assert_close(value, expected, rtol=1e-12, atol=1e-14)
 
 
-def test_numbers_go_to_the_device_with_the_dtype_of_what_they_are_for() -> None:
-    like = torch.zeros(1, dtype=torch.float64)
-    assert torch.equal(device.tensor_like([0.1, 2.0], like), torch.tensor([0.1, 2.0], dtype=torch.float64))
-    assert device.tensor_like([3.0], torch.empty(2, device="meta")).is_meta
-
-
 def test_graphs_are_captured_in_one_pool_on_the_stream_where_the_work_was_done_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

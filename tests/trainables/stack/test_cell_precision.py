@@ -18,7 +18,7 @@ from trainables.config import OutputLayerConfig, stack_key
 from trainables.language_model import AwdLstm
 from trainables.runtime import Runtime
 from trainables.stack import Stack, valid_losses
-from trainables.stack.masks import draw_masks
+from trainables.stack.masks import StackedDraws
 from trainables.stack.model import StackedModel, stacked_states
 from trainables.stack.weights import Weights
 from trainables.training import Trainer, loop
@@ -100,7 +100,9 @@ def test_on_a_gpu_contexts_losses_and_gradients_copy_nothing_there(layer: Output
     for model in models:
         model.train_in("bf16")
     weights = Weights.shared_by(models)
-    masks = draw_masks([config] * 2, [random] * 2, [6, 6], weights["embedding_VD"])
+    draws = StackedDraws([config] * 2, [random] * 2, weights["embedding_VD"], longest=6)
+    draws.draw([6, 6])
+    masks = draws.masks(6)
     tokens = torch.zeros(2, 6, 4, dtype=torch.int64, device="meta")
     states = stacked_states([model.zero_state(4) for model in models])
     rows = tokens.flatten(1), torch.ones(2, 24, device="meta")

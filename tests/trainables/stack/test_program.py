@@ -29,6 +29,7 @@ from trainables.training import Trainer
 
 LAYERS: tuple[OutputLayerConfig, ...] = (
     SoftmaxConfig(),
+    GssConfig(c=-1.5, k=2.5),
     LmsPlifConfig(knots=31, limit=3.0),
     MosConfig(mixtures=2, latent_dropout=0.3),
     MocConfig(mixtures=2, latent_dropout=0.0),

@@ -61,7 +61,9 @@ def _in_float64() -> Iterator[None]:
 def trials(draw: st.DrawFn, optimizer: str) -> TrialConfig:
     """A trial of the tiny model: everything that a stack leaves to its trials is drawn."""
     averagings: list[AveragingConfig] = [EtAsgdConfig(switch_epoch=1), NtAsgdConfig(nonmonotone_interval=1)]
-    base = 5.0 if optimizer == "sgd" else 0.003
+    # SGD at a high rate without clipping is unstable: one rounding grows by eight digits in fifty steps.
+    clip = draw(st.sampled_from([0.25, 10.0]))
+    base = 0.003 if optimizer == "adam" else 5.0 if clip < 1 else 0.5
     config = tiny.trial(
         output_layer=draw(st.sampled_from(LAYERS)),
         averaging=draw(st.sampled_from(averagings)),
@@ -70,7 +72,7 @@ def trials(draw: st.DrawFn, optimizer: str) -> TrialConfig:
         learning_rate=base * draw(st.sampled_from([0.5, 1.0, 2.0])),
         weight_decay=draw(st.sampled_from([0.0, 1.2e-6, 1e-2])),
         warm_up_tokens=draw(st.sampled_from([0, 500])),
-        gradient_clip_norm=draw(st.sampled_from([0.25, 10.0])),
+        gradient_clip_norm=clip,
         activation_regularisation=draw(st.sampled_from([0.0, 2.0])),
         temporal_activation_regularisation=draw(st.sampled_from([0.0, 1.0])),
         epoch_tokens=draw(st.sampled_from([None, 600, 1_000])),
