@@ -40,15 +40,15 @@ def studies(form: options.Format = "table") -> None:
     print_records(records, headings, form)
 
 
-def print_plans(plans: Sequence[Plan], form: str, *, on_gpu: bool, measured: Sequence[str]) -> None:
+def print_plans(plans: Sequence[Plan], form: str, *, gpus: Sequence[float], measured: Sequence[str]) -> None:
     """The different trials of plans: in json one object a trial with its full config; as a table, with totals, and
-    hours of a GPU where some trials are to run `on_gpu`. The table of several studies has a line a study.
+    hours of a GPU where some trials are to run on one. The table of several studies has a line a study.
 
-    `measured` are sentences about times known from trials that are done.
+    `gpus` is what a trial of each plan gets, `measured` are sentences about times known from trials that are done.
     """
     from orchestrator.plan import BASIS, CORE_BASIS, outlook
 
-    records = _plan_records(plans)
+    on_gpu, records = any(gpus), _plan_records(plans)
     if form != "table":
         print_records(records, {key: key for key in records[0] if key not in ("config", "estimate_basis")}, form)
         for plan in plans:
@@ -64,7 +64,8 @@ def print_plans(plans: Sequence[Plan], form: str, *, on_gpu: bool, measured: Seq
         lines = [line for plan in plans for line in (*_stages(plan, on_gpu=on_gpu), _study_total(plan, on_gpu=on_gpu))]
     if len(plans) > 1:
         lines.append(_total("All together", plans, "different trial", on_gpu=on_gpu))
-    for line in (*lines, *measured, BASIS if on_gpu else CORE_BASIS):
+    stacks = _stacks([plan for plan, number in zip(plans, gpus, strict=True) if number == 1])
+    for line in (*lines, *stacks, *measured, BASIS if on_gpu else CORE_BASIS):
         console().print(line, soft_wrap=True)
 
 
@@ -190,6 +191,34 @@ def _total(heading: str, plans: Sequence[Plan], noun: str, *, on_gpu: bool) -> s
 def _times(parts: Sequence[StageOutlook | Estimate], *, on_gpu: bool) -> str:
     cores = f"{duration(3600 * sum(part.core_hours for part in parts))} of one core"
     return f"{_hours(sum(part.gpu_hours for part in parts))} GPU-hours, or {cores}" if on_gpu else cores
+
+
+def _stacks(plans: Sequence[Plan]) -> list[str]:
+    """What plans whose trials get a whole GPU take on one of today, with stacks and without."""
+    from orchestrator.plan import H200_BASIS, STACK, stack_costs
+
+    costs = stack_costs(plans)
+    if not (costs.stacked or costs.alone):
+        return []
+    alone = "; ".join(f"{count:,} {why}" for why, count in costs.alone.items())
+    lines = [
+        f"On one H200, by arithmetic: {_between(costs.hours_without)} hours without stacks, "
+        f"{_between(costs.hours_with)} with them."
+    ]
+    if costs.stacked:
+        without = _between(costs.stacked_hours_without)
+        lines.append(
+            f"{counted(costs.stacked, 'trial')} trained up to {STACK} as one: {_hours(costs.stacked_hours)} hours "
+            f"instead of {without}."
+        )
+    if alone:
+        count = counted(sum(costs.alone.values()), "trial")
+        lines.append(f"{count} trained alone: {_between(costs.alone_hours)} hours ({alone}).")
+    return [*lines, H200_BASIS]
+
+
+def _between(hours: tuple[float, float]) -> str:
+    return " to ".join(dict.fromkeys(map(_hours, hours)))
 
 
 def _hours(hours: float) -> str:

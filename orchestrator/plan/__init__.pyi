@@ -1,3 +1,5 @@
+from .costs import H200_BASIS as H200_BASIS
+from .costs import stack_costs as stack_costs
 from .disk import kept_bytes as kept_bytes
 from .disk import running_bytes as running_bytes
 from .estimates import BASIS as BASIS
