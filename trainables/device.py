@@ -157,6 +157,12 @@ def wait(device: str) -> None:
         torch.cuda.synchronize()
 
 
+def forget_cache(device: str) -> None:
+    """Give back the GPU's memory that torch keeps for what may come."""
+    if on_gpu(device):
+        torch.cuda.empty_cache()
+
+
 def forget_peak() -> None:
     """Let the GPU's peak of memory start anew."""
     torch.cuda.reset_peak_memory_stats()

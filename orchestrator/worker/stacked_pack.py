@@ -7,12 +7,12 @@ from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
 
-from orchestrator.plan import stack_size
 from orchestrator.storage import on_this_machine
 from orchestrator.store import PlannedTrial
 from orchestrator.worker.failures import BrokenProcessError, cause_of
 from orchestrator.worker.messages import Pack, TrialEvent
 from orchestrator.worker.outbox import Outbox
+from orchestrator.worker.stack_choice import chosen_size
 from trainables.config import TrialConfig
 from trainables.pulse import PULSE
 from trainables.trial_folder import EpochMetrics, SupersededError, TrialFolder, TrialOutcome
@@ -30,6 +30,8 @@ class StackedPack:
         self._folders: dict[str, TrialFolder] = {}
         self._exits: dict[str, ExitStack] = {}
         """By trial id, how its folder is left."""
+        self._why: str | None = None
+        """How many trials are trained at a time, where that was measured, and by what."""
 
     def run(self) -> None:
         """Train the trials, `Pack.stack` of them at a time. Raises as `run_pack` does."""
@@ -40,7 +42,7 @@ class StackedPack:
             self._tasks(),
             runtime=on_this_machine(options.runtime, options.data),
             measurements=self._job.measurements,
-            most=self._fitting(),
+            most=self._most(),
             taken_up=self._tell_start,
         )
         try:
@@ -55,20 +57,18 @@ class StackedPack:
             ended.close()
             self._outbox.flush()
 
-    def _fitting(self) -> int:
-        """How many trials at a time the memory of the GPU takes."""
-        runtime = self._job.options.runtime
+    def _most(self) -> int:
+        """How many trials are trained at a time; their logs tell why."""
+        runtime, trials = self._job.options.runtime, self._pack.trials
         if not runtime.device.startswith("cuda"):
             return self._pack.stack
         import torch
 
-        from trainables.corpora import load
-
-        configs = [trial.validated for trial in self._pack.trials]
-        models = [config for config in configs if isinstance(config, TrialConfig)]
-        vocabulary = load(models[0].corpus, data_dir=runtime.data_dir).vocabulary
-        free_bytes, _ = torch.cuda.mem_get_info()
-        return min(self._pack.stack, stack_size(models, len(vocabulary), free_bytes))
+        models = [config for config in (trial.validated for trial in trials) if isinstance(config, TrialConfig)]
+        here = on_this_machine(runtime, self._job.options.data)
+        size, self._why = chosen_size(models, here, self._pack.stack, torch.cuda.mem_get_info()[0])
+        self._outbox.hold(TrialEvent(trial_id=trials[0].trial_id, note=self._why))
+        return size
 
     def _tasks(self) -> Iterator[TrialTask]:
         """Every trial when its turn comes, with its folder."""
@@ -88,6 +88,9 @@ class StackedPack:
 
     def _tell_start(self, task: TrialTask) -> None:
         PULSE.begin(task.config.trial_id)
+        if self._why is not None:
+            task.directory.mkdir(parents=True, exist_ok=True)
+            self._folders[task.config.trial_id].log(self._why)
         self._outbox.running = f"{self._pack.stack} trials"
         self._outbox.add(TrialEvent(trial_id=task.config.trial_id, place=self._place), now=True)
 

@@ -1,4 +1,5 @@
 """Several trials of the same shapes trained as one: a stack. The trainer of one trial is the reference for it."""
 
 from trainables.stack.stack import Stack
+from trainables.stack.throughput import best_size, measured_rates
 from trainables.stack.validation import valid_losses
