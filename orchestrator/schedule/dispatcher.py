@@ -125,8 +125,10 @@ class Dispatcher:
             queued = ready.popleft()
             trials = self._claim(self._without_stopped(queued.trials))
             if trials:
-                rule = self._source.stop_above(trials[0]) if self._source and searched else None
-                handed_out = replace(queued, trials=tuple(trials), stop_above=rule)
+                rules = {}
+                if self._source and searched:
+                    rules = {trial.trial_id: self._source.stop_above(trial) for trial in trials}
+                handed_out = replace(queued, trials=tuple(trials), stop_above=rules)
                 left = {trial.trial_id: trial for trial in trials}
                 self._flights[key] = Flight(handed_out, left)
                 self._table.move(trials, State.HANDED_OUT)
@@ -196,24 +198,35 @@ class Dispatcher:
         return self._source is not None and self._source.is_searched(trial)
 
     def _packs(self, trials: Sequence[PlannedTrial]) -> list[Pack]:
-        """Packs of trials. Searched ones go in packs of their own, since each one's thresholds need those before it,
-        and so do later measurements, of whose time nothing is known, and what ran out of memory."""
+        """Packs of trials. Searched ones are trained at once, as stacks or alone, and never one after another, since
+        their thresholds are those of the moment; later measurements, of whose time nothing is known, and what ran out
+        of memory go alone."""
         lacking = self._work.lacking
-        together, apart = [], []
+        together, searched, apart = [], [], []
         for trial in trials:
             alone = self.attempts.starved(trial.trial_id)
-            if alone or trial.trial_id in lacking or self._is_searched(trial):
+            if alone or trial.trial_id in lacking:
                 apart.append(Pack((trial,), lacking=tuple(lacking.get(trial.trial_id, ())), alone=alone))
+            elif self._is_searched(trial):
+                searched.append(trial)
             else:
                 together.append(trial)
-        stacks: list[Pack] = []
-        if (most := self._work.stack) > 1:
-            stacks, together = stacked(together, lambda key: self.attempts.most_mates(key, most), slots=self.slots)
+        stacks, together = self._stacks(together)
+        searched_stacks, searched = self._stacks(searched)
         return [
             *stacks,
             *pack(together, slots=self.slots, seconds_per_trial=self._work.seconds_per_trial),
+            *searched_stacks,
+            *(Pack((trial,)) for trial in searched),
             *apart,
         ]
+
+    def _stacks(self, trials: list[PlannedTrial]) -> tuple[list[Pack], list[PlannedTrial]]:
+        """Packs that are trained as one, and the trials left that are not."""
+        most = self._work.stack
+        if most == 1:
+            return [], trials
+        return stacked(trials, lambda key: self.attempts.most_mates(key, most), slots=self.slots)
 
     def _without_stopped(self, trials: Sequence[PlannedTrial]) -> list[PlannedTrial]:
         """Those that nobody asked to stop; the others are given back."""

@@ -108,7 +108,7 @@ class Outcomes:
             for outcome in self._recorder.unreported_measurements(list(flight.left), flight.pack.lacking):
                 self._end(flight.left.pop(outcome.trial_id), outcome)
             return
-        may_be_pruned = flight.pack.stop_above is not None
+        may_be_pruned = bool(flight.pack.stop_above)
         for outcome, taken in self._recorder.unreported(list(flight.left), may_be_pruned=may_be_pruned):
             self._end_if_taken(flight.left.pop(outcome.trial_id), outcome, taken)
 

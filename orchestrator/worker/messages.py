@@ -19,9 +19,9 @@ class Pack:
     """Trials for one worker, in plan order: to train, or to measure later."""
 
     trials: tuple[PlannedTrial, ...]
-    stop_above: Mapping[int, float] | None = None
-    """Of a trial that a search may stop early, alone in its pack: after which epochs, above which validation loss in
-    nats per token. None for trials that run in full."""
+    stop_above: Mapping[str, Mapping[int, float]] = field(default_factory=dict)
+    """By the ids of trials that a search may stop early: after which epochs, above which validation loss in nats per
+    token."""
     lacking: tuple[str, ...] = ()
     """Measurements to take of these trials, which are done; empty where they are trained."""
     alone: bool = False

@@ -82,7 +82,7 @@ class StackedPack:
                 trial.validated,
                 folder.path,
                 partial(self._tell_epoch, trial.trial_id),
-                self._pack.stop_above or {},
+                self._pack.stop_above.get(trial.trial_id, {}),
                 partial(self._tell_note, trial, folder),
             )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from orchestrator.schedule.packs import stacked
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.records import PlannedTrial
 from orchestrator.store.store import Store
-from orchestrator.worker.messages import Ending, EndingKind
+from orchestrator.worker.messages import Ending, EndingKind, TrialEvent
 from tests.support.notes import Heard
 from tests.support.numbered_trials import DEATH, IDS, KEY, PLAN, Sweep, done, started, states
 from tests.support.scripted_trials import planned, work_in
@@ -19,6 +20,7 @@ from tests.trainables.trial.test_trial_run import smoke_trial
 from trainables.config import GssConfig, MonotoneNnConfig, MosConfig, OutputLayerConfig, SoftmaxConfig, TrialConfig
 from trainables.runtime import Runtime
 from trainables.trial.trial_run import run_trial
+from trainables.trial_folder import TrialOutcome
 
 
 def layers(*outputs: OutputLayerConfig, width: int = 400) -> list[PlannedTrial]:
@@ -72,6 +74,38 @@ def test_after_a_death_trials_go_on_in_halves_until_the_one_at_fault_fails_alone
     assert max(sizes) == 6 and sizes.count(1) >= 2
     assert {attempt.cause for attempt in store.attempts(IDS[2])[:-1]} == {DEATH.cause}
     assert store.trials(KEY)[2].cause == f"{DEATH.cause} (in each of 2 attempts)"
+
+
+class Searches:
+    """A search that has three trials at a time."""
+
+    def more(self, busy: Collection[str]) -> list[PlannedTrial]:
+        return [trial for trial in PLAN[:3] if trial.trial_id not in busy]
+
+    def is_searched(self, trial: PlannedTrial) -> bool:
+        return trial in PLAN[:3]
+
+    def stop_above(self, trial: PlannedTrial) -> Mapping[int, float]:
+        return {1: float(PLAN.index(trial))}
+
+
+@pytest.mark.parametrize(("stack", "sizes"), [(8, [3]), (2, [2, 1]), (1, [1, 1, 1])])
+@pytest.mark.usefixtures("registered")
+def test_what_a_search_hands_out_at_a_time_is_trained_as_one_and_judged_one_by_one(
+    stack: int, sizes: list[int], store: Store, tmp_path: Path
+) -> None:
+    sweep = Sweep(store, tmp_path, trials=0, slots=1, stack=stack, source=Searches())
+    for number, size in enumerate(sizes):
+        pack = sweep.next_pack(str(number))
+        assert pack is not None and (len(pack.trials), pack.stack) == (size, min(stack, 3))
+        assert pack.stop_above == {trial.trial_id: {1: float(PLAN.index(trial))} for trial in pack.trials}
+        assert sweep.next_pack("another") is None, "no searched trial waits ready for a worker"
+        numbers = [PLAN.index(trial) for trial in pack.trials]
+        pruned = [TrialOutcome(trial_id=IDS[n], state="pruned", cause="poor") for n in numbers]
+        sweep.events(str(number), map(started, numbers))
+        sweep.events(str(number), [TrialEvent(trial_id=outcome.trial_id, outcome=outcome) for outcome in pruned])
+        sweep.ended(str(number), None)
+    assert states(store)[:3] == ["pruned"] * 3
 
 
 @pytest.mark.usefixtures("registered")

@@ -19,12 +19,14 @@ import torch
 
 from orchestrator.cluster.run_options import RunOptions
 from orchestrator.storage.storage import FolderStorage
+from orchestrator.store.records import PlannedTrial
 from orchestrator.worker import pack_run
 from orchestrator.worker.failures import BrokenProcessError, MemoryShortageError
 from orchestrator.worker.messages import EVENTS, Pack, TrialEvent
 from orchestrator.worker.pack_run import Job, TrialFunctions, run_pack
 from tests.support.scripted_trials import RAISES, SOUND, planned, run_scripted
 from tests.support.small_disk import change, small_disk, small_files
+from tests.trainables.trial.test_trial_run import smoke_trial
 from trainables.config import TrialConfig
 from trainables.errors import UserError
 from trainables.measurements.spectrum import GramSpectrum
@@ -128,6 +130,18 @@ def test_a_disk_that_became_read_only_ends_a_stack_too(tmp_path: Path) -> None:
     events = [event for text in sent for event in EVENTS.validate_json(text)]
     assert "is read-only: make it writable" in str(events[-1].halt)
     assert [event.outcome for event in events] == [None] * len(events)
+
+
+def test_of_a_stack_the_one_that_its_search_stops_keeps_a_checkpoint_and_the_others_are_done(tmp_path: Path) -> None:
+    trials, sent = [PlannedTrial.of(smoke_trial(seed=seed), f"{seed}") for seed in (1, 2)], list[str]()
+    pack = Pack(tuple(trials), stack=2, stop_above={trials[0].trial_id: {1: 0.0}, trials[1].trial_id: {1: 99.0}})
+    job = Job(options=RunOptions(storage=FolderStorage(tmp_path)), measurements=(), functions=TrialFunctions())
+    run_pack(pack, job, sent.append)
+    events = [event for text in sent for event in EVENTS.validate_json(text)]
+    ended = {event.trial_id: event.outcome.state for event in events if event.outcome is not None}
+    assert ended == {trials[0].trial_id: "pruned", trials[1].trial_id: "done"}
+    kept = {path.parent.name for path in tmp_path.glob("trials/*/*/checkpoint*")}
+    assert kept == {trials[0].trial_id}
 
 
 def test_a_limit_of_file_sizes_ends_the_pack(tmp_path: Path) -> None:
