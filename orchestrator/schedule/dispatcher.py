@@ -69,9 +69,10 @@ class Dispatcher:
             self.stop(starved)
 
     def give_up(self, nowhere: Collection[str] = ()) -> list[str]:
-        """The packs, of those not named before, that have to be ended: their worker is at a trial that is to stop, or
-        they have none, and all their trials are to stop or there is no machine for them any more (`nowhere`)."""
-        to_stop = self._stop_requests & self._table.trials(State.RUNNING).keys()
+        """The packs, of those not named before, that have to be ended: their worker is at a trial that is to stop and
+        cannot leave its mates, or they have none, and all their trials are to stop or there is no machine for them any
+        more (`nowhere`)."""
+        to_stop = (self._stop_requests & self._table.trials(State.RUNNING).keys()).difference(*self.leaving.values())
         keys = [key for key, flight in self._flights.items() if flight.left.keys() & to_stop]
         waiting = [key for key, flight in self._flights.items() if not flight.started]
         keys += [key for key in waiting if key in nowhere or self._flights[key].left.keys() <= self._stop_requests]
@@ -79,6 +80,16 @@ class Dispatcher:
         for key in new:
             self._flights[key].given_up = True
         return new
+
+    @property
+    def leaving(self) -> dict[str, set[str]]:
+        """By packs that are trained as one, the trials that are to stop while their mates go on."""
+        stacks = {key: flight.left.keys() for key, flight in self._flights.items() if flight.pack.stack > 1}
+        return {
+            key: left & self._stop_requests
+            for key, left in stacks.items()
+            if left & self._stop_requests and left - self._stop_requests
+        }
 
     @property
     def finished(self) -> bool:
@@ -137,7 +148,9 @@ class Dispatcher:
 
     def events(self, key: str, events: Iterable[TrialEvent]) -> None:
         """Take in what the pack's worker reports. Raises UserError where its disk takes nothing more."""
-        self._queue.add(self._packs(self._outcomes.events(self._flights[key], events)))
+        flight, events = self._flights[key], list(events)
+        self._queue.add(self._packs(self._outcomes.events(flight, events)))
+        self._release([flight.left.pop(event.trial_id) for event in events if event.left])
 
     def ended(self, key: str, ending: Ending | None) -> None:
         """The pack is over; `ending` says why where its worker did not come to its end.

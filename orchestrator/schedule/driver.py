@@ -24,7 +24,7 @@ from orchestrator.schedule.placement import Placement
 from orchestrator.schedule.study_work import POLL_S, StudyWork
 from orchestrator.schedule.worker_watch import WorkerWatch
 from orchestrator.store import LeaseKeeper, PlannedTrial, StudyKey
-from orchestrator.worker import EVENTS, Beat, Ending, EndingKind, Parcel
+from orchestrator.worker import EVENTS, Beat, Ending, EndingKind, Parcel, ask_to_leave, forget_asking
 from trainables.config import CustomConfig, TrialConfig, output_layer_of
 from trainables.errors import GO_ON, KEPT, PROGRAM, UserError
 
@@ -56,6 +56,8 @@ class Driver:
         self._parcels: dict[str, Parcel] = {}
         self._watch = WorkerWatch(work.options.trial_timeout_s)
         self._stood_still: dict[str, Ending] = {}
+        self._asked: set[str] = set()
+        """Stacks of which trials were asked to leave."""
         self._next_poll_s = 0.0
         self._looks_without_start = 0
         self._waits_for_machines = self._stop_announced = False
@@ -140,6 +142,8 @@ class Driver:
 
     def _ended(self, key: str, ending: Ending | None) -> None:
         self._parcels.pop(key).empty()
+        if key in self._asked:
+            forget_asking(key)
         if ending is not None and ending.kind is EndingKind.MACHINE_UNFIT and ending.machine is not None:
             self._placement.keep_off(ending.machine)
         if key in self._watch.keys:
@@ -162,6 +166,9 @@ class Driver:
             self._look_at_machines()
             if self._work.study is not None:
                 self._look_at_requests(self._work.study)
+            for stack, trial_ids in self._dispatcher.leaving.items():
+                self._asked.add(stack)
+                ask_to_leave(stack, trial_ids)
             self._look_at_workers()
             self._look_at_starts()
         nowhere = [key for key, parcel in self._parcels.items() if not self._placement.has(parcel.place)]

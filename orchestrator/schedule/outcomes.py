@@ -48,6 +48,8 @@ class Outcomes:
                 self._listener.note(f"{flight.left[event.trial_id].name}: {event.note}.")
             elif event.outcome is not None:
                 retried += self._record(flight, event.outcome)
+            elif event.left:
+                continue
             elif event.epoch is not None:
                 epochs.setdefault(event.trial_id, []).append(event.epoch)
                 self._listener.epoch(event.trial_id, event.epoch)

@@ -10,7 +10,6 @@ import os
 import pickle
 import re
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
@@ -33,7 +32,17 @@ from orchestrator.cluster import (
     scratch_folder,
 )
 from orchestrator.schedule.driver import Driver
-from orchestrator.worker import Ending, EndingKind, Job, MemoryShortageError, Parcel, Place, beating, run_pack
+from orchestrator.worker import (
+    Ending,
+    EndingKind,
+    Job,
+    MemoryShortageError,
+    Parcel,
+    Place,
+    asked_to_leave,
+    beating,
+    run_pack,
+)
 from trainables.errors import last_line
 
 FINISHED: Any = Searcher.FINISHED
@@ -62,9 +71,18 @@ def _trainable(job: Job, title: str, late: LateMachines | None) -> Callable[[dic
         if late is not None:
             late.refuse_unfit()
         parcel: Parcel = config["pack"]
+        pack, stopped = parcel.open(), set[str]()
+
+        def exchange(beat: bytes) -> None:
+            leave_sign(parcel.key, beat)
+            if pack.stack > 1:
+                stopped.update(asked_to_leave(parcel.key))
+
         layers = [file.name for file in job.options.runtime.layer_files]
-        with beating(partial(leave_sign, parcel.key), machine_here(), layers):
-            run_pack(parcel.open(), job, lambda text: tune.report({"events": text}), ray_patches.name_process)
+        with beating(exchange, machine_here(), layers):
+            run_pack(
+                pack, job, lambda text: tune.report({"events": text}), ray_patches.name_process, stopped.__contains__
+            )
 
     run.__name__ = title
     return run

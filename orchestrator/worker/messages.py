@@ -71,7 +71,8 @@ class Parcel:
 
 
 class TrialEvent(Frozen):
-    """What a worker tells: a trial was taken up, ended an epoch, met damaged files or ended, or none can go on."""
+    """What a worker tells: a trial was taken up, ended an epoch, met damaged files, ended or left its stack, or that no
+    trial can go on."""
 
     trial_id: str
     place: str | None = None
@@ -80,6 +81,8 @@ class TrialEvent(Frozen):
     outcome: TrialOutcome | None = None
     note: str | None = None
     """What was damaged, and what follows from it; without a dot."""
+    left: bool = False
+    """It was asked to stop, and has, at a checkpoint."""
     halt: str | None = None
     """What is amiss with the disk or the object store, which any trial would meet, and the cure."""
 

@@ -44,11 +44,17 @@ class Job:
     functions: TrialFunctions
 
 
-def run_pack(pack: Pack, job: Job, send: Callable[[str], None], running: Callable[[str], None] | None = None) -> None:
+def run_pack(
+    pack: Pack,
+    job: Job,
+    send: Callable[[str], None],
+    running: Callable[[str], None] | None = None,
+    stopped: Callable[[str], bool] = lambda _: False,
+) -> None:
     """Train or measure the trials in their order and send their events, several in one message where trials are short.
 
     `running` is told the name of the trial that runs, after every message again: with each one, Ray calls this process
-    by its own function.
+    by its own function. `stopped` says by trial id, of those that are trained as one, which are to leave their mates.
     Raises BrokenProcessError, with the rest of the pack not started, where no trial could run any more.
     """
     os.environ["OMP_NUM_THREADS"] = str(job.options.runtime.threads)
@@ -61,7 +67,7 @@ def run_pack(pack: Pack, job: Job, send: Callable[[str], None], running: Callabl
         outbox.hold(TrialEvent(trial_id=pack.trials[0].trial_id, note=note))
     if pack.stack > 1:
         with _telling_halt(outbox, pack.trials[0].trial_id):
-            StackedPack(pack, job, outbox, place).run()
+            StackedPack(pack, job, outbox, place).run(stopped)
         return
     was_long = True
     for trial in pack.trials:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import partial
 from typing import TYPE_CHECKING
@@ -33,8 +33,8 @@ class StackedPack:
         self._why: str | None = None
         """How many trials are trained at a time, where that was measured, and by what."""
 
-    def run(self) -> None:
-        """Train the trials, `Pack.stack` of them at a time. Raises as `run_pack` does."""
+    def run(self, stopped: Callable[[str], bool]) -> None:
+        """Train the trials, `Pack.stack` of them at a time, but for those `stopped`. Raises as `run_pack` does."""
         from trainables.trial import run_stack
 
         options = self._job.options
@@ -44,6 +44,7 @@ class StackedPack:
             measurements=self._job.measurements,
             most=self._most(),
             taken_up=self._tell_start,
+            stopped=stopped,
         )
         try:
             for task, outcome in ended:
@@ -103,14 +104,19 @@ class StackedPack:
 
     def _end(self, trial_id: str, outcome: TrialOutcome | Exception) -> None:
         """Tell a trial's end, with its files in the storage. One that another worker has taken over is left to it."""
+        from trainables.trial import StoppedError
+
         options, folder = self._job.options, self._folders.pop(trial_id)
         try:
             with self._exits.pop(trial_id):
                 if isinstance(outcome, SupersededError):
                     raise outcome
-                if isinstance(outcome, Exception):
+                if isinstance(outcome, Exception) and not isinstance(outcome, StoppedError):
                     cause = cause_of(outcome, folder, options.storage, options.runtime)
                     outcome = TrialOutcome(trial_id=trial_id, state="failed", cause=cause)
         except SupersededError:
             return
-        self._outbox.add(TrialEvent(trial_id=trial_id, outcome=outcome), now=True)
+        if isinstance(outcome, StoppedError):
+            self._outbox.add(TrialEvent(trial_id=trial_id, left=True), now=True)
+        else:
+            self._outbox.add(TrialEvent(trial_id=trial_id, outcome=outcome), now=True)

@@ -17,6 +17,10 @@ Ended = tuple[TrialTask, TrialOutcome | Exception]
 """A trial with its outcome, or with what came between."""
 
 
+class StoppedError(Exception):
+    """Somebody asked to stop the trial."""
+
+
 def run_stack(
     tasks: Iterable[TrialTask],
     *,
@@ -24,6 +28,7 @@ def run_stack(
     measurements: Sequence[str] = (PERPLEXITY, SPECTRUM),
     most: int,
     taken_up: Callable[[TrialTask], None] = lambda _: None,
+    stopped: Callable[[str], bool] = lambda _: False,
 ) -> Generator[Ended]:
     """Train and measure trials, at most so many at a time, the next one as soon as one has ended; yields them as they
     end.
@@ -31,11 +36,15 @@ def run_stack(
     All have the same `stack_key`. An outcome is on disk before it is yielded, as `run_trial` leaves it. What a trial of
     its own raises, at its start, at the end of an epoch or in its measurements, is yielded in place of its outcome, and
     its mates go on; what comes of the step of all is raised. `taken_up` is told of every trial that is about to start.
+    `stopped` is asked by trial id, after every step, who is to leave: at a checkpoint, and StoppedError is yielded.
     """
     waiting, live = iter(tasks), list[TrialRun]()
     with ExitStack() as folders:
         while True:
             while len(live) < most and (task := next(waiting, None)) is not None:
+                if stopped(task.config.trial_id):
+                    yield task, StoppedError()
+                    continue
                 taken_up(task)
                 run = TrialRun(task, runtime, measurements)
                 try:
@@ -50,12 +59,12 @@ def run_stack(
                     yield task, error
             if not live:
                 return
-            for run, ending in _train(live):
+            for run, ending in _train(live, stopped):
                 live.remove(run)
                 yield run.task, _ended(run, ending)
 
 
-def _train(live: Sequence[TrialRun]) -> list[tuple[TrialRun, Exception | None]]:
+def _train(live: Sequence[TrialRun], stopped: Callable[[str], bool]) -> list[tuple[TrialRun, Exception | None]]:
     """Step by step until one of them or several have come to an end; these, each with what ended it."""
     pruned = [(run, _pruned(run)) for run in live]
     if any(ending is not None for _, ending in pruned):
@@ -67,7 +76,7 @@ def _train(live: Sequence[TrialRun]) -> list[tuple[TrialRun, Exception | None]]:
         ending = [trainer for trainer in stack.trainers if trainer.ends_epoch]
         losses = dict(zip(ending, valid_losses(ending), strict=True)) if len(ending) > 1 else {}
         seconds = (time.monotonic() - started) / len(live)
-        settled = [(run, *_settled(run, seconds, losses.get(run.trainer))) for run in live]
+        settled = [(run, *_settled(run, seconds, losses.get(run.trainer), stopped)) for run in live]
         if any(over for _, over, _ in settled):
             break
     for run, over, _ in settled:
@@ -76,14 +85,20 @@ def _train(live: Sequence[TrialRun]) -> list[tuple[TrialRun, Exception | None]]:
     return [(run, ending) for run, over, ending in settled if over]
 
 
-def _settled(run: TrialRun, step_s: float, valid_loss: float | None) -> tuple[bool, Exception | None]:
+def _settled(
+    run: TrialRun, step_s: float, valid_loss: float | None, stopped: Callable[[str], bool]
+) -> tuple[bool, Exception | None]:
     """Whether the trial has come to its end, and by what."""
+    trainer = run.trainer
     try:
-        run.trainer.settle(step_s, run.checkpoints, run.tell, valid_loss)
+        trainer.settle(step_s, run.checkpoints, run.tell, valid_loss)
+        pruned = None if trainer.finished else _pruned(run)
+        if pruned is None and not trainer.finished and stopped(run.task.config.trial_id):
+            run.checkpoints.save(trainer.progress.step, *trainer.snapshot())
+            return True, StoppedError()
     except Exception as ending:
         return True, ending
-    pruned = None if run.trainer.finished else _pruned(run)
-    return run.trainer.finished or pruned is not None, pruned
+    return trainer.finished or pruned is not None, pruned
 
 
 def _pruned(run: TrialRun) -> PrunedError | None:

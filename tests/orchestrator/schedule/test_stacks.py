@@ -20,7 +20,7 @@ from tests.trainables.trial.test_trial_run import smoke_trial
 from trainables.config import GssConfig, MonotoneNnConfig, MosConfig, OutputLayerConfig, SoftmaxConfig, TrialConfig
 from trainables.runtime import Runtime
 from trainables.trial.trial_run import run_trial
-from trainables.trial_folder import TrialOutcome
+from trainables.trial_folder import EpochMetrics, TrialOutcome
 
 
 def layers(*outputs: OutputLayerConfig, width: int = 400) -> list[PlannedTrial]:
@@ -74,6 +74,35 @@ def test_after_a_death_trials_go_on_in_halves_until_the_one_at_fault_fails_alone
     assert max(sizes) == 6 and sizes.count(1) >= 2
     assert {attempt.cause for attempt in store.attempts(IDS[2])[:-1]} == {DEATH.cause}
     assert store.trials(KEY)[2].cause == f"{DEATH.cause} (in each of 2 attempts)"
+
+
+@pytest.mark.usefixtures("registered")
+def test_one_of_a_stack_is_stopped_and_its_mates_go_on(store: Store, tmp_path: Path) -> None:
+    sweep = Sweep(store, tmp_path, slots=1, stack=8)
+    assert len(hand_out(sweep, "a")) == 6
+    assert sweep.leaving == {}
+    sweep.stop([IDS[1]])
+    assert (sweep.leaving, sweep.give_up()) == ({"a": {IDS[1]}}, [])
+    sweep.events("a", [TrialEvent(trial_id=IDS[1], left=True)])
+    assert sweep.leaving == {}
+    assert states(store) == ["running", "planned", *["running"] * 4]
+    assert sweep.heard.stopped_names == ["seed=1"]
+    sweep.events("a", [done(number) for number in (0, 2, 3)])
+    sweep.stop(IDS[4:])
+    assert (sweep.leaving, sweep.give_up()) == ({}, ["a"]), "none of them goes on"
+    sweep.ended("a", DEATH)
+    assert sweep.pack("b") == [] and sweep.finished
+    assert states(store) == ["done", "planned", "done", "done", "planned", "planned"]
+
+
+@pytest.mark.usefixtures("registered")
+def test_one_that_dies_before_it_could_leave_is_not_tried_again(store: Store, tmp_path: Path) -> None:
+    sweep = Sweep(store, tmp_path, slots=1, stack=8)
+    hand_out(sweep, "a")
+    sweep.stop([IDS[1]])
+    sweep.ended("a", DEATH)
+    assert sorted(sweep.run("b") + sweep.run("c")) == [0, 2, 3, 4, 5]
+    assert sweep.finished and states(store)[1] == "planned"
 
 
 class Searches:
@@ -143,3 +172,30 @@ def test_a_run_over_ray_trains_stacks_and_gives_what_trials_give_alone(store: St
         assert row["metrics"]["test_perplexity"] == pytest.approx(expected, rel=1e-3)
         assert len(store.epochs(config.trial_id)) == 2
         assert json.loads((tmp_path / "trials" / config.trial_id[:2] / config.trial_id / "config.json").read_text())
+
+
+@pytest.mark.usefixtures("one_ray")
+def test_over_ray_one_of_a_stack_is_stopped_and_its_mate_goes_on_in_the_same_process(
+    store: Store, tmp_path: Path
+) -> None:
+    """The whole sweep is stopped once the mate has ended an epoch without it."""
+    stopped, mate = (smoke_trial(seed=seed, **{"training.epochs": 5000}) for seed in (1, 2))
+    plan = [PlannedTrial.of(stopped, "stopped"), PlannedTrial.of(mate, "mate")]
+    store.register(KEY, plan)
+    epochs = list[int]()
+
+    class Stops(Heard):
+        def epoch(self, trial_id: str, metrics: EpochMetrics) -> None:
+            if trial_id == stopped.trial_id and metrics.epoch == 1:
+                store.ask_to_stop(trial_id)
+            if trial_id == mate.trial_id:
+                epochs.append(metrics.epoch)
+                if self.stopped_names:
+                    store.ask_to_stop(KEY)
+
+    heard = Stops()
+    work = work_in(tmp_path, store, {"runtime": Runtime(threads=2)}, stack=2, listener=heard, study=KEY)
+    assert run_trials(plan, work).interrupted
+    assert heard.stopped_names == ["stopped"] and sorted(heard.starts) == ["mate", "stopped"]
+    assert epochs == list(range(1, len(epochs) + 1)) and len(store.attempts(mate.trial_id)) == 1
+    assert [row.state for row in store.trials(KEY)] == ["planned"] * 2

@@ -11,7 +11,7 @@ import pytest
 from tests.trainables.trial.test_trial_run import FILES, smoke_trial
 from trainables.config import MocConfig, MosConfig, OutputLayerConfig, SigSoftmaxConfig, SoftmaxConfig, TrialConfig
 from trainables.runtime import Runtime
-from trainables.trial.stacked_run import run_stack
+from trainables.trial.stacked_run import StoppedError, run_stack
 from trainables.trial.trial_run import TrialTask, run_trial
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
@@ -130,6 +130,36 @@ def test_what_was_trained_in_a_stack_goes_on_alone_and_the_other_way_round(
         run_trial(CONFIGS["sigsoftmax"], directory=tmp_path / "sigsoftmax", runtime=RUNTIME, on_epoch=interrupt)
     later = outcomes(run_stack(tasks(tmp_path, ["sigsoftmax", "moc"]), runtime=RUNTIME, most=2))
     assert_same(later["sigsoftmax"], alone["sigsoftmax"])
+
+
+def test_one_is_stopped_and_goes_on_later_as_if_nothing_had_been(
+    alone: dict[str, TrialOutcome], tmp_path: Path
+) -> None:
+    """One leaves in the midst of its second epoch, for which another takes its place, and one is never taken up."""
+    epochs, asked_after = list[int](), list[int]()
+
+    def stopped(trial_id: str) -> bool:
+        if trial_id == CONFIGS["gss"].trial_id:
+            asked_after.append(len(epochs))
+        return trial_id == CONFIGS["mos"].trial_id or (
+            trial_id == CONFIGS["gss"].trial_id and asked_after.count(1) == 3
+        )
+
+    never_saved = dataclasses.replace(RUNTIME, checkpoint_every_s=1e9)
+    gss, *others = tasks(tmp_path, ["gss", "softmax", "mos", "moc"])
+    gss = dataclasses.replace(gss, on_epoch=hear(epochs))
+    together = run_stack([gss, *others], runtime=never_saved, most=2, stopped=stopped)
+    ended = {task.directory.name: outcome for task, outcome in together}
+    assert isinstance(ended["gss"], StoppedError) and isinstance(ended["mos"], StoppedError)
+    assert not (tmp_path / "mos").exists() and not (tmp_path / "gss" / "result.json").exists()
+    for name in ("softmax", "moc"):
+        outcome = ended[name]
+        assert isinstance(outcome, TrialOutcome)
+        assert_same(outcome, alone[name])
+    log = (tmp_path / "gss" / "log.txt").read_text()
+    whole = run_trial(CONFIGS["gss"], directory=tmp_path / "gss", runtime=RUNTIME)
+    assert "goes on from the checkpoint" in (tmp_path / "gss" / "log.txt").read_text().removeprefix(log)
+    assert_same(whole, alone["gss"])
 
 
 def hear(heard: list[int]) -> Callable[[EpochMetrics], None]:

@@ -79,7 +79,7 @@ class Played:
         epoch = self.checkpoints.get(config.trial_id, 0)
         if epoch == 0 or config.trial_id not in self.checkpoints:
             dispatcher.events(key, [TrialEvent(trial_id=config.trial_id)])
-        rule = pack.stop_above or {}
+        rule = pack.stop_above.get(config.trial_id, {})
         stops = epoch > 0 and losses(config)[epoch - 1] > rule.get(epoch, float("inf"))
         if not stops and epoch < len(losses(config)):
             self.checkpoints[config.trial_id] = epoch + 1
