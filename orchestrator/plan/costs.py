@@ -2,7 +2,7 @@
 
 Basis. Of the paper's V100 the seconds of an epoch are published: 55 s for softmax on PTB, 664 steps (`gpu_seconds`).
 Of an H200 nothing was measured: at 203 GFLOP a step, a trial alone (cuDNN, float32) is reckoned to take 9 to 12 ms a
-step, and one of at least `FULL_STACK` trials trained as one `STACKED_MS`, as if its steps were CUDA graphs. Any other
+step, and one of at least `FULL_STACK` trials trained as one `STACKED_MS`, as if its steps were CUDA graphs, which they are not yet. Any other
 trial is taken to gain what this one gains. A stack of fewer trials is counted as trials alone.
 """
 
@@ -30,8 +30,8 @@ STACKED_MS = {"float32": 5.0, "tf32": 2.8}
 H200_BASIS = (
     "H200: estimated by arithmetic, not measured: no trial was timed on one. A step of softmax on PTB is reckoned to "
     f"take {ALONE_MS[0]:g} to {ALONE_MS[1]:g} ms alone in float32 and {STACKED_MS['float32']:g} ms in a stack of "
-    f"{FULL_STACK} or more ({STACKED_MS['tf32']:g} ms with --set training.precision=tf32), against 83 ms on the V100; "
-    "all other trials are scaled by that."
+    f"{FULL_STACK} or more ({STACKED_MS['tf32']:g} ms with --set training.precision=tf32) once its steps are CUDA "
+    "graphs, which they are not yet, against 83 ms on the V100; all other trials are scaled by that."
 )
 SEARCHED, ALONE = "picked one at a time by a search", "of a kind that trains alone"
 FEW = f"with fewer than {FULL_STACK} of equal shapes in their study"
