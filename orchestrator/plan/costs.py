@@ -2,8 +2,8 @@
 
 Basis. Of the paper's V100 the seconds of an epoch are published: 55 s for softmax on PTB, 664 steps (`gpu_seconds`).
 Of an H200 nothing was measured: at 203 GFLOP a step, a trial alone (cuDNN, float32) is reckoned to take 9 to 12 ms a
-step, and one of at least `FULL_STACK` trials trained as one `STACKED_MS`, as if its steps were CUDA graphs, which they are not yet. Any other
-trial is taken to gain what this one gains. A stack of fewer trials is counted as trials alone.
+step, and one of at least `FULL_STACK` trials trained as one `STACKED_MS`, once its steps are CUDA graphs, which they
+are not yet. Any other trial is taken to gain what this one gains. A stack of fewer is counted as trials alone.
 """
 
 from __future__ import annotations

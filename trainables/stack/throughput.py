@@ -11,7 +11,15 @@ from typing_extensions import override
 
 from trainables.config import TrialConfig, stack_key
 from trainables.corpora import Corpus, load
-from trainables.device import forget_cache, global_random_states, gpu_name, on_gpu, set_global_random_states, wait
+from trainables.device import (
+    forget_cache,
+    global_random_states,
+    gpu_name,
+    on_gpu,
+    repeat_bits,
+    set_global_random_states,
+    wait,
+)
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.stack.stack import Stack
@@ -42,6 +50,7 @@ def measured_rates(configs: Sequence[TrialConfig], runtime: Runtime) -> dict[int
     device = gpu_name() if on_gpu(runtime.device) else runtime.device
     key = (stack_key(configs[0]), kinds, device, len(configs))
     if key not in _measured:
+        repeat_bits(runtime.deterministic)  # cuBLAS takes it from then on when it is first used
         before = global_random_states(runtime.device)
         try:
             _measured[key] = _time(configs, runtime)

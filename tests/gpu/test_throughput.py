@@ -1,0 +1,23 @@
+"""Stacks of several sizes are timed on a device, and nothing of them stays there."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from tests.support import tiny_trial as tiny
+from tests.support.device_trials import STACKED
+from trainables.runtime import Runtime
+from trainables.stack import throughput
+
+
+def test_every_size_is_timed_and_the_memory_given_back(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(throughput, "load", lambda *_, **__: tiny.corpus())
+    monkeypatch.setattr(throughput, "_measured", {})
+    configs = [tiny.trial(output_layer=layer) for layer in STACKED[:5]]
+    before = torch.cuda.memory_allocated() if device == "cuda" else 0
+    rates = throughput.measured_rates(configs, Runtime(device=device))
+    assert list(rates) == [1, 2, 4, 5] and min(rates.values()) > 0
+    after = torch.cuda.memory_allocated() if device == "cuda" else 0
+    # What cuBLAS keeps to work in is torch's for as long as the process lives.
+    assert after - before <= 64 * 2**20
