@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.schedule import trials_run
 from orchestrator.schedule.packs import stacked
 from orchestrator.schedule.trials_run import run_trials
 from orchestrator.store.records import PlannedTrial
@@ -176,9 +177,10 @@ def test_a_run_over_ray_trains_stacks_and_gives_what_trials_give_alone(store: St
 
 @pytest.mark.usefixtures("one_ray")
 def test_over_ray_one_of_a_stack_is_stopped_and_its_mate_goes_on_in_the_same_process(
-    store: Store, tmp_path: Path
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The whole sweep is stopped once the mate has ended an epoch without it."""
+    """The whole sweep is stopped once the mate has ended an epoch without it. The machine has one slot."""
+    monkeypatch.setattr(trials_run, "slots_of", lambda *_: 1)
     stopped, mate = (smoke_trial(seed=seed, **{"training.epochs": 5000}) for seed in (1, 2))
     plan = [PlannedTrial.of(stopped, "stopped"), PlannedTrial.of(mate, "mate")]
     store.register(KEY, plan)
@@ -194,7 +196,7 @@ def test_over_ray_one_of_a_stack_is_stopped_and_its_mate_goes_on_in_the_same_pro
                     store.ask_to_stop(KEY)
 
     heard = Stops()
-    work = work_in(tmp_path, store, {"runtime": Runtime(threads=2)}, stack=2, listener=heard, study=KEY)
+    work = work_in(tmp_path, store, stack=2, listener=heard, study=KEY)
     assert run_trials(plan, work).interrupted
     assert heard.stopped_names == ["stopped"] and sorted(heard.starts) == ["mate", "stopped"]
     assert epochs == list(range(1, len(epochs) + 1)) and len(store.attempts(mate.trial_id)) == 1
