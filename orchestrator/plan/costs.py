@@ -2,8 +2,8 @@
 
 Basis. Of the paper's V100 the seconds of an epoch are published: 55 s for softmax on PTB, 664 steps (`gpu_seconds`).
 Of an H200 nothing was measured: at 203 GFLOP a step, a trial alone (cuDNN, float32) is reckoned to take 9 to 12 ms a
-step, and one of at least `FULL_STACK` trials trained as one `STACKED_MS`, once its steps are CUDA graphs, which they
-are not yet. Any other trial is taken to gain what this one gains. A stack of fewer is counted as trials alone.
+step, and one of at least `FULL_STACK` trials trained as one `STACKED_MS`, by CUDA graphs. Any other trial is taken to
+gain what this one gains. A stack of fewer is counted as trials alone.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ STEPS = 664
 """Of an epoch of PTB at paper shapes, about."""
 ALONE_MS = (9.0, 12.0)
 """At the least and at the most, of one model's step on an H200."""
-STACKED_MS = {"float32": 5.0, "tf32": 2.8}
-"""Of one model's step there, by the precision of products; with "bf16", trials are not stacked."""
+STACKED_MS = {"float32": 5.0, "tf32": 2.8, "bf16": 1.7}
+"""Of one model's step there, by the precision of products."""
 H200_BASIS = (
     "H200: estimated by arithmetic, not measured: no trial was timed on one. A step of softmax on PTB is reckoned to "
     f"take {ALONE_MS[0]:g} to {ALONE_MS[1]:g} ms alone in float32 and {STACKED_MS['float32']:g} ms in a stack of "
-    f"{FULL_STACK} or more ({STACKED_MS['tf32']:g} ms with --set training.precision=tf32) once its steps are CUDA "
-    "graphs, which they are not yet, against 83 ms on the V100; all other trials are scaled by that."
+    f"{FULL_STACK} or more ({STACKED_MS['tf32']:g} ms with --set training.precision=tf32, {STACKED_MS['bf16']:g} ms "
+    "with bf16), against 83 ms on the V100; all other trials are scaled by that."
 )
 SEARCHED, ALONE = "picked one at a time by a search", "of a kind that trains alone"
 FEW = f"with fewer than {FULL_STACK} of equal shapes in their study"

@@ -181,11 +181,14 @@ def stack_size(configs: Sequence[TrialConfig], vocabulary: int, gpu_bytes: float
 
 def _stacked_numbers(config: TrialConfig, vocabulary: int) -> float:
     """What one more trial of a stack keeps in memory: weights, their gradients, those of the loss, average, kept copy,
-    moments and the dropped weights; of the longest window the gates with their gradients, states and masked outputs."""
+    moments and the dropped weights; of the longest window the gates with their gradients, states and masked outputs.
+
+    Gradients and the window's numbers twice: a captured step keeps them, and one that is not captured has them too.
+    """
     model, training = config.model, config.training
-    copies = 8 if training.optimizer == "adam" else 6
+    copies = 9 if training.optimizer == "adam" else 7
     dropped = sum(12 * out * out for _, out in model.layer_widths)
-    contexts = (training.bptt + 40) * training.batch_size
+    contexts = 2 * (training.bptt + 40) * training.batch_size
     activations = 6 * model.embedding_width + sum(14 * out for _, out in model.layer_widths)
     if isinstance(config.output_layer, MixtureConfig):
         activations += 8 * config.output_layer.mixtures * model.embedding_width

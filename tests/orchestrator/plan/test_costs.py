@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from orchestrator.plan.costs import ALONE, FEW, SEARCHED, stack_costs
-from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
+from orchestrator.plan.study_plan import Plan, PlanRequest, TrialPlan, make_plan, scale_named
 from search_spaces.catalog import load_study
 from tests.support.command import sweep
+from trainables.config import MonotoneNnConfig, TrialConfig
 
 
 def paper_plan(study: str, corpus: str = "ptb", **request: object) -> Plan:
     return make_plan(load_study(study), scale_named("paper"), corpus, PlanRequest(**request))  # type: ignore[arg-type]
+
+
+def with_network(trial: TrialPlan) -> TrialPlan:
+    """The trial with a layer that no stack has."""
+    assert isinstance(trial.config, TrialConfig)
+    return replace(trial, config=trial.config.model_copy(update={"output_layer": MonotoneNnConfig()}))
 
 
 def epoch_s(step_ms: float, v100_s: float) -> float:
@@ -19,7 +28,7 @@ def epoch_s(step_ms: float, v100_s: float) -> float:
     return 664 * step_ms / 1000 * v100_s / 55
 
 
-@pytest.mark.parametrize(("precision", "step_ms"), [("float32", 5.0), ("tf32", 2.8)])
+@pytest.mark.parametrize(("precision", "step_ms"), [("float32", 5.0), ("tf32", 2.8), ("bf16", 1.7)])
 def test_a_grid_of_equal_shapes_is_stacked_whole(precision: str, step_ms: float) -> None:
     costs = stack_costs([paper_plan("gss_grid", overrides={"training.precision": precision})])
     trial_hours = 72 * 1000 / 3600
@@ -29,8 +38,8 @@ def test_a_grid_of_equal_shapes_is_stacked_whole(precision: str, step_ms: float)
 
 
 def test_trials_that_train_alone_gain_nothing_and_are_told_apart_by_the_reason() -> None:
-    few, bf16 = paper_plan("mos_k"), paper_plan("gss_grid", overrides={"training.precision": "bf16"})
-    costs = stack_costs([few, bf16])
+    few, grid = paper_plan("mos_k"), paper_plan("gss_grid")
+    costs = stack_costs([few, replace(grid, trials=tuple(map(with_network, grid.trials)))])
     assert (costs.stacked, costs.alone) == (0, {FEW: 6, ALONE: 72})
     assert costs.hours_with == costs.hours_without == costs.alone_hours
     assert 0 < costs.alone_hours[0] < costs.alone_hours[1]

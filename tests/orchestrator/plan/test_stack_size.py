@@ -45,8 +45,8 @@ def peak_bytes(trials: int) -> int:
 
 
 def test_what_is_planned_for_a_trial_is_what_it_takes_and_not_much_more() -> None:
-    """On a CPU, where allocations can be counted without a GPU; the planned window is the longest, and average and
-    kept copy are counted in, which these few steps do not have."""
+    """On a CPU, where allocations can be counted without a GPU; the planned window is the longest, and average, kept
+    copy and what a captured step holds besides are counted in, which these few steps do not have."""
     taken = (peak_bytes(7) - peak_bytes(1)) / 6
     config = awd_lstm(CorpusConfig(name="x", sha256="0" * 64), SoftmaxConfig())
     width = {"embedding_width": 200, "context_width": 200, "hidden_width": 600}
@@ -54,7 +54,7 @@ def test_what_is_planned_for_a_trial_is_what_it_takes_and_not_much_more() -> Non
     chunk = 6 * 4 * chunk_rows(VOCABULARY, 200, 4, "cuda") * VOCABULARY
     size = stack_size([config], VOCABULARY, 20e9)
     planned = (GPU_SHARE * 20e9 - chunk) / size
-    assert taken <= planned <= 3 * taken
+    assert taken <= planned <= 5 * taken
 
 
 @pytest.mark.parametrize(("gigabytes", "least", "most"), [(1, 1, 1), (24, 8, 30), (139, 16, 200)])
