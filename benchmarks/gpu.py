@@ -1,111 +1,263 @@
-"""Seconds per epoch and peak memory of each output layer at paper scale on a GPU, beside the paper's V100.
+"""What a GPU makes of this project, without Ray, a network or a corpus: needs torch, numpy and pydantic (and scipy for
+the spectrum), and the folders benchmarks, trainables, search_spaces and orchestrator/worker.
 
-`python -m benchmarks.gpu` needs torch and pydantic only: neither Ray, nor a network, nor a corpus (tokens are random;
-the time of a step does not depend on them). An epoch's time is that of `--steps` training steps, scaled to all of them.
+    python -m benchmarks.gpu --exact           whether it computes what it should; status 1 where it does not
+    python -m benchmarks.gpu --budget 480      how fast, the figures asked for most first
+    python -m benchmarks.gpu --device cpu --scale tiny --steps 1      the same on a CPU, to see that it runs
+
+Every line is one way to train trials of an output layer on a corpus of random words: `stack 16` sixteen as one,
+`alone` one by one through cuDNN, `torch.nn` the framework's own LSTM and linear layers one by one, without dropout or
+averaging, `2 processes` side by side. LSTM, output layer and optimiser are milliseconds for a step of one model, timed
+one after another; `step` is the whole, which draws masks, too. `s/epoch` is what one trial's epoch takes, shared out
+among those that run together; `V100` is how many times that the paper's V100 took. TFLOP/s count matrix products alone
+(see `flop_per_token`), and stand beside the device's own ceiling in that precision.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
+import json
+import os
 import time
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 
-from search_spaces.awd_lstm import V100_SECONDS_PER_EPOCH, awd_lstm
-from trainables.config import (
-    CorpusConfig,
-    GssConfig,
-    LmsPlifConfig,
-    MocConfig,
-    MonotoneNnConfig,
-    MosConfig,
-    MosPlifConfig,
-    OutputLayerConfig,
-    SigSoftmaxConfig,
-    SoftmaxConfig,
-    TrialConfig,
+from benchmarks.gpu_exact import checks
+from benchmarks.gpu_parts import PartsMs, parts_ms
+from benchmarks.gpu_processes import mps_daemon, tokens_a_second, without_mps
+from benchmarks.gpu_timing import (
+    Ceilings,
+    alone_pace,
+    averaging_trainer,
+    ceilings,
+    framework_pace,
+    spectrum_seconds,
+    stack_pace,
 )
+from benchmarks.gpu_trials import CORPORA, LAYERS, STACKED, Scale, flop_per_token, layer_config, random_corpus, trial
+from search_spaces.awd_lstm import V100_SECONDS_PER_EPOCH
+from trainables.config import TrialConfig, stack_key
 from trainables.corpora import Corpus
-from trainables.device import gpu_name, wait
+from trainables.device import Precision, gpu_name
 from trainables.measurements import PeakMemory
-from trainables.runtime import Runtime
-from trainables.training import Trainer
+from trainables.stack import Stack
 
-LAYERS: dict[str, OutputLayerConfig] = {
-    "softmax": SoftmaxConfig(),
-    "sigsoftmax": SigSoftmaxConfig(),
-    "gss": GssConfig(c=-1.5, k=2.5),
-    "lms_plif": LmsPlifConfig(),
-    "mos": MosConfig(),
-    "moc": MocConfig(),
-    "mos_plif": MosPlifConfig(),
-    "monotone_nn": MonotoneNnConfig(),
-}
-CORPORA = {"ptb": (929_589, 10_000), "wikitext-2": (2_088_628, 33_278)}
-"""Train tokens and vocabulary."""
+PRECISIONS: tuple[Precision, ...] = ("bf16", "tf32", "float32")
+HOW = ("stack", "alone", "torch.nn", "spectrum", "processes", "MPS")
+CEILING_SIZE = {"cuda": 8192, "cpu": 256}
 
 
-def random_corpus(name: str) -> Corpus:
-    """Random tokens of the corpus' sizes."""
-    tokens, vocabulary = CORPORA[name]
-    numbers = np.random.default_rng(0)
-    text = numbers.integers(vocabulary, size=tokens)
-    return Corpus(
-        name=name, train=text, valid=text[:10_000], test=text[:1_000], vocabulary=tuple(map(str, range(vocabulary)))
+class Job(NamedTuple):
+    """What a line tells of."""
+
+    how: str
+    """One of `HOW`; "processes" are by turns, and "MPS" are processes through it."""
+    corpus: str
+    layer: str
+    precision: Precision
+    models: int = 1
+
+    @property
+    def label(self) -> str:
+        """As it is printed."""
+        together = {"stack": "stack {}", "processes": "{} processes", "MPS": "{} through MPS"}
+        return together.get(self.how, self.how).format(self.models)
+
+
+@dataclass(frozen=True)
+class Line:
+    """The figures of a job; None where it has none."""
+
+    job: Job
+    seconds: float | None = None
+    """For an epoch of one trial; of a spectrum, for the whole."""
+    times_v100: float | None = None
+    """In the seconds that the paper's V100 took for an epoch."""
+    step_ms: float | None = None
+    parts: PartsMs | None = None
+    tflop_s: float | None = None
+    peak_mib: float | None = None
+    note: str = ""
+    failed: bool = False
+
+
+class Bench:
+    """Makes lines on one device."""
+
+    def __init__(self, device: str, scale: Scale, steps: int) -> None:
+        self._device, self._scale, self._steps = device, scale, steps
+
+    def line(self, job: Job) -> Line:
+        """Do the job; too little memory, or an error, is a line too."""
+        try:
+            return self._measured(job)
+        except torch.OutOfMemoryError:
+            return Line(job, note="out of memory")
+        except Exception as error:  # a lease is short: the other lines go on
+            return Line(job, note=_failure(error), failed=True)
+        finally:
+            gc.collect()
+            torch.cuda.empty_cache()
+
+    def _measured(self, job: Job) -> Line:
+        corpus, memory = random_corpus(job.corpus, self._scale), PeakMemory(self._device)
+        layer = layer_config(job.layer, job.corpus, self._scale)
+        config = trial(job.corpus, layer, job.precision, self._scale)
+        match job.how:
+            case "spectrum":
+                seconds = spectrum_seconds(config, corpus, self._device)
+                return Line(job, seconds, peak_mib=memory.peak_mib(), note="(seconds of one spectrum)")
+            case "processes" | "MPS":
+                return self._side_by_side(job, config, corpus)
+            case "stack":
+                return self._stack(job, config, corpus, memory)
+            case "alone":
+                pace = alone_pace(averaging_trainer(config, corpus, self._device), self._steps)
+            case _:
+                pace = framework_pace(config, len(corpus.vocabulary), self._device, self._steps)
+        line = self._of_rate(job, config, corpus, pace.tokens / pace.seconds)
+        return replace(line, step_ms=pace.step_ms, peak_mib=memory.peak_mib())
+
+    def _stack(self, job: Job, config: TrialConfig, corpus: Corpus, memory: PeakMemory) -> Line:
+        if stack_key(config) is None:
+            return Line(job, note="trains alone, never in a stack")
+        trainers = [averaging_trainer(config, corpus, self._device) for _ in range(job.models)]
+        # Trials of one seed, as the cells of `gss_grid` are.
+        pace = stack_pace(Stack(trainers), self._steps)
+        line = self._of_rate(job, config, corpus, pace.tokens / pace.seconds)
+        line = replace(line, step_ms=pace.step_ms, peak_mib=memory.peak_mib())
+        try:
+            return replace(line, parts=parts_ms(trainers, calls=min(10, self._steps)))
+        except torch.OutOfMemoryError:
+            return replace(line, note="out of memory where the parts are timed")
+        except Exception as error:
+            return replace(line, note=f"parts {_failure(error)}", failed=True)
+
+    def _side_by_side(self, job: Job, config: TrialConfig, corpus: Corpus) -> Line:
+        with mps_daemon() if job.how == "MPS" else without_mps() as why_not:
+            if why_not is not None:
+                return Line(job, note=f"no MPS, since {why_not}")
+            rate = tokens_a_second(config, self._scale, self._device, self._steps, job.models)
+        return self._of_rate(job, config, corpus, rate)
+
+    def _of_rate(self, job: Job, config: TrialConfig, corpus: Corpus, tokens_a_second: float) -> Line:
+        """Of so many tokens of all trials together."""
+        seconds, flop = len(corpus.train) / tokens_a_second, flop_per_token(config, len(corpus.vocabulary))
+        published_s = V100_SECONDS_PER_EPOCH[job.corpus].get(job.layer) if self._scale == "paper" else None
+        times = published_s / seconds if published_s else None
+        return Line(job, seconds, times, tflop_s=1e-12 * flop * tokens_a_second)
+
+
+def _failure(error: Exception) -> str:
+    return f"failed: {type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
+
+
+def jobs(options: argparse.Namespace) -> list[Job]:
+    """Those asked for, in order: sizes, corpora, layers and precisions in the order given, the first size with its
+    rivals before the others, and layers after the fourth at the end."""
+    corpora, layers, precisions, sizes = options.corpora, options.layers, options.precisions, options.sizes
+    every = list(product(corpora, layers, precisions))
+    chosen = [Job("stack", *of_line, models) for models in sizes for of_line in every if of_line[1] in STACKED]
+    chosen += [Job("alone", *of_line) for of_line in every]
+    chosen += [Job("torch.nn", *of_line) for of_line in every if of_line[1] == "softmax"]
+    chosen.append(Job("spectrum", corpora[0], layers[0], "float32"))
+    first = corpora[0], layers[0], precisions[0]
+    chosen += [Job(how, *first, count) for count in options.processes for how in ("processes", "MPS")]
+
+    def place(job: Job) -> tuple[int, ...]:
+        later = sizes.index(job.models) if job.how == "stack" else 0
+        rivals = HOW.index(job.how) if HOW.index(job.how) >= HOW.index("spectrum") else 0
+        layer = layers.index(job.layer)
+        places = later + 3 * (layer >= 4), rivals, corpora.index(job.corpus), layer, HOW.index(job.how)
+        return *places, precisions.index(job.precision) if job.precision in precisions else 0
+
+    return sorted(chosen, key=place)
+
+
+def _table_row(line: Line, top: Ceilings) -> str:
+    job, parts = line.job, line.parts or (None,) * 3
+    of_ceiling = line.tflop_s / top.tflop_s[job.precision] if line.tflop_s else None
+    figures = [*((part, "9.3f") for part in parts), (line.step_ms, "9.3f"), (line.seconds, "9.3f")]
+    figures += [(line.times_v100, "7.1f")]
+    figures += [(line.tflop_s, "9.2f"), (of_ceiling, "6.0%"), (line.peak_mib, "9.0f")]
+    columns = "".join(
+        "-".rjust(int(f.partition(".")[0])) if value is None else format(value, f) for value, f in figures
     )
+    return f"{job.corpus:<11}{job.layer:<16}{job.precision:<9}{job.label:<14}{columns}  {line.note}".rstrip()
 
 
-def paper_trial(name: str, layer: OutputLayerConfig, precision: str) -> TrialConfig:
-    """The trial at paper scale, with its matrix products in this precision."""
-    config = awd_lstm(CorpusConfig(name=name, sha256="0" * 64), layer)
-    return config.model_copy(update={"training": config.training.model_copy(update={"precision": precision})})
+HEADER = (
+    f"{'corpus':<11}{'layer':<16}{'products':<9}{'how':<14}{'LSTM':>9}{'output':>9}{'optim.':>9}{'step ms':>9}"
+    f"{'s/epoch':>9}{'V100':>7}{'TFLOP/s':>9}{'of':>6}{'peak MiB':>9}"
+)
 
 
-def time_trial(config: TrialConfig, corpus: Corpus, device: str, steps: int) -> tuple[float, float]:
-    """Seconds per epoch, and peak memory in MiB."""
-    trainer = Trainer(config, corpus, Runtime(device=device))
-    memory = PeakMemory(device)
-    _steps(trainer, 5 if device == "cuda" else 1)
-    wait(device)
-    tokens, start_s = trainer.progress.tokens, time.perf_counter()
-    _steps(trainer, steps)
-    wait(device)
-    seconds = time.perf_counter() - start_s
-    return seconds * len(corpus.train) / (trainer.progress.tokens - tokens), memory.peak_mib()
+def _as_json(line: Line) -> dict[str, Any]:
+    parts = line.parts._asdict() if line.parts else None
+    return line.job._asdict() | asdict(line) | {"job": line.job.label, "parts": parts}
 
 
-def _steps(trainer: Trainer, steps: int) -> None:
-    for _ in range(steps):
-        trainer.step()
-        trainer.epoch_is_over()
+def run_exact(device: str) -> int:
+    """The second part; the process' status."""
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read when cuBLAS is first used
+    failed = 0
+    for check in checks(device):
+        failed += not check.passed
+        print(
+            f"{'PASS' if check.passed else 'FAIL'}  {check.name}: {check.error:.2g}, at most {check.limit:g}",
+            flush=True,
+        )
+    return int(failed > 0)
+
+
+def run_lines(options: argparse.Namespace, name: str) -> int:
+    """The first part; the process' status."""
+    ends_s = time.monotonic() + options.budget
+    top = ceilings(options.precisions, options.device, CEILING_SIZE[options.device])
+    reached = ", ".join(f"{precision} {tflop_s:.4g}" for precision, tflop_s in top.tflop_s.items())
+    print(f"ceilings: products {reached} TFLOP/s; copying {top.copy_gb_s:.4g} GB/s")
+    print(HEADER, flush=True)
+    bench, lines = Bench(options.device, options.scale, options.steps), list[Line]()
+    waiting = jobs(options)
+    for job in waiting:
+        if time.monotonic() > ends_s:
+            print(f"{len(waiting) - len(lines)} lines are left: the {options.budget:g} s are over")
+            break
+        lines.append(bench.line(job))
+        print(_table_row(lines[-1], top), flush=True)
+        if options.json is not None:
+            figures = {"device": name, "torch": torch.__version__, "ceilings": top._asdict(), "lines": lines}
+            options.json.write_text(json.dumps(figures, default=_as_json, indent=1))
+    return int(any(line.failed for line in lines))
 
 
 def main() -> None:
-    """Print one line a corpus and layer."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    """Print the lines, or the checks."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--exact", action="store_true")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--steps", type=int, default=200)
-    parser.add_argument("--corpora", nargs="+", choices=tuple(CORPORA), default=tuple(CORPORA))
-    parser.add_argument("--layers", nargs="+", choices=tuple(LAYERS), default=tuple(LAYERS))
+    parser.add_argument("--scale", choices=("paper", "tiny"), default="paper")
+    parser.add_argument("--sizes", type=int, nargs="*", default=[16, 1, 8, 4, 32, 2], help="of stacks")
+    parser.add_argument("--corpora", nargs="+", choices=tuple(CORPORA), default=list(CORPORA))
+    parser.add_argument("--layers", nargs="+", choices=LAYERS, default=list(LAYERS))
+    parser.add_argument("--precisions", nargs="+", choices=PRECISIONS, default=list(PRECISIONS))
+    parser.add_argument("--processes", type=int, nargs="*", default=[2, 4])
+    parser.add_argument("--steps", type=int, default=24)
+    parser.add_argument("--budget", type=float, default=480.0, help="seconds after which no line begins")
+    parser.add_argument("--json", type=Path, help="a file for the same figures")
     options = parser.parse_args()
     if options.device == "cuda" and not torch.cuda.is_available():
-        raise SystemExit("no GPU here; --device cpu --steps 2 shows that the benchmark runs")
-    hardware = gpu_name() if options.device == "cuda" else "CPU"
-    print(f"{hardware}, torch {torch.__version__}, {options.steps} steps")
-    print(f"{'corpus':<12}{'layer':<12}{'precision':<10}{'s/epoch':>9}{'V100':>6}{'times':>7}{'peak MiB':>10}")
-    for name in options.corpora:
-        corpus = random_corpus(name)
-        for label in options.layers:
-            for precision in ("float32", "tf32", "bf16"):
-                config = paper_trial(name, LAYERS[label], precision)
-                seconds, peak_mib = time_trial(config, corpus, options.device, options.steps)
-                v100_s = V100_SECONDS_PER_EPOCH[name].get(label)
-                published, times = (f"{v100_s:.0f}", f"{v100_s / seconds:.2f}") if v100_s else ("-", "-")
-                print(
-                    f"{name:<12}{label:<12}{precision:<10}{seconds:>9.1f}{published:>6}{times:>7}{peak_mib:>10.0f}",
-                    flush=True,
-                )
+        raise SystemExit("no GPU here; --device cpu --scale tiny --steps 1 shows that the benchmark runs")
+    if options.scale == "tiny" or options.exact:
+        torch.set_num_threads(1)  # threads that wait for one another take longer than so little work
+    name = gpu_name() if options.device == "cuda" else "CPU"
+    print(f"{name}, torch {torch.__version__}", flush=True)
+    raise SystemExit(run_exact(options.device) if options.exact else run_lines(options, name))
 
 
 if __name__ == "__main__":

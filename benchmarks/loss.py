@@ -19,12 +19,11 @@ from torch import Tensor
 from torch.nn import functional
 from torch.nn.functional import nll_loss
 
+from benchmarks.gpu_trials import layer_config
 from benchmarks.side_by_side import compare, print_table
 from search_spaces.awd_lstm import awd_lstm
 from trainables.config import (
     CorpusConfig,
-    GssConfig,
-    LmsPlifConfig,
     MosConfig,
     MosPlifConfig,
     OutputLayerConfig,
@@ -40,13 +39,7 @@ from trainables.output_layers import (
     build_output_layer,
 )
 
-LAYERS: dict[str, OutputLayerConfig] = {
-    "gss": GssConfig(c=-1.5, k=2.5),
-    "softmax": SoftmaxConfig(),
-    "lms_plif": LmsPlifConfig(),
-    "mos": MosConfig(),
-    "mos_plif": MosPlifConfig(),
-}
+LAYERS = {name: layer_config(name, "ptb") for name in ("gss", "softmax", "lms_plif", "mos", "mos_plif")}
 V, D, N = 10_000, 64, 1_400
 WINDOW = 70
 

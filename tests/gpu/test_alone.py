@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+
+from benchmarks.gpu_processes import gpu_share
 
 ROOT = Path(__file__).parents[2]
 NEEDED = {"numpy", "packaging", "pluggy", "pydantic", "pytest", "scipy", "torch"}
@@ -45,19 +50,39 @@ def test_these_tests_can_be_collected() -> None:
     assert "test_stack.py" in run_without_others(program)
 
 
-def test_the_benchmark_makes_its_steps() -> None:
-    program = """
-sys.argv = ["gpu", "--device", "cpu", "--steps", "1", "--corpora", "ptb", "--layers", "softmax"]
-import benchmarks.gpu as gpu
-paper_trial = gpu.paper_trial
-gpu.paper_trial = lambda *of_trial: paper_trial(*of_trial).model_copy(
-    update={"model": gpu.TrialConfig.model_fields["model"].default.model_copy(
-        update={"embedding_width": 8, "hidden_width": 8, "context_width": 8}
-    )}
-)
-gpu.main()
+def test_the_benchmark_makes_every_kind_of_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On the CPU, where a program of MPS' name says yes to everything."""
+    program, written = tmp_path / gpu_share().CONTROL, tmp_path / "lines.json"
+    program.write_text("#!/bin/sh\nexit 0\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    options = "--device cpu --scale tiny --steps 1 --sizes 2 1 --corpora wikitext-2 --layers softmax mos monotone_nn"
+    rest = f"--precisions tf32 float32 --processes 2 --json {written}"
+    out = run_without_others(
+        f"sys.argv = {['gpu', *options.split(), *rest.split()]}\nimport benchmarks.gpu as gpu\n"
+        + """
+try:
+    gpu.main()
+except SystemExit as ended:
+    assert ended.code == 0
 """
-    assert "softmax     tf32" in run_without_others(program)
+    )
+    figures = json.loads(written.read_text())
+    lines = figures["lines"]
+    assert len(out.splitlines()) == 3 + len(lines)
+    assert Counter(line["job"] for line in lines) == {
+        "stack 2": 4, "stack 1": 4, "alone": 6, "torch.nn": 2, "spectrum": 1, "2 processes": 1, "2 through MPS": 1
+    }  # fmt: skip
+    assert not any(line["failed"] for line in lines), out
+    assert all(line["seconds"] > 0 for line in lines)
+    assert all(line["tflop_s"] > 0 for line in lines if line["how"] != "spectrum")
+    assert all(line["step_ms"] > 0 and line["peak_mib"] > 0 for line in lines if line["how"] in ("stack", "alone"))
+    parts = [line["parts"] for line in lines]
+    assert [{*part} if part else None for part in parts] == [
+        {"lstm", "output", "optimiser"} if line["how"] == "stack" else None for line in lines
+    ]
+    assert all(part["lstm"] > 0 and part["output"] > 0 and part["optimiser"] > 0 for part in parts if part)
+    assert {*figures["ceilings"]["tflop_s"]} == {"tf32", "float32"} and figures["ceilings"]["copy_gb_s"] > 0
 
 
 @pytest.mark.parametrize("package", ["ray", "sqlalchemy"])

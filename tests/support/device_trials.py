@@ -1,35 +1,19 @@
-"""Tiny trials of every output layer on a device, for tests/gpu; imports no more than those may."""
+"""Tiny trials of every output layer of the benchmark of GPUs; imports no more than tests/gpu may."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from benchmarks import gpu_trials
+from benchmarks.gpu_trials import layer_config
 from tests.support import tiny_trial as tiny
-from trainables.config import (
-    GssConfig,
-    LmsPlifConfig,
-    MocConfig,
-    MonotoneNnConfig,
-    MosConfig,
-    MosPlifConfig,
-    OutputLayerConfig,
-    SigSoftmaxConfig,
-    SoftmaxConfig,
-)
+from trainables.config import OutputLayerConfig
 from trainables.runtime import Runtime
 from trainables.training import Trainer
 
-STACKED: tuple[OutputLayerConfig, ...] = (
-    SoftmaxConfig(),
-    SigSoftmaxConfig(),
-    GssConfig(c=-1.5, k=2.5),
-    LmsPlifConfig(knots=31, limit=3.0),
-    MosConfig(mixtures=2, latent_dropout=0.3),
-    MocConfig(mixtures=2, latent_dropout=0.3),
-    MosPlifConfig(knots=20, mixtures=2),
-)
+STACKED: tuple[OutputLayerConfig, ...] = tuple(layer_config(name, "ptb", "tiny") for name in gpu_trials.STACKED)
 """Those that a stack has."""
-LAYERS = (*STACKED, MonotoneNnConfig(units=5))
+LAYERS = tuple(layer_config(name, "ptb", "tiny") for name in gpu_trials.LAYERS)
 
 
 def trainer_on(

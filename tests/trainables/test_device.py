@@ -14,32 +14,15 @@ from torch import Tensor
 
 from tests.support import output_layer_formulas as formulas
 from tests.support import tiny_trial as tiny
+from tests.support.device_trials import LAYERS, STACKED
 from tests.support.products import Asked
 from trainables import device
-from trainables.config import (
-    GssConfig,
-    LmsPlifConfig,
-    MocConfig,
-    MonotoneNnConfig,
-    MosConfig,
-    MosPlifConfig,
-    OutputLayerConfig,
-    SoftmaxConfig,
-)
+from trainables.config import MonotoneNnConfig, OutputLayerConfig
 from trainables.output_layers import monotone_nn
 from trainables.runtime import Runtime
 from trainables.stack import Stack
 from trainables.training import Trainer, loop
 
-LAYERS: tuple[OutputLayerConfig, ...] = (
-    SoftmaxConfig(),
-    GssConfig(c=-1.5, k=2.5),
-    LmsPlifConfig(knots=31, limit=3.0),
-    MosConfig(mixtures=2, latent_dropout=0.3),
-    MocConfig(mixtures=2, latent_dropout=0.3),
-    MosPlifConfig(knots=20, mixtures=2),
-)
-MONOTONE = MonotoneNnConfig(units=5)
 FACTORS = {"float32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -56,7 +39,7 @@ def on_meta(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Trainer]:
 
 
 @pytest.mark.parametrize("precision", FACTORS)
-@pytest.mark.parametrize("layer", [*LAYERS, MONOTONE], ids=lambda layer: layer.name)
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
 def test_every_product_of_a_step_is_in_its_precision_and_nothing_is_read_back(
     on_meta: Callable[..., Trainer], layer: OutputLayerConfig, precision: str
 ) -> None:
@@ -73,7 +56,7 @@ def test_every_product_of_a_step_is_in_its_precision_and_nothing_is_read_back(
         trainer.end_epoch()
 
 
-@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
+@pytest.mark.parametrize("layer", STACKED, ids=lambda layer: layer.name)
 def test_a_step_of_a_stack_reads_nothing_back(on_meta: Callable[..., Trainer], layer: OutputLayerConfig) -> None:
     stack = Stack([on_meta(layer, seed=seed) for seed in (1, 2, 3)])
     stack.step()
@@ -156,7 +139,7 @@ def test_a_gpus_own_generator_goes_with_the_checkpoint(monkeypatch: pytest.Monke
 def test_a_network_whose_weights_stay_on_the_gpu_is_the_same_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without a GPU, with the tensors that take the place of floats there."""
     hidden, weight, targets = formulas.inputs(20, 4, 9)
-    layer = formulas.layer_of(MONOTONE, 9, 4)
+    layer = formulas.layer_of(MonotoneNnConfig(units=5), 9, 4)
 
     def by_everything() -> list[Tensor]:
         inputs = [hidden.clone().requires_grad_(), weight.clone().requires_grad_()]

@@ -1,0 +1,237 @@
+"""Whether a device computes what it should: `python -m benchmarks.gpu --exact`.
+
+Stacks against the same trials alone, trials that go on against those that ran through, and output layers and LSTM
+layers against the CPU in float64, by formulas that materialise everything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn.functional import nll_loss
+
+from benchmarks.gpu_parts import stacked_contexts
+from benchmarks.gpu_trials import LAYERS, STACKED, layer_config, random_corpus, trial
+from trainables.config import LanguageModelConfig, OutputLayerConfig, SoftmaxConfig
+from trainables.device import Precision, products_in, repeat_bits
+from trainables.language_model import AwdLstm
+from trainables.output_layers import LayerShape, build_output_layer
+from trainables.runtime import Runtime
+from trainables.stack import Stack
+from trainables.training import Trainer
+
+STEPS = 25
+VOCABULARY, WIDTH, ROWS = 1_003, 40, 37
+"""No multiples of a kernel's block."""
+
+
+class Check(NamedTuple):
+    """What was compared, how far apart it was, and how far it may be."""
+
+    name: str
+    error: float
+    limit: float
+
+    @property
+    def passed(self) -> bool:
+        """A NaN does not pass."""
+        return self.error <= self.limit
+
+
+def checks(device: str) -> Iterator[Check]:
+    """All of them, one by one; one that raises an error is as far off as can be."""
+    for name, limit, error in _questions():
+        try:
+            yield Check(name, error(device), limit)
+        except Exception as raised:
+            yield Check(f"{name} ({type(raised).__name__}: {str(raised).partition(chr(10))[0]})", float("inf"), limit)
+
+
+def _questions() -> Iterator[tuple[str, float, Callable[[str], float]]]:
+    for optimizer in ("sgd", "adam"):
+        yield f"a stack's weights in float64, {optimizer}", 1e-9, partial(stack_error, optimizer=optimizer)
+    for name in STACKED:
+        yield f"a stack's perplexity in float32, {name}", 1e-3, partial(perplexity_error, name=name)
+    for name in STACKED[:4]:
+        yield f"a stack's perplexity in bf16, {name}", 1e-2, partial(perplexity_error, name=name, precision="bf16")
+    yield "bits after going on, alone", 0.0, partial(resume_error, together=False)
+    yield "bits after going on, stack", 0.0, partial(resume_error, together=True)
+    yield "LSTM layers of a stack, float32", 1e-5, lstm_error
+    for name in LAYERS:
+        yield f"loss and gradients, float32, {name}", 1e-4, partial(layer_error, name=name)
+        yield f"loss and gradients, bf16, {name}", 0.03, partial(layer_error, name=name, product_dtype=torch.bfloat16)
+
+
+def _trainers(
+    device: str, names: Sequence[str], *, optimizer: str = "sgd", precision: Precision = "float32"
+) -> list[Trainer]:
+    """Tiny trials with seeds of their own."""
+    training = {"optimizer": optimizer, "learning_rate": 0.003 if optimizer == "adam" else 5.0}
+    configs = [trial("ptb", layer_config(name, "ptb", "tiny"), precision, "tiny", **training) for name in names]
+    seeded = [config.model_copy(update={"seed": seed}) for seed, config in enumerate(configs, 1)]
+    return [Trainer(config, random_corpus("ptb", "tiny"), Runtime(device=device)) for config in seeded]
+
+
+def _steps(trainers: list[Trainer], step: Callable[[], None]) -> None:
+    for _ in range(STEPS):
+        step()
+        for trainer in trainers:
+            trainer.epoch_is_over()
+
+
+def _alone(trainers: list[Trainer]) -> None:
+    for trainer in trainers:
+        _steps([trainer], trainer.step)
+
+
+def stack_error(device: str, optimizer: str) -> float:
+    """Of every weight, moment and state, against trials alone; relative where above 1."""
+    with _in_float64():
+        alone, together = (_trainers(device, STACKED, optimizer=optimizer) for _ in range(2))
+        _alone(alone)
+        _steps(together, Stack(together).step)
+    return _worst(
+        float(((tensor - expected).abs() / expected.abs().clamp(min=1)).max())
+        for trainer, reference in zip(together, alone, strict=True)
+        for tensor, expected in _pairs(trainer, reference)
+    )
+
+
+def perplexity_error(device: str, name: str, precision: Precision = "float32") -> float:
+    """Of three trials in a stack against themselves alone; relative."""
+    alone, together = (_trainers(device, (name,) * 3, precision=precision) for _ in range(2))
+    _alone(alone)
+    _steps(together, Stack(together).step)
+    results, expected = (
+        torch.stack([trainer.epoch_loss / trainer.progress.epoch_tokens for trainer in trainers]).exp()
+        for trainers in (together, alone)
+    )
+    return float((results / expected - 1).abs().max())
+
+
+def resume_error(device: str, *, together: bool) -> float:
+    """The share of tensors that have other bits after a snapshot was taken and another trainer went on from it."""
+    names = ("gss", "mos", "lms_plif") if together else LAYERS
+    repeat_bits(True)
+    try:
+        through, resumed = (_trainers(device, names) for _ in range(2))
+        go_on = _goer(through, together)
+        go_on()
+        for trainer, other in zip(through, resumed, strict=True):
+            tensors, state = trainer.snapshot()
+            other.restore({key: tensor.detach().clone() for key, tensor in tensors.items()}, state)
+        go_on()
+        _goer(resumed, together)()
+    finally:
+        repeat_bits(False)
+    same = [
+        torch.equal(tensor, expected)
+        for trainer, reference in zip(resumed, through, strict=True)
+        for tensor, expected in _pairs(trainer, reference)
+    ]
+    return 1 - sum(same) / len(same)
+
+
+def _goer(trainers: list[Trainer], together: bool) -> Callable[[], None]:
+    """What takes the steps of trainers as they are now."""
+    return partial(_steps, trainers, Stack(trainers).step) if together else partial(_alone, trainers)
+
+
+def _pairs(trainer: Trainer, reference: Trainer) -> Iterator[tuple[Tensor, Tensor]]:
+    """What the next step of either depends on; not torch's own generators, which all trials of a process share."""
+    tensors, expected = (t.snapshot()[0] for t in (trainer, reference))
+    assert tensors.keys() == expected.keys()
+    names = [name for name in expected if not name.startswith("random.global")]
+    return ((tensors[name].detach(), expected[name].detach()) for name in names)
+
+
+def _worst(errors: Iterable[float]) -> float:
+    """The greatest, or NaN where there is one."""
+    return float(torch.tensor(list(errors)).max())
+
+
+def lstm_error(device: str) -> float:
+    """Of the context vectors of two models whose windows differ in length, and of all gradients; relative, in norm."""
+    config = LanguageModelConfig(embedding_width=WIDTH, hidden_width=3 * WIDTH + 1, context_width=WIDTH)
+    lengths, batch = (7, 5), 3
+    models = [AwdLstm(config, SoftmaxConfig(), VOCABULARY) for _ in lengths]
+    random = torch.Generator().manual_seed(0)
+    for model in models:
+        model.initialise(random)
+    tokens_GTB = torch.randint(VOCABULARY, (2, max(lengths), batch), generator=random)
+    by_contexts = torch.randn(2, max(lengths), batch, WIDTH, generator=random)
+    by_contexts[1, lengths[1] :] = 0
+    truths = [_lstm_truth(*one) for one in zip(models, tokens_GTB, by_contexts, strict=True)]
+    with products_in("float32", device):
+        models = [model.to(device) for model in models]
+        contexts, gradients = stacked_contexts(models, tokens_GTB.to(device), lengths, by_contexts.to(device))
+    errors = [_off(contexts[g, :length], truths[g][0][:length]) for g, length in enumerate(lengths)]
+    errors += [_off(gradients[name][g], truths[g][1][name]) for g in range(2) for name in gradients]
+    return _worst(errors)
+
+
+def _lstm_truth(model: AwdLstm, tokens_TB: Tensor, by_contexts: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    """In float64 on the CPU, by the framework's LSTM."""
+    exact = AwdLstm(model.config, SoftmaxConfig(), VOCABULARY).double()
+    exact.load_state_dict(model.state_dict())
+    named = {name: p for name, p in exact.named_parameters() if not name.startswith("output.")}
+    contexts = exact.eval().contexts(tokens_TB, exact.zero_state(tokens_TB.shape[1])).h3_TBC
+    gradients = torch.autograd.grad(contexts, list(named.values()), by_contexts.double())
+    return contexts.detach(), dict(zip(named, gradients, strict=True))
+
+
+def layer_error(device: str, name: str, product_dtype: torch.dtype | None = None) -> float:
+    """Of an output layer's loss and all its gradients, with factors of products in this dtype; relative, in norm."""
+    config = _without_dropout(layer_config(name, "ptb", "tiny"))
+    shape = LayerShape(vocabulary_size=VOCABULARY, embedding_width=WIDTH, context_width=WIDTH)
+    random = torch.Generator().manual_seed(0)
+    layer = build_output_layer(config, shape)
+    layer.initialise(random)
+    with torch.no_grad():
+        layer.get_parameter("bias_V").normal_(generator=random)
+    hidden_TBC = torch.randn(ROWS, 1, WIDTH, generator=random)
+    weight_VD = torch.randn(VOCABULARY, WIDTH, generator=random) / WIDTH**0.5
+    targets_N = torch.randint(VOCABULARY, (ROWS,), generator=random)
+    exact = build_output_layer(config, shape).double()
+    exact.load_state_dict(layer.state_dict())
+    layer.to(device)
+    layer.product_dtype = product_dtype
+
+    def results(device: str, dtype: torch.dtype) -> list[Tensor]:
+        hidden, weight = (t.to(device, dtype, copy=True).requires_grad_() for t in (hidden_TBC, weight_VD))
+        if dtype == torch.float64:
+            parameters = list(exact.parameters())
+            loss = nll_loss(exact.log_probabilities(hidden.flatten(0, 1), weight), targets_N)
+        else:
+            parameters = list(layer.parameters())
+            loss = layer.loss(hidden, weight, targets_N.to(device))
+        wanted = [hidden, weight, *(p for p in parameters if p.requires_grad)]
+        return [loss.detach(), *torch.autograd.grad(loss, wanted)]
+
+    truth = results("cpu", torch.float64)
+    with products_in("float32", device):
+        return _worst(map(_off, results(device, torch.float32), truth))
+
+
+def _without_dropout(config: OutputLayerConfig) -> OutputLayerConfig:
+    return config.model_copy(update={"latent_dropout": 0.0}) if hasattr(config, "latent_dropout") else config
+
+
+def _off(value: Tensor, truth: Tensor) -> float:
+    return float((value.detach().double().cpu() - truth).norm() / truth.norm().clamp(min=1e-30))
+
+
+@contextmanager
+def _in_float64() -> Iterator[None]:
+    """New parameters are of float64."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)

@@ -1,0 +1,113 @@
+"""The parts of a stack's step, one after another: what they take, and the LSTM layers' results.
+
+All that the benchmark of GPUs knows of a stack's inside is in this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from benchmarks.gpu_timing import seconds_a_call
+from trainables.device import Graphs, graphs_on, products_in
+from trainables.language_model import AwdLstm
+from trainables.stack.masks import StackedDraws
+from trainables.stack.model import StackedModel, stacked_states
+from trainables.stack.update import StackedUpdate
+from trainables.stack.weights import OUTPUT, Weights
+from trainables.training import Trainer, Window
+
+
+class PartsMs(NamedTuple):
+    """Milliseconds for a step of one model with a window of the config's length. Beside them a step draws masks."""
+
+    lstm: float
+    """Embedding and LSTM layers, forward and back."""
+    output: float
+    """Output layer and loss, forward and back."""
+    optimiser: float
+    """Clipping, update and averaging."""
+
+
+def parts_ms(trainers: Sequence[Trainer], calls: int) -> PartsMs:
+    """Of a stack of the trainers, in which they are no longer; their weights move. On a GPU they are replayed from
+    graphs, as a step is."""
+    first, weights = trainers[0], Weights.shared_by([trainer.model for trainer in trainers])
+    training, where = first.config.training, weights["embedding_VD"].device
+    window = Window(0, training.bptt, training.bptt)
+    with products_in(training.precision, first.runtime.device):
+        functions = *_forward_and_back(trainers, weights, window), _optimiser(trainers, weights, window)
+        graphs = graphs_on(where)
+        replays = functions if graphs is None else [_captured(function, graphs) for function in functions]
+        seconds = [seconds_a_call(replay, first.runtime.device, calls) for replay in replays]
+    return PartsMs(*(1e3 * s / len(trainers) for s in seconds))
+
+
+def _forward_and_back(
+    trainers: Sequence[Trainer], weights: Weights, window: Window
+) -> tuple[Callable[[], None], Callable[[], None]]:
+    """Those of the embedding and the LSTM layers, and those of the output layer."""
+    model = StackedModel([trainer.model for trainer in trainers], weights)
+    texts = [trainer.tokens(window) for trainer in trainers]
+    tokens_GTB, targets_GN = (torch.stack(parts) for parts in zip(*texts, strict=True))
+    embedding, lengths = weights["embedding_VD"], [window.steps] * len(trainers)
+    rows = targets_GN, embedding.new_full(targets_GN.shape, 1 / targets_GN.shape[1])
+    lengths_G = torch.tensor(lengths, device=embedding.device)
+    draws = StackedDraws([t.config for t in trainers], [t.masks for t in trainers], embedding, window.steps)
+    draws.draw(lengths)
+    masks = draws.masks(window.steps)
+    states = stacked_states([trainer.state for trainer in trainers])
+    hidden = model.contexts(tokens_GTB, states, lengths_G, masks).dropped.detach().requires_grad_()
+    by_contexts = torch.full_like(hidden, 1e-3)
+    of_output = [w for name, _, w in weights.named() if name.startswith(OUTPUT) and w.requires_grad]
+    of_lstm = [w for name, _, w in weights.named() if not name.startswith(OUTPUT)]
+
+    def lstm() -> None:
+        contexts = model.contexts(tokens_GTB, states, lengths_G, masks)
+        torch.autograd.grad(contexts.dropped, of_lstm, by_contexts)
+
+    def output() -> None:
+        losses_G = model.losses(hidden, rows, masks)
+        torch.autograd.grad(losses_G.sum(), [hidden, embedding, *of_output])
+
+    return lstm, output
+
+
+def _optimiser(trainers: Sequence[Trainer], weights: Weights, window: Window) -> Callable[[], None]:
+    update, where = StackedUpdate(trainers, weights), weights["embedding_VD"].device
+    update.adopt_averages()
+    shares_G, rates = (
+        torch.tensor(numbers, dtype=torch.float64, device=where)
+        for numbers in (update.shares(), update.rates([window] * len(trainers)))
+    )
+    gradients = [(weight, torch.zeros_like(weight)) for weight in weights if weight.requires_grad]
+
+    def optimiser() -> None:
+        for weight, gradient in gradients:
+            weight.grad = gradient
+        update.step(rates.view(-1, len(trainers)), shares_G)
+
+    return optimiser
+
+
+def _captured(function: Callable[[], None], graphs: Graphs) -> Callable[[], None]:
+    """After a first time without."""
+    graphs.run(function)
+    return graphs.captured(function)
+
+
+def stacked_contexts(
+    models: Sequence[AwdLstm], tokens_GTB: Tensor, lengths: Sequence[int], by_contexts: Tensor
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """The context vectors G x T x B x C of models without dropout, and of all weights but the output layers' the
+    gradients for this one by the contexts."""
+    weights = Weights.shared_by(models)
+    model = StackedModel(models, weights)
+    states = stacked_states([alone.zero_state(tokens_GTB.shape[2]) for alone in models])
+    contexts = model.contexts(tokens_GTB, states, torch.tensor(lengths, device=tokens_GTB.device))
+    named = {name: weight for name, _, weight in weights.named() if not name.startswith(OUTPUT)}
+    gradients = torch.autograd.grad(contexts.h3, list(named.values()), by_contexts)
+    return contexts.h3.detach(), dict(zip(named, gradients, strict=True))

@@ -1,0 +1,164 @@
+"""How long steps take on a device: those of a stack, of trials alone, and of the framework's own LSTM; and the device's
+ceilings. All time is between two events of the GPU, or a CPU's clock."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from trainables.config import SPECTRUM, TrialConfig
+from trainables.corpora import Corpus
+from trainables.device import Precision, lstm_dtype, on_gpu, products_in, wait
+from trainables.measurements import measure
+from trainables.runtime import Runtime
+from trainables.stack import Stack
+from trainables.training import Trainer, WeightAverage
+from trainables.training.optimizers import EagerSGD
+
+WARM_UP_PASSES = 3
+"""Over the windows that are timed: a stack's steps are captured once a length has come up before."""
+
+
+class Pace(NamedTuple):
+    """Of all trials together."""
+
+    seconds: float
+    tokens: int
+    model_steps: int
+
+    @property
+    def step_ms(self) -> float:
+        """Milliseconds for a step of one model."""
+        return 1e3 * self.seconds / self.model_steps
+
+
+def seconds_of(function: Callable[[], object], device: str) -> float:
+    """How long the device is busy with a call, waits for the host included."""
+    wait(device)
+    if on_gpu(device):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        function()
+        end.record()
+        wait(device)
+        return 1e-3 * start.elapsed_time(end)
+    started_s = time.perf_counter()
+    function()
+    return time.perf_counter() - started_s
+
+
+def seconds_a_call(function: Callable[[], object], device: str, calls: int = 10) -> float:
+    """The mean of so many calls, after one that does not count."""
+    function()
+    return seconds_of(lambda: [function() for _ in range(calls)], device) / calls
+
+
+def averaging_trainer(config: TrialConfig, corpus: Corpus, device: str) -> Trainer:
+    """A new trial that averages its weights already, as it does in most of its epochs."""
+    trainer = Trainer(config, corpus, Runtime(device=device))
+    trainer.average = WeightAverage(trainer.model)
+    return trainer
+
+
+def stack_pace(stack: Stack, steps: int) -> Pace:
+    """Of so many steps of a stack."""
+    return _pace(stack.step, stack.trainers, steps)
+
+
+def alone_pace(trainer: Trainer, steps: int) -> Pace:
+    """Of one trial after another: through cuDNN, on a GPU."""
+    return _pace(trainer.step, [trainer], steps)
+
+
+def _pace(step: Callable[[], None], trainers: Sequence[Trainer], steps: int) -> Pace:
+    """The windows of the warm-up and of the steps that count have the same lengths."""
+    draws = trainers[0].draws.get_state()
+
+    def run() -> None:
+        for trainer in trainers:
+            trainer.draws.set_state(draws)
+        for _ in range(steps):
+            step()
+            for trainer in trainers:
+                trainer.epoch_is_over()
+
+    for _ in range(WARM_UP_PASSES):
+        run()
+    tokens = sum(trainer.progress.tokens for trainer in trainers)
+    seconds = seconds_of(run, trainers[0].runtime.device)
+    tokens = sum(trainer.progress.tokens for trainer in trainers) - tokens
+    return Pace(seconds, tokens, steps * len(trainers))
+
+
+class _Framework(nn.Module):
+    """Embedding, three LSTM layers and a linear layer of the framework, without any dropout."""
+
+    def __init__(self, config: TrialConfig, vocabulary: int) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(vocabulary, config.model.embedding_width)
+        self.layers = nn.ModuleList(nn.LSTM(into, out) for into, out in config.model.layer_widths)
+        self.output = nn.Linear(config.model.context_width, vocabulary)
+        self.output.weight = self.embedding.weight
+
+    def forward(self, tokens_TB: Tensor) -> Tensor:
+        hidden = self.embedding(tokens_TB)
+        for layer in self.layers:
+            hidden, _ = layer(hidden)
+        return self.output(hidden)
+
+
+def framework_pace(config: TrialConfig, vocabulary: int, device: str, steps: int) -> Pace:
+    """Of the framework's own modules, for a softmax: the floor for models one by one. In bf16 all of it is."""
+    training = config.training
+    model = _Framework(config, vocabulary).to(device)
+    if training.precision == "bf16":
+        model.to(lstm_dtype("bf16", model.output.weight))
+    optimizer = EagerSGD(model.parameters(), lr=training.learning_rate, weight_decay=training.weight_decay)
+    tokens = torch.randint(vocabulary, (training.bptt + 1, training.batch_size), device=device)
+
+    def run() -> None:
+        for _ in range(steps):
+            optimizer.zero_grad()
+            with products_in(training.precision, device):
+                cross_entropy(model(tokens[:-1]).flatten(0, 1).float(), tokens[1:].flatten()).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), training.gradient_clip_norm)
+            optimizer.step()
+
+    run()
+    return Pace(seconds_of(run, device), steps * training.bptt * training.batch_size, steps)
+
+
+def spectrum_seconds(config: TrialConfig, corpus: Corpus, device: str) -> float:
+    """Of the log-P matrix and its spectrum after every test context, with the weights of a new model."""
+    trainer = Trainer(config, corpus, Runtime(device=device))
+    return seconds_of(lambda: measure([SPECTRUM], trainer.model, corpus, config, trainer.runtime), device)
+
+
+class Ceilings(NamedTuple):
+    """What the device reaches at best."""
+
+    tflop_s: dict[Precision, float]
+    """Of a product of square matrices, by precision."""
+    copy_gb_s: float
+    """Read and written."""
+
+
+def ceilings(precisions: Sequence[Precision], device: str, size: int) -> Ceilings:
+    """With matrices of `size` x `size`."""
+    reached = {}
+    for precision in precisions:
+        dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+        left, right = (torch.randn(size, size, device=device).to(dtype) for _ in range(2))
+        result = torch.empty_like(left)
+        with products_in(precision, device):
+            reached[precision] = 2e-12 * size**3 / seconds_a_call(partial(torch.mm, left, right, out=result), device)
+    source = torch.ones(4 * size * size, device=device)
+    target = torch.empty_like(source)
+    seconds = seconds_a_call(partial(target.copy_, source), device)
+    return Ceilings(reached, 1e-9 * 2 * source.nbytes / seconds)

@@ -1,0 +1,77 @@
+"""What the benchmark of GPUs trains: trials of the papers on random text, and the operations that a token takes."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+from pydantic import BaseModel
+
+from search_spaces.awd_lstm import awd_lstm
+from search_spaces.models import output_layer
+from trainables.config import CorpusConfig, MixtureConfig, MocConfig, MonotoneNnConfig, OutputLayerConfig, TrialConfig
+from trainables.corpora import Corpus
+
+ConfigT = TypeVar("ConfigT", bound=BaseModel)
+Scale = Literal["paper", "tiny"]
+STACKED = ("gss", "softmax", "mos", "lms_plif", "sigsoftmax", "moc", "mos_plif", "lms_plif_frozen")
+"""The output layers that a stack has; the first four are measured first."""
+LAYERS = (*STACKED, "monotone_nn")
+"""All of this package."""
+CORPORA = {"ptb": (929_589, 82_430, 10_000), "wikitext-2": (2_088_628, 245_569, 33_278)}
+"""Train tokens, test tokens, vocabulary."""
+TINY_CORPUS = (2_000, 100, 40)
+TINY: dict[str, dict[str, Any]] = {
+    "model": {"embedding_width": 8, "hidden_width": 12, "context_width": 8},
+    "training": {"batch_size": 4, "bptt": 12, "learning_rate": 5.0},
+}
+TINY_LAYER = {"knots": 21, "limit": 3.0, "mixtures": 2, "units": 5}
+
+
+def layer_config(name: str, corpus: str, scale: Scale = "paper") -> OutputLayerConfig:
+    """The output layer as the paper set it for the corpus, or small."""
+    layer = MonotoneNnConfig() if name == "monotone_nn" else output_layer(name, corpus)
+    return _updated(layer, {key: value for key, value in TINY_LAYER.items() if scale == "tiny" and hasattr(layer, key)})
+
+
+def trial(corpus: str, layer: OutputLayerConfig, precision: str, scale: Scale, **training: Any) -> TrialConfig:
+    """One trial with its matrix products in this precision."""
+    config = awd_lstm(CorpusConfig(name=corpus, sha256="0" * 64), layer)
+    small = TINY if scale == "tiny" else {"model": {}, "training": {}}
+    model = _updated(config.model, small["model"])
+    trained = _updated(config.training, small["training"] | {"precision": precision} | training)
+    return _updated(config, {"model": model, "training": trained})
+
+
+def random_corpus(name: str, scale: Scale) -> Corpus:
+    """Random words, as many as the corpus has: the time of a step does not depend on which."""
+    train, test, vocabulary = TINY_CORPUS if scale == "tiny" else CORPORA[name]
+    text = np.random.default_rng(0).integers(vocabulary, size=train)
+    return Corpus(
+        name=name, train=text, valid=text[:1_000], test=text[:test], vocabulary=tuple(map(str, range(vocabulary)))
+    )
+
+
+def flop_per_token(config: TrialConfig, vocabulary: int) -> int:
+    """Operations of the matrix products of a training step, for every token of it: 6 for a weight and a row that it is
+    multiplied with, as product and sum are two, and going back there is a product for either factor.
+
+    An LSTM layer of I inputs and H outputs has 4 H (I + H) weights; the output layer V D; K experts K V D, and before
+    them K (C D + C) of latent contexts and prior. On Penn Treebank that is 203 GFLOP for 20 x 70 tokens.
+    """
+    model, layer = config.model, config.output_layer
+    width, context = model.embedding_width, model.context_width
+    weights = sum(4 * out * (into + out) for into, out in model.layer_widths)
+    if isinstance(layer, MixtureConfig):
+        weights += layer.mixtures * context * (width + 1)
+        # Contexts are mixed by one product more, and then need one softmax.
+        weights += width * (
+            layer.mixtures + vocabulary if isinstance(layer, MocConfig) else layer.mixtures * vocabulary
+        )
+    else:
+        weights += width * vocabulary
+    return 6 * weights
+
+
+def _updated(config: ConfigT, values: dict[str, Any]) -> ConfigT:
+    return config.model_copy(update=values)
