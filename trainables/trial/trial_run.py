@@ -1,5 +1,4 @@
-"""One trial from start to end: train, measure, and leave the result as a file before anyone is told. And a trained one
-measured again, on the weights that it kept.
+"""One trial from start to end: train, measure, and leave the result as a file before anyone is told.
 
 A trial has a folder of its own: see `trainables.trial_folder.folder`.
 """
@@ -20,11 +19,10 @@ import torch
 from torch import Tensor
 
 from trainables.config import PERPLEXITY, SPECTRUM, AnyConfig, TrialConfig
-from trainables.corpora import Corpus, load
+from trainables.corpora import load
 from trainables.device import repeat_bits
 from trainables.errors import UserError, first_line
 from trainables.experiments import measure_experiment
-from trainables.language_model import AwdLstm
 from trainables.measurements import PeakMemory, epoch_ranks, measure
 from trainables.output_layers import load_layers
 from trainables.pulse import PULSE, START
@@ -40,7 +38,6 @@ from trainables.trial_folder import (
     TrialFolder,
     TrialOutcome,
     describe,
-    load_tensors,
     perplexity,
     save_tensors,
     spectrum_of,
@@ -237,73 +234,6 @@ def _restore(trainer: Trainer, checkpoint: tuple[dict[str, Tensor], dict[str, An
             f"the checkpoints in {folder.path} are whole, but not of this program's version ({first_line(error)}): "
             "remove them, and the trial starts anew"
         ) from error
-
-
-def measure_kept(
-    config: AnyConfig,
-    *,
-    directory: Path,
-    runtime: Runtime,
-    names: Sequence[str],
-    note: Callable[[str], None] = lambda _: None,
-) -> None:
-    """Take the named measurements ("top_k@1") of a done trial; on a CPU, bit for bit those of its end.
-
-    Each is a file in the trial's folder before the next one starts, and one that is there already is not taken again.
-    One that is damaged is, and `note` is told so. Only one process at a time works in a folder: a second one waits.
-    Raises UserError where the kept weights are
-    missing or damaged, and as `measure` does.
-    """
-    if not isinstance(config, TrialConfig):
-        raise UserError(
-            f"{', '.join(names)} cannot be taken later of a trial of kind {config.kind}, which keeps no weights: run "
-            "the study anew with another --storage (and --store)"
-        )
-    folder = TrialFolder(directory, config.trial_id, note)
-    _require_weights(folder)
-    PULSE.enter("while it waited for its folder", quiet_s=LOCK_S)
-    with folder.locked():
-        PULSE.enter(START)
-        absent = [name for name in names if not folder.has_measurement(name)]
-        if absent:
-            model, corpus = kept_model(config, directory=directory, runtime=runtime)
-            for name in absent:
-                measured = measure([name], model, corpus, config, runtime)
-                folder.write_measurement(name, measured[name])
-
-
-def kept_model(config: TrialConfig, *, directory: Path, runtime: Runtime) -> tuple[AwdLstm, Corpus]:
-    """The model of a done trial with the weights that it kept, ready to predict, and its corpus.
-
-    Raises UserError where the weights are missing or damaged, and where the corpus is not there.
-    """
-    folder = TrialFolder(directory, config.trial_id)
-    _require_weights(folder)
-    prepare(runtime)
-    trainer = Trainer(config, load(config.corpus, data_dir=runtime.data_dir), runtime)
-    trainer.kept = _read_weights(folder, runtime.device)
-    trainer.take_kept_weights()
-    return trainer.model.eval(), trainer.corpus
-
-
-def _require_weights(folder: TrialFolder) -> None:
-    if not folder.kept_weights.is_file():
-        raise UserError(
-            f"the weights that the trial kept are needed, and {folder.kept_weights} is missing: put the trial's folder "
-            "back, or train the study anew with another --storage (and --store)"
-        )
-
-
-def _read_weights(folder: TrialFolder, device: str) -> dict[str, Tensor]:
-    path = folder.kept_weights
-    try:
-        tensors, state = load_tensors(path, device)
-        if state.get("trial_id") != folder.trial_id:
-            raise DamagedFileError(f"{path} holds the weights of another trial, {str(state.get('trial_id'))[:12]}")
-        folder.check_kept_weights()
-    except DamagedFileError as error:
-        raise UserError(f"{error}: put the file back as it was, or train the study anew elsewhere") from error
-    return tensors
 
 
 def prepare(runtime: Runtime) -> None:

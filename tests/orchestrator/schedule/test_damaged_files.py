@@ -21,7 +21,7 @@ from tests.support.store_rows import RUN
 from trainables.config import TrialConfig
 from trainables.errors import UserError
 from trainables.runtime import Runtime
-from trainables.trial import trial_run
+from trainables.trial import kept_weights, trial_run
 from trainables.trial_folder.folder import trial_directory
 from trainables.trial_folder.outcome import EpochMetrics
 
@@ -73,7 +73,7 @@ def make(config: TrialConfig, storage: Path, state: str) -> None:
     at_once = AT_ONCE if state == "whole" else AT_ONCE[:1]
     trial_run.run_trial(config, directory=directory, runtime=Runtime(), measurements=at_once)
     if state == "measured later":
-        trial_run.measure_kept(config, directory=directory, runtime=Runtime(), names=AT_ONCE[1:])
+        kept_weights.measure_kept(config, directory=directory, runtime=Runtime(), names=AT_ONCE[1:])
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,8 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """For each state a storage with the folders of two trials, and a store that plans the first of them."""
     folder = tmp_path_factory.mktemp("made")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(trial_run, "load", lambda *_, **__: tiny_trial.corpus(600))
+        for module in (trial_run, kept_weights):
+            patch.setattr(module, "load", lambda *_, **__: tiny_trial.corpus(600))
         for state in {*FILES.values()}:
             for config in (CONFIG, OTHER):
                 make(config, folder / state, state)
@@ -118,7 +119,7 @@ def next_run(made: Path, storage: Path) -> tuple[Numbers, list[str]]:
             if lacking := store.lacking(KEY, NAMES):
                 try:
                     names = lacking[CONFIG.trial_id]
-                    trial_run.measure_kept(
+                    kept_weights.measure_kept(
                         CONFIG, directory=directory, runtime=Runtime(), names=names, note=sentences.append
                     )
                 except UserError as error:

@@ -25,8 +25,8 @@ from trainables.errors import UserError
 from trainables.measurements.log_probabilities import context_vectors
 from trainables.runtime import Runtime
 from trainables.training.loop import Trainer
-from trainables.trial import trial_run
-from trainables.trial.trial_run import measure_kept, run_trial
+from trainables.trial import kept_weights, measure_kept
+from trainables.trial.trial_run import run_trial
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 from trainables.trial_folder.checkpoint import load_tensors, save_tensors
 from trainables.trial_folder.folder import Measured, TrialFolder
@@ -275,7 +275,7 @@ def test_a_measurement_is_durable_and_taken_once_and_nothing_is_trained(
         path.write_text("{")
         measured(folder, "spectrum@1")
         assert path.read_bytes() == content, "what is damaged is measured again"
-    monkeypatch.setattr(trial_run, "load_tensors", None)  # so that another look at them fails
+    monkeypatch.setattr(kept_weights, "load_tensors", None)  # so that another look at them fails
     assert measured(folder, "top_k@1", "spectrum@1")["top_k@1"] == first["top_k@1"]
 
 

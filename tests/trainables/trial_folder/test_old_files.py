@@ -12,7 +12,7 @@ import pytest
 from tests.support import tiny_trial
 from trainables.config import TrialConfig
 from trainables.runtime import Runtime
-from trainables.trial import trial_run
+from trainables.trial import kept_weights, trial_run
 from trainables.trial_folder.folder import TrialFolder
 
 OLD = Path(__file__).parents[2] / "assets" / "trial_folder_v1"
@@ -20,7 +20,8 @@ OLD = Path(__file__).parents[2] / "assets" / "trial_folder_v1"
 
 @pytest.fixture
 def config(monkeypatch: pytest.MonkeyPatch) -> TrialConfig:
-    monkeypatch.setattr(trial_run, "load", lambda *_, **__: tiny_trial.corpus(600))
+    for module in (trial_run, kept_weights):
+        monkeypatch.setattr(module, "load", lambda *_, **__: tiny_trial.corpus(600))
     return TrialConfig.model_validate_json((OLD / "config.json").read_bytes())
 
 
@@ -44,7 +45,7 @@ def test_a_later_measurement_is_read_and_another_one_is_taken(config: TrialConfi
     assert measured.metrics == json.loads((path / "measurement-spectrum@1.json").read_bytes())["metrics"]
     assert measured.singular_values.tolist() == np.load(path / "measurement-spectrum@1.npy").tolist()
     notes: list[str] = []
-    trial_run.measure_kept(
+    kept_weights.measure_kept(
         config, directory=path, runtime=Runtime(), names=("spectrum@1", "perplexity@1"), note=notes.append
     )
     again = folder.measurement("perplexity@1")

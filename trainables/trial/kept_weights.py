@@ -1,0 +1,86 @@
+"""A trained trial measured again, on the weights that it kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from torch import Tensor
+
+from trainables.config import AnyConfig, TrialConfig
+from trainables.corpora import Corpus, load
+from trainables.errors import UserError
+from trainables.language_model import AwdLstm
+from trainables.measurements import measure
+from trainables.pulse import PULSE, START
+from trainables.runtime import Runtime
+from trainables.training import Trainer
+from trainables.trial.trial_run import LOCK_S, prepare
+from trainables.trial_folder import DamagedFileError, TrialFolder, load_tensors
+
+
+def measure_kept(
+    config: AnyConfig,
+    *,
+    directory: Path,
+    runtime: Runtime,
+    names: Sequence[str],
+    note: Callable[[str], None] = lambda _: None,
+) -> None:
+    """Take the named measurements ("top_k@1") of a done trial; on a CPU, bit for bit those of its end.
+
+    Each is a file in the trial's folder before the next one starts, and one that is there already is not taken again.
+    One that is damaged is, and `note` is told so. Only one process at a time works in a folder: a second one waits.
+    Raises UserError where the kept weights are
+    missing or damaged, and as `measure` does.
+    """
+    if not isinstance(config, TrialConfig):
+        raise UserError(
+            f"{', '.join(names)} cannot be taken later of a trial of kind {config.kind}, which keeps no weights: run "
+            "the study anew with another --storage (and --store)"
+        )
+    folder = TrialFolder(directory, config.trial_id, note)
+    _require_weights(folder)
+    PULSE.enter("while it waited for its folder", quiet_s=LOCK_S)
+    with folder.locked():
+        PULSE.enter(START)
+        absent = [name for name in names if not folder.has_measurement(name)]
+        if absent:
+            model, corpus = kept_model(config, directory=directory, runtime=runtime)
+            for name in absent:
+                measured = measure([name], model, corpus, config, runtime)
+                folder.write_measurement(name, measured[name])
+
+
+def kept_model(config: TrialConfig, *, directory: Path, runtime: Runtime) -> tuple[AwdLstm, Corpus]:
+    """The model of a done trial with the weights that it kept, ready to predict, and its corpus.
+
+    Raises UserError where the weights are missing or damaged, and where the corpus is not there.
+    """
+    folder = TrialFolder(directory, config.trial_id)
+    _require_weights(folder)
+    prepare(runtime)
+    trainer = Trainer(config, load(config.corpus, data_dir=runtime.data_dir), runtime)
+    trainer.kept = _read_weights(folder, runtime.device)
+    trainer.take_kept_weights()
+    return trainer.model.eval(), trainer.corpus
+
+
+def _require_weights(folder: TrialFolder) -> None:
+    if not folder.kept_weights.is_file():
+        raise UserError(
+            f"the weights that the trial kept are needed, and {folder.kept_weights} is missing: put the trial's folder "
+            "back, or train the study anew with another --storage (and --store)"
+        )
+
+
+def _read_weights(folder: TrialFolder, device: str) -> dict[str, Tensor]:
+    path = folder.kept_weights
+    try:
+        tensors, state = load_tensors(path, device)
+        if state.get("trial_id") != folder.trial_id:
+            raise DamagedFileError(f"{path} holds the weights of another trial, {str(state.get('trial_id'))[:12]}")
+        folder.check_kept_weights()
+    except DamagedFileError as error:
+        raise UserError(f"{error}: put the file back as it was, or train the study anew elsewhere") from error
+    return tensors
