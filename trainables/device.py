@@ -173,6 +173,12 @@ def peak_bytes() -> int:
     return torch.cuda.max_memory_allocated()
 
 
+def free_bytes() -> int:
+    """What the GPU has left, with what torch keeps for itself and does not use."""
+    free, _ = torch.cuda.mem_get_info()
+    return int(free) + torch.cuda.memory_reserved() - torch.cuda.memory_allocated()
+
+
 def gpu_name() -> str:
     """The GPU's model."""
     return torch.cuda.get_device_name()

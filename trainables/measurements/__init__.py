@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         matrix_spectrum,
         spectrum_stream,
     )
+    from trainables.measurements.stacked import measure_stack
     from trainables.measurements.word_similarity import pairs_in_vocabulary, spearman_rho
 else:
     __getattr__ = on_first_use(
@@ -39,4 +40,5 @@ else:
         "decomposition",
         "log_probabilities",
         "registry",
+        "stacked",
     )

@@ -40,16 +40,21 @@ def context_windows(model: AwdLstm, tokens: NDArray[np.int64], *, window: int) -
         yield contexts.dropped_TBC.squeeze(1)
 
 
-@torch.no_grad()
 def log_probability_rows(model: AwdLstm, contexts_NC: Tensor) -> Iterator[NDArray[np.float32]]:
     """Chunks of the log-P matrix (rows x V), in the precision of the model."""
+    return (chunk_NV.cpu().numpy() for chunk_NV in log_probability_chunks(model, contexts_NC))
+
+
+@torch.no_grad()
+def log_probability_chunks(model: AwdLstm, contexts_NC: Tensor) -> Iterator[Tensor]:
+    """The same on the model's device, which nothing waits for after the first chunk."""
     for start in range(0, len(contexts_NC), ROWS_PER_CHUNK):
         PULSE.touch()
         chunk = contexts_NC[start : start + ROWS_PER_CHUNK]
         log_p_NV = model.output.log_probabilities(chunk, model.embedding_VD)
         if start == 0:
             _require_probabilities(log_p_NV[:64])
-        yield log_p_NV.cpu().numpy()
+        yield log_p_NV
 
 
 def _require_probabilities(log_p_NV: Tensor) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from trainables.config import PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY, TrialConfig, require_in_text
 from trainables.corpora import Benchmark, Corpus, read_published, test_words
 from trainables.device import products_in
 from trainables.errors import UserError
 from trainables.language_model import AwdLstm
-from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
+from trainables.measurements.gpu_spectrum import fits_gpu, gpu_spectra
+from trainables.measurements.log_probabilities import context_vectors, log_probability_chunks, log_probability_rows
 from trainables.measurements.ranks import entropy_rank, press_rank, rank_report
 from trainables.measurements.spectrum import Spectrum, log_p_spectrum
 from trainables.measurements.top_k import default_contexts, top_k_metrics
@@ -23,6 +26,8 @@ from trainables.runtime import Runtime
 from trainables.training import MAX_LOSS, DivergedError, mean_loss
 from trainables.trial_folder import EpochRanks, Measured
 
+Given = TypeVar("Given")
+Result = TypeVar("Result")
 Measure = Callable[[AwdLstm, Corpus, TrialConfig], Measured]
 
 
@@ -83,6 +88,11 @@ def _perplexity(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Measured
     evaluation = config.evaluation
     tokens = corpus.test[: evaluation.test_tokens]
     loss = mean_loss(model, tokens, batch=evaluation.test_batch_size, window=evaluation.window, split="test")
+    return perplexity_of(loss)
+
+
+def perplexity_of(loss: float) -> Measured:
+    """`perplexity@1` from the test loss. Raises DivergedError."""
     if not loss <= MAX_LOSS:
         raise DivergedError(f"the test loss is {loss:.3g} nats per token")
     return Measured({"test_perplexity": math.exp(loss)})
@@ -90,11 +100,16 @@ def _perplexity(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Measured
 
 def _spectrum(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Measured:
     """Spectrum and ranks of the float32 log-P matrix over the test contexts, through its Gram matrix in float64."""
-    spectrum = _spectrum_after(model, _rank_tokens(corpus, config), window=config.evaluation.window)
+    return ranks_of(_spectrum_after(model, rank_tokens(corpus, config), window=config.evaluation.window))
+
+
+def ranks_of(spectrum: Spectrum) -> Measured:
+    """`spectrum@1` from its singular values."""
     return Measured(rank_report(spectrum), spectrum.singular_values)
 
 
-def _rank_tokens(corpus: Corpus, config: TrialConfig) -> NDArray[np.int64]:
+def rank_tokens(corpus: Corpus, config: TrialConfig) -> NDArray[np.int64]:
+    """After which `spectrum@1` looks."""
     return corpus.test[: config.evaluation.test_tokens][: config.evaluation.rank_contexts]
 
 
@@ -102,7 +117,7 @@ def log_p_rows(
     model: AwdLstm, corpus: Corpus, config: TrialConfig, contexts: int | None = None
 ) -> Iterator[NDArray[np.float32]]:
     """The log-P matrix that `spectrum@1` decomposes, in chunks of rows; or after the first `contexts` test tokens."""
-    tokens = _rank_tokens(corpus, config) if contexts is None else corpus.test[:contexts]
+    tokens = rank_tokens(corpus, config) if contexts is None else corpus.test[:contexts]
     return log_probability_rows(model, context_vectors(model, tokens, window=config.evaluation.window))
 
 
@@ -120,9 +135,36 @@ def epoch_ranks(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> EpochRan
 
 def _spectrum_after(model: AwdLstm, tokens: NDArray[np.int64], *, window: int) -> Spectrum:
     """Of the log-P matrix with a row for the context after each token."""
-    contexts_NC = context_vectors(model, tokens, window=window)
-    rows_NV = log_probability_rows(model, contexts_NC)
-    return log_p_spectrum(rows_NV, rows=len(contexts_NC), columns=len(model.embedding_VD))
+    [spectrum] = spectra_at([model], [context_vectors(model, tokens, window=window)])
+    if isinstance(spectrum, Exception):
+        raise spectrum
+    return spectrum
+
+
+def spectra_at(models: Sequence[AwdLstm], contexts_GNC: Sequence[Tensor]) -> list[Spectrum | Exception]:
+    """Of the log-P matrix of every model after its contexts; or what was raised on the way. On the GPU where the models
+    lie, unless its memory is too small."""
+    first = models[0].embedding_VD
+    rows, columns = len(contexts_GNC[0]), len(first)
+    pairs = list(zip(models, contexts_GNC, strict=True))
+    if fits_gpu(first, rows=rows, columns=columns):
+        chunks = [log_probability_chunks(model, contexts_NC) for model, contexts_NC in pairs]
+        return gpu_spectra(chunks, first.device, rows=rows, columns=columns)
+    return [
+        attempt(
+            lambda rows_NV: log_p_spectrum(rows_NV, rows=rows, columns=columns),
+            log_probability_rows(model, contexts_NC),
+        )
+        for model, contexts_NC in pairs
+    ]
+
+
+def attempt(function: Callable[[Given], Result], given: Given) -> Result | Exception:
+    """What the function gives, or what it raises."""
+    try:
+        return function(given)
+    except Exception as error:
+        return error
 
 
 def _top_k(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Measured:

@@ -149,12 +149,7 @@ class GramSpectrum(SpectrumStream):
 
     def _values(self) -> NDArray[np.float64]:
         self._double_NV = np.empty((0, self.columns))
-        low, high = SQUARE_SAFE
-        if self._largest and not low < self._largest < high:
-            raise UserError(
-                f"The Gram matrix squares the values, so the largest must be within {low:g} and {high:g}, and it is "
-                f"{self._largest:g}: rescale the matrix, or use the streamed QR (--method qr)."
-            )
+        require_squarable(self._largest)
         # Imported here, since torch takes seconds to load and a report needs only the functions of this module.
         from trainables.measurements.decomposition import eigenvalues_in_place
 
@@ -191,12 +186,17 @@ def log_p_spectrum(
     """The spectrum of a log-P matrix that comes in chunks of rows (contexts), `rows` in all; `columns` is the
     vocabulary's size. Where rows are so few that it takes less memory, the matrix is gathered, in its own
     precision, and streamed by its rows. Raises UserError where the memory is too small."""
-    if rows > 0 and 4 * rows * columns + 8 * rows**2 < 8 * columns**2:
+    if rows > 0 and is_wide(rows, columns):
         return matrix_spectrum(_gathered(iter(log_p_chunks), rows, columns), method=method)
     stream = spectrum_stream(method, columns)
     for chunk_NV in log_p_chunks:
         stream.update(chunk_NV)
     return stream.finish()
+
+
+def is_wide(rows: int, columns: int) -> bool:
+    """Whether a log-P matrix of float32 and the Gram matrix of its rows take less memory than that of its columns."""
+    return 4 * rows * columns + 8 * rows**2 < 8 * columns**2
 
 
 def _gathered(chunks: Iterator[NDArray[np.floating[Any]]], rows: int, columns: int) -> NDArray[np.floating[Any]]:
@@ -250,8 +250,23 @@ def largest_magnitude(block_NV: NDArray[np.floating[Any]], *, first_row: int) ->
     largest = max(-float(block_NV.min()), float(block_NV.max()))
     if not math.isfinite(largest):
         bad_row = int(np.argmin(np.isfinite(block_NV).all(axis=1)))
-        raise UserError(
-            f"Every value of the matrix must be finite, and row {first_row + bad_row} (counted from 0) has a NaN or an "
-            "infinity: remove that row, or compute it again."
-        )
+        raise bad_row_error(first_row + bad_row)
     return largest
+
+
+def bad_row_error(row: int) -> UserError:
+    """Of a row, counted from 0, that has a NaN or an infinity."""
+    return UserError(
+        f"Every value of the matrix must be finite, and row {row} (counted from 0) has a NaN or an infinity: remove "
+        "that row, or compute it again."
+    )
+
+
+def require_squarable(largest: float) -> None:
+    """Raise UserError where the squares of a matrix with this largest absolute value may leave float64's range."""
+    low, high = SQUARE_SAFE
+    if largest and not low < largest < high:
+        raise UserError(
+            f"The Gram matrix squares the values, so the largest must be within {low:g} and {high:g}, and it is "
+            f"{largest:g}: rescale the matrix, or use the streamed QR (--method qr)."
+        )

@@ -2,4 +2,4 @@
 
 from trainables.stack.stack import Stack
 from trainables.stack.throughput import best_size, measured_rates
-from trainables.stack.validation import valid_losses
+from trainables.stack.validation import stacked_context_windows, stacked_losses, valid_losses

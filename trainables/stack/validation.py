@@ -1,50 +1,95 @@
-"""Validation of several models at once, each with the weights that it would be validated with alone."""
+"""Texts read by several models at once: what each of them would give alone.
+
+Shapes: G models, T time steps, B batch, N = T B predicted tokens, C width of the contexts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from trainables.device import products_in
+from trainables.language_model import AwdLstm
 from trainables.pulse import PULSE
 from trainables.stack.model import StackedModel, stacked_states
 from trainables.stack.weights import Weights
 from trainables.training import ROWS_PER_LOSS, Trainer, parallel_streams
 
 
-@torch.no_grad()
 def valid_losses(trainers: Sequence[Trainer]) -> list[float]:
     """Mean cross-entropy in nats per predicted token of every trainer's model, averaged where it is: what `mean_loss`
     gives for each. They validate on the same text in the same way, and stand in the order of a stack."""
     first = trainers[0]
-    evaluation, device = first.config.evaluation, str(first.model.embedding_VD.device)
-    batch, window = evaluation.valid_batch_size, evaluation.window
-    models = [trainer.model for trainer in trainers]
-    averages = [trainer.average for trainer in trainers]
+    evaluation = first.config.evaluation
     tensors = [
-        dict(alone.named_parameters()) if average is None else average.tensors
-        for alone, average in zip(models, averages, strict=True)
+        _parameters(trainer.model) if trainer.average is None else trainer.average.tensors for trainer in trainers
     ]
-    model = StackedModel(models, Weights(models, tensors))
-    streams_TB = parallel_streams(first.valid, batch, device, split="valid")
-    states = stacked_states([alone.zero_state(batch) for alone in models])
-    total_G = torch.zeros(len(models), dtype=torch.float64, device=device)
+    models = [trainer.model for trainer in trainers]
+    stacked = StackedModel(models, Weights(models, tensors))
+    streams_TB = parallel_streams(first.valid, evaluation.valid_batch_size, _device(models), split="valid")
+    return _losses(models, stacked, streams_TB, evaluation.window)
+
+
+def stacked_losses(
+    models: Sequence[AwdLstm], tokens: NDArray[np.int64], *, batch: int, window: int, split: str
+) -> list[float]:
+    """What `mean_loss` gives for every model; they stand in the order of a stack."""
+    streams_TB = parallel_streams(tokens, batch, _device(models), split=split)
+    return _losses(models, _as_one(models), streams_TB, window)
+
+
+@torch.no_grad()
+def stacked_context_windows(models: Sequence[AwdLstm], tokens: NDArray[np.int64], *, window: int) -> Iterator[Tensor]:
+    """What the output layers see after each token, G x T x C a window: read as one stream, the hidden states carried
+    over. The models stand in the order of a stack."""
+    streams_TB = torch.tensor(tokens, device=_device(models)).unsqueeze(1)
+    for _, h3_GTBC in _windows(models, _as_one(models), streams_TB, window):
+        yield h3_GTBC.squeeze(2)
+
+
+@torch.no_grad()
+def _losses(models: Sequence[AwdLstm], stacked: StackedModel, streams_TB: Tensor, window: int) -> list[float]:
+    total_G = torch.zeros(len(models), dtype=torch.float64, device=streams_TB.device)
+    batch = streams_TB.shape[1]
     last, predicted, pending = len(streams_TB) - 1, 0, list[Tensor]()
-    with products_in("float32", device):
-        for start in range(0, last, window):
-            PULSE.touch()
-            end = min(start + window, last)
-            lengths_G = torch.full((len(models),), end - start, device=device)
-            tokens_GTB = streams_TB[start:end].expand(len(models), -1, -1)
-            contexts = model.contexts(tokens_GTB, states, lengths_G)
-            states = contexts.states
-            pending.append(contexts.h3)
+    with products_in("float32", _device(models)):
+        for end, h3_GTBC in _windows(models, stacked, streams_TB[:last], window):
+            pending.append(h3_GTBC)
             if (end - predicted) * batch >= ROWS_PER_LOSS or end == last:
                 targets_N = streams_TB[predicted + 1 : end + 1].reshape(-1)
-                rows = targets_N.expand(len(models), -1), contexts.h3.new_ones(len(models), len(targets_N))
-                total_G += model.losses(torch.cat(pending, 1), rows).double()
+                rows = targets_N.expand(len(models), -1), h3_GTBC.new_ones(len(models), len(targets_N))
+                total_G += stacked.losses(torch.cat(pending, 1), rows).double()
                 predicted = end
                 pending.clear()
     return [float(total) / (last * batch) for total in total_G.tolist()]
+
+
+def _windows(
+    models: Sequence[AwdLstm], stacked: StackedModel, streams_TB: Tensor, window: int
+) -> Iterator[tuple[int, Tensor]]:
+    """Where each window ends, and its contexts, G x T x B x C."""
+    states = stacked_states([model.zero_state(streams_TB.shape[1]) for model in models])
+    end = 0
+    for window_TB in streams_TB.split(window):
+        PULSE.touch()
+        end += len(window_TB)
+        lengths_G = torch.full((len(models),), len(window_TB), device=window_TB.device)
+        contexts = stacked.contexts(window_TB.expand(len(models), -1, -1), states, lengths_G)
+        states = contexts.states
+        yield end, contexts.h3
+
+
+def _as_one(models: Sequence[AwdLstm]) -> StackedModel:
+    return StackedModel(models, Weights(models, [_parameters(model) for model in models]))
+
+
+def _parameters(model: AwdLstm) -> Mapping[str, Tensor]:
+    return {name: parameter.detach() for name, parameter in model.named_parameters()}
+
+
+def _device(models: Sequence[AwdLstm]) -> str:
+    return str(models[0].embedding_VD.device)

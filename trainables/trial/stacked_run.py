@@ -7,14 +7,17 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack
 
 from trainables.config import PERPLEXITY, SPECTRUM
+from trainables.measurements import measure_stack
 from trainables.runtime import Runtime
 from trainables.stack import Stack, valid_losses
 from trainables.training import DivergedError, PrunedError
 from trainables.trial.trial_run import TrialRun, TrialTask
-from trainables.trial_folder import TrialOutcome
+from trainables.trial_folder import Measured, TrialOutcome
 
 Ended = tuple[TrialTask, TrialOutcome | Exception]
 """A trial with its outcome, or with what came between."""
+Taken = tuple[dict[str, Measured] | Exception, float]
+"""The measurements of a trial or what came between, and its seconds."""
 
 
 class StoppedError(Exception):
@@ -35,8 +38,9 @@ def run_stack(
 
     All have the same `stack_key`. An outcome is on disk before it is yielded, as `run_trial` leaves it. What a trial of
     its own raises, at its start, at the end of an epoch or in its measurements, is yielded in place of its outcome, and
-    its mates go on; what comes of the step of all is raised. `taken_up` is told of every trial that is about to start.
-    `stopped` is asked by trial id, after every step, who is to leave: at a checkpoint, and StoppedError is yielded.
+    its mates go on; what comes of the step of all, or of their pass through the test text, is raised. `taken_up` is
+    told of every trial that is about to start. `stopped` is asked by trial id, after every step, who is to leave: at a
+    checkpoint, and StoppedError is yielded.
     """
     waiting, live = iter(tasks), list[TrialRun]()
     with ExitStack() as folders:
@@ -59,13 +63,16 @@ def run_stack(
                     yield task, error
             if not live:
                 return
-            for run, ending in _train(live, stopped):
+            ended = _train(live, stopped)
+            taken = _measured([run for run, ending in ended if ending is None], measurements)
+            for run, ending in ended:
                 live.remove(run)
-                yield run.task, _ended(run, ending)
+                yield run.task, _ended(run, ending, taken.get(run))
 
 
 def _train(live: Sequence[TrialRun], stopped: Callable[[str], bool]) -> list[tuple[TrialRun, Exception | None]]:
-    """Step by step until one of them or several have come to an end; these, each with what ended it."""
+    """Step by step until one of them or several have come to an end; these, in the order of the stack, each with what
+    ended it."""
     pruned = [(run, _pruned(run)) for run in live]
     if any(ending is not None for _, ending in pruned):
         return [(run, ending) for run, ending in pruned if ending is not None]
@@ -79,10 +86,22 @@ def _train(live: Sequence[TrialRun], stopped: Callable[[str], bool]) -> list[tup
         settled = [(run, *_settled(run, seconds, losses.get(run.trainer), stopped)) for run in live]
         if any(over for _, over, _ in settled):
             break
-    for run, over, _ in settled:
-        if over:
-            stack.leave(run.trainer)
-    return [(run, ending) for run, over, ending in settled if over]
+    ended = {run.trainer: (run, ending) for run, over, ending in settled if over}
+    for trainer in ended:
+        stack.leave(trainer)
+    return [ended[trainer] for trainer in stack.trainers if trainer in ended]
+
+
+def _measured(runs: Sequence[TrialRun], names: Sequence[str]) -> dict[TrialRun, Taken]:
+    """What was measured of trials that ended together, and each one's share of the time; of a single one, nothing."""
+    if len(runs) < 2:
+        return {}
+    started = time.monotonic()
+    for run in runs:
+        run.trainer.take_kept_weights()
+    measured = measure_stack(names, [run.trainer for run in runs])
+    seconds = (time.monotonic() - started) / len(runs)
+    return {run: (result, seconds) for run, result in zip(runs, measured, strict=True)}
 
 
 def _settled(
@@ -109,12 +128,15 @@ def _pruned(run: TrialRun) -> PrunedError | None:
     return None
 
 
-def _ended(run: TrialRun, ending: Exception | None) -> TrialOutcome | Exception:
+def _ended(run: TrialRun, ending: Exception | None, taken: Taken | None) -> TrialOutcome | Exception:
     """Record the end of a trial; returns what came between where something did."""
     try:
-        if ending is None or isinstance(ending, DivergedError | PrunedError):
+        if ending is not None and not isinstance(ending, DivergedError | PrunedError):
+            return ending
+        if taken is None:
             return run.end(ending)
-        return ending
+        measured, seconds = taken
+        return measured if isinstance(measured, Exception) else run.end(ending, (measured, seconds))
     except Exception as error:
         return error
     finally:

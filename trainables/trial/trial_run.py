@@ -162,21 +162,30 @@ class TrialRun:
         cost = Measured({"wall_seconds": seconds, "peak_memory_mib": peak_mib})
         return self._record({"cost@1": cost, **measured})
 
-    def end(self, error: DivergedError | PrunedError | None = None) -> TrialOutcome:
-        """Record how the training ended; without an error, measure on the weights that it kept."""
+    def end(
+        self,
+        error: DivergedError | PrunedError | None = None,
+        taken: tuple[Mapping[str, Measured], float] | None = None,
+    ) -> TrialOutcome:
+        """Record how the training ended; without an error, measure on the weights that it kept, unless the measurements
+        were `taken` already, in so many seconds."""
         trainer = self.trainer
         if isinstance(error, PrunedError):
             self.checkpoints.save(trainer.progress.step, *trainer.snapshot())
         if error is not None:
             return self._record({}, error)
-        trainer.take_kept_weights()
-        trained_at = time.monotonic()
-        measured = measure(self._names, trainer.model, trainer.corpus, trainer.config, trainer.runtime)
-        cost = _training_metrics(trainer, self._memory, time.monotonic() - trained_at)
+        measured, measured_s = taken or self._measured()
+        cost = _training_metrics(trainer, self._memory, measured_s)
         self._folder.check_fence()
         self._folder.forget_measurements()
         save_tensors(self._folder.kept_weights, trainer.kept, {"trial_id": self._folder.trial_id})
         return self._record({"training@1": Measured(cost), **measured})
+
+    def _measured(self) -> tuple[Mapping[str, Measured], float]:
+        trainer, trained_at = self.trainer, time.monotonic()
+        trainer.take_kept_weights()
+        measured = measure(self._names, trainer.model, trainer.corpus, trainer.config, trainer.runtime)
+        return measured, time.monotonic() - trained_at
 
     def _record(
         self, measured: Mapping[str, Measured], error: DivergedError | PrunedError | None = None
