@@ -1,4 +1,4 @@
-"""Perplexity and spectrum of the same weights on a device and on a CPU."""
+"""Perplexity and spectrum of the same weights on a device and on a CPU, and of a stack and of its trials alone."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 
 from tests.support import tiny_trial as tiny
-from tests.support.device_trials import LAYERS, trainer_on
+from tests.support.device_trials import LAYERS, STACKED, trainer_on
 from trainables.config import PERPLEXITY, SPECTRUM, OutputLayerConfig
-from trainables.measurements import measure
+from trainables.measurements import measure, measure_stack
+from trainables.stack import Stack
 
 
 @pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
@@ -25,3 +26,25 @@ def test_perplexity_and_singular_values_are_those_on_a_cpu(device: str, layer: O
     sigma, expected = (measured[SPECTRUM].singular_values for measured in (here, on_cpu))
     assert sigma is not None and expected is not None
     np.testing.assert_allclose(sigma, expected, rtol=0, atol=1e-5 * expected[0])
+
+
+@pytest.mark.usefixtures("in_float64")
+@pytest.mark.parametrize("contexts", [30, None])
+def test_a_stack_measures_what_its_trials_measure_alone(device: str, contexts: int | None) -> None:
+    """Over fewer contexts than words, too."""
+    trainers = [trainer_on(device, layer, epochs=1) for layer in STACKED]
+    for trainer in trainers:
+        evaluation = trainer.config.evaluation.model_copy(update={"rank_contexts": contexts})
+        trainer.config = trainer.config.model_copy(update={"evaluation": evaluation})
+        tiny.train(trainer)
+    trainers = Stack(trainers).trainers
+    names = [PERPLEXITY, SPECTRUM]
+    for trainer, measured in zip(trainers, measure_stack(names, trainers), strict=True):
+        alone = measure(names, trainer.model, trainer.corpus, trainer.config, trainer.runtime)
+        assert isinstance(measured, dict), measured
+        perplexities = [taken[PERPLEXITY].metrics["test_perplexity"] for taken in (measured, alone)]
+        assert perplexities[0] == pytest.approx(perplexities[1], rel=1e-9)
+        assert measured[SPECTRUM].metrics["press_rank"] == alone[SPECTRUM].metrics["press_rank"]
+        sigma, expected = (taken[SPECTRUM].singular_values for taken in (measured, alone))
+        assert sigma is not None and expected is not None
+        np.testing.assert_allclose(sigma**2, expected**2, rtol=0, atol=1e-12 * expected[0] ** 2)
