@@ -14,10 +14,7 @@ from torch import Tensor
 from benchmarks.gpu_timing import seconds_a_call
 from trainables.device import Graphs, graphs_on, products_in
 from trainables.language_model import AwdLstm
-from trainables.stack.masks import StackedDraws
-from trainables.stack.model import StackedModel, stacked_states
-from trainables.stack.update import StackedUpdate
-from trainables.stack.weights import OUTPUT, Weights
+from trainables.stack import OUTPUT, StackedDraws, StackedModel, StackedUpdate, Weights, stacked_states
 from trainables.training import Trainer, Window
 
 

@@ -18,8 +18,7 @@ from trainables.device import Precision, lstm_dtype, on_gpu, products_in, wait
 from trainables.measurements import measure
 from trainables.runtime import Runtime
 from trainables.stack import Stack
-from trainables.training import Trainer, WeightAverage
-from trainables.training.optimizers import EagerSGD
+from trainables.training import EagerSGD, Trainer, WeightAverage
 
 WARM_UP_PASSES = 3
 """Over the windows that are timed: a stack's steps are captured once a length has come up before."""

@@ -42,7 +42,8 @@ def gpu_spectra(
     matrices: Sequence[Iterable[Tensor]], device: torch.device, *, rows: int, columns: int
 ) -> list[Spectrum | Exception]:
     """Of every matrix, which comes in chunks of rows on the device, `rows` in all, at least one; or what was raised on
-    its way: UserError for a NaN, an infinity, or values too large or too small to be squared."""
+    its way: UserError for a NaN, an infinity, or values too large or too small to be squared. Raises
+    torch.OutOfMemoryError."""
     side = rows if is_wide(rows, columns) else columns
     together = max(1, TOGETHER_BYTES // (8 * side**2))
     spectra: list[Spectrum | Exception] = []
@@ -62,6 +63,8 @@ def _spectra(
     for index, chunks in enumerate(matrices):
         try:
             _add_gram(squares_Gnn[index], chunks, rows, columns)
+        except torch.OutOfMemoryError:
+            raise
         except Exception as error:
             errors[index] = error
             squares_Gnn[index].zero_()

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from trainables.config import PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY, TrialConfig, require_in_text
 from trainables.corpora import Benchmark, Corpus, read_published, test_words
-from trainables.device import products_in
+from trainables.device import forget_cache, products_in
 from trainables.errors import UserError
 from trainables.language_model import AwdLstm
 from trainables.measurements.gpu_spectrum import fits_gpu, gpu_spectra
@@ -148,8 +150,10 @@ def spectra_at(models: Sequence[AwdLstm], contexts_GNC: Sequence[Tensor]) -> lis
     rows, columns = len(contexts_GNC[0]), len(first)
     pairs = list(zip(models, contexts_GNC, strict=True))
     if fits_gpu(first, rows=rows, columns=columns):
-        chunks = [log_probability_chunks(model, contexts_NC) for model, contexts_NC in pairs]
-        return gpu_spectra(chunks, first.device, rows=rows, columns=columns)
+        with suppress(torch.OutOfMemoryError):
+            chunks = [log_probability_chunks(model, contexts_NC) for model, contexts_NC in pairs]
+            return gpu_spectra(chunks, first.device, rows=rows, columns=columns)
+        forget_cache(str(first.device))
     return [
         attempt(
             lambda rows_NV: log_p_spectrum(rows_NV, rows=rows, columns=columns),

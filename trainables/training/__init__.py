@@ -2,4 +2,5 @@
 
 from trainables.training.averaging import WeightAverage
 from trainables.training.loop import ADAM_STATE, MAX_LOSS, DivergedError, PrunedError, Trainer, Window
+from trainables.training.optimizers import EagerSGD
 from trainables.training.streams import MAX_EXTRA, ROWS_PER_LOSS, mean_loss, parallel_streams

@@ -125,3 +125,19 @@ def test_a_measurement_without_a_way_for_stacks_fails_for_whom_it_fails() -> Non
     measured = measure_stack(["top_k@1"], trainers)
     assert isinstance(measured[0], Exception)
     assert measured[1] == {"top_k@1": alone(trainers[1])["top_k@1"]}
+
+
+def test_where_a_gpu_has_no_memory_after_all_the_cpu_takes_the_spectrum(monkeypatch: pytest.MonkeyPatch) -> None:
+    trainers = trained(STACKED[:2])
+    expected = [alone(trainer) for trainer in trainers]
+    calls = []
+
+    def eigenvalues(square: torch.Tensor) -> torch.Tensor:
+        calls.append(square.shape)
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(registry, "fits_gpu", lambda *_, **__: True)
+    monkeypatch.setattr("torch.linalg.eigvalsh", eigenvalues)
+    for measured, alone_measured in zip(measure_stack(NAMES, trainers), expected, strict=True):
+        assert_same(measured, alone_measured)
+    assert calls
