@@ -117,12 +117,14 @@ class Graphs:
     """CUDA graphs of work on tensors that stay where they are, whose own memory is one pool: none of them needs what
     another one left there.
 
-    Such work copies nothing from the host, reads nothing back and draws nothing.
+    Such work copies nothing from the host, reads nothing back and draws nothing. The graphs go all at once, and no
+    others have their stream: the first one to go takes the workspace that cuBLAS has for its stream along, which the
+    others would still write to (pytorch 193402).
     """
 
     def __init__(self) -> None:
-        self._pool = torch.cuda.graph_pool_handle()
-        self._stream = _side_stream()
+        self._pool, self._stream = torch.cuda.graph_pool_handle(), torch.cuda.Stream()
+        self._graphs = list[torch.cuda.CUDAGraph]()
 
     def run(self, work: Callable[[], None]) -> None:
         """Do the work as it stands, which comes before its capture."""
@@ -134,16 +136,15 @@ class Graphs:
     def captured(self, work: Callable[[], None]) -> Callable[[], None]:
         """What will do the work, which is not done now."""
         graph = torch.cuda.CUDAGraph()
-        # Other threads of the process may go on asking the GPU for things.
-        with torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"):
+        self._graphs.append(graph)  # also where its capture fails
+        # Other threads of the process may go on asking the GPU for things. A capture that cannot be ended does not go
+        # back to the stream before, hence the first context.
+        with (
+            torch.cuda.stream(self._stream),
+            torch.cuda.graph(graph, pool=self._pool, stream=self._stream, capture_error_mode="thread_local"),
+        ):
             work()
         return graph.replay
-
-
-@functools.cache
-def _side_stream() -> torch.cuda.Stream:
-    """The only one: cuBLAS has a workspace for every stream, and a capture is to find it there."""
-    return torch.cuda.Stream()
 
 
 def graphs_on(device: torch.device) -> Graphs | None:

@@ -3,7 +3,9 @@ read back, so that whatever waits for one fails. With a GPU, tests/gpu has the n
 
 from __future__ import annotations
 
+import gc
 import inspect
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -188,12 +190,55 @@ def test_graphs_are_captured_in_one_pool_on_the_stream_where_the_work_was_done_b
         monkeypatch.setattr(torch.cuda, name, stand_in)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: Stream("main"))
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: "pool")
-    monkeypatch.setattr(device, "_side_stream", device._side_stream.__wrapped__)
     graphs = device.graphs_on(torch.device("cuda"))
     assert graphs is not None
     graphs.run(lambda: asked.append("work"))
     replays = [graphs.captured(lambda: asked.append("work")) for _ in range(2)]
     replays[0]()
     uncaptured = ["side waits for main", "on side", "work", "off", "main waits for side"]
-    assert asked == uncaptured + 2 * ["capture in pool on side", "work", "captured"] + ["replay"]
+    capture = ["on side", "capture in pool on side", "work", "captured", "off"]
+    assert asked == uncaptured + 2 * capture + ["replay"]
     assert device.graphs_on(torch.device("cpu")) is device.graphs_on(torch.device("meta")) is None
+
+
+def test_no_graph_goes_before_the_others_of_its_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nor one whose capture failed; others have another stream."""
+    streams, made = list[object](), list[weakref.ref[Any]]()
+
+    class Graph:
+        def __init__(self) -> None:
+            made.append(weakref.ref(self))
+
+        def replay(self) -> None:
+            pass
+
+    @contextmanager
+    def on(stream: object, **_: Any) -> Iterator[None]:
+        streams.append(stream)
+        yield
+
+    @contextmanager
+    def capturing(*_: Any, stream: object, **_others: Any) -> Iterator[None]:
+        streams.append(stream)
+        yield
+
+    def fail() -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(torch.cuda, "Stream", object)
+    monkeypatch.setattr(torch.cuda, "CUDAGraph", Graph)
+    monkeypatch.setattr(torch.cuda, "stream", on)
+    monkeypatch.setattr(torch.cuda, "graph", capturing)
+    monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: "pool")
+    graphs, others = device.Graphs(), device.Graphs()
+    replay = graphs.captured(lambda: None)
+    with pytest.raises(torch.OutOfMemoryError):
+        graphs.captured(fail)
+    others.captured(lambda: None)
+    gc.collect()
+    assert all(graph() is not None for graph in made)
+    assert len({id(stream) for stream in streams[:4]}) == 1 and streams[4] is streams[5] is not streams[0]
+    del graphs, replay
+    gc.collect()
+    assert [graph() is None for graph in made] == [True, True, False]
+    del others
