@@ -7,10 +7,11 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack
 
 from trainables.config import PERPLEXITY, SPECTRUM
+from trainables.device import wait
 from trainables.measurements import measure_stack
 from trainables.runtime import Runtime
 from trainables.stack import Stack, valid_losses
-from trainables.training import DivergedError, PrunedError
+from trainables.training import STEPS_PER_LOOK, DivergedError, PrunedError, Trainer
 from trainables.trial.trial_run import TrialRun, TrialTask
 from trainables.trial_folder import Measured, TrialOutcome
 
@@ -81,15 +82,30 @@ def _train(live: Sequence[TrialRun], stopped: Callable[[str], bool]) -> list[tup
         started = time.monotonic()
         stack.step()
         ending = [trainer for trainer in stack.trainers if trainer.ends_epoch]
-        losses = dict(zip(ending, valid_losses(ending), strict=True)) if len(ending) > 1 else {}
+        if ending or any(trainer.progress.step % STEPS_PER_LOOK == 0 for trainer in stack.trainers):
+            wait(live[0].trainer.runtime.device)  # else the first to look would wait for the steps of all, uncounted
         seconds = (time.monotonic() - started) / len(live)
+        losses = _valid_losses(ending) if len(ending) > 1 else {}
         settled = [(run, *_settled(run, seconds, losses.get(run.trainer), stopped)) for run in live]
         if any(over for _, over, _ in settled):
             break
-    ended = {run.trainer: (run, ending) for run, over, ending in settled if over}
+    ended = {run.trainer: (run, error) for run, over, error in settled if over}
     for trainer in ended:
         stack.leave(trainer)
-    return [ended[trainer] for trainer in stack.trainers if trainer in ended]
+    in_order = [ended[trainer] for trainer in stack.trainers if trainer in ended]
+    # What ended a trial holds this frame: without this, the stack would outlive its successors.
+    del stack
+    return in_order
+
+
+def _valid_losses(trainers: Sequence[Trainer]) -> dict[Trainer, float]:
+    """Validate them at once; a share of the time is of every trial's whole, as when it validates itself."""
+    started = time.monotonic()
+    losses = dict(zip(trainers, valid_losses(trainers), strict=True))
+    seconds = (time.monotonic() - started) / len(trainers)
+    for trainer in trainers:
+        trainer.progress.wall_seconds += seconds
+    return losses
 
 
 def _measured(runs: Sequence[TrialRun], names: Sequence[str]) -> dict[TrialRun, Taken]:
@@ -115,6 +131,8 @@ def _settled(
         if pruned is None and not trainer.finished and stopped(run.task.config.trial_id):
             run.checkpoints.save(trainer.progress.step, *trainer.snapshot())
             return True, StoppedError()
+    except DivergedError as ending:
+        return True, ending.with_traceback(None)
     except Exception as ending:
         return True, ending
     return trainer.finished or pruned is not None, pruned
@@ -124,7 +142,7 @@ def _pruned(run: TrialRun) -> PrunedError | None:
     try:
         run.trainer.raise_if_pruned(run.task.stop_above)
     except PrunedError as ending:
-        return ending
+        return ending.with_traceback(None)
     return None
 
 

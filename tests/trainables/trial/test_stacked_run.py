@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable
+import gc
+import time
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,9 @@ import pytest
 from tests.trainables.trial.test_trial_run import FILES, smoke_trial
 from trainables.config import MocConfig, MosConfig, OutputLayerConfig, SigSoftmaxConfig, SoftmaxConfig, TrialConfig
 from trainables.runtime import Runtime
+from trainables.stack import Stack
+from trainables.training import Trainer
+from trainables.trial import stacked_run
 from trainables.trial.stacked_run import StoppedError, run_stack
 from trainables.trial.trial_run import TrialTask, run_trial
 from trainables.trial_folder import EpochMetrics, TrialOutcome
@@ -179,6 +185,61 @@ def test_the_trouble_of_one_is_not_that_of_its_mates(alone: dict[str, TrialOutco
         outcome = ended[name]
         assert isinstance(outcome, TrialOutcome)
         assert_same(outcome, alone[name])
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_stack_is_gone_before_the_next_one_is_made(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after an error, whose traceback holds frames: on a GPU the memory of both would be in use."""
+    stacks, alive = list[weakref.ref[Stack]](), list[int]()
+
+    class Watched(Stack):
+        def __init__(self, trainers: Sequence[Trainer]) -> None:
+            alive.append(sum(stack() is not None for stack in stacks))
+            stacks.append(weakref.ref(self))
+            super().__init__(trainers)
+
+    def fail(_: EpochMetrics) -> None:
+        raise ValueError("on purpose")
+
+    first, *others = tasks(tmp_path, [["diverges", "short"][number], "gss", "moc"])
+    monkeypatch.setattr(stacked_run, "Stack", Watched)
+    gc.disable()
+    try:
+        ended = list(run_stack([dataclasses.replace(first, on_epoch=fail), *others], runtime=RUNTIME, most=2))
+    finally:
+        gc.enable()
+    assert len(ended) == 3 and len(alive) > 1
+    assert not any(alive)
+
+
+def test_time_that_a_gpu_takes_later_is_that_of_the_epoch_and_validation_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a clock that stands still but where a GPU is waited for, for what two trials gave it, and in validation."""
+    clock, waits, shares = [0.0], list[str](), list[float]()
+
+    def waited(device: str) -> None:
+        waits.append(device)
+        clock[0] += 60.0
+
+    def validated(trainers: Sequence[Trainer]) -> list[float]:
+        clock[0] += 1000.0
+        return [1.0] * len(trainers)
+
+    monkeypatch.setattr(stacked_run, "STEPS_PER_LOOK", 5)
+    monkeypatch.setattr(stacked_run, "wait", waited)
+    monkeypatch.setattr(stacked_run, "valid_losses", validated)
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    names = ["short", "also short"]
+    monkeypatch.setitem(CONFIGS, "also short", CONFIGS["short"].model_copy(update={"output_layer": LAYERS[0]}))
+    for outcome in outcomes(run_stack(tasks(tmp_path, names), runtime=Runtime(), most=2)).values():
+        [epoch] = outcome.epochs
+        shares.append(epoch.seconds)
+        assert outcome.measurements["training@1"]["wall_seconds"] == epoch.seconds + 500.0
+    assert set(waits) == {"cpu"} and len(waits) > 1
+    assert shares == 2 * [len(waits) * 30.0]
 
 
 def test_a_trial_that_is_done_is_not_trained_again(tmp_path: Path) -> None:
