@@ -124,12 +124,18 @@ class StackedDraws:
 
     def _alike(self, lengths: Sequence[int]) -> list[list[int]]:
         """The models by what they will draw: by the states of their generators, which are on the host, and how much it
-        is. Noise is drawn for a window, all else whatever its length."""
+        is. Noise is drawn for a window, all else whatever its length.
+
+        Models that have parted stay so, as tensors move with the groups: a GPU's generator may be in the same state
+        after noise for windows of other lengths.
+        """
+        before = {index: row for row, members in enumerate(self._groups) for index in members}
         groups: dict[Hashable, list[int]] = {}
         for index, (generator, draws) in enumerate(zip(self._generators, self._draws, strict=True)):
             noisy = any(draw.name == NOISE for draw in draws)
             state = generator.get_state().numpy().tobytes()
-            groups.setdefault((tuple(draws), lengths[index] if noisy else 0, state), []).append(index)
+            key = before.get(index), tuple(draws), lengths[index] if noisy else 0, state
+            groups.setdefault(key, []).append(index)
         return list(groups.values())
 
     def _share(self, groups: list[list[int]]) -> None:

@@ -24,7 +24,7 @@ from trainables.config import (
     TrialConfig,
 )
 from trainables.runtime import Runtime
-from trainables.stack import Stack, program
+from trainables.stack import Stack, masks, program
 from trainables.training import Trainer
 
 LAYERS: tuple[OutputLayerConfig, ...] = (
@@ -289,3 +289,14 @@ def test_models_that_shared_their_draws_part_for_good() -> None:
         assert torch.equal(trainer.masks.get_state(), expected.masks.get_state())
         for name, parameter in expected.model.named_parameters():
             torch.testing.assert_close(trainer.model.get_parameter(name), parameter, rtol=1e-9, atol=1e-9, msg=name)
+
+
+def test_models_that_have_parted_stay_apart_where_their_generators_meet_again() -> None:
+    """As those of a GPU do, whose states are alike after noise for windows of other lengths."""
+    generators = [torch.Generator().manual_seed(7) for _ in range(2)]
+    draws = masks.StackedDraws([noisy(tiny.trial())] * 2, generators, torch.zeros(2, tiny.VOCABULARY, 4), 9)
+    moved = []
+    for lengths in ((9, 9), (9, 8), (9, 9), (8, 8), (9, 8)):
+        generators[1].set_state(generators[0].get_state())
+        moved.append(draws.draw(lengths))
+    assert moved == [True, True, False, False, False]
