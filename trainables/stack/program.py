@@ -77,9 +77,9 @@ class StepProgram:
         """The device's part, for a longest window of so many time steps."""
         trials = len(self._trainers)
         starts_G, lengths_G, shares_G = self._numbers[: 3 * trials].view(3, trials)
+        self._update.drop_gradients()
         with products_in(self._precision, self._device):
             losses_G, objective, states = self._forward(steps, starts_G.long(), lengths_G)
-            self._update.drop_gradients()
             objective.backward()
         self._update.step(self._numbers[3 * trials :].view(-1, trials), shares_G)
         self._losses_G.add_(losses_G.detach().double() * lengths_G * self._text_TB.shape[1])
@@ -121,7 +121,7 @@ class _Replays:
     the first time also has its kernels compiled and loaded, which no capture may do."""
 
     def __init__(self, device: torch.device) -> None:
-        self._graphs, self._room = graphs_on(device), MOST_GRAPHS
+        self._device, self._graphs, self._room = device, graphs_on(device), MOST_GRAPHS
         self._keys: set[int] = set()
         self._replays: dict[int, Callable[[], None]] = {}
 
@@ -132,8 +132,11 @@ class _Replays:
         if key in self._keys and key not in self._replays and len(self._replays) < self._room:
             try:
                 self._replays[key] = self._graphs.captured(work)
-            except torch.OutOfMemoryError:  # graphs' memory is not that of the work as it stands, which had enough
+            except torch.OutOfMemoryError:  # the work as it stands had enough before graphs had memory of their own
                 self._room = 0
+                self._replays.clear()
+                self._graphs = graphs_on(self._device)
+                assert self._graphs is not None
         self._keys.add(key)
         if key in self._replays:
             self._replays[key]()

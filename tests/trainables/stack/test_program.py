@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -116,6 +117,31 @@ def test_a_length_is_captured_when_it_comes_again_and_no_more_are_than_there_is_
     [made] = graphs
     assert (made.as_it_stands, made.captures, made.replays) == (5, 2, 4)
     assert done == ["12", "13", "12", "14", "13", "14", "14"]
+
+
+def test_without_memory_for_one_more_graph_that_of_the_others_is_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, done = list[weakref.ref[CpuGraphs]](), list[int]()
+
+    class OneGraph(CpuGraphs):
+        def captured(self, work: Callable[[], None]) -> Callable[[], None]:
+            if self.captures:
+                raise torch.OutOfMemoryError
+            return super().captured(work)
+
+    def graphs_on(_device: torch.device) -> CpuGraphs:
+        graphs = OneGraph()
+        made.append(weakref.ref(graphs))
+        return graphs
+
+    monkeypatch.setattr(program, "graphs_on", graphs_on)
+    replays = program._Replays(torch.device("cpu"))
+    for key in (12, 12, 13, 13, 12, 13):
+        replays.run(key, lambda key=key: done.append(key))  # type: ignore[misc]
+    assert done == [12, 12, 13, 13, 12, 13]
+    first, second = made
+    graphs = second()
+    assert first() is None and graphs is not None
+    assert (graphs.as_it_stands, graphs.captures) == (3, 0)
 
 
 @pytest.mark.parametrize("share", [0.1, 0.995])
