@@ -118,6 +118,31 @@ def test_captured_steps_are_the_steps_as_they_stand_to_the_last_bit(
     assert not captures
 
 
+@pytest.mark.usefixtures("same_bits")
+def test_graphs_outlive_those_of_another_stack(device: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which take with them what cuBLAS had of their stream; what is free is given back, so that it would be missed."""
+
+    def after_another() -> list[Trainer]:
+        trainers, others = ([trainer_on(device, STACKED[2], seed=seed) for seed in seeds] for seeds in ((1, 2), (3, 4)))
+        stack, other = Stack(trainers), Stack(others)
+        for _ in range(30):
+            stack.step()
+            other.step()
+        del other
+        if device == "cuda":
+            torch.cuda.empty_cache()
+        for _ in range(30):
+            stack.step()
+        return trainers
+
+    replayed = after_another()
+    monkeypatch.setattr(program, "MOST_GRAPHS", 0)
+    for trainer, expected in zip(replayed, after_another(), strict=True):
+        result = numbers_of(trainer)
+        for name, tensor in numbers_of(expected).items():
+            assert torch.equal(result[name], tensor), name
+
+
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here that torch can use")
 def test_replayed_steps_wait_for_nothing() -> None:
