@@ -12,6 +12,12 @@ import pytest
 # several threads differ in their last bits. Libraries look at it once, when they are loaded.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import torch
+
+# Without a GPU, kernels run in Triton's interpreter. Triton looks at it once, when whatever test imports it first.
+if not torch.cuda.is_available():
+    os.environ["TRITON_INTERPRET"] = "1"
+
 from tests.support.postgres import postgres_server, store_url
 
 __all__ = ["postgres_server", "store_url"]

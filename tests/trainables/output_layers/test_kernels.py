@@ -42,8 +42,6 @@ from trainables.output_layers import (
 from trainables.stack.loss import stacked_cross_entropy
 
 DEVICE = "cuda" if torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ else "cpu"
-if DEVICE == "cpu":
-    os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is imported
 pytest.importorskip("triton", reason="Triton is there for Linux alone")
 # Where a block reaches beyond V, numbers of no meaning go through the same steps before they are dropped.
 pytestmark = pytest.mark.filterwarnings("ignore:.* encountered in :RuntimeWarning")

@@ -19,8 +19,6 @@ from trainables.output_layers import fused
 from trainables.stack import Stack, lstm
 
 DEVICE = "cuda" if torch.cuda.is_available() and "TRITON_INTERPRET" not in os.environ else "cpu"
-if DEVICE == "cpu":
-    os.environ["TRITON_INTERPRET"] = "1"  # read when Triton is imported
 pytest.importorskip("triton", reason="Triton is there for Linux alone")
 LAYERS: tuple[OutputLayerConfig, ...] = (
     GssConfig(c=-1.5, k=2.5),
