@@ -153,12 +153,13 @@ def chunked_cross_entropy(
             losses_n, by_prior_nK = _softmax_losses_(logits, targets_n), -torch.ones_like(prior_nK)
         else:
             losses_n, by_prior_nK = _mixture_losses_(logits, prior_nK, targets_n)
-        loss += (losses_n.double() / counts).sum()
+        loss += losses_n.sum(dtype=torch.float64) if weights_N is None else (losses_n.double() / counts).sum()
         if gradients is not None:
             gradients.log_prior_NK[chunk] = by_prior_nK
             chunk_pass.pull_back_(logits)
             _add_gradients(gradients, chunk, logits, hidden, factor_VD)
-    return loss, () if gradients is None else chunk_pass.gradients()
+    mean = loss / total if weights_N is None else loss
+    return mean, () if gradients is None else chunk_pass.gradients()
 
 
 def _fused_forward(
