@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from trainables.errors import UserError
 
@@ -45,7 +46,7 @@ def number(splits: Sequence[Sequence[str]], *, limit: int | None) -> Vocabulary:
 
     Raises UserError where the limit leaves no room beside `<eos>` and `<unk>`.
     """
-    appearance = dict.fromkeys(token for split in splits for token in split)
+    appearance = dict.fromkeys(chain.from_iterable(splits))
     kept: Collection[str] = appearance
     if limit is not None and limit < len(appearance):
         kept = _most_frequent(appearance, splits[0], limit)

@@ -103,6 +103,7 @@ class Trainer:
         self.model.to(runtime.device)
         self.model.train_in(training.precision)
         self.masks = generator(config.seed, runtime.device)
+        self._parameters = tuple(self.model.parameters())
         self.optimizer = optimizer_of(self.model, training)
         self.streams_TB = parallel_streams(corpus.train, training.batch_size, runtime.device, split="train")
         self.valid = corpus.valid[: evaluation.valid_tokens]
@@ -164,9 +165,10 @@ class Trainer:
         window = self.next_window()
         with products_in(training.precision, self.runtime.device):
             loss, objective = self._forward(window)
-            self.optimizer.zero_grad()
+            for parameter in self._parameters:
+                parameter.grad = None
             objective.backward()
-        clip_grad_norm_(model.parameters(), training.gradient_clip_norm)
+        clip_grad_norm_(self._parameters, training.gradient_clip_norm)
         for group in self.optimizer.param_groups:
             group["lr"] = self.rate(window, group["base_lr"])
         self.optimizer.step()
