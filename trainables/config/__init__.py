@@ -29,7 +29,7 @@ from trainables.config.hidden_layers import (
     LayerTaskConfig,
 )
 from trainables.config.keys import dotted_keys, flat_values, replaced, value_at, with_values
-from trainables.config.kinds import KINDS, AnyConfig, output_layer_of, read_config
+from trainables.config.kinds import KINDS, AnyConfig, LanguageTrialConfig, output_layer_of, read_config
 from trainables.config.language_model import (
     MIN_STREAM,
     AveragingConfig,
@@ -75,3 +75,4 @@ from trainables.config.output_layer import (
 )
 from trainables.config.stacking import STACKED_LAYERS, stack_key
 from trainables.config.text_file import TextFile
+from trainables.config.transformer import TransformerConfig, TransformerTrainingConfig, TransformerTrialConfig

@@ -15,12 +15,16 @@ from trainables.errors import UserError, did_you_mean
 Seed = Annotated[int, Field(ge=0, lt=2**63)]
 Rate = Annotated[float, Field(ge=0.0, lt=1.0)]
 NonNegative = Annotated[float, Field(ge=0.0)]
-ADDED_LATER: Mapping[str, Mapping[str, Any]] = {
-    "model": {"start": "published"},
-    "training": {"optimizer": "sgd", "warm_up_tokens": 0},
-    "evaluation": {"epoch_rank_contexts": None},
+_EVALUATION: Mapping[str, Any] = {"epoch_rank_contexts": None}
+ADDED_LATER: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "language_model": {
+        "model": {"start": "published", "head_rank": None},
+        "training": {"optimizer": "sgd", "warm_up_tokens": 0},
+        "evaluation": _EVALUATION,
+    },
+    "true_rank": {"evaluation": _EVALUATION},
 }
-"""Settings of these sections that are newer than stored trials, with the value that those were trained with. At that
+"""By kind and section: settings that are newer than stored trials, with the value that those were trained with. At that
 value, whatever the default, a setting is no part of the identity, so that trials from before it keep theirs."""
 
 
@@ -28,7 +32,7 @@ def identity(content: Mapping[str, Any]) -> dict[str, Any]:
     """The part of a config's JSON data that its trial is identified by, and that is stored."""
     sections = {
         section: {name: value for name, value in content[section].items() if added.get(name, ...) != value}
-        for section, added in ADDED_LATER.items()
+        for section, added in _added(content).items()
         if section in content
     }
     return {**content, **sections}
@@ -36,8 +40,14 @@ def identity(content: Mapping[str, Any]) -> dict[str, Any]:
 
 def completed(content: Mapping[str, Any]) -> dict[str, Any]:
     """The whole config that was stored as its identity."""
-    sections = {section: {**added, **content[section]} for section, added in ADDED_LATER.items() if section in content}
+    sections = {
+        section: {**added, **content[section]} for section, added in _added(content).items() if section in content
+    }
     return {**content, **sections}
+
+
+def _added(content: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    return ADDED_LATER.get(content.get("kind", "language_model"), {})
 
 
 class Frozen(BaseModel):

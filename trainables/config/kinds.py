@@ -11,9 +11,13 @@ from trainables.config.experiment import PressNoiseConfig, TrueRankConfig, WordP
 from trainables.config.hidden_layers import LayerJacobianConfig, LayerTaskConfig
 from trainables.config.language_model import TrialConfig
 from trainables.config.output_layer import OutputLayerConfig
+from trainables.config.transformer import TransformerTrialConfig
 
+LanguageTrialConfig = TrialConfig | TransformerTrialConfig
+"""A trial that trains a language model. For `isinstance`, too."""
 _Kind = (
     TrialConfig
+    | TransformerTrialConfig
     | DirichletConfig
     | LayerJacobianConfig
     | LayerTaskConfig

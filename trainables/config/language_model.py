@@ -54,6 +54,8 @@ class LanguageModelConfig(Frozen):
     start: Literal["published", "scaled"] = "published"
     """Weights before the first step: as the papers draw them, or rescaled so that a narrow model learns within
     minutes (see `trainables.training.start`)."""
+    head_rank: PositiveInt | None = None
+    """r: the output weights are A B, V x r times r x d, and no longer the embedding's. None: tied, as in the papers."""
 
     @property
     def layer_widths(self) -> tuple[tuple[int, int], ...]:

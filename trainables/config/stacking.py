@@ -34,6 +34,8 @@ def stack_key(config: AnyConfig) -> Hashable | None:
     """Trials with equal keys can be trained as one stack, whatever else differs; None for one that trains alone."""
     if not (isinstance(config, TrialConfig) and isinstance(config.output_layer, STACKED_LAYERS)):
         return None
+    if config.model.head_rank is not None:
+        return None
     model, training, evaluation = config.model, config.training, config.evaluation
     return (
         (config.corpus.name, config.corpus.sha256, config.corpus.vocabulary_limit),
