@@ -133,7 +133,7 @@ def prepare_step(config: OutputLayerConfig, loss: Loss) -> Callable[[], object]:
     def run() -> None:
         contexts = model.contexts(tokens_TB[:-1], model.zero_state(batch), generator)
         optimizer.zero_grad()
-        loss(model.output, contexts.dropped_TBC, model.embedding_VD, tokens_TB[1:].reshape(-1)).backward()
+        loss(model.output, contexts.dropped_TBC, model.output_weight(), tokens_TB[1:].reshape(-1)).backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 0.25)
         optimizer.step()
 

@@ -7,7 +7,8 @@ from trainables.errors import UserError
 
 
 def parameter_count(config: TrialConfig, vocabulary_size: int) -> int:
-    """Trainable numbers: embedding (shared with the output), three LSTM layers of two biases each, output layer."""
+    """Trainable numbers: embedding (shared with the output but where that has its own rank), three LSTM layers of two
+    biases each, output layer."""
     model, layer = config.model, config.output_layer
     widths = {"embedding_width": model.embedding_width, "context_width": model.context_width}
     recurrent = sum(4 * out * (into + out + 2) for into, out in model.layer_widths)
@@ -15,7 +16,8 @@ def parameter_count(config: TrialConfig, vocabulary_size: int) -> int:
         output = _count_custom_layer(layer, vocabulary_size=vocabulary_size, **widths)
     else:
         output = layer_parameters(layer, vocabulary=vocabulary_size, **widths)
-    return vocabulary_size * model.embedding_width + recurrent + output
+    head = (model.head_rank or 0) * (vocabulary_size + model.embedding_width)
+    return vocabulary_size * model.embedding_width + recurrent + output + head
 
 
 def _count_custom_layer(layer: CustomConfig, **sizes: int) -> int:

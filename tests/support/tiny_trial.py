@@ -54,17 +54,18 @@ def trial(
     averaging: AveragingConfig | None = None,
     dropout: bool = True,
     epoch_rank_contexts: int | None = None,
+    head_rank: int | None = None,
     **training: Any,
 ) -> TrialConfig:
     """A trial of seconds; `dropout=False` turns every dropout off."""
-    off = {} if dropout else dict.fromkeys(
+    off: dict[str, Any] = {} if dropout else dict.fromkeys(
         ("dropout_embedding_matrix", "dropout_embedding", "dropout_hidden", "dropout_output", "dropconnect"), 0.0
     )  # fmt: skip
     settings = {"batch_size": 4, "bptt": 12, "learning_rate": 5.0, "epochs": 6} | training
     return TrialConfig(
         seed=7,
         corpus=CorpusConfig(name="tiny", sha256="0" * 64),
-        model=LanguageModelConfig(embedding_width=8, hidden_width=12, context_width=8, **off),
+        model=LanguageModelConfig(embedding_width=8, hidden_width=12, context_width=8, head_rank=head_rank, **off),
         output_layer=output_layer or GssConfig(c=-1.5, k=2.5),
         training=TrainingConfig(averaging=averaging or EtAsgdConfig(switch_epoch=3), **settings),
         evaluation=EvaluationConfig(epoch_rank_contexts=epoch_rank_contexts),

@@ -1,10 +1,12 @@
-"""AWD-LSTM (Merity et al. 2018): three LSTM layers with dropout everywhere, output weights tied to the embedding.
+"""AWD-LSTM (Merity et al. 2018): three LSTM layers with dropout everywhere. The output weights are the embedding, or
+with `head_rank` a product A B of their own.
 
 Shapes: T time, B batch, V vocabulary, D width of the embedding, C width of the context vector, H hidden width.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -14,10 +16,12 @@ from torch.nn.functional import embedding
 from trainables.config import LanguageModelConfig, OutputLayerConfig
 from trainables.device import Precision, lstm_dtype
 from trainables.draws import drop_connect, gaussian_noise, locked_dropout, word_dropout
-from trainables.output_layers import LayerShape, OutputLayer, build_output_layer
+from trainables.language_model.base import Contexts, LanguageModel, LstmState
+from trainables.language_model.head import OutputHead
+from trainables.output_layers import LayerShape, build_output_layer
 
-LstmState = tuple[Tensor, Tensor]
-"""h and c of one layer, each 1 x B x H."""
+EMBEDDING_BOUND = 0.1
+"""Entries start uniform within it."""
 
 
 class LstmLayer(nn.Module):
@@ -63,58 +67,44 @@ class LstmLayer(nn.Module):
 
 
 @dataclass(frozen=True)
-class Contexts:
-    """The context vectors of one window."""
+class LstmContexts(Contexts):
+    """The context vectors of one window: `dropped_TBC` after locked dropout, outside training the same as `h3_TBC`."""
 
     h3_TBC: Tensor
     """Output of the last LSTM layer as it is."""
-    dropped_TBC: Tensor
-    """The same after locked dropout: what the output layer sees. Outside training, the same tensor."""
-    state: list[LstmState]
-    """What the next window starts from, cut off from the gradient."""
 
 
-class AwdLstm(nn.Module):
-    """The language model: `contexts` turns tokens into context vectors, `output` turns those into log P or a loss.
-
-    The output weights are the embedding matrix.
-    """
+class AwdLstm(LanguageModel):
+    """The language model of the papers."""
 
     def __init__(self, config: LanguageModelConfig, output: OutputLayerConfig, vocabulary_size: int) -> None:
-        super().__init__()
-        self.config = config
-        self.embedding_VD = nn.Parameter(torch.empty(vocabulary_size, config.embedding_width))
-        self.layers = nn.ModuleList(LstmLayer(into, out) for into, out in config.layer_widths)
-        shape = LayerShape(
-            vocabulary_size=vocabulary_size,
-            embedding_width=config.embedding_width,
-            context_width=config.context_width,
+        width, rank = config.embedding_width, config.head_rank
+        shape = LayerShape(vocabulary_size=vocabulary_size, embedding_width=width, context_width=config.context_width)
+        super().__init__(
+            nn.Parameter(torch.empty(vocabulary_size, width)),
+            [LstmLayer(into, out) for into, out in config.layer_widths],
+            build_output_layer(output, shape),
+            None if rank is None else OutputHead(vocabulary_size, width, rank),
         )
-        self.output: OutputLayer = build_output_layer(output, shape)
-        self.precision: Precision = "float32"
-
-    def train_in(self, precision: Precision) -> None:
-        """From now on, matrix products in training mode are in this precision (see `TrainingConfig.precision`); TF32 is
-        torch's to make (see `trainables.device.products_in`)."""
-        self.precision = precision
-        self.output.product_dtype = torch.bfloat16 if precision == "bf16" else None
+        self.config = config
 
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the starting weights: embedding uniform(-0.1, 0.1), LSTM layers as the framework's, the output layer's
-        own as it says, its bias 0."""
-        nn.init.uniform_(self.embedding_VD, -0.1, 0.1, generator=generator)
+        own as it says, its bias 0; last of all a head, whose product has the embedding's deviation."""
+        nn.init.uniform_(self.embedding_VD, -EMBEDDING_BOUND, EMBEDDING_BOUND, generator=generator)
         for layer in self.layers:
             assert isinstance(layer, LstmLayer)
             layer.initialise(generator)
         self.output.initialise(generator)
+        if self.head is not None:
+            self.head.initialise(EMBEDDING_BOUND / math.sqrt(3), generator)
 
     def zero_state(self, batch: int) -> list[LstmState]:
-        """The state before the first token."""
         zeros = [self.embedding_VD.new_zeros(1, batch, width) for _, width in self.config.layer_widths]
         return [(zero, zero) for zero in zeros]
 
-    def contexts(self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None) -> Contexts:
-        """Read a window of tokens. In training mode every dropout draws its masks from `masks`, in a fixed order.
+    def contexts(self, tokens_TB: Tensor, state: list[LstmState], masks: torch.Generator | None = None) -> LstmContexts:
+        """As every language model.
 
         The states have the dtype of the weights, whatever the precision of the products.
         """
@@ -134,4 +124,4 @@ class AwdLstm(nn.Module):
             undropped, (h, c) = layer(hidden, layer_state, weight_hh, precision)
             hidden = locked_dropout(undropped, rate, generator)
             new_state.append((h.detach(), c.detach()))
-        return Contexts(h3_TBC=undropped, dropped_TBC=hidden, state=new_state)
+        return LstmContexts(h3_TBC=undropped, dropped_TBC=hidden, state=new_state)

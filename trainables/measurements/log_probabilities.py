@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainables.errors import UserError
-from trainables.language_model import AwdLstm
+from trainables.language_model import LanguageModel
 from trainables.pulse import PULSE
 
 ROWS_PER_CHUNK = 1024
@@ -22,13 +22,13 @@ NORMALISED_WITHIN = 1e-2
 
 
 @torch.no_grad()
-def context_vectors(model: AwdLstm, tokens: NDArray[np.int64], *, window: int) -> Tensor:
+def context_vectors(model: LanguageModel, tokens: NDArray[np.int64], *, window: int) -> Tensor:
     """What the output layer sees after each token, N x C: read as one stream, the hidden state carried over."""
     return torch.cat(list(context_windows(model, tokens, window=window)))
 
 
 @torch.no_grad()
-def context_windows(model: AwdLstm, tokens: NDArray[np.int64], *, window: int) -> Iterator[Tensor]:
+def context_windows(model: LanguageModel, tokens: NDArray[np.int64], *, window: int) -> Iterator[Tensor]:
     """The same, a window at a time."""
     model.eval()
     stream_TB = torch.tensor(tokens, device=model.embedding_VD.device).unsqueeze(1)
@@ -40,18 +40,19 @@ def context_windows(model: AwdLstm, tokens: NDArray[np.int64], *, window: int) -
         yield contexts.dropped_TBC.squeeze(1)
 
 
-def log_probability_rows(model: AwdLstm, contexts_NC: Tensor) -> Iterator[NDArray[np.float32]]:
+def log_probability_rows(model: LanguageModel, contexts_NC: Tensor) -> Iterator[NDArray[np.float32]]:
     """Chunks of the log-P matrix (rows x V), in the precision of the model."""
     return (chunk_NV.cpu().numpy() for chunk_NV in log_probability_chunks(model, contexts_NC))
 
 
 @torch.no_grad()
-def log_probability_chunks(model: AwdLstm, contexts_NC: Tensor) -> Iterator[Tensor]:
+def log_probability_chunks(model: LanguageModel, contexts_NC: Tensor) -> Iterator[Tensor]:
     """The same on the model's device, which nothing waits for after the first chunk."""
+    weight_VD = model.output_weight()
     for start in range(0, len(contexts_NC), ROWS_PER_CHUNK):
         PULSE.touch()
         chunk = contexts_NC[start : start + ROWS_PER_CHUNK]
-        log_p_NV = model.output.log_probabilities(chunk, model.embedding_VD)
+        log_p_NV = model.output.log_probabilities(chunk, weight_VD)
         if start == 0:
             _require_probabilities(log_p_NV[:64])
         yield log_p_NV

@@ -16,7 +16,7 @@ from trainables.config import PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY, Tria
 from trainables.corpora import Benchmark, Corpus, read_published, test_words
 from trainables.device import forget_cache, products_in
 from trainables.errors import UserError
-from trainables.language_model import AwdLstm
+from trainables.language_model import LanguageModel
 from trainables.measurements.gpu_spectrum import fits_gpu, gpu_spectra
 from trainables.measurements.log_probabilities import context_vectors, log_probability_chunks, log_probability_rows
 from trainables.measurements.ranks import entropy_rank, press_rank, rank_report
@@ -30,11 +30,11 @@ from trainables.trial_folder import EpochRanks, Measured
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
-Measure = Callable[[AwdLstm, Corpus, TrialConfig], Measured]
+Measure = Callable[[LanguageModel, Corpus, TrialConfig], Measured]
 
 
 def measure(
-    names: Sequence[str], model: AwdLstm, corpus: Corpus, config: TrialConfig, runtime: Runtime
+    names: Sequence[str], model: LanguageModel, corpus: Corpus, config: TrialConfig, runtime: Runtime
 ) -> dict[str, Measured]:
     """Take the named measurements.
 
@@ -59,15 +59,15 @@ def measurements(runtime: Runtime) -> dict[str, Measure]:
     The likeliest words are at the published contexts of Penn Treebank; of another corpus, at evenly spaced ones.
     """
 
-    def top_k_of_file(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Measured:
+    def top_k_of_file(model: LanguageModel, corpus: Corpus, config: TrialConfig) -> Measured:
         assert file is not None
         require_in_text(file, test_words(corpus.name, data_dir=runtime.data_dir), corpus.name)
         return Measured(top_k_metrics(model, corpus, config, file.contexts, prefix=f"top_k-{file.tag}"))
 
-    def published_similarity(model: AwdLstm, corpus: Corpus, _: TrialConfig) -> Measured:
+    def published_similarity(model: LanguageModel, corpus: Corpus, _: TrialConfig) -> Measured:
         return _similarity(model, corpus, read_published(runtime.benchmarks_dir or runtime.data_dir), "similarity")
 
-    def similarity_of_folder(model: AwdLstm, corpus: Corpus, _: TrialConfig) -> Measured:
+    def similarity_of_folder(model: LanguageModel, corpus: Corpus, _: TrialConfig) -> Measured:
         assert folder is not None
         return _similarity(model, corpus, folder.benchmarks, f"similarity-{folder.tag}")
 
@@ -85,7 +85,7 @@ def measurements(runtime: Runtime) -> dict[str, Measure]:
     return by_name
 
 
-def _perplexity(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Measured:
+def _perplexity(model: LanguageModel, corpus: Corpus, config: TrialConfig) -> Measured:
     """Test perplexity by the protocol: batch 1, windows of 70, hidden state carried."""
     evaluation = config.evaluation
     tokens = corpus.test[: evaluation.test_tokens]
@@ -100,7 +100,7 @@ def perplexity_of(loss: float) -> Measured:
     return Measured({"test_perplexity": math.exp(loss)})
 
 
-def _spectrum(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Measured:
+def _spectrum(model: LanguageModel, corpus: Corpus, config: TrialConfig) -> Measured:
     """Spectrum and ranks of the float32 log-P matrix over the test contexts, through its Gram matrix in float64."""
     return ranks_of(_spectrum_after(model, rank_tokens(corpus, config), window=config.evaluation.window))
 
@@ -116,14 +116,14 @@ def rank_tokens(corpus: Corpus, config: TrialConfig) -> NDArray[np.int64]:
 
 
 def log_p_rows(
-    model: AwdLstm, corpus: Corpus, config: TrialConfig, contexts: int | None = None
+    model: LanguageModel, corpus: Corpus, config: TrialConfig, contexts: int | None = None
 ) -> Iterator[NDArray[np.float32]]:
     """The log-P matrix that `spectrum@1` decomposes, in chunks of rows; or after the first `contexts` test tokens."""
     tokens = rank_tokens(corpus, config) if contexts is None else corpus.test[:contexts]
     return log_probability_rows(model, context_vectors(model, tokens, window=config.evaluation.window))
 
 
-def epoch_ranks(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> EpochRanks:
+def epoch_ranks(model: LanguageModel, corpus: Corpus, config: TrialConfig) -> EpochRanks:
     """Ranks of the log-P matrix after the first `evaluation.epoch_rank_contexts` tokens of the validation text, read
     and computed as those of `spectrum@1`; no ranks where that is None. For the end of an epoch: the test text stays
     unseen."""
@@ -135,7 +135,7 @@ def epoch_ranks(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> EpochRan
     return EpochRanks(press_rank=press_rank(spectrum), entropy_rank=entropy_rank(spectrum.singular_values))
 
 
-def _spectrum_after(model: AwdLstm, tokens: NDArray[np.int64], *, window: int) -> Spectrum:
+def _spectrum_after(model: LanguageModel, tokens: NDArray[np.int64], *, window: int) -> Spectrum:
     """Of the log-P matrix with a row for the context after each token."""
     [spectrum] = spectra_at([model], [context_vectors(model, tokens, window=window)])
     if isinstance(spectrum, Exception):
@@ -143,7 +143,7 @@ def _spectrum_after(model: AwdLstm, tokens: NDArray[np.int64], *, window: int) -
     return spectrum
 
 
-def spectra_at(models: Sequence[AwdLstm], contexts_GNC: Sequence[Tensor]) -> list[Spectrum | Exception]:
+def spectra_at(models: Sequence[LanguageModel], contexts_GNC: Sequence[Tensor]) -> list[Spectrum | Exception]:
     """Of the log-P matrix of every model after its contexts; or what was raised on the way. On the GPU where the models
     lie, unless its memory is too small."""
     first = models[0].embedding_VD
@@ -171,10 +171,10 @@ def attempt(function: Callable[[Given], Result], given: Given) -> Result | Excep
         return error
 
 
-def _top_k(model: AwdLstm, corpus: Corpus, config: TrialConfig) -> Measured:
+def _top_k(model: LanguageModel, corpus: Corpus, config: TrialConfig) -> Measured:
     return Measured(top_k_metrics(model, corpus, config, default_contexts(corpus, config)))
 
 
-def _similarity(model: AwdLstm, corpus: Corpus, benchmarks: Iterable[Benchmark], prefix: str) -> Measured:
+def _similarity(model: LanguageModel, corpus: Corpus, benchmarks: Iterable[Benchmark], prefix: str) -> Measured:
     embedding_VD = model.embedding_VD.detach().float().cpu().numpy()
     return Measured(similarity_metrics(embedding_VD, corpus.vocabulary, benchmarks, prefix=prefix))

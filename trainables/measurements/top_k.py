@@ -16,7 +16,7 @@ from torch import Tensor
 
 from trainables.config import Context, TrialConfig, even_contexts, published_contexts
 from trainables.corpora import Corpus
-from trainables.language_model import AwdLstm
+from trainables.language_model import LanguageModel
 from trainables.measurements.log_probabilities import context_windows, log_probability_rows
 from trainables.training import DivergedError
 from trainables.trial_folder import Metric
@@ -32,7 +32,7 @@ def default_contexts(corpus: Corpus, config: TrialConfig) -> tuple[Context, ...]
 
 
 def top_k_metrics(
-    model: AwdLstm, corpus: Corpus, config: TrialConfig, contexts: Sequence[Context], *, prefix: str = "top_k"
+    model: LanguageModel, corpus: Corpus, config: TrialConfig, contexts: Sequence[Context], *, prefix: str = "top_k"
 ) -> dict[str, Metric]:
     """For each context a metric "PREFIX GROUP NUMBER", JSON text with these keys:
 
@@ -57,7 +57,7 @@ def top_k_metrics(
 
 
 @torch.no_grad()
-def _contexts_at(model: AwdLstm, tokens: NDArray[np.int64], indices: Sequence[int], *, window: int) -> Tensor:
+def _contexts_at(model: LanguageModel, tokens: NDArray[np.int64], indices: Sequence[int], *, window: int) -> Tensor:
     """The context vectors after the tokens at these indices, N x C, without keeping those of all others."""
     vectors: dict[int, Tensor] = {}
     start = 0

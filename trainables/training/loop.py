@@ -183,7 +183,7 @@ class Trainer:
         inputs_TB, targets_N = self.tokens(window)
         contexts = model.contexts(inputs_TB, self.state, self.masks)
         self.state = contexts.state
-        loss = model.output.loss(contexts.dropped_TBC, model.embedding_VD, targets_N, self.masks)
+        loss = model.output.loss(contexts.dropped_TBC, model.output_weight(), targets_N, self.masks)
         activation = contexts.dropped_TBC.float().square().mean()
         change = (contexts.h3_TBC[1:].float() - contexts.h3_TBC[:-1]).square().mean()
         alpha, beta = training.activation_regularisation, training.temporal_activation_regularisation

@@ -6,7 +6,8 @@ to fix that. A narrow one with a thousand steps spends them near the perplexity 
 the less its output layer lets through, and layers are then compared by when they leave it.
 
 Three changes, the same for every output layer:
-- Rows of the embedding have the norm that they have at the papers' width of 400, whatever the width.
+- Rows of the embedding, and of a head of its own rank, have the norm that they have at the papers' width of 400,
+  whatever the width.
 - The input weights of each LSTM layer are rescaled, so that what a word adds to the first layer's gates has a variance
   of one, and deeper layers hear the one before; so are those that make a mixture's context vectors.
 - The output bias makes the first predictions the frequencies of the words in the train text, through whatever bends
@@ -21,10 +22,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from trainables.language_model import AwdLstm
+from trainables.language_model import EMBEDDING_BOUND, AwdLstm
 
-EMBEDDING_BOUND, EMBEDDING_WIDTH = 0.1, 400
-"""Of the papers: entries start uniform within 0.1."""
+EMBEDDING_WIDTH = 400
+"""Of the papers."""
 OUTPUT_DEVIATION = 0.5
 """Above the 0.2 that an LSTM's outputs have then, so that deeper layers start softer: at 0.2 steep bends learn worse,
 from 0.3 to 1 all do about the same (Penn Treebank, scale quick)."""
@@ -34,7 +35,10 @@ from 0.3 to 1 all do about the same (Penn Treebank, scale quick)."""
 def scale_start(model: AwdLstm, train_tokens: NDArray[np.int64]) -> None:
     """Rescale the weights that `AwdLstm.initialise` has drawn, and set the output bias by how often words are."""
     width = model.config.embedding_width
-    model.embedding_VD.mul_(math.sqrt(EMBEDDING_WIDTH / width))
+    factor = math.sqrt(EMBEDDING_WIDTH / width)
+    model.embedding_VD.mul_(factor)
+    if model.head is not None:
+        model.head.scale_(factor)
     input_deviation = EMBEDDING_BOUND * math.sqrt(EMBEDDING_WIDTH / width / 3)
     for layer, (inputs, outputs) in zip(model.layers, model.config.layer_widths, strict=True):
         drawn_deviation = 1 / math.sqrt(3 * outputs)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainables.config import MIN_STREAM
-from trainables.language_model import AwdLstm
+from trainables.language_model import LanguageModel
 from trainables.pulse import PULSE
 
 MIN_WINDOW = 5
@@ -40,14 +40,14 @@ def draw_window(bptt: int, generator: torch.Generator) -> int:
 
 
 @torch.no_grad()
-def mean_loss(model: AwdLstm, tokens: NDArray[np.int64], *, batch: int, window: int, split: str) -> float:
+def mean_loss(model: LanguageModel, tokens: NDArray[np.int64], *, batch: int, window: int, split: str) -> float:
     """Mean cross-entropy in nats per predicted token; the first token of each parallel stream is not predicted.
 
     The model is put into evaluation mode and left in it.
     """
     model.eval()
     streams_TB = parallel_streams(tokens, batch, str(model.embedding_VD.device), split=split)
-    state = model.zero_state(batch)
+    state, weight_VD = model.zero_state(batch), model.output_weight()
     total = torch.zeros((), dtype=torch.float64, device=streams_TB.device)
     last = len(streams_TB) - 1
     predicted, pending = 0, list[Tensor]()
@@ -60,7 +60,7 @@ def mean_loss(model: AwdLstm, tokens: NDArray[np.int64], *, batch: int, window: 
         if (end - predicted) * batch >= ROWS_PER_LOSS or end == last:
             hidden_N1C = torch.cat(pending).flatten(0, 1).unsqueeze(1)
             targets_N = streams_TB[predicted + 1 : end + 1].reshape(-1)
-            total += model.output.loss(hidden_N1C, model.embedding_VD, targets_N).double() * len(targets_N)
+            total += model.output.loss(hidden_N1C, weight_VD, targets_N).double() * len(targets_N)
             predicted = end
             pending.clear()
     return total.item() / (last * batch)

@@ -28,9 +28,12 @@ def test_weights_start_as_the_protocol_says() -> None:
 
 
 @pytest.mark.parametrize("layer", EVERY_LAYER, ids=lambda layer: layer.name)
-@pytest.mark.parametrize("vocabulary", [2000, 10_000])
-def test_the_arithmetic_counts_what_the_built_model_trains(layer: OutputLayerConfig, vocabulary: int) -> None:
+@pytest.mark.parametrize(("vocabulary", "head_rank"), [(2000, None), (10_000, None), (10_000, 16)])
+def test_the_arithmetic_counts_what_the_built_model_trains(
+    layer: OutputLayerConfig, vocabulary: int, head_rank: int | None
+) -> None:
     config = awd_lstm(CorpusConfig(name="ptb", sha256="0" * 64), layer)
+    config = config.model_copy(update={"model": config.model.model_copy(update={"head_rank": head_rank})})
     with torch.device("meta"):
         built = AwdLstm(config.model, config.output_layer, vocabulary)
     assert parameter_count(config, vocabulary) == sum(p.numel() for p in built.parameters() if p.requires_grad)

@@ -38,7 +38,7 @@ def token_by_token(model: AwdLstm, tokens: np.ndarray) -> np.ndarray:
     for token in tokens:
         contexts = model.contexts(torch.tensor([[token]]), state)
         state = contexts.state
-        rows.append(model.output.log_probabilities(contexts.dropped_TBC[0], model.embedding_VD).double())
+        rows.append(model.output.log_probabilities(contexts.dropped_TBC[0], model.output_weight()).double())
     return torch.cat(rows).numpy()
 
 
@@ -72,7 +72,7 @@ def float64_log_p(model: AwdLstm, tokens: np.ndarray) -> np.ndarray:
     """The log-P matrix of the model in float64, which the model then stays in."""
     double = model.double()
     contexts = context_vectors(double, tokens, window=70)
-    rows: np.ndarray = double.output.log_probabilities(contexts, double.embedding_VD).detach().numpy()
+    rows: np.ndarray = double.output.log_probabilities(contexts, double.output_weight()).detach().numpy()
     return rows
 
 
@@ -89,7 +89,7 @@ def test_softmax_and_moc_have_rank_d_plus_2_in_float64_and_never_more_in_float32
     """W h, the bias and the normaliser: d + 2, whatever the training; float32's tolerance may hide some of it."""
     model, tokens = trained(layer, epochs), tiny.corpus().test
     contexts = context_vectors(model, tokens, window=70)
-    log_p32 = model.output.log_probabilities(contexts, model.embedding_VD).detach().numpy()
+    log_p32 = model.output.log_probabilities(contexts, model.output_weight()).detach().numpy()
     log_p64 = float64_log_p(model, tokens)
     assert exact_rank(log_p64) == D + 2
     assert np.linalg.matrix_rank(log_p64) == D + 2

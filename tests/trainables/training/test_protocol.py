@@ -16,7 +16,15 @@ from torch import Tensor
 
 from tests.support import output_layer_formulas as formulas
 from tests.support import tiny_trial as tiny
-from trainables.config import AveragingConfig, EtAsgdConfig, NtAsgdConfig, OutputLayerConfig, TrialConfig
+from trainables.config import (
+    AveragingConfig,
+    EtAsgdConfig,
+    GssConfig,
+    MosConfig,
+    NtAsgdConfig,
+    OutputLayerConfig,
+    TrialConfig,
+)
 from trainables.output_layers import PiecewiseLinear, Pointwise, building
 from trainables.runtime import Runtime
 from trainables.training.averaging import should_switch
@@ -78,7 +86,10 @@ class Reference:
             h, self.state[index] = lstm(h, [self.at[key] for key in keys], self.state[index])
         targets = tokens[1:].reshape(-1)
         output = {name.removeprefix("output."): p for name, p in self.at.items()}
-        rows = formulas.log_p(self.config.output_layer, output, h.reshape(-1, h.shape[-1]), self.at["embedding_VD"])
+        weight = self.at["embedding_VD"]
+        if "head.left_VR" in self.at:
+            weight = self.at["head.left_VR"] @ self.at["head.right_RD"]
+        rows = formulas.log_p(self.config.output_layer, output, h.reshape(-1, h.shape[-1]), weight)
         loss = -rows[torch.arange(len(targets)), targets].mean()
         total = loss + t.activation_regularisation * (h**2).mean()
         total = total + t.temporal_activation_regularisation * ((h[1:] - h[:-1]) ** 2).mean()
@@ -117,6 +128,11 @@ def test_fifty_steps_agree_with_the_float64_protocol(layer: OutputLayerConfig) -
 
 def test_fifty_steps_of_adam_with_a_warm_up_agree_with_its_formulas_in_float64() -> None:
     agree(tiny.trial(dropout=False, optimizer="adam", learning_rate=0.002, warm_up_tokens=1_000))
+
+
+@pytest.mark.parametrize("layer", [GssConfig(c=-1.5, k=2.5), MosConfig(mixtures=3, latent_dropout=0.0)], ids=str)
+def test_fifty_steps_with_output_weights_of_a_rank_agree_with_the_float64_protocol(layer: OutputLayerConfig) -> None:
+    agree(tiny.trial(output_layer=layer, dropout=False, head_rank=3))
 
 
 def agree(config: TrialConfig) -> None:

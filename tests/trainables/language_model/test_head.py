@@ -1,0 +1,54 @@
+"""Output weights that are not the embedding's: how they start, and what rank log P then has."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from tests.support import tiny_trial as tiny
+from trainables.config import GssConfig, LanguageModelConfig, SoftmaxConfig
+from trainables.language_model import AwdLstm, OutputHead
+from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
+from trainables.runtime import Runtime
+from trainables.training.loop import Trainer
+
+
+@pytest.mark.parametrize("rank", [None, 2, 30, 100])
+def test_entries_start_with_the_deviation_whatever_the_rank(rank: int | None) -> None:
+    head = OutputHead(3000, 100, rank)
+    head.initialise(0.05, torch.Generator().manual_seed(1))
+    weight_VD = head.weight().detach().clone()
+    assert weight_VD.shape == (3000, 100)
+    assert weight_VD.std().item() == pytest.approx(0.05, rel=0.1)
+    assert torch.linalg.matrix_rank(weight_VD.double(), rtol=1e-5) == min(rank or 100, 100)
+    head.scale_(3.0)
+    torch.testing.assert_close(head.weight(), 3 * weight_VD)
+
+
+def test_only_the_head_of_a_rank_starts_otherwise_than_the_tied_model() -> None:
+    tied, ranked = (
+        AwdLstm(LanguageModelConfig(embedding_width=8, hidden_width=12, context_width=8, head_rank=rank), layer, 40)
+        for rank, layer in ((None, GssConfig(c=0, k=2)), (3, GssConfig(c=0, k=2)))
+    )
+    for model in (tied, ranked):
+        model.initialise(torch.Generator().manual_seed(3))
+    assert tied.output_weight() is tied.embedding_VD
+    names = dict(ranked.named_parameters())
+    for name, parameter in tied.named_parameters():
+        assert torch.equal(parameter, names.pop(name)), name
+    assert set(names) == {"head.left_VR", "head.right_RD"}
+
+
+@pytest.mark.parametrize("start", ["published", "scaled"])
+def test_the_log_p_matrix_of_a_trained_softmax_has_the_rank_of_its_head_and_two_more(start: str) -> None:
+    config = tiny.trial(output_layer=SoftmaxConfig(), head_rank=2, epochs=1)
+    config = config.model_copy(update={"model": config.model.model_copy(update={"start": start})})
+    corpus = tiny.corpus()
+    trainer = Trainer(config, corpus, Runtime())
+    before = trainer.model.output_weight().detach().clone()
+    tiny.train(trainer)
+    model = trainer.model.double()
+    log_p_NV = np.concatenate(list(log_probability_rows(model, context_vectors(model, corpus.test, window=70))))
+    assert np.linalg.matrix_rank(log_p_NV, rtol=1e-12) == 4
+    assert not torch.allclose(before, trainer.model.output_weight().float(), atol=1e-3), "it was trained"

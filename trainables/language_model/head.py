@@ -1,0 +1,44 @@
+"""Output weights that are not the embedding's.
+
+Shapes: V vocabulary, D width of the embedding, R inner rank.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+
+class OutputHead(nn.Module):
+    """One V x D matrix; or A B, of rank R at most, with V x R and R x D numbers. The bias is the output layer's."""
+
+    def __init__(self, vocabulary_size: int, width: int, rank: int | None = None) -> None:
+        super().__init__()
+        self.weight_VD = nn.Parameter(torch.empty(vocabulary_size, width)) if rank is None else None
+        self.left_VR = None if rank is None else nn.Parameter(torch.empty(vocabulary_size, rank))
+        self.right_RD = None if rank is None else nn.Parameter(torch.empty(rank, width))
+
+    def weight(self) -> Tensor:
+        """V x D, differentiable."""
+        if self.left_VR is None or self.right_RD is None:
+            assert self.weight_VD is not None
+            return self.weight_VD
+        return self.left_VR @ self.right_RD
+
+    def initialise(self, deviation: float, generator: torch.Generator) -> None:
+        """Draw normal weights so that every entry of V x D has this standard deviation.
+
+        B keeps the scale of the context vectors that it maps to R dimensions, so rows of A are as long as those of the
+        one matrix, and neither factor of the gradient is small for the scale of the other one.
+        """
+        if self.left_VR is None or self.right_RD is None:
+            nn.init.normal_(self.weight(), 0.0, deviation, generator=generator)
+            return
+        rank, width = self.right_RD.shape
+        nn.init.normal_(self.left_VR, 0.0, deviation * (width / rank) ** 0.5, generator=generator)
+        nn.init.normal_(self.right_RD, 0.0, width**-0.5, generator=generator)
+
+    @torch.no_grad()
+    def scale_(self, factor: float) -> None:
+        """Multiply V x D by this."""
+        (self.weight() if self.left_VR is None else self.left_VR).mul_(factor)
