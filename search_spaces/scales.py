@@ -10,16 +10,19 @@ from dataclasses import dataclass
 from typing import Literal
 
 from search_spaces.experiment_scales import shrink
+from search_spaces.transformer_scales import TRANSFORMER_SCALES, scaled_rank, shrunk_model, shrunk_training
 from trainables.config import (
     AnyConfig,
     AveragingConfig,
     CorpusConfig,
     EtAsgdConfig,
     EvaluationConfig,
+    LanguageTrialConfig,
     MixtureConfig,
     NtAsgdConfig,
     OutputLayerConfig,
     PlifConfig,
+    TransformerTrialConfig,
     TrialConfig,
     TrueRankConfig,
     is_generated,
@@ -28,7 +31,10 @@ from trainables.config import (
 
 @dataclass(frozen=True, kw_only=True)
 class Scale:
-    """How a scale shrinks a config. None leaves a value as it is at paper scale."""
+    """How a scale shrinks a config. None leaves a value as it is at paper scale.
+
+    What is of an AWD-LSTM alone, such as `width` and `optimizer`, a Transformer has in `TRANSFORMER_SCALES`.
+    """
 
     name: str
     summary: str
@@ -127,13 +133,15 @@ SCALES = {
 def apply_scale(scale: Scale, config: AnyConfig) -> AnyConfig:
     """The config at this scale; at paper scale, the config itself."""
     if isinstance(config, TrialConfig):
-        return _language_model(scale, config)
+        return _awd_lstm(scale, config)
+    if isinstance(config, TransformerTrialConfig):
+        return _transformer(scale, config)
     if isinstance(config, TrueRankConfig):
         return config.model_copy(update={"evaluation": _evaluation(scale, config)})
     return shrink(scale.name, config)
 
 
-def _language_model(scale: Scale, config: TrialConfig) -> TrialConfig:
+def _awd_lstm(scale: Scale, config: TrialConfig) -> TrialConfig:
     model, training = config.model, config.training
     widths = ("embedding_width", "hidden_width", "context_width")
     rates = (
@@ -145,13 +153,15 @@ def _language_model(scale: Scale, config: TrialConfig) -> TrialConfig:
         "embedding_noise",
     )
     regularisers = ("activation_regularisation", "temporal_activation_regularisation")
-    epochs = (scale.generated_epochs if is_generated(config.corpus.name) else None) or scale.epochs or training.epochs
+    sizes = {name: max(2, round(getattr(model, name) * scale.width)) for name in widths}
+    rank = model.head_rank and scaled_rank(model.head_rank, model.embedding_width, sizes["embedding_width"])
+    epochs = _epochs(scale, config)
     return config.model_copy(
         update={
             "corpus": _corpus(scale, config.corpus),
             "model": model.model_copy(
-                update={"start": scale.start or model.start}
-                | {name: max(2, round(getattr(model, name) * scale.width)) for name in widths}
+                update={"start": scale.start or model.start, "head_rank": rank}
+                | sizes
                 | {name: getattr(model, name) * scale.dropout for name in rates}
             ),
             "output_layer": _output_layer(config.output_layer, scale),
@@ -168,11 +178,41 @@ def _language_model(scale: Scale, config: TrialConfig) -> TrialConfig:
                     "averaging": _averaging(training.averaging, scale, epochs),
                 }
             ),
-            "evaluation": _evaluation(scale, config).model_copy(
-                update={"epoch_rank_contexts": scale.epoch_rank_contexts or config.evaluation.epoch_rank_contexts}
-            ),
+            "evaluation": _trained_evaluation(scale, config),
         }
     )
+
+
+def _transformer(scale: Scale, config: TransformerTrialConfig) -> TransformerTrialConfig:
+    sizes = TRANSFORMER_SCALES.get(scale.name)
+    if sizes is None:
+        return config
+    model, training = config.model, config.training
+    shrunk = shrunk_training(sizes, config)
+    # A Transformer is evaluated on windows as long as those that it was trained on, and a study may have left that.
+    window = max(1, round(config.evaluation.window * shrunk["window"] / training.window))
+    return config.model_copy(
+        update={
+            "corpus": _corpus(scale, config.corpus),
+            "model": model.model_copy(
+                update={**shrunk_model(sizes, model), "dropout": model.dropout * scale.dropout},
+            ),
+            "output_layer": _output_layer(config.output_layer, scale),
+            "training": training.model_copy(
+                update={
+                    **shrunk,
+                    "epochs": _epochs(scale, config),
+                    "epoch_tokens": scale.epoch_tokens or training.epoch_tokens,
+                }
+            ),
+            "evaluation": _trained_evaluation(scale, config).model_copy(update={"window": window}),
+        }
+    )
+
+
+def _epochs(scale: Scale, config: LanguageTrialConfig) -> int:
+    generated = scale.generated_epochs if is_generated(config.corpus.name) else None
+    return generated or scale.epochs or config.training.epochs
 
 
 def _corpus(scale: Scale, corpus: CorpusConfig) -> CorpusConfig:
@@ -182,7 +222,13 @@ def _corpus(scale: Scale, corpus: CorpusConfig) -> CorpusConfig:
     return corpus.model_copy(update={"vocabulary_limit": scale.vocabulary_limit or corpus.vocabulary_limit})
 
 
-def _evaluation(scale: Scale, config: TrialConfig | TrueRankConfig) -> EvaluationConfig:
+def _trained_evaluation(scale: Scale, config: LanguageTrialConfig) -> EvaluationConfig:
+    """With ranks at the ends of epochs."""
+    contexts = scale.epoch_rank_contexts or config.evaluation.epoch_rank_contexts
+    return _evaluation(scale, config).model_copy(update={"epoch_rank_contexts": contexts})
+
+
+def _evaluation(scale: Scale, config: LanguageTrialConfig | TrueRankConfig) -> EvaluationConfig:
     """With fewer contexts for the rank, unless it is a generated language: a sample may hold fewer different contexts
     than its true rank."""
     evaluation = config.evaluation
