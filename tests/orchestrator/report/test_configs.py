@@ -34,7 +34,11 @@ from trainables.config import CorpusConfig, GssConfig, TrialConfig
 
 METRICS = ("test_perplexity", "press_rank")
 LABELS = ("group", "baseline")
-NEWER = {"model": ("start",), "training": ("optimizer", "warm_up_tokens"), "evaluation": ("epoch_rank_contexts",)}
+NEWER = {
+    "model": ("start", "head_rank"),
+    "training": ("optimizer", "warm_up_tokens"),
+    "evaluation": ("epoch_rank_contexts",),
+}
 """Config values that are no part of an identity while they are what they were before there was a choice."""
 CONFIG_KEYS = ("output_layer.c", "output_layer.k")
 
