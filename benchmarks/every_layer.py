@@ -22,6 +22,7 @@ from trainables.config import (
     MosPlifConfig,
     OutputLayerConfig,
     SigSoftmaxConfig,
+    SoftcapConfig,
     SoftmaxConfig,
     TrialConfig,
 )
@@ -32,6 +33,8 @@ LAYERS: tuple[OutputLayerConfig, ...] = (
     LmsPlifConfig(),
     LmsPlifFrozenConfig(),
     SigSoftmaxConfig(),
+    SoftcapConfig(cap=15.0),
+    SoftcapConfig(form="sigmoid", cap=23.0),
     MonotoneNnConfig(),
     MosConfig(),
     MosPlifConfig(),
@@ -39,7 +42,7 @@ LAYERS: tuple[OutputLayerConfig, ...] = (
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
-    """One of each, with the seed of the authors; the ninth layer is GSS, in all its cells."""
+    """One of each, with the seed of the authors; softcap in both forms, and GSS in all its cells."""
     for layer in LAYERS:
         yield awd_lstm(corpus, layer)
     yield from gss_grid.trials(corpus)

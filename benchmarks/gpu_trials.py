@@ -9,15 +9,25 @@ from pydantic import BaseModel
 
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.models import output_layer
-from trainables.config import CorpusConfig, MixtureConfig, MocConfig, MonotoneNnConfig, OutputLayerConfig, TrialConfig
+from trainables.config import (
+    CorpusConfig,
+    MixtureConfig,
+    MocConfig,
+    MonotoneNnConfig,
+    OutputLayerConfig,
+    SoftcapConfig,
+    TrialConfig,
+)
 from trainables.corpora import Corpus
 
 ConfigT = TypeVar("ConfigT", bound=BaseModel)
 Scale = Literal["paper", "tiny"]
-STACKED = ("gss", "softmax", "mos", "lms_plif", "sigsoftmax", "moc", "mos_plif", "lms_plif_frozen")
+STACKED = ("gss", "softmax", "mos", "lms_plif", "sigsoftmax", "moc", "mos_plif", "lms_plif_frozen", "softcap")
 """The output layers that a stack has; the first four are measured first."""
 LAYERS = (*STACKED, "monotone_nn")
 """All of this package."""
+UNPUBLISHED: dict[str, OutputLayerConfig] = {"monotone_nn": MonotoneNnConfig(), "softcap": SoftcapConfig(cap=15.0)}
+"""Those that AAAI 2021 does not have."""
 CORPORA = {"ptb": (929_589, 82_430, 10_000), "wikitext-2": (2_088_628, 245_569, 33_278)}
 """Train tokens, test tokens, vocabulary."""
 TINY_CORPUS = (2_000, 100, 40)
@@ -30,7 +40,7 @@ TINY_LAYER = {"knots": 21, "limit": 3.0, "mixtures": 2, "units": 5}
 
 def layer_config(name: str, corpus: str, scale: Scale = "paper") -> OutputLayerConfig:
     """The output layer as the paper set it for the corpus, or small."""
-    layer = MonotoneNnConfig() if name == "monotone_nn" else output_layer(name, corpus)
+    layer = UNPUBLISHED.get(name) or output_layer(name, corpus)
     return _updated(layer, {key: value for key, value in TINY_LAYER.items() if scale == "tiny" and hasattr(layer, key)})
 
 

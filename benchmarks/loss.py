@@ -39,7 +39,7 @@ from trainables.output_layers import (
     build_output_layer,
 )
 
-LAYERS = {name: layer_config(name, "ptb") for name in ("gss", "softmax", "lms_plif", "mos", "mos_plif")}
+LAYERS = {name: layer_config(name, "ptb") for name in ("gss", "softcap", "softmax", "lms_plif", "mos", "mos_plif")}
 V, D, N = 10_000, 64, 1_400
 WINDOW = 70
 

@@ -18,6 +18,7 @@ from trainables.config import (
     MosPlifConfig,
     OutputLayerConfig,
     SigSoftmaxConfig,
+    SoftcapConfig,
     SoftmaxConfig,
     TrialConfig,
     chunk_rows,
@@ -33,7 +34,7 @@ TIMED: dict[str, OutputLayerConfig] = {
     "mos": MosConfig(),
 }
 """What these times are of."""
-TIMED_AS = {"lms_plif_frozen": "lms_plif", "mos_plif": "mos"}
+TIMED_AS = {"lms_plif_frozen": "lms_plif", "mos_plif": "mos", "softcap": "gss"}
 """Layers without a published time of their own, and the one from whose time theirs is scaled; else it is softmax."""
 PTB_TRAIN_TOKENS, PTB_VOCABULARY = 929_589, 10_000
 CORE_FLOPS = 2.4e10
@@ -145,7 +146,7 @@ def _operations_per_token(config: TrialConfig, vocabulary: int) -> float:
 
 def _operations_per_logit(layer: OutputLayerConfig) -> float:
     match layer:
-        case SigSoftmaxConfig() | GssConfig():
+        case SigSoftmaxConfig() | GssConfig() | SoftcapConfig():
             return 2.0 * SOFTMAX_OPERATIONS
         case LmsPlifConfig() | LmsPlifFrozenConfig() | MosPlifConfig():
             return 3.0 * SOFTMAX_OPERATIONS

@@ -24,6 +24,8 @@ LAYERS = {
     "sigsoftmax": "log_softmax(2x \N{MINUS SIGN} ln(1 + e^x)) (Kanai et al. 2018)",
     "gss": "Generalized SigSoftmax: log_softmax(f(x)) with a smooth bend f, c saying where and k how much; k = 1 is "
     "softmax, c = 0 and k = 2 sigsoftmax",
+    "softcap": "log_softmax(f(x)) with f bounded: cap tanh(x / cap), as in Gemma 2, or in the form sigmoid the "
+    "23 sigmoid((x + 5) / 7.5) of modded-nanogpt with all three numbers in proportion to the cap",
     "lms_plif": "log_softmax(f(x)) with a learned piecewise linear increasing function f (Ganea et al. 2019)",
     "lms_plif_frozen": "lms_plif with slopes that stay as they were drawn (a dagger in the paper)",
     "monotone_nn": "log_softmax(f(x)), f an increasing network of one hidden layer",

@@ -33,12 +33,13 @@ def compile_kernel(kernel: Any, types: Mapping[str, str], **constants: object) -
 
 def main() -> None:
     """Those of functions that need more than the identity, and of both types that products have."""
-    for kind, product_type in (("smooth", "*bf16"), ("piecewise", "*fp32")):
+    for kind, product_type in (("smooth", "*bf16"), ("softcap", "*bf16"), ("piecewise", "*fp32")):
         types = {**TYPES, "product": product_type, "inverse_width": "fp32"}
         sums = kind == "piecewise"
         compile_kernel(kernels._forward, types, KIND=kind, BLOCK=kernels.MOST_COLUMNS)
         block = kernels.MOST_COLUMNS // 2
         compile_kernel(kernels._backward, types, KIND=kind, SUMS=sums, BLOCK=block, ROWS=kernels.ROWS)
+    for product_type in ("*bf16", "*fp32"):
         types = {**CELL_TYPES, **dict.fromkeys(("sums", "h", "by_h", "by_sums"), product_type)}
         for kernel in (cell_kernels._forward, cell_kernels._backward):
             compile_kernel(kernel, types, BLOCK=cell_kernels.MOST_COLUMNS)

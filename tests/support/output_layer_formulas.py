@@ -21,6 +21,7 @@ from trainables.config import (
     MosPlifConfig,
     OutputLayerConfig,
     SigSoftmaxConfig,
+    SoftcapConfig,
     SoftmaxConfig,
 )
 from trainables.output_layers import LayerShape, OutputLayer, build_output_layer
@@ -29,6 +30,8 @@ EVERY_LAYER: tuple[OutputLayerConfig, ...] = (
     SoftmaxConfig(),
     SigSoftmaxConfig(),
     GssConfig(c=-1.5, k=2.5),
+    SoftcapConfig(cap=15.0),
+    SoftcapConfig(form="sigmoid", cap=23.0),
     LmsPlifConfig(knots=20, limit=3.0, learning_rate=2.0),
     LmsPlifFrozenConfig(knots=20, limit=3.0),
     MonotoneNnConfig(units=5),
@@ -36,7 +39,7 @@ EVERY_LAYER: tuple[OutputLayerConfig, ...] = (
     MocConfig(mixtures=3, latent_dropout=0.0),
     MosPlifConfig(mixtures=2, latent_dropout=0.0, knots=20, limit=3.0, learning_rate=2.0),
 )
-"""One small layer of every kind, without dropout."""
+"""A small layer of every kind, of softcap in both forms, without dropout."""
 
 
 def softplus(t: Tensor) -> Tensor:
@@ -51,6 +54,10 @@ def f(config: OutputLayerConfig, at: Mapping[str, Tensor], x: Tensor) -> Tensor:
             return x - softplus(-x)
         case GssConfig(c=c, k=k):
             return k * (x - c) + c - (k - 1) * softplus(x - c)
+        case SoftcapConfig(form="tanh", cap=cap):
+            return cap * torch.tanh(x / cap)
+        case SoftcapConfig(form="sigmoid", cap=cap):
+            return cap * torch.sigmoid((x * 23 / cap + 5) / 7.5)
         case LmsPlifConfig() | LmsPlifFrozenConfig() | MosPlifConfig():
             # The integral of the slopes from -T to x: each interval gives its slope times how far x has come in it.
             width = 2 * config.limit / config.knots

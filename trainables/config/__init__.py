@@ -67,6 +67,7 @@ from trainables.config.output_layer import (
     OutputLayerConfig,
     PlifConfig,
     SigSoftmaxConfig,
+    SoftcapConfig,
     SoftmaxConfig,
     chunk_rows,
     defined_here,

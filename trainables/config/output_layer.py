@@ -36,6 +36,16 @@ class GssConfig(Frozen):
     k: PositiveFloat
 
 
+class SoftcapConfig(Frozen):
+    """log_softmax(f(x)) with f bounded: cap tanh(x / cap) (Gemma 2, arXiv 2408.00118: cap 30), or modded-nanogpt's
+    23 sigmoid((x + 5) / 7.5) with all three numbers in proportion to the cap (see `output_layers.softcap`)."""
+
+    name: Literal["softcap"] = "softcap"
+    form: Literal["tanh", "sigmoid"] = "tanh"
+    cap: PositiveFloat
+    """The greatest value of f in size; of the sigmoid form, whose least is 0, the greatest value."""
+
+
 class PlifConfig(Frozen):
     """A piecewise linear increasing function on equal intervals of [-limit, limit] (Ganea et al. 2019)."""
 
@@ -160,6 +170,7 @@ OutputLayerConfig = Annotated[
     SoftmaxConfig
     | SigSoftmaxConfig
     | GssConfig
+    | SoftcapConfig
     | LmsPlifConfig
     | LmsPlifFrozenConfig
     | MosConfig

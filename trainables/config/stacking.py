@@ -14,6 +14,7 @@ from trainables.config.output_layer import (
     MosConfig,
     MosPlifConfig,
     SigSoftmaxConfig,
+    SoftcapConfig,
     SoftmaxConfig,
 )
 
@@ -21,6 +22,7 @@ STACKED_LAYERS = (
     SoftmaxConfig,
     SigSoftmaxConfig,
     GssConfig,
+    SoftcapConfig,
     LmsPlifConfig,
     LmsPlifFrozenConfig,
     MosConfig,

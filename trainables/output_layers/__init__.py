@@ -9,3 +9,4 @@ from trainables.output_layers.gss import SmoothBend
 from trainables.output_layers.mixtures import Mixture, MixtureOfContexts, MixtureOfSoftmaxes
 from trainables.output_layers.plif import START, PiecewiseLinear
 from trainables.output_layers.pointwise import Identity, Pointwise
+from trainables.output_layers.softcap import Softcap

@@ -13,6 +13,7 @@ from trainables.config import (
     MosPlifConfig,
     OutputLayerConfig,
     SigSoftmaxConfig,
+    SoftcapConfig,
 )
 from trainables.output_layers.base import LayerShape, OutputLayer, PointwiseSoftmax
 from trainables.output_layers.custom import build_custom
@@ -21,6 +22,7 @@ from trainables.output_layers.mixtures import MixtureOfContexts, MixtureOfSoftma
 from trainables.output_layers.monotone_nn import MonotoneNetwork
 from trainables.output_layers.plif import PiecewiseLinear
 from trainables.output_layers.pointwise import Pointwise
+from trainables.output_layers.softcap import Softcap
 
 
 def build_output_layer(config: OutputLayerConfig, shape: LayerShape) -> OutputLayer:
@@ -44,6 +46,8 @@ def _function(config: OutputLayerConfig) -> Pointwise | None:
             return SmoothBend(c=0.0, k=2.0)
         case GssConfig(c=c, k=k):
             return SmoothBend(c=c, k=k)
+        case SoftcapConfig(form=form, cap=cap):
+            return Softcap(form=form, cap=cap)
         case LmsPlifFrozenConfig(knots=knots, limit=limit):
             return PiecewiseLinear(knots, limit=limit, learning_rate=None)
         case LmsPlifConfig() | MosPlifConfig():

@@ -18,6 +18,7 @@ from trainables.device import runs_triton
 from trainables.output_layers.gss import SmoothBend
 from trainables.output_layers.plif import PiecewiseLinear
 from trainables.output_layers.pointwise import Identity, Pointwise
+from trainables.output_layers.softcap import Softcap
 
 if TYPE_CHECKING:
     from trainables.output_layers.kernels import Bend, IntervalSums
@@ -38,7 +39,7 @@ class Models(NamedTuple):
 
 def kernels_fit(functions: Sequence[Pointwise], weight: Tensor) -> bool:
     """Whether a cross-entropy with such functions and weights goes through the kernels: nothing else decides it."""
-    fit = all(type(function) in (Identity, SmoothBend, PiecewiseLinear) for function in functions)
+    fit = all(type(function) in (Identity, SmoothBend, Softcap, PiecewiseLinear) for function in functions)
     return fit and weight.dtype == torch.float32 and runs_triton(weight.device)
 
 
@@ -117,14 +118,18 @@ def _bend_of(functions: Sequence[Pointwise], parameters: Sequence[Tensor], like:
         return Bend("piecewise", table_GK2, first.width)
     if all(isinstance(function, Identity) for function in functions):
         return Bend("identity", like.unsqueeze(2))
+    if isinstance(first, Softcap):
+        caps = tuple((f.height, f.shift, 1 / f.width, 0.0) for f in functions if isinstance(f, Softcap))
+        return Bend("softcap", _constants(caps, like.device))
     bends = tuple((f.c, f.k) if isinstance(f, SmoothBend) else (0.0, 1.0) for f in functions)
     return Bend("smooth", _constants(bends, like.device))
 
 
 @functools.cache
-def _constants(bends: tuple[tuple[float, float], ...], device: torch.device) -> Tensor:
-    """On the device once, as a step would wait for it, and for good, as captured graphs read it."""
-    return torch.tensor(bends, dtype=torch.float32, device=device).unsqueeze(1)
+def _constants(bends: tuple[tuple[float, ...], ...], device: torch.device) -> Tensor:
+    """In pairs, G x 1 x 2 or G x 2 x 2: on the device once, as a step would wait for it, and for good, as captured
+    graphs read it."""
+    return torch.tensor(bends, dtype=torch.float32, device=device).unflatten(1, (-1, 2))
 
 
 def _trained(functions: Sequence[Pointwise]) -> bool:

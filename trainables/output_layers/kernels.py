@@ -3,8 +3,9 @@
 
 Both read the matrix product of G models, G x m x V, whose rows begin `stride` numbers apart; what lies between V and
 `stride` is scratch. A logit is product plus bias. f of it is computed in float32 from the model's row of a table: not
-used by the identity; c and k of a smooth bend; of piecewise linear functions the value at the left end of every
-interval and the rise over it. Only `fused` imports this, and only where there is Triton.
+used by the identity; c and k of a smooth bend; height, shift and inverse width of a softcap; of piecewise linear
+functions the value at the left end of every interval and the rise over it. Only `fused` imports this, and only where
+there is Triton.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ class Bend(NamedTuple):
     """The functions of the models, of one kind."""
 
     kind: str
-    """`identity`, `smooth` or `piecewise`."""
+    """`identity`, `smooth`, `softcap` or `piecewise`."""
     table: Tensor
-    """G x 1 x 2 or G x K x 2 in float32; any for the identity."""
+    """G x 1 x 2, of softcaps G x 2 x 2, or G x K x 2 in float32; any for the identity."""
     width: float = 1.0
     """Of an interval."""
 
@@ -111,6 +112,16 @@ def _bend(x, table, knots, inverse_width, KIND: tl.constexpr):
         small = tl.exp(-tl.abs(t))
         f = k * t - (k - 1.0) * (tl.maximum(t, 0.0) + tl.log(1.0 + small))
         slope = 1.0 + (k - 1.0) * tl.where(t > 0.0, small, 1.0) / (1.0 + small)
+    if KIND == "softcap":
+        height, inverse = tl.load(table), tl.load(table + 2)
+        t = (x + tl.load(table + 1)) * inverse
+        size = tl.abs(t)
+        small = tl.exp(-2.0 * size)
+        # Near 0 the quotient has lost digits, and the first terms of the series have all.
+        series = size * (1.0 + t * t * (-1.0 / 3.0 + t * t * (2.0 / 15.0 - t * t * (17.0 / 315.0))))
+        tanh = tl.where(size < 0.1, series, (1.0 - small) / (1.0 + small))
+        f = height * tl.where(t < 0.0, -tanh, tanh)
+        slope = 4.0 * height * inverse * small / ((1.0 + small) * (1.0 + small))
     if KIND == "piecewise":
         # From the middle: adding the limit first would cost a logit near 0 its last digits.
         middle = knots // 2

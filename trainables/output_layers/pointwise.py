@@ -57,14 +57,25 @@ class Pointwise(nn.Module, ABC):
         """The learning rate of the function's parameters where it is not the model's."""
         return None
 
+    def start_range(self) -> tuple[float, float] | None:
+        """Of a bounded f, the logits between which it is steep enough to learn; None where f has no bound."""
+        return None
+
 
 @torch.no_grad()
 def centred_bias(function: Pointwise, log_p_V: Tensor) -> Tensor:
     """Logits x with log_softmax(f(x)) = log P, by bisection; of those that differ by a constant in f, the ones for
-    which the mean of f is f(0). What f cannot reach within 40 of 0 stays at 40."""
+    which the mean of f is f(0). What f cannot reach within 40 of 0 stays at 40.
+
+    Where f is bounded, x stays in its start range, and the constant is one with which f reaches the likeliest word: it
+    is unlikely words that stay at the end of the range, as they weigh least in a loss.
+    """
+    bounds = function.start_range()
+    low, high = bounds or (-GREATEST_BIAS, GREATEST_BIAS)
     value_V = log_p_V - log_p_V.mean() + function(torch.zeros_like(log_p_V[:1]))
-    low_V = torch.full_like(log_p_V, -GREATEST_BIAS)
-    high_V = -low_V
+    if bounds is not None:
+        value_V -= (value_V.max() - function(torch.full_like(log_p_V[:1], high))).clamp(min=0)
+    low_V, high_V = torch.full_like(log_p_V, low), torch.full_like(log_p_V, high)
     for _ in range(BISECTIONS):
         middle_V = (low_V + high_V) / 2
         below_V = function(middle_V.clone()) < value_V

@@ -20,6 +20,7 @@ from trainables.output_layers import (
     PiecewiseLinear,
     PointwiseSoftmax,
     SmoothBend,
+    Softcap,
 )
 from trainables.stack.loss import stacked_cross_entropy
 
@@ -36,6 +37,8 @@ def output_kind(layer: OutputLayer) -> Hashable:
     match function:
         case Identity() | SmoothBend():
             return (type(layer), mixtures, "bend")
+        case Softcap():
+            return (type(layer), mixtures, "softcap")
         case PiecewiseLinear():
             knots, trained = len(function.weight_K), function.weight_K.requires_grad
             return (type(layer), mixtures, "piecewise", knots, function.limit, trained)

@@ -26,6 +26,7 @@ from trainables.config import (
     MosPlifConfig,
     OutputLayerConfig,
     SigSoftmaxConfig,
+    SoftcapConfig,
     SoftmaxConfig,
 )
 from trainables.output_layers import (
@@ -49,6 +50,7 @@ BENDS: tuple[tuple[OutputLayerConfig, ...], ...] = (
     (SoftmaxConfig(), SoftmaxConfig()),
     (GssConfig(c=-1.5, k=2.5), GssConfig(c=2.0, k=0.5)),
     (SigSoftmaxConfig(), SoftmaxConfig()),
+    (SoftcapConfig(cap=5.0), SoftcapConfig(form="sigmoid", cap=23.0)),
     (LmsPlifConfig(knots=7, limit=3.0),) * 2,
     (LmsPlifConfig(knots=2, limit=20.0),) * 2,
     (LmsPlifFrozenConfig(knots=10, limit=5.0),) * 2,
@@ -228,6 +230,7 @@ def test_a_nan_among_the_logits_ends_as_a_nan_in_its_model_alone(configs: Sequen
 SINGLE: tuple[OutputLayerConfig, ...] = (
     SoftmaxConfig(),
     GssConfig(c=-1.5, k=2.5),
+    SoftcapConfig(cap=15.0),
     LmsPlifConfig(knots=31, limit=3.0),
     MosConfig(mixtures=3, latent_dropout=0.0),
     MosPlifConfig(mixtures=2, latent_dropout=0.0, knots=20, limit=3.0),
@@ -315,4 +318,4 @@ def test_kernels_compile_for_a_gpu(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tests.support.compile_kernels"]
     ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stderr
-    assert len(ended.stdout.splitlines()) == 8
+    assert len(ended.stdout.splitlines()) == 10

@@ -21,6 +21,7 @@ from trainables.config import (
     MosPlifConfig,
     OutputLayerConfig,
     SigSoftmaxConfig,
+    SoftcapConfig,
     SoftmaxConfig,
 )
 from trainables.device import integer_running_sum
@@ -33,6 +34,10 @@ CONFIGS: list[OutputLayerConfig] = [
     GssConfig(c=-1.5, k=2.5),
     GssConfig(c=2.0, k=1.25),
     GssConfig(c=0.5, k=0.5),
+    SoftcapConfig(cap=5.0),
+    SoftcapConfig(cap=30.0),
+    SoftcapConfig(form="sigmoid", cap=23.0),
+    SoftcapConfig(form="sigmoid", cap=5.0),
     LmsPlifConfig(knots=7, limit=3.0),
     LmsPlifConfig(knots=2, limit=20.0),
     LmsPlifFrozenConfig(knots=10, limit=5.0),

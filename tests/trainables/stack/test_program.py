@@ -21,6 +21,7 @@ from trainables.config import (
     MosConfig,
     MosPlifConfig,
     OutputLayerConfig,
+    SoftcapConfig,
     SoftmaxConfig,
     TrialConfig,
 )
@@ -31,6 +32,7 @@ from trainables.training import Trainer
 LAYERS: tuple[OutputLayerConfig, ...] = (
     SoftmaxConfig(),
     GssConfig(c=-1.5, k=2.5),
+    SoftcapConfig(cap=15.0),
     LmsPlifConfig(knots=31, limit=3.0),
     MosConfig(mixtures=2, latent_dropout=0.3),
     MocConfig(mixtures=2, latent_dropout=0.0),

@@ -26,6 +26,7 @@ from trainables.config import (
     NtAsgdConfig,
     OutputLayerConfig,
     SigSoftmaxConfig,
+    SoftcapConfig,
     SoftmaxConfig,
     TrialConfig,
 )
@@ -39,6 +40,8 @@ LAYERS: tuple[OutputLayerConfig, ...] = (
     SigSoftmaxConfig(),
     GssConfig(c=-1.5, k=2.5),
     GssConfig(c=1.0, k=0.5),
+    SoftcapConfig(cap=5.0),
+    SoftcapConfig(form="sigmoid", cap=23.0),
     MosConfig(mixtures=2, latent_dropout=0.3),
     MosConfig(mixtures=2, latent_dropout=0.0),
     MocConfig(mixtures=3),
