@@ -9,7 +9,8 @@ from urllib.parse import quote, urlencode
 from dash import Dash, Input, Output, dcc, html
 
 from orchestrator.report import cell, setting, title
-from orchestrator.view import figures, parts
+from orchestrator.view import curve_figures, parts
+from orchestrator.view.figure import Figure
 from orchestrator.view.one_trial import OneTrial, read_trial
 from orchestrator.view.source import Source
 from orchestrator.view.study_chosen import MOST_COMPARED
@@ -64,16 +65,16 @@ def register(app: Dash, source: Source) -> None:
         curves = {label: trial.epochs for label, trial in trials.items() if trial.epochs}
         sigma = {label: trial.spectrum for label, trial in trials.items() if trial.spectrum is not None}
         return (
-            _graph("learning-curves", figures.learning_curves(curves), form)
+            _graph("learning-curves", curve_figures.learning_curves(curves), form)
             if curves
             else html.P("None of them has ended an epoch.", className="soft"),
-            _graph("spectra", figures.spectra(sigma, linear=scale == "linear"), form)
+            _graph("spectra", curve_figures.spectra(sigma, linear=scale == "linear"), form)
             if sigma
             else html.P("None of them has a spectrum yet.", className="soft"),
         )
 
 
-def _graph(file: str, figure: figures.Figure, form: str) -> Any:
+def _graph(file: str, figure: Figure, form: str) -> Any:
     return parts.graph(f"compare-{file}", figure, config=parts.graph_config(form, file))
 
 

@@ -10,7 +10,7 @@ from dash import dcc, html
 
 from orchestrator.plan import typed_settings
 from orchestrator.store import StudyKey
-from orchestrator.view.figures import Figure
+from orchestrator.view.figure import Figure
 
 SHORT_ID = 12
 """Digits of a trial's id, as everywhere else."""

@@ -11,9 +11,10 @@ import numpy as np
 from dash import Dash, Input, Output, State, dcc, html
 
 from orchestrator.report import title
-from orchestrator.view import choices, figures, parts, rows
+from orchestrator.view import choices, curve_figures, parts, rows, study_figures
 from orchestrator.view.answers import Answers
 from orchestrator.view.choices import MAP
+from orchestrator.view.figure import Figure, empty
 from orchestrator.view.source import Source
 from orchestrator.view.table import StudyTable
 from trainables.errors import UserError
@@ -130,26 +131,26 @@ def _chosen(
     return [table.ids[place] for place in places[:MOST_BEST]], words
 
 
-def _of_chosen(source: Source, table: StudyTable, ids: Sequence[str], choice: Mapping[str, Any]) -> figures.Figure:
+def _of_chosen(source: Source, table: StudyTable, ids: Sequence[str], choice: Mapping[str, Any]) -> Figure:
     names = {trial_id: table.names[table.places[trial_id]] for trial_id in ids}
     with source.store() as opened:
         if choice["tab"] == "learning curves":
             curves = {names[trial_id]: epochs for trial_id in ids if (epochs := opened.epochs(trial_id))}
-            return figures.learning_curves(curves) if curves else figures.empty("These trials have no epochs.")
+            return curve_figures.learning_curves(curves) if curves else empty("These trials have no epochs.")
         spectra = {name: sigma for trial_id, name in names.items() if (sigma := opened.spectrum(trial_id)) is not None}
     linear = choice["scale"] == "linear"
-    return figures.spectra(spectra, linear=linear) if spectra else figures.empty("These trials have no spectrum.")
+    return curve_figures.spectra(spectra, linear=linear) if spectra else empty("These trials have no spectrum.")
 
 
-def _over_all(table: StudyTable, choice: Mapping[str, Any]) -> figures.Figure:
+def _over_all(table: StudyTable, choice: Mapping[str, Any]) -> Figure:
     if choice["tab"] == "grid map":
         row, column, value = (choice[name] for name in MAP)
         if not {row, column} <= table.columns.keys() or value not in table.numeric:
-            return figures.empty("A grid map needs two settings and a metric: choose them above.")
-        return figures.grid_map(table, row, column, value)
+            return empty("A grid map needs two settings and a metric: choose them above.")
+        return study_figures.grid_map(table, row, column, value)
     names = choices.parallel_columns(table)
     colour = choice["y"] if choice["y"] in table.numeric else next(iter(reversed(names)), None)
-    return figures.parallel(table, names, colour) if colour else figures.empty("No trial is done yet.")
+    return study_figures.parallel(table, names, colour) if colour else empty("No trial is done yet.")
 
 
 def _beside_papers(answers: Answers | None) -> Any:

@@ -11,8 +11,9 @@ from dash import Dash, Input, Output, State, dcc, html, no_update
 from orchestrator.report import CARD_FILE, Card, blown_up, read_card
 from orchestrator.storage import is_url
 from orchestrator.store import LOST, StudyKey
-from orchestrator.view import choices, figures, parts, study_chosen, trial_grid
+from orchestrator.view import choices, parts, study_chosen, study_figures, trial_grid
 from orchestrator.view.choices import AXES, MAP
+from orchestrator.view.figure import empty
 from orchestrator.view.source import Source
 from orchestrator.view.table import StudyTable
 from orchestrator.words import counted, duration
@@ -47,7 +48,7 @@ def layout(source: Source, variant: str) -> Any:
             html.Div([*(_choice(name, table, first[name], variant) for name in AXES), _scales()], className="controls"),
             parts.graph(
                 "scatter",
-                figures.empty("No trial is done yet."),
+                empty("No trial is done yet."),
                 config=parts.graph_config("png", f"{variant}-scatter"),
             ),
             html.P(
@@ -86,10 +87,10 @@ def register(app: Dash, source: Source) -> None:
         try:
             table = source.table(source.key(variant))
         except UserError as error:
-            return figures.empty(str(error)), config
+            return empty(str(error)), config
         if not {axes["x"], axes["y"]} <= table.columns.keys():
-            return figures.empty("No trial is done yet."), config
-        return figures.scatter(table, axes, logarithmic), config
+            return empty("No trial is done yet."), config
+        return study_figures.scatter(table, axes, logarithmic), config
 
     @app.callback(
         Output("address", "href", allow_duplicate=True),

@@ -10,7 +10,8 @@ from dash import Dash, Input, Output, State, dcc, html, no_update
 
 from orchestrator.report import cell, setting, title
 from orchestrator.store import Attempt
-from orchestrator.view import figures, parts
+from orchestrator.view import curve_figures, parts
+from orchestrator.view.figure import Figure
 from orchestrator.view.one_trial import OneTrial, read_trial
 from orchestrator.view.source import Source
 from orchestrator.words import duration
@@ -108,7 +109,7 @@ def _head(trial: OneTrial, form: str) -> parts.Children:
         ),
         html.Details([html.Summary("All settings"), parts.table(["setting", "value"], _settings(trial.same))]),
         html.H2("Learning curve"),
-        _graph("trial-curve", figures.trial_curve(trial.epochs), form, trial)
+        _graph("trial-curve", curve_figures.trial_curve(trial.epochs), form, trial)
         if trial.epochs
         else html.P("No epoch has ended yet, or this trial trains none.", className="soft"),
     ]
@@ -118,7 +119,7 @@ def _spectrum(trial: OneTrial, linear: bool, form: str) -> Any:
     if trial.spectrum is None:
         return html.P("It has no spectrum.", className="soft")
     tolerance = trial.row["metrics"].get("press_tolerance")
-    figure = figures.spectra({trial.row["name"]: trial.spectrum}, linear=linear, tolerance=tolerance)
+    figure = curve_figures.spectra({trial.row["name"]: trial.spectrum}, linear=linear, tolerance=tolerance)
     return _graph("trial-sigma", figure, form, trial)
 
 
@@ -175,6 +176,6 @@ def _settings(settings: Mapping[str, Any]) -> list[list[str]]:
     ]
 
 
-def _graph(name: str, figure: figures.Figure, form: str, trial: OneTrial) -> Any:
+def _graph(name: str, figure: Figure, form: str, trial: OneTrial) -> Any:
     config = parts.graph_config(form, f"{trial.row['trial_id'][: parts.SHORT_ID]}-{name}")
     return parts.graph(name, figure, config=config)

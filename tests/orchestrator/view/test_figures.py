@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orchestrator.view import figures
+from orchestrator.view import curve_figures, study_figures
 from tests.orchestrator.view.test_rows import table
 from tests.support.synthetic_results import training
 
@@ -26,16 +26,16 @@ def axes(x: str, y: str, colour: str | None = None, size: str | None = None) -> 
 
 def test_a_point_is_a_trial_with_both_numbers() -> None:
     content = table({"a": [1, 2, None, 4], "b": [1.5, None, 3, 0], "c": [7, 8, 9, None]}, ["<b>x", "y", "z", "w"])
-    (trace,) = figures.scatter(content, axes("a", "b", "c"))["data"]
+    (trace,) = study_figures.scatter(content, axes("a", "b", "c"))["data"]
     assert list(decoded(trace["x"])) == [1, 4] and list(decoded(trace["y"])) == [1.5, 0]
-    assert trace["customdata"] == [content.ids[0], content.ids[3]]
+    assert trace["customdata"] == [content.ids[0][:12], content.ids[3][:12]]
     assert trace["text"] == ["&lt;b&gt;x", "w"]
     assert np.array_equal(decoded(trace["marker"]["color"]), [7, np.nan], equal_nan=True)
 
 
 def test_a_text_colours_by_kind_and_makes_an_axis_of_texts() -> None:
     content = replace(table({"m": [1.0, 2.0, 3.0, 4.0]}), settings={"layer": ["a", "b", "a", None]})
-    traces = figures.scatter(content, axes("layer", "m", "layer"), ["y"])
+    traces = study_figures.scatter(content, axes("layer", "m", "layer"), ["y"])
     assert [(trace["name"], trace["x"], list(decoded(trace["y"]))) for trace in traces["data"]] == [
         ("a", ["a", "a"], [1, 3]),
         ("b", ["b"], [2]),
@@ -45,13 +45,13 @@ def test_a_text_colours_by_kind_and_makes_an_axis_of_texts() -> None:
 
 
 def test_a_perplexity_beyond_every_number_is_infinite_and_no_error() -> None:
-    (trace,) = figures.learning_curves({"x": training([1], [800.0])})["data"]
+    (trace,) = curve_figures.learning_curves({"x": training([1], [800.0])})["data"]
     assert trace["y"] == [math.inf]
 
 
 def test_areas_of_points_grow_with_the_number() -> None:
     content = table({"a": [1, 2, 3], "b": [1, 1, 1], "c": [0, 50, 100]})
-    (trace,) = figures.scatter(content, axes("a", "b", size="c"))["data"]
+    (trace,) = study_figures.scatter(content, axes("a", "b", size="c"))["data"]
     areas = decoded(trace["marker"]["size"]) ** 2
     assert areas == pytest.approx([25, (25 + 324) / 2, 324])
 
@@ -59,12 +59,12 @@ def test_areas_of_points_grow_with_the_number() -> None:
 def test_many_points_are_drawn_by_webgl() -> None:
     for count, kind in ((2000, "scatter"), (2001, "scattergl")):
         content = table({"a": list(range(count)), "b": [0] * count})
-        assert figures.scatter(content, axes("a", "b"))["data"][0]["type"] == kind
+        assert study_figures.scatter(content, axes("a", "b"))["data"][0]["type"] == kind
 
 
 def test_a_cell_of_the_map_is_the_mean_over_its_trials() -> None:
     content = table({"r": [1, 1, 2, 2, 2], "c": [5, 5, 5, 6, 6], "m": [1, 3, 10, 4, None]})
-    (trace,) = figures.grid_map(content, "r", "c", "m")["data"]
+    (trace,) = study_figures.grid_map(content, "r", "c", "m")["data"]
     assert trace["y"] == ["1", "2"] and trace["x"] == ["5", "6"]
     assert np.array_equal(decoded(trace["z"]), np.array([[2, np.nan], [10, 4]]), equal_nan=True)
     assert decoded(trace["customdata"]).tolist() == [[2, 0], [1, 1]]
@@ -72,26 +72,26 @@ def test_a_cell_of_the_map_is_the_mean_over_its_trials() -> None:
 
 def test_a_curve_is_of_perplexities_and_marks_where_averaging_begins() -> None:
     epochs = training([1, 1, 1], [3.0, 2.0, 1.5], averaged_from=3, jump=0.5)
-    (trace,) = figures.learning_curves({"x": epochs})["data"]
+    (trace,) = curve_figures.learning_curves({"x": epochs})["data"]
     assert trace["x"] == [1, 2, 3]
     assert trace["y"] == pytest.approx([math.exp(3), math.exp(2), math.exp(1)])
     assert trace["marker"]["symbol"] == ["circle", "circle", "diamond"]
-    assert figures.trial_curve(epochs)["layout"]["shapes"][0]["x0"] == 2.5
-    assert "shapes" not in figures.trial_curve(epochs[:2])["layout"]
+    assert curve_figures.trial_curve(epochs)["layout"]["shapes"][0]["x0"] == 2.5
+    assert "shapes" not in curve_figures.trial_curve(epochs[:2])["layout"]
 
 
 def test_twenty_curves_differ_in_colour_or_dash_and_long_ones_have_no_markers() -> None:
     epochs = training([1, 1], [3.0, 2.0], averaged_from=3, jump=0.5)
-    traces = figures.learning_curves({str(place): epochs for place in range(20)})["data"]
+    traces = curve_figures.learning_curves({str(place): epochs for place in range(20)})["data"]
     assert len({(trace["line"]["color"], trace["line"]["dash"]) for trace in traces}) == 20
-    assert {trace["mode"] for trace in figures.trial_curve(epochs)["data"]} == {"lines+markers"}
-    assert {trace["mode"] for trace in figures.trial_curve(epochs * 60)["data"]} == {"lines"}
+    assert {trace["mode"] for trace in curve_figures.trial_curve(epochs)["data"]} == {"lines+markers"}
+    assert {trace["mode"] for trace in curve_figures.trial_curve(epochs * 60)["data"]} == {"lines"}
 
 
 @pytest.mark.parametrize("length", [1, 300, 10_000])
 def test_a_spectrum_keeps_its_ends_and_its_shape(length: int) -> None:
     sigma = np.geomspace(1e4, 1e-3, length)
-    (trace,) = figures.spectra({"x": sigma}, linear=False)["data"]
+    (trace,) = curve_figures.spectra({"x": sigma}, linear=False)["data"]
     index: Any = decoded(trace["x"]).astype(int)
     assert index[0] == 1 and index[-1] == length and len(index) <= 1000
     assert np.array_equal(decoded(trace["y"]), sigma[index - 1])
@@ -99,16 +99,16 @@ def test_a_spectrum_keeps_its_ends_and_its_shape(length: int) -> None:
 
 def test_a_tolerance_stands_where_its_axis_has_it() -> None:
     sigma = np.array([10.0, 1.0, 0.0])
-    logarithmic = figures.spectra({"x": sigma}, linear=False, tolerance=0.01)["layout"]
+    logarithmic = curve_figures.spectra({"x": sigma}, linear=False, tolerance=0.01)["layout"]
     assert logarithmic["shapes"][0]["y0"] == pytest.approx(0.01)
     assert logarithmic["annotations"][0]["y"] == pytest.approx(-2)
-    assert figures.spectra({"x": sigma}, linear=True, tolerance=0.01)["layout"]["shapes"][0]["y0"] == 0.01
+    assert curve_figures.spectra({"x": sigma}, linear=True, tolerance=0.01)["layout"]["shapes"][0]["y0"] == 0.01
 
 
 def test_parallel_coordinates_lose_no_trial_that_has_the_colour() -> None:
     content = table({"a": [1, 2, 3, 4], "b": [4, None, 6, 8], "c": [7, 8, 9, None], "d": [0, 1, 0, 1]})
-    (trace,) = figures.parallel(content, ["a", "b", "d"], "c")["data"]
+    (trace,) = study_figures.parallel(content, ["a", "b", "d"], "c")["data"]
     assert [dimension["label"] for dimension in trace["dimensions"]] == ["a", "d"]
     assert [list(decoded(dimension["values"])) for dimension in trace["dimensions"]] == [[1, 2, 3], [0, 1, 0]]
     assert list(decoded(trace["line"]["color"])) == [7, 8, 9]
-    assert figures.parallel(content, ["b", "a"], "c")["data"] == []
+    assert study_figures.parallel(content, ["b", "a"], "c")["data"] == []

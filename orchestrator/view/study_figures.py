@@ -1,0 +1,178 @@
+"""Figures of all trials of a study: the scatter, parallel coordinates and the grid map."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from orchestrator.view.figure import (
+    COLOURS,
+    SCALE,
+    SYMBOLS,
+    Figure,
+    as_text,
+    colour_at,
+    empty,
+    encoded,
+    figure_of,
+    label,
+    round_of,
+)
+from orchestrator.view.parts import SHORT_ID
+from orchestrator.view.table import StudyTable
+
+MOST_SVG_POINTS = 2_000
+"""Of more, WebGL draws them; a browser without it can show no more."""
+SMALLEST, LARGEST = 5, 18
+"""Diameters of points, in pixels."""
+
+
+def scatter(table: StudyTable, axes: Mapping[str, str | None], logarithmic: Collection[str] = ()) -> Figure:
+    """A point a trial that has both x and y; `customdata` is the start of its id.
+
+    `axes` names the columns of x, y, colour and size; `logarithmic` which of "x" and "y" are.
+    """
+    x, y, colour, size = (axes[name] for name in ("x", "y", "colour", "size"))
+    assert x is not None and y is not None
+    places = [place for place in range(len(table.ids)) if _is_shown(table.columns[x][place], table.columns[y][place])]
+    by_webgl = len(places) > MOST_SVG_POINTS
+    marker: dict[str, Any] = {"size": 6 if by_webgl else 8, "color": COLOURS[0]}
+    if not by_webgl:
+        marker["line"] = {"width": 1, "color": "#8a8f98"}
+    base = {
+        "type": "scattergl" if by_webgl else "scatter",
+        "mode": "markers",
+        "hovertemplate": f"<b>%{{text}}</b><br>{label(x)} %{{x:.5~g}}<br>{label(y)} %{{y:.5~g}}<extra></extra>",
+    }
+    groups = _groups(table, colour, places)
+    diameters = None if size is None else dict(zip(places, _diameters(table.numbers(size)[places]), strict=True))
+    traces = []
+    for number, (name, members) in enumerate(groups.items()):
+        look = dict(marker)
+        if len(groups) > 1:
+            look |= {"color": colour_at(number), "symbol": SYMBOLS[round_of(number) % len(SYMBOLS)]}
+        elif colour is not None and colour in table.numeric:
+            values, bar = encoded(table.numbers(colour)[members]), {"title": {"text": label(colour)}}
+            look |= {"color": values, "colorscale": SCALE, "colorbar": bar}
+        if diameters is not None:
+            look["size"] = encoded([diameters[place] for place in members])
+        traces.append({**base, "name": as_text(name), **_points(table, x, y, members), "marker": look})
+    figure = figure_of(
+        traces,
+        x=label(x),
+        y=label(y),
+        y_type="log" if "y" in logarithmic else "-",
+        dragmode="select",
+        clickmode="event",
+        uirevision=f"{x} {y} {sorted(logarithmic)}",
+        showlegend=len(groups) > 1,
+    )
+    if "x" in logarithmic and x in table.numeric:
+        figure["layout"]["xaxis"]["type"] = "log"
+    return figure
+
+
+def _groups(table: StudyTable, colour: str | None, places: Sequence[int]) -> dict[str, list[int]]:
+    """The places by the texts that colour them; all of them where numbers do, or nothing."""
+    if colour is None or colour in table.numeric:
+        return {"": list(places)}
+    groups: dict[str, list[int]] = {}
+    for place in places:
+        groups.setdefault(str(table.columns[colour][place]), []).append(place)
+    return groups
+
+
+def _points(table: StudyTable, x: str, y: str, places: Sequence[int]) -> dict[str, Any]:
+    return {
+        "x": _along(table, x, places),
+        "y": _along(table, y, places),
+        "text": [as_text(table.names[place]) for place in places],
+        "customdata": [table.ids[place][:SHORT_ID] for place in places],
+    }
+
+
+def _is_shown(*values: Any) -> bool:
+    return all(value is not None and not (isinstance(value, float) and not math.isfinite(value)) for value in values)
+
+
+def _along(table: StudyTable, name: str, places: Sequence[int]) -> Any:
+    """A column along an axis: numbers, or texts as they are."""
+    if name in table.numeric:
+        return encoded(table.numbers(name)[places])
+    return [as_text(str(table.columns[name][place])) for place in places]
+
+
+def _diameters(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Areas grow in proportion from the least value to the greatest; the smallest where there is none."""
+    low, high = (np.nanmin(values), np.nanmax(values)) if np.isfinite(values).any() else (0.0, 0.0)
+    shares = np.nan_to_num((values - low) / (high - low)) if high > low else np.zeros(len(values))
+    return np.sqrt(SMALLEST**2 + shares * (LARGEST**2 - SMALLEST**2))
+
+
+def parallel(table: StudyTable, names: Sequence[str], colour: str) -> Figure:
+    """Parallel coordinates of these numeric columns, a line a trial that has the colour's number; columns that some of
+    them lack are left out."""
+    shown = np.isfinite(table.numbers(colour))
+    columns = {name: table.numbers(name)[shown] for name in names}
+    complete = {name: values for name, values in columns.items() if np.isfinite(values).all()}
+    if len(complete) < 2 or not shown.any():
+        return empty("Too few numbers are in all trials to draw lines between them.")
+    trace = {
+        "type": "parcoords",
+        "dimensions": [{"label": label(name), "values": encoded(values)} for name, values in complete.items()],
+        "line": {
+            "color": encoded(table.numbers(colour)[shown]),
+            "colorscale": SCALE,
+            "showscale": True,
+            "colorbar": {"title": {"text": label(colour)}},
+        },
+        "labelangle": -12,
+    }
+    return figure_of([trace], margin={"l": 60, "r": 30, "t": 90, "b": 30})
+
+
+def grid_map(table: StudyTable, row: str, column: str, metric: str) -> Figure:
+    """The mean of a metric over the trials of each cell, by two settings."""
+    values = table.numbers(metric)
+    shown = [
+        place
+        for place in map(int, np.flatnonzero(np.isfinite(values)))
+        if None not in (table.columns[row][place], table.columns[column][place])
+    ]
+    rows, columns = _levels(table, row, shown), _levels(table, column, shown)
+    sums, counts = np.zeros((len(rows), len(columns))), np.zeros((len(rows), len(columns)))
+    for place in shown:
+        cell = rows[table.columns[row][place]], columns[table.columns[column][place]]
+        sums[cell] += values[place]
+        counts[cell] += 1
+    means = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
+    trace = {
+        "type": "heatmap",
+        "x": [as_text(_typed(value)) for value in columns],
+        "y": [as_text(_typed(value)) for value in rows],
+        "z": encoded(means),
+        "customdata": encoded(counts),
+        "colorscale": SCALE,
+        "colorbar": {"title": {"text": f"{label(metric)},<br>mean"}},
+        "hovertemplate": f"{label(row)} %{{y}}, {label(column)} %{{x}}<br>mean %{{z:.5~g}} of %{{customdata}}"
+        "<extra></extra>",
+    }
+    figure = figure_of([trace], x=label(column), y=label(row))
+    for axis in ("xaxis", "yaxis"):
+        figure["layout"][axis]["type"] = "category"
+    return figure
+
+
+def _levels(table: StudyTable, name: str, places: Sequence[int]) -> dict[Any, int]:
+    """The different values of a setting in their order, with where they come in it."""
+    values = {table.columns[name][place] for place in places}
+    ordered = sorted(values) if name in table.numeric else sorted(values, key=str)
+    return {value: place for place, value in enumerate(ordered)}
+
+
+def _typed(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
