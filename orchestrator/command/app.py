@@ -12,9 +12,10 @@ import typer
 from typer.core import CompletionItem, TyperCommand, TyperGroup, TyperOption  # type: ignore[attr-defined]
 
 from orchestrator.command.clean import clean
-from orchestrator.command.files import check_corpus, fetch_corpus, rank
+from orchestrator.command.files import check_corpus, fetch_corpus
 from orchestrator.command.options import COMMANDS, console, setting_hint, study_names
 from orchestrator.command.plan_listing import studies
+from orchestrator.command.rank import rank
 from orchestrator.command.results import check_store, report, results, upgrade_store
 from orchestrator.command.run import run
 from orchestrator.command.status import status

@@ -1,17 +1,15 @@
-"""The commands over files that hold no trials: `corpus fetch` and `corpus check`, and `rank` of any saved matrix."""
+"""The commands over texts: `corpus fetch` and `corpus check`."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from orchestrator.command import options
-from orchestrator.command.options import check_format, console, print_records
-from trainables.errors import UserError
+from orchestrator.command.options import console
 
 if TYPE_CHECKING:
     from orchestrator.storage import DataFolder
@@ -73,26 +71,3 @@ def _check_benchmarks(folder: Path | None) -> None:
 def _print_files(files: Sequence[TextFile]) -> None:
     for file in files:
         console().print(f"{file.name}: {len(file.content):,} bytes, SHA-256 {file.sha256}")
-
-
-def rank(
-    file: Annotated[Path, typer.Argument(metavar="FILE.npy")],
-    method: Annotated[str, typer.Option("--method", help="gram (fast) or qr (resolves smaller values).")] = "gram",
-    eps: Annotated[str, typer.Option("--eps", help="float32 (as published) or float64.")] = "float32",
-    form: options.Format = "table",
-) -> None:
-    """Measure the ranks of any saved matrix."""
-    from trainables.measurements import EpsName, Method, rank_of_file
-
-    check_format(form)
-    for option, value, choices in (("--method", method, get_args(Method)), ("--eps", eps, get_args(EpsName))):
-        if value not in choices:
-            raise UserError(f"{option} is one of {', '.join(choices)}; got {value!r}")
-    ranks = rank_of_file(file, method=method, eps=eps)  # type: ignore[arg-type]
-    if form == "json":
-        print(json.dumps(ranks, indent=1))
-        return
-    records = [
-        {"measure": name, "value": value if isinstance(value, str) else f"{value:.6g}"} for name, value in ranks.items()
-    ]
-    print_records(records, {"measure": "measure", "value": "value"}, form)

@@ -14,6 +14,7 @@ from .index import read_card as read_card
 from .index import write_index as write_index
 from .questions import StudyResults as StudyResults
 from .questions import answer as answer
+from .rank_figure import write_rank_figure as write_rank_figure
 from .records import Commands as Commands
 from .records import StudyRecords as StudyRecords
 from .sentences import findings as findings

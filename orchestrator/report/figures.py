@@ -182,6 +182,15 @@ def draw(drawing: Drawing, out: Path) -> dict[str, bytes]:
     return files
 
 
+def draw_as(drawing: Drawing, form: str) -> bytes:
+    """The figure as svg, png or pdf, by itself."""
+    with mpl.rc_context(STYLE):
+        figure = drawing.draw()
+        if form == "svg":
+            return with_marks(_written(figure, "svg", metadata={"Date": None}), figure)
+        return _written(figure, form, **({"dpi": PNG_DPI} if form == "png" else {"metadata": {"CreationDate": None}}))
+
+
 def inline_svg(document: str, drawing: Drawing) -> str:
     """The <svg> element of an SVG `document`, ready for HTML.
 

@@ -7,6 +7,8 @@ from trainables.measurements.memory import PeakMemory, status_mib
 
 if TYPE_CHECKING:
     from trainables.measurements.decomposition import singular_values
+    from trainables.measurements.head import KL_NATS, RankedFile, rank_file
+    from trainables.measurements.head_bounds import kl_bounds, log_p_rank_bound
     from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
     from trainables.measurements.matrix_file import EpsName, rank_of_file
     from trainables.measurements.ranks import (
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from trainables.measurements.spectrum import (
         FLOAT64_EPS,
         Method,
+        Spectrum,
         log_p_spectrum,
         matrix_spectrum,
         spectrum_stream,
@@ -34,6 +37,8 @@ else:
     __getattr__ = on_first_use(
         __name__,
         "matrix_file",
+        "head",
+        "head_bounds",
         "ranks",
         "spectrum",
         "word_similarity",

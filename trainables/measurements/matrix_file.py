@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from trainables.errors import UserError
 from trainables.measurements.ranks import FLOAT32_EPS, rank_report, require_resolved
-from trainables.measurements.spectrum import FLOAT64_EPS, Method, is_float, matrix_spectrum
+from trainables.measurements.spectrum import FLOAT64_EPS, Method, Spectrum, is_float, matrix_spectrum
 
 EpsName = Literal["float32", "float64"]
 EPS: dict[EpsName, float] = {"float32": FLOAT32_EPS, "float64": FLOAT64_EPS}
@@ -25,10 +25,15 @@ def rank_of_file(path: Path, *, method: Method = "gram", eps: EpsName = "float32
         UserError: no such file or not a .npy file; not a 2-D matrix of floats; no rows or columns; a NaN or infinity
             (with its row); a matrix too large for the memory; an eps finer than the method resolves.
     """
+    return rank_report(spectrum_of_file(path, method=method, eps=eps), eps=EPS[eps])
+
+
+def spectrum_of_file(path: Path, *, method: Method = "gram", eps: EpsName = "float32") -> Spectrum:
+    """The singular values of that matrix; raises as `rank_of_file` does."""
     matrix_NV = open_matrix(path)
     rows, columns = matrix_NV.shape
     require_resolved(method, rows=rows, columns=columns, eps=EPS[eps])
-    return rank_report(matrix_spectrum(matrix_NV, method=method), eps=EPS[eps])
+    return matrix_spectrum(matrix_NV, method=method)
 
 
 def open_matrix(path: Path) -> NDArray[np.floating[Any]]:

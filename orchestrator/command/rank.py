@@ -1,0 +1,164 @@
+"""The command `rank`: of any saved matrix, of the head of an open checkpoint, and of several over training."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from orchestrator.command import options
+from orchestrator.command.options import check_format, choice, console, print_records
+from orchestrator.words import is_number, some_of
+from trainables.errors import UserError
+
+if TYPE_CHECKING:
+    from trainables.measurements import RankedFile
+
+METHODS, PRECISIONS, FIGURES = ("gram", "qr"), ("float32", "float64"), ("svg", "png", "pdf")
+STEP = re.compile(r"(?:step|checkpoint|ckpt|iter|epoch)[-_=]?(\d{1,15})", re.IGNORECASE)
+FOLDERS_READ = 3
+"""Of a path, from its end: where the step of training may stand."""
+FILES_NAMED = 3
+SHOWN = {
+    "press_rank": "Press rank",
+    "effective_rank_1e-3": "effective rank (1e-3)",
+    "effective_rank_1e-4": "(1e-4)",
+    "effective_rank_1e-5": "(1e-5)",
+    "entropy_rank": "entropy rank",
+    "stable_rank": "stable rank",
+    "sigma_max": "sigma_max",
+    "sigma_min": "sigma_min",
+    "log_p_rank_bound": "bound on the rank of log P",
+    "kl_rank_bound_1e-1": "KL-rank bound (0.1 nats)",
+    "kl_rank_bound_1e-2": "(0.01)",
+    "kl_rank_bound_1e-3": "(0.001)",
+}
+"""Of several files, on a terminal; csv and json have everything."""
+
+
+def rank(
+    files: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="FILE...",
+            help="A .npy file; or a .safetensors file, the index of several, or the folder of a checkpoint. Several "
+            "make one table, in the order of the training steps that files or folders are named by, as in step1000.",
+        ),
+    ],
+    tensor: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The head of a checkpoint. [default: by the usual names]"),
+    ] = None,
+    context_norm: Annotated[
+        float | None,
+        typer.Option(
+            metavar="NORM",
+            help="The greatest norm of a context, for the KL-rank bounds of a head. [default: by the final norm]",
+        ),
+    ] = None,
+    figure: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE.svg|png|pdf", help="Draw the singular values, and of several files the ranks."),
+    ] = None,
+    method: Annotated[str, choice(*METHODS, name="--method", help="gram (fast) or qr (resolves smaller values).")] = (
+        "gram"
+    ),
+    eps: Annotated[str, choice(*PRECISIONS, name="--eps", help="float32 (as published) or float64.")] = "float32",
+    form: options.Format = "table",
+) -> None:
+    """Measure the ranks of any saved matrix, or of the heads of open checkpoints; see docs/look-at-a-checkpoint.md."""
+    from trainables.measurements import rank_file
+
+    check_format(form)
+    for option, value, choices in (("--method", method, METHODS), ("--eps", eps, PRECISIONS)):
+        if value not in choices:
+            raise UserError(f"{option} is one of {', '.join(choices)}; got {value!r}")
+    if context_norm is not None and not (0 < context_norm < math.inf):
+        raise UserError(f"--context-norm is a positive number; got {context_norm:g}")
+    _check_figure(figure)
+    files, steps = in_training_order(files)
+    ranked = [
+        rank_file(file, tensor=tensor, context_norm=context_norm, method=method, eps=eps)  # type: ignore[arg-type]
+        for file in files
+    ]
+    _print_notes(files, ranked)
+    if len(ranked) == 1:
+        _print_one(ranked[0], form)
+    else:
+        _print_several(files, steps, ranked, form)
+    if figure is not None:
+        from orchestrator.report import write_rank_figure
+
+        names = [file.name for file in files]
+        write_rank_figure(figure, [(item.report, item.spectrum) for item in ranked], names=names, steps=steps)
+        console(stderr=True).print(f"Figure: {figure}", soft_wrap=True)
+
+
+def in_training_order(files: Sequence[Path]) -> tuple[list[Path], list[int]]:
+    """The files by their training steps, and these: a step stands in a file's name, or in the nearest folder that has
+    one. As they are, and no steps, where one file has none or two have the same."""
+    steps = {file: step for file in files if (step := _training_step(file)) is not None}
+    if len(set(steps.values())) < len(files):
+        return list(files), []
+    ordered = sorted(files, key=steps.__getitem__)
+    return ordered, [steps[file] for file in ordered]
+
+
+def _training_step(file: Path) -> int | None:
+    places = (file.name, *reversed(file.absolute().parent.parts[-FOLDERS_READ:]))
+    steps = [numbers[-1] for numbers in map(STEP.findall, places) if numbers]
+    return int(steps[0]) if steps else None
+
+
+def _check_figure(figure: Path | None) -> None:
+    """Before anything is computed."""
+    if figure is None:
+        return
+    if figure.suffix.removeprefix(".") not in FIGURES:
+        raise UserError(f"--figure ends in {', '.join(f'.{form}' for form in FIGURES)}; got {str(figure)!r}")
+    if not figure.parent.is_dir() or figure.is_dir():
+        raise UserError(f"--figure is a file in a folder that there is; got {str(figure)!r}")
+
+
+def _print_notes(files: Sequence[Path], ranked: Sequence[RankedFile]) -> None:
+    """Once where several have the same."""
+    for note in dict.fromkeys(note for item in ranked for note in item.notes):
+        holders = [str(file) for file, item in zip(files, ranked, strict=True) if note in item.notes]
+        whose = "" if len(holders) == len(files) else f"{some_of(holders, FILES_NAMED)}: "
+        console(stderr=True).print(f"{whose}{note}", soft_wrap=True)
+
+
+def _print_one(ranked: RankedFile, form: str) -> None:
+    if form == "json":
+        print(json.dumps(ranked.report, indent=1))
+        return
+    records = [{"measure": name, "value": _text(value)} for name, value in ranked.report.items()]
+    print_records(records, {"measure": "measure", "value": "value"}, form)
+
+
+def _print_several(files: Sequence[Path], steps: Sequence[int], ranked: Sequence[RankedFile], form: str) -> None:
+    places: list[dict[str, Any]] = [{"step": step} for step in steps] or [{} for _ in files]
+    records = [
+        {**place, "file": str(file), **item.report} for place, file, item in zip(places, files, ranked, strict=True)
+    ]
+    measures = list(dict.fromkeys(name for record in records for name in record))
+    if form == "table":
+        first = {"step": "step"} if steps else {"file": "file"}
+        shown = {name: heading for name, heading in SHOWN.items() if any(record.get(name) for record in records)}
+        texts = [{name: _text(record.get(name)) for name in (*first, *shown)} for record in records]
+        print_records(texts, {**first, **shown}, form)
+        return
+    print_records(
+        [{name: record.get(name) for name in measures} for record in records], {name: name for name in measures}, form
+    )
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.6g}" if is_number(value) else str(value)
