@@ -16,17 +16,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from orchestrator.store import TrialRow
-    from trainables.config import TrialConfig
+    from trainables.config import LanguageTrialConfig
     from trainables.corpora import Corpus
-    from trainables.language_model import AwdLstm
+    from trainables.language_model import LanguageModel
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trained:
     """A trial's model with the weights that it kept, those of its best validation loss, on the CPU."""
 
-    config: TrialConfig
-    model: AwdLstm
+    config: LanguageTrialConfig
+    model: LanguageModel
     corpus: Corpus
 
     def log_probabilities(self, contexts: int | None = None) -> NDArray[np.float32]:
@@ -55,7 +55,7 @@ def trained(
 
     from orchestrator.storage import storage_at
     from orchestrator.store import open_store
-    from trainables.config import TextFile, TrialConfig
+    from trainables.config import LanguageTrialConfig, TextFile
     from trainables.runtime import Runtime
     from trainables.trial import kept_model
     from trainables.trial_folder import KEPT_WEIGHTS, RESULT_FILES
@@ -63,7 +63,7 @@ def trained(
     with open_store(store_url(store, storage), create=False) as opened:
         rows = {row.trial_id: row for summary in opened.studies() for row in opened.trials(summary.key)}
     row = _only_one([row for row in rows.values() if row.trial_id.startswith(trial_id)], trial_id)
-    if not isinstance(row.validated, TrialConfig) or row.state != "done":
+    if not isinstance(row.validated, LanguageTrialConfig) or row.state != "done":
         raise UserError(f"the trial {row.name} ({row.trial_id[:12]}) is {row.state}, and no model of it was kept")
     place = storage_at(os.fspath(storage))
     place.bring([row.trial_id], [*RESULT_FILES, KEPT_WEIGHTS])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.plan.estimates import gpu_seconds
 from search_spaces.awd_lstm import V100_SECONDS_PER_EPOCH
-from trainables.config import TrialConfig, stack_key
+from trainables.config import LanguageTrialConfig, stack_key
 
 if TYPE_CHECKING:
     from orchestrator.plan.study_plan import Plan
@@ -66,7 +66,7 @@ class StackCosts:
 class _Lot:
     """Trials of one config that come into the queue together with those of the same group."""
 
-    config: TrialConfig
+    config: LanguageTrialConfig
     v100_seconds: float
     """Of one of them."""
     group: Hashable
@@ -99,7 +99,9 @@ def stack_costs(plans: Sequence[Plan]) -> StackCosts:
 def _lots(plans: Sequence[Plan]) -> list[_Lot]:
     """Of plans that tune nothing: every trial, in the first plan that has it."""
     first = {trial.trial_id: (plan, trial) for plan in reversed(plans) for trial in plan.trials}
-    return [_lot(plan, trial.config, "") for plan, trial in first.values() if isinstance(trial.config, TrialConfig)]
+    return [
+        _lot(plan, trial.config, "") for plan, trial in first.values() if isinstance(trial.config, LanguageTrialConfig)
+    ]
 
 
 def _tuned_lots(plan: Plan) -> Iterator[_Lot]:
@@ -117,7 +119,7 @@ def _tuned_lots(plan: Plan) -> Iterator[_Lot]:
         yield _lot(plan, config, "final", len(tuning.seeds))
 
 
-def _lot(plan: Plan, config: TrialConfig, stage: str, trials: int = 1, *, searched: bool = False) -> _Lot:
+def _lot(plan: Plan, config: LanguageTrialConfig, stage: str, trials: int = 1, *, searched: bool = False) -> _Lot:
     key = None if searched else stack_key(config)
     return _Lot(
         config=config,

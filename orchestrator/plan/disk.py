@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from trainables.config import AnyConfig, TrialConfig
+from orchestrator.plan.model_sizes import model_size
+from trainables.config import AnyConfig, LanguageTrialConfig
 from trainables.corpora import CorpusIdentity
 from trainables.parameters import parameter_count
 
@@ -19,14 +20,14 @@ def kept_bytes(config: AnyConfig, corpus: CorpusIdentity) -> int:
 
 def running_bytes(config: AnyConfig, corpus: CorpusIdentity) -> int:
     """The most that a trial takes while it runs."""
-    if not isinstance(config, TrialConfig):
+    if not isinstance(config, LanguageTrialConfig):
         return kept_bytes(config, corpus)
-    # Weights, their average and the kept ones, with Adam its two moments.
-    copies = 5 if config.training.optimizer == "adam" else 3
+    # Weights, their average where there is one, the kept ones, and the optimiser's moments.
+    copies = model_size(config).kept
     return CHECKPOINTS * (copies * _weights_bytes(config, corpus) + RECORDS_BYTES) + kept_bytes(config, corpus)
 
 
 def _weights_bytes(config: AnyConfig, corpus: CorpusIdentity) -> int:
-    if not isinstance(config, TrialConfig):
+    if not isinstance(config, LanguageTrialConfig):
         return 0
     return 4 * parameter_count(config, corpus.limited_vocabulary_size(config.corpus.vocabulary_limit))

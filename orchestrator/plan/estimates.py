@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from orchestrator.plan.model_sizes import head_products, mixture_products, model_size
 from search_spaces.awd_lstm import V100_SECONDS_PER_EPOCH, awd_lstm
 from trainables.config import (
     AnyConfig,
     GssConfig,
+    LanguageTrialConfig,
     LmsPlifConfig,
     LmsPlifFrozenConfig,
     MixtureConfig,
@@ -75,7 +77,7 @@ class Estimate:
 
 def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
     """Time and memory of one trial, on one V100 and on one core."""
-    if isinstance(config, TrialConfig):
+    if isinstance(config, LanguageTrialConfig):
         gpu_bytes = _training_bytes(config, corpus, "cuda")
         array_bytes = max(_training_bytes(config, corpus, "cpu"), _measuring_bytes(config, corpus))
     else:
@@ -90,7 +92,7 @@ def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
 
 def gpu_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
     """Training of one trial on one V100; of one that trains no language model, all of it."""
-    if not isinstance(config, TrialConfig):
+    if not isinstance(config, LanguageTrialConfig):
         return config.operations / GPU_FLOPS
     times = V100_SECONDS_PER_EPOCH.get(corpus.name, V100_SECONDS_PER_EPOCH["ptb"])
     layer = config.output_layer.name
@@ -104,7 +106,7 @@ def gpu_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
 
 def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
     """One trial on one core, with validation, test and measurements."""
-    if not isinstance(config, TrialConfig):
+    if not isinstance(config, LanguageTrialConfig):
         return config.operations / CORE_FLOPS
     evaluation, vocabulary = config.evaluation, corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
     per_token = _operations_per_token(config, vocabulary)
@@ -125,23 +127,21 @@ def _spectrum_operations(rows: int, columns: int) -> float:
     return rows * columns * side + 4 / 3 * side**3
 
 
-def _train_operations(config: TrialConfig, corpus: CorpusIdentity) -> float:
+def _train_operations(config: LanguageTrialConfig, corpus: CorpusIdentity) -> float:
     epoch_tokens = config.training.epoch_tokens or corpus.train_tokens
     vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
     return config.training.epochs * epoch_tokens * _operations_per_token(config, vocabulary)
 
 
-def _operations_per_token(config: TrialConfig, vocabulary: int) -> float:
-    """Forward and backward: six operations a weight and token, for LSTM layers, mixtures and logits, and what the
-    output layer does with each logit."""
-    model, layer = config.model, config.output_layer
-    weights = sum(4 * out * (into + out) for into, out in model.layer_widths)
-    if isinstance(layer, MixtureConfig):
-        weights += layer.mixtures * model.context_width * model.embedding_width
+def _operations_per_token(config: LanguageTrialConfig, vocabulary: int) -> float:
+    """Forward and backward: six operations a product and token, for the model's layers, mixtures and logits, and what
+    the output layer does with each logit."""
+    size, layer = model_size(config), config.output_layer
     # A mixture of contexts has one row of logits, any other as many as mixtures.
     experts = layer.mixtures if isinstance(layer, MixtureConfig) and not isinstance(layer, MocConfig) else 1
     logits = vocabulary * experts
-    return 6.0 * (weights + logits * model.embedding_width) + logits * _operations_per_logit(layer)
+    products = size.products + mixture_products(config) + head_products(config, vocabulary)
+    return 6.0 * (products + logits * size.embedding_width) + logits * _operations_per_logit(layer)
 
 
 def _operations_per_logit(layer: OutputLayerConfig) -> float:
@@ -156,19 +156,19 @@ def _operations_per_logit(layer: OutputLayerConfig) -> float:
             return SOFTMAX_OPERATIONS
 
 
-def _training_bytes(config: TrialConfig, corpus: CorpusIdentity, device_type: str) -> float:
-    """Weights, their gradients twice, average, kept copy and Adam's two moments; activations of the longest window;
-    chunks of logits."""
-    model, layer, training = config.model, config.output_layer, config.training
+def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_type: str) -> float:
+    """Copies of the weights; activations of the longest window; chunks of logits."""
+    size, layer = model_size(config), config.output_layer
     vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
-    weights = (7 if training.optimizer == "adam" else 5) * parameter_count(config, vocabulary)
-    contexts = (training.bptt + 40) * training.batch_size
-    activations = contexts * (2 * model.embedding_width + sum(10 * out for _, out in model.layer_widths))
+    weights = size.copies * parameter_count(config, vocabulary)
+    activations = size.tokens * size.activations
     if isinstance(layer, MixtureConfig):
-        activations += 6 * contexts * layer.mixtures * model.embedding_width
+        activations += 6 * size.tokens * layer.mixtures * size.embedding_width
+    # A product A B, and its gradient.
+    weights += 0 if config.model.head_rank is None else 2 * vocabulary * size.embedding_width
     plif = isinstance(layer, LmsPlifConfig | LmsPlifFrozenConfig | MosPlifConfig)
     buffers = 6 if plif else 5 if isinstance(layer, MonotoneNnConfig) else 3
-    chunk = chunk_rows(vocabulary, model.embedding_width, 4, device_type) * vocabulary
+    chunk = chunk_rows(vocabulary, size.embedding_width, 4, device_type) * vocabulary
     return 4.0 * (weights + activations + buffers * chunk)
 
 
@@ -196,7 +196,7 @@ def _stacked_numbers(config: TrialConfig, vocabulary: int) -> float:
     return copies * parameter_count(config, vocabulary) + dropped + contexts * activations
 
 
-def _measuring_bytes(config: TrialConfig, corpus: CorpusIdentity) -> float:
+def _measuring_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity) -> float:
     """The Gram matrix, a block of its rows, and a few chunks of log P."""
     vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
     return 8.0 * vocabulary**2 + 2**26 + 4 * 4 * 1024 * vocabulary + 8.0 * parameter_count(config, vocabulary)

@@ -13,6 +13,7 @@ from search_spaces.study import Study
 
 WIDTHS = ("model.hidden_width", "model.hidden_width", "model.context_width")
 """Of the three LSTM layers."""
+TRANSFORMER = {"model.layers": "layers", "model.width": "width", "model.heads": "heads", "training.window": "window"}
 COUNTED = {"rank_columns": "vocabulary", "parameters": "weights"}
 SECONDS = ("wall_seconds", "seconds")
 """A trial's time with its measurements, or as much of it as was measured."""
@@ -47,11 +48,17 @@ def run_facts(
 
 def _trained(results: FlatResults) -> dict[str, str]:
     """Of language models; others' settings are for their own tables to say."""
-    if "model.hidden_width" not in results.config_columns:
+    facts: dict[str, str] = {}
+    if "model.hidden_width" in results.config_columns:
+        facts["embedding width"] = _range(results, "model.embedding_width")
+        facts["LSTM layers"] = f"{len(WIDTHS)}, of widths {', '.join(_range(results, name) for name in WIDTHS)}"
+    if "model.heads" in results.config_columns:
+        sizes = (f"{title} {_range(results, name)}" for name, title in TRANSFORMER.items())
+        facts["Transformer"] = ", ".join(sizes)
+    if not facts:
         return {}
     return {
-        "embedding width": _range(results, "model.embedding_width"),
-        "LSTM layers": f"{len(WIDTHS)}, of widths {', '.join(_range(results, name) for name in WIDTHS)}",
+        **facts,
         **{formats.title(name): _range(results, name) for name in ("training.learning_rate", "training.epochs")},
         **{title: _range(results, name) for name, title in COUNTED.items()},
     }

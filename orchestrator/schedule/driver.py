@@ -25,7 +25,7 @@ from orchestrator.schedule.study_work import POLL_S, StudyWork
 from orchestrator.schedule.worker_watch import WorkerWatch
 from orchestrator.store import LeaseKeeper, PlannedTrial, StudyKey
 from orchestrator.worker import EVENTS, Beat, Ending, EndingKind, Parcel, ask_to_leave, forget_asking
-from trainables.config import CustomConfig, TrialConfig, output_layer_of
+from trainables.config import CustomConfig, LanguageTrialConfig, output_layer_of
 from trainables.errors import GO_ON, KEPT, PROGRAM, UserError
 
 T = TypeVar("T")
@@ -233,7 +233,7 @@ class Driver:
         """Whether the trial reads the text that this run has, and its output layer, if it is one of the user's own, is
         among those that came with it."""
         config, corpus = trial.validated, self._work.corpus
-        if isinstance(config, TrialConfig) and corpus is not None and config.corpus.sha256 != corpus.sha256:
+        if isinstance(config, LanguageTrialConfig) and corpus is not None and config.corpus.sha256 != corpus.sha256:
             return False
         layer = output_layer_of(config)
         files = self._work.options.runtime.layer_files
