@@ -51,6 +51,11 @@ class Correlation(Analysis):
     published: Mapping[str, PublishedCorrelation] = field(default_factory=dict)
     """Corpus -> what the paper printed."""
 
+    @override
+    def without_published(self) -> Self:
+        """Without the window that the paper has printed, too."""
+        return replace(self, published={}, windows={})
+
 
 @dataclass(frozen=True, kw_only=True)
 class GridMap(Analysis):

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import Correlation, GridMap, PublishedCorrelation, RankOverTraining, Study
-from trainables.config import CorpusConfig, GssConfig, TrialConfig
+from trainables.config import CorpusConfig, GssConfig, LanguageTrialConfig, TrialConfig
 
 C_VALUES = (-2.0, -1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0)
 K_VALUES = (1.25, 1.5, 1.75, 2.0, 2.25, 2.5, 2.75, 3.0)
@@ -21,21 +21,21 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
             yield awd_lstm(corpus, GssConfig(c=c, k=k))
 
 
-def label(config: TrialConfig) -> str:
+def label(config: LanguageTrialConfig) -> str:
     """ "gss c=-1.5 k=2.5": the cell of the grid."""
     layer = config.output_layer
     assert isinstance(layer, GssConfig)
     return f"gss c={layer.c:g} k={layer.k:g}"
 
 
-def corner(trials: Sequence[TrialConfig]) -> list[TrialConfig]:
+def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
     """The four extreme cells, for scale smoke."""
     layers = [layer for trial in trials if isinstance(layer := trial.output_layer, GssConfig)]
     ends_c, ends_k = ({f(values) for f in (min, max)} for values in zip(*((x.c, x.k) for x in layers), strict=True))
     return [trial for trial, x in zip(trials, layers, strict=True) if x.c in ends_c and x.k in ends_k]
 
 
-def coarse(trials: Sequence[TrialConfig]) -> list[TrialConfig]:
+def coarse(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
     """For scale quick, three slopes at every bend: fewer cells, each with several seeds."""
     return [
         trial for trial in trials if isinstance(layer := trial.output_layer, GssConfig) and layer.k in QUICK_K_VALUES

@@ -8,6 +8,7 @@ from trainables.config import (
     CorpusConfig,
     EtAsgdConfig,
     GssConfig,
+    LanguageTrialConfig,
     LmsPlifConfig,
     LmsPlifFrozenConfig,
     MocConfig,
@@ -47,7 +48,7 @@ def trial(corpus: CorpusConfig, model: str, *, seed: int | None = None, averagin
     return awd_lstm(corpus, output_layer(model, corpus.name), seed=seed, averaging=AVERAGING[averaging])
 
 
-def model_and_seed(config: TrialConfig) -> str:
+def model_and_seed(config: LanguageTrialConfig) -> str:
     """ "mos seed=28": the name of a trial whose seed is all that differs from others of its model."""
     return f"{config.output_layer.name} seed={config.seed}"
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.published import by_group
 from search_spaces.study import Correlation, Curves, GroupTable, Study
-from trainables.config import CorpusConfig, MosConfig, NtAsgdConfig, TrialConfig
+from trainables.config import CorpusConfig, LanguageTrialConfig, MosConfig, NtAsgdConfig, TrialConfig
 
 LATENT_DROPOUTS = (0.29, 0.145, 0.0)
 PUBLISHED = by_group("sm_table12_mos_dropout", lambda row: f"mos dropout={float(row['latent_dropout']):g}")
@@ -19,7 +19,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
         yield awd_lstm(corpus, MosConfig(latent_dropout=rate), averaging=NtAsgdConfig())
 
 
-def label(config: TrialConfig) -> str:
+def label(config: LanguageTrialConfig) -> str:
     """ "mos dropout=0.145": the rate at the paper's scale."""
     assert isinstance(config.output_layer, MosConfig)
     return f"mos dropout={config.output_layer.latent_dropout:g}"

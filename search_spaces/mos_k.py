@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.published import by_group
 from search_spaces.study import Correlation, Curves, GroupTable, RankOverTraining, Study
-from trainables.config import CorpusConfig, MosConfig, NtAsgdConfig, TrialConfig
+from trainables.config import CorpusConfig, LanguageTrialConfig, MosConfig, NtAsgdConfig, TrialConfig
 
 MIXTURES = (1, 3, 5, 10, 15, 20)
 WIKITEXT_2_MIXTURES = (10, 15, 20)
@@ -20,7 +20,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
         yield awd_lstm(corpus, MosConfig(mixtures=mixtures), averaging=NtAsgdConfig())
 
 
-def label(config: TrialConfig) -> str:
+def label(config: LanguageTrialConfig) -> str:
     """ "mos K=15": the number of mixtures."""
     assert isinstance(config.output_layer, MosConfig)
     return f"mos K={config.output_layer.mixtures}"

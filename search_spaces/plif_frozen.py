@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from search_spaces.models import RANDOM_SEEDS, model_and_seed, trial
 from search_spaces.published import PublishedNumber, PublishedTable, by_group, rows
 from search_spaces.study import Comparison, GroupTable, Study
-from trainables.config import CorpusConfig, TrialConfig
+from trainables.config import CorpusConfig, LanguageTrialConfig, TrialConfig
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
@@ -17,7 +17,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
             yield trial(corpus, model, seed=seed)
 
 
-def corner(trials: Sequence[TrialConfig]) -> list[TrialConfig]:
+def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
     """Both models with two seeds, for scale smoke."""
     return [config for config in trials if config.seed in RANDOM_SEEDS[:2]]
 

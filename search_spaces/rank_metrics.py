@@ -11,7 +11,7 @@ from search_spaces.models import FIVE, SIX, model_and_seed, output_layer, trial
 from search_spaces.published import by_group
 from search_spaces.scales import smoke_corner
 from search_spaces.study import GroupSpectra, GroupTable, RankOverTraining, Study, TrueRank
-from trainables.config import AnyConfig, CorpusConfig, TrialConfig, TrueRankConfig, is_generated
+from trainables.config import AnyConfig, CorpusConfig, LanguageTrialConfig, TrueRankConfig, is_generated
 
 METRICS = (
     "press_rank",
@@ -45,7 +45,7 @@ def label(config: AnyConfig) -> str:
     """ "mos seed=28"; "truth float32 seed=1"."""
     if isinstance(config, TrueRankConfig):
         return f"truth {config.variant} seed={config.seed}"
-    assert isinstance(config, TrialConfig)
+    assert isinstance(config, LanguageTrialConfig)
     return model_and_seed(config)
 
 

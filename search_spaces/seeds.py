@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from search_spaces.models import FIVE, RANDOM_SEEDS, model_and_seed, trial
 from search_spaces.published import by_group, p_values
 from search_spaces.study import Comparison, GroupTable, RankOverTraining, Study
-from trainables.config import CorpusConfig, TrialConfig
+from trainables.config import CorpusConfig, LanguageTrialConfig, TrialConfig
 
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
@@ -17,7 +17,7 @@ def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
             yield trial(corpus, model, seed=seed)
 
 
-def corner(trials: Sequence[TrialConfig]) -> list[TrialConfig]:
+def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
     """Two models with two random seeds, for scale smoke."""
     return [
         config

@@ -23,7 +23,7 @@ from orchestrator.command.submit_and_stop import stop, submit
 from orchestrator.command.view import view
 from trainables.errors import KEPT, PROGRAM, UserError
 
-HELP = f"""Sweeps of recurrent language models, and what their numbers mean.
+HELP = f"""Sweeps of language models, and what their numbers mean.
 
 `{PROGRAM} STUDY` plans the trials of a study, runs those that are missing, and reports. Typed again, it goes on.
 """

@@ -14,6 +14,7 @@ from typer import Argument, Option
 
 from orchestrator.watch import ShownConsole, for_reader
 from search_spaces.catalog import ALL, NAMES
+from search_spaces.model_kinds import MODELS
 from search_spaces.scales import SCALES
 from trainables.errors import UserError
 
@@ -60,6 +61,11 @@ AnySettings = Annotated[
     list[str] | None,
     Option("--set", metavar="KEY=VALUE[,VALUE...]", help="Only the variant that was run with this; may be repeated."),
 ]
+Model = Annotated[
+    str | None,
+    choice(*MODELS, help="Train this in place of the study's models, with its corpus, output layers and seeds."),
+]
+AnyModel = Annotated[str | None, choice(*MODELS, help="Only the variant that was run with this.")]
 Address = Annotated[str | None, Option(help="A running Ray cluster. [default: start Ray]")]
 Gpus = Annotated[
     float | None,
@@ -136,12 +142,13 @@ COMMANDS = (
 def setting_hint(option: str) -> str:
     """What to type in place of an option that is a setting of language models; "" where it is none."""
     from orchestrator.plan import FIXED_KEYS
-    from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig, flat_values
+    from trainables.config import CorpusConfig, SoftmaxConfig, TransformerTrialConfig, TrialConfig, flat_values
 
-    config = TrialConfig(seed=0, corpus=CorpusConfig(name="", sha256="0" * 64), output_layer=SoftmaxConfig())
+    corpus, layer = CorpusConfig(name="", sha256="0" * 64), SoftmaxConfig()
+    configs = [kind(seed=0, corpus=corpus, output_layer=layer) for kind in (TrialConfig, TransformerTrialConfig)]
+    settings = {key for config in configs for key in flat_values(config.model_dump(mode="json"))}
     name = option.lstrip("-").replace("-", "_")
-    settings = flat_values(config.model_dump(mode="json")).keys() - {*FIXED_KEYS}
-    keys = sorted(key for key in settings if key.rpartition(".")[2] == name != "name")
+    keys = sorted(key for key in settings - {*FIXED_KEYS} if key.rpartition(".")[2] == name != "name")
     return f"for language models, type {' or '.join(f'--set {key}=VALUE' for key in keys)}" if keys else ""
 
 

@@ -41,12 +41,13 @@ class VariantFilter:
         return "".join(f", {name} {value}" for name, value in parts.items() if value)
 
 
-def typed_filter(scale: str | None, corpus: str | None, settings: list[str] | None) -> VariantFilter:
+def typed_filter(scale: str | None, corpus: str | None, settings: list[str] | None, model: str | None) -> VariantFilter:
     """The filter of the options of these names."""
-    from orchestrator.plan import overrides_json, parse_overrides
+    from orchestrator.plan import model_override, overrides_json, parse_overrides
     from trainables.corpora import corpus_name
 
-    overrides = overrides_json(parse_overrides(settings)) if settings else None
+    chosen = {**parse_overrides(settings or []), **model_override(model)}
+    overrides = overrides_json(chosen) if settings or model else None
     # A folder's path names its corpus here as it does in a run.
     return VariantFilter(scale=scale, corpus=corpus and corpus_name(corpus), overrides=overrides)
 
@@ -92,12 +93,12 @@ def _choose_variant(store: Store, study: str, variants: VariantFilter) -> StudyK
     """The first of them; which of several, is said."""
     chosen, *others = _variants(store, study, variants)
     if others:
-        from orchestrator.plan import typed_settings
+        from orchestrator.plan import typed_variant
 
-        settings = "".join(f", --set {setting}" for setting in typed_settings(chosen.overrides))
+        settings = "".join(f", {typed}" for typed in typed_variant(chosen.overrides))
         console(stderr=True).print(
             f"Of {1 + len(others)} variants of {study}, this is the one at scale {chosen.scale}, corpus {chosen.corpus}"
-            f"{settings}; name another with --scale, --corpus and --set.",
+            f"{settings}; name another with --scale, --corpus, --model and --set.",
             soft_wrap=True,
         )
     return chosen
@@ -108,6 +109,7 @@ def results(
     scale: options.AnyScale = None,
     corpus: options.AnyCorpus = None,
     settings: options.AnySettings = None,
+    model: options.AnyModel = None,
     setting: Annotated[
         str | None,
         typer.Option(metavar="HASH", help="Only the setting of this hash, or of these first digits of it."),
@@ -123,7 +125,7 @@ def results(
     from orchestrator.report import FORMATS, group_metrics, write_parquet, write_results
     from orchestrator.store import open_store
 
-    variants, url = typed_filter(scale, corpus, settings), store_url(store, storage)
+    variants, url = typed_filter(scale, corpus, settings, model), store_url(store, storage)
     check_format(form, FORMATS)
     if form == "parquet" and sys.stdout.isatty():
         raise UserError("parquet is a binary format: send it to a file, for example with > results.parquet")
@@ -163,6 +165,7 @@ def report(
     scale: options.AnyScale = None,
     corpus: options.AnyCorpus = None,
     settings: options.AnySettings = None,
+    model: options.AnyModel = None,
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
     out: Annotated[str | None, typer.Option(metavar="DIR", help="The folder to write to.")] = None,
@@ -176,7 +179,7 @@ def report(
     from orchestrator.store import open_store
     from orchestrator.sweep import open_bundle, report_folder, write_index, write_report
 
-    variants, url = typed_filter(scale, corpus, settings), store_url(store, storage)
+    variants, url = typed_filter(scale, corpus, settings, model), store_url(store, storage)
     place = storage_at(storage)
     _check_out(out, study, bundle)
     shown = console()

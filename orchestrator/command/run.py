@@ -45,6 +45,7 @@ def run(
     benchmarks: options.Benchmarks = None,
     search: options.Search = None,
     budget: options.Budget = None,
+    model: options.Model = None,
     seeds: options.Seeds = None,
     log_to: options.LogTo = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
@@ -63,6 +64,7 @@ def run(
         inputs=read_inputs(contexts, benchmarks),
         search=search,
         budget=budget,
+        model=model,
         seeds=seeds,
     )
     try:
@@ -161,6 +163,8 @@ def _plans_of(study: str, scale: str, corpora: list[str] | None, request: PlanRe
 
     size = scale_named(scale)
     everything = study == catalog.ALL
+    if everything and request.model is not None:
+        raise UserError("--model is for one study, and not each of all has language models: name one")
     plans = []
     for argument in catalog.NAMES if everything else (study,):
         chosen, fitting = named_study(argument), replace(request, argument=argument)

@@ -108,6 +108,7 @@ def stop(
     ] = None,
     corpus: options.AnyCorpus = None,
     settings: options.AnySettings = None,
+    model: options.AnyModel = None,
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
 ) -> None:
@@ -115,11 +116,13 @@ def stop(
     from orchestrator.store import open_store
     from orchestrator.words import on_corpus
 
-    variants = typed_filter(scale, corpus, settings)
+    variants = typed_filter(scale, corpus, settings, model)
     with open_store(store_url(store, storage), create=False) as opened:
         trial = _trial(opened, target) if target is not None and TRIAL_ID.fullmatch(target) else None
-        if trial is not None and (scale or corpus or settings):
-            raise UserError(f"A trial is named by its id alone, {target}: leave out --scale, --corpus and --set")
+        if trial is not None and (scale or corpus or settings or model):
+            raise UserError(
+                f"A trial is named by its id alone, {target}: leave out --scale, --corpus, --model and --set"
+            )
         if trial is not None:
             opened.ask_to_stop(trial[0])
             console().print(f"Asked to stop the trial {trial[1]} ({trial[0][:12]}); the others of its sweep go on.")
@@ -131,9 +134,9 @@ def stop(
                 if trains
                 else "no trial of it runs now, so this stops only a command that measures, or that is starting"
             )
-            from orchestrator.plan import typed_settings
+            from orchestrator.plan import typed_variant
 
-            changed = "".join(f", --set {setting}" for setting in typed_settings(key.overrides))
+            changed = "".join(f", {typed}" for typed in typed_variant(key.overrides))
             variant = f"{key.study} at scale {key.scale}{on_corpus(key.corpus)}{changed}"
             console().print(f"Asked to stop {variant}; {effect}.", soft_wrap=True, markup=False)
 

@@ -22,8 +22,9 @@ def results(study: str | None = None, **which: Any) -> pd.DataFrame:
     `corpus` and `overrides` (what `--set` changed, as JSON), and `group`, the trial's name without its seed.
 
     A missing number is NaN. `study` is a name or a file, None all of them. `which` may be `scale`, `corpus` (one or a
-    list) and `overrides` (a dict such as {"training.epochs": 3} or {"training.epochs": [3, 5]}; {} for none), each of
-    which leaves only the variants that have it, and `storage` (default "results") and `store`, as on the command line.
+    list), `overrides` (a dict such as {"training.epochs": 3} or {"training.epochs": [3, 5]}; {} for none) and `model`
+    ("transformer", for what ran with `--model transformer`), each of which leaves only the variants that have it, and
+    `storage` (default "results") and `store`, as on the command line.
     Raises UserError where there is no such store or variant.
     """
     import pandas as pd
@@ -77,16 +78,18 @@ def _chosen(
     scale: str | None = None,
     corpus: str | Sequence[str] | None = None,
     overrides: Mapping[str, Any] | None = None,
+    model: str | None = None,
     storage: str | Path = "results",
     store: str | Path | None = None,
 ) -> Iterator[tuple[Store, list[StudyKey]]]:
     """The store, and the variants that are meant, the one planned last at the end."""
-    from orchestrator.plan import overrides_json
+    from orchestrator.plan import model_override, overrides_json
     from orchestrator.store import open_store
     from trainables.corpora import corpus_name
 
     corpora = (corpus,) if corpus is None or isinstance(corpus, str) else corpus
-    setting = None if overrides is None else overrides_json(plain_settings(overrides))
+    named = {**plain_settings({} if overrides is None else overrides), **model_override(model)}
+    setting = None if overrides is None and model is None else overrides_json(named)
     variants = [VariantFilter(scale=scale, corpus=name and corpus_name(name), overrides=setting) for name in corpora]
     name = study and study_name(study)
     with open_store(store_url(store, storage), create=False) as opened:

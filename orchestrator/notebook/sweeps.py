@@ -48,11 +48,12 @@ def run(study: str, **options: Any) -> pd.DataFrame:
         raise
     if status not in ENDED:
         raise UserError(line.strip().removeprefix("error: ") or f"the sweep ended with status {status}")
-    which = {name: options[name] for name in ("storage", "store") if options.get(name) is not None}
+    which: dict[str, Any] = {name: options[name] for name in ("storage", "store") if options.get(name) is not None}
     scale = options.get("scale") or "quick"
     corpora = options.get("corpus") or (None if study == ALL else _default_corpora(study, scale))
     name = None if study == ALL else study
-    return results(name, scale=scale, corpus=corpora, overrides=options.get("settings") or {}, **which)
+    which |= {"overrides": options.get("settings") or {}, "model": options.get("model")}
+    return results(name, scale=scale, corpus=corpora, **which)
 
 
 def _default_corpora(study: str, scale: str) -> Sequence[str]:

@@ -40,3 +40,8 @@ from .tuning.search import suggest as suggest
 from .tuning.search import thresholds as thresholds
 from .tuning.tuner import Tuner as Tuner
 from .user_inputs import read_inputs as read_inputs
+from .variants import model_of as model_of
+from .variants import model_override as model_override
+from .variants import study_of as study_of
+from .variants import typed_model as typed_model
+from .variants import typed_variant as typed_variant

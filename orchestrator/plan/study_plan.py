@@ -10,12 +10,15 @@ from typing import Any
 from orchestrator.plan.estimates import Estimate, estimate
 from orchestrator.plan.overrides import overrides_json
 from orchestrator.plan.study_trials import named_trials, tuning_plan
+from orchestrator.plan.text_checks import require_text
 from orchestrator.plan.tuning.tuning_plan import DEFAULT_SEARCH, TuningPlan
 from orchestrator.plan.user_inputs import UserInputs
+from orchestrator.plan.variants import model_override
 from orchestrator.store import Place, PlannedTrial, StudyKey
+from search_spaces.model_kinds import with_model
 from search_spaces.scales import SCALES, Scale
 from search_spaces.study import Curves, GridMap, Study
-from trainables.config import MIN_STREAM, AnyConfig, CorpusConfig, TrialConfig, flat_values
+from trainables.config import AnyConfig, CorpusConfig, LanguageTrialConfig, flat_values
 from trainables.corpora import DEFAULT_DATA_DIR, NO_TEXT, CorpusIdentity, identity, resolve_argument
 from trainables.errors import UserError, did_you_mean
 from trainables.parameters import parameter_count
@@ -36,6 +39,8 @@ class PlanRequest:
     """How many it picks for each side."""
     seeds: int | None = None
     """How many each setting gets; None leaves that to the study."""
+    model: str | None = None
+    """The model in place of the study's own, "lstm" or "transformer"; None leaves that to the study."""
     argument: str | None = None
     """The study as it was typed, where that is not its name."""
 
@@ -62,6 +67,7 @@ class Plan:
     """All trials of one variant of a study."""
 
     study: Study
+    """As it is written, whatever `--model` has put in place of its models."""
     argument: str
     """The study as it was typed: its name or its file."""
     scale: Scale
@@ -105,23 +111,24 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
     """Resolve every trial of the study. Raises UserError for a study, corpus or override that makes no sense."""
     request = request or PlanRequest()
     overrides, inputs = request.overrides, request.inputs
-    measurements = inputs.measurements(study)
+    measurements, models = inputs.measurements(study), model_override(request.model)
+    planned = study if request.model is None else with_model(study, request.model)
     text, data_dir = _text(study, corpus, request.data_dir)
     content = CorpusConfig(name=text.name, sha256=text.sha256)
     tuning = tuning_plan(
-        study, scale, content, overrides, search=request.search, budget=request.budget, seeds=request.seeds
+        planned, scale, content, overrides, search=request.search, budget=request.budget, seeds=request.seeds
     )
     seeds = 1
     if tuning is not None:
         trials = tuple(_trial_plan(name, config, text, place) for name, place, config in tuning.certain())
     else:
-        named, seeds = named_trials(study, scale, content, overrides, seeds=request.seeds)
+        named, seeds = named_trials(planned, scale, content, overrides, seeds=request.seeds)
         trials = tuple(_trial_plan(name, config, text) for name, config in named)
     _refuse_duplicates(study, trials, overrides)
     _refuse_unknown_keys(study, trials)
     # Another way to search is another variant of the study; a larger budget, or more seeds, is more of the same one.
     searched = {} if tuning is None or tuning.search == DEFAULT_SEARCH else {"search": tuning.search}
-    variant = overrides_json({**overrides, **inputs.overrides, **searched})
+    variant = overrides_json({**overrides, **inputs.overrides, **searched, **models})
     return Plan(
         study=study,
         argument=request.argument or study.name,
@@ -154,8 +161,8 @@ def _text(study: Study, corpus: str, data_dir: Path | None) -> tuple[CorpusIdent
 
 
 def _trial_plan(name: str, config: AnyConfig, corpus: CorpusIdentity, place: Place | None = None) -> TrialPlan:
-    if isinstance(config, TrialConfig):
-        _require_text(config, corpus)
+    if isinstance(config, LanguageTrialConfig):
+        require_text(config, corpus)
         parameters = parameter_count(config, corpus.limited_vocabulary_size(config.corpus.vocabulary_limit))
     else:
         parameters = config.parameters
@@ -167,23 +174,6 @@ def _trial_plan(name: str, config: AnyConfig, corpus: CorpusIdentity, place: Pla
         estimate=estimate(config, corpus),
         place=place,
     )
-
-
-def _require_text(config: TrialConfig, corpus: CorpusIdentity) -> None:
-    """Raise UserError where a split is too short for its batch: each parallel stream needs MIN_STREAM tokens."""
-    evaluation = config.evaluation
-    valid_tokens = min(corpus.valid_tokens, evaluation.valid_tokens or corpus.valid_tokens)
-    test_tokens = min(corpus.test_tokens, evaluation.test_tokens or corpus.test_tokens)
-    for split, tokens, batch in (
-        ("train", corpus.train_tokens, config.training.batch_size),
-        ("valid", valid_tokens, evaluation.valid_batch_size),
-        ("test", test_tokens, evaluation.test_batch_size),
-    ):
-        if tokens < MIN_STREAM * batch:
-            raise UserError(
-                f"a batch of {batch} needs at least {MIN_STREAM * batch} tokens, but the {split} text of "
-                f"{corpus.name} has {tokens}; use a longer corpus or a smaller batch size"
-            )
 
 
 def _refuse_unknown_keys(study: Study, trials: Sequence[TrialPlan]) -> None:

@@ -8,6 +8,7 @@ from contextlib import suppress
 from itertools import product
 from typing import Any
 
+from search_spaces.model_kinds import OPTION
 from trainables.errors import UserError
 
 JSON = json.JSONDecoder()
@@ -81,12 +82,12 @@ def as_typed(setting: Any) -> str:
 
 def typed_settings(overrides: str) -> list[str]:
     """A variant's settings as they are typed after `--set`: "training.learning_rate=5,10"; no text where it holds no
-    settings."""
+    settings. `typed_variant` says these and its model."""
     with suppress(ValueError, AttributeError):
         settings: dict[str, Any] = json.loads(overrides)
         # Stored as JSON, which has lists for tuples.
         tuples = ((name, tuple(value) if isinstance(value, list) else value) for name, value in settings.items())
-        return [f"{name}={as_typed(value)}" for name, value in tuples]
+        return [f"{name}={as_typed(value)}" for name, value in tuples if name != OPTION]
     return []
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from orchestrator.analysis import StudySummaryNumbers, count_values, flatten, summarise
-from orchestrator.plan import is_paper_scale
+from orchestrator.plan import is_paper_scale, typed_model
 from orchestrator.report import formats, sentences, tables
 from orchestrator.report.configs import CONFIGS_FILE, config_records, configs_table
 from orchestrator.report.export import write_results
@@ -158,7 +158,8 @@ def _csv(lines: Sequence[Sequence[object]]) -> str:
 
 def _variant(study: Study, key: StudyKey) -> str:
     corpus = f", corpus {formats.corpus_title(key.corpus)}" if study.reads_text else ""
+    kind = ", Transformers in place of AWD-LSTMs" if typed_model(key.overrides) else ""
     models = "not the paper's models" if study.source else "smaller models than at scale paper"
     smaller = models if study.reads_text else "less is computed than at scale paper"
     scale = "" if is_paper_scale(study, key.scale) else f": {smaller}"
-    return f"Study {key.study}, scale {key.scale}{corpus}{scale}"
+    return f"Study {key.study}, scale {key.scale}{corpus}{kind}{scale}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orchestrator.analysis import Environment, Extremes, StudySummaryNumbers
-from orchestrator.plan import is_paper_scale, typed_settings
+from orchestrator.plan import is_paper_scale, typed_model, typed_settings
 from orchestrator.report import formats
 from orchestrator.report.questions import Answer
 from orchestrator.words import listed
@@ -90,6 +90,11 @@ def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: boo
     if study.corpora and key.corpus not in study.corpora:
         used = " and ".join(formats.corpus_title(corpus) for corpus in study.corpora)
         sentences.append(f"The corpus is {formats.corpus_title(key.corpus)}; the paper used {used}.")
+    if typed_model(key.overrides):
+        sentences.append(
+            "Transformers stand in place of the source's AWD-LSTMs, by a recipe of this project's own: no printed "
+            "number is of such models."
+        )
     if changed := typed_settings(key.overrides):
         sentences.append(f"Settings were changed on the command line: {', '.join(changed)}.")
     return sentences

@@ -10,9 +10,19 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from orchestrator.cluster import RunOptions
-from orchestrator.plan import Plan, as_typed, is_paper_scale, outlook, scale_summary, setting_hash
+from orchestrator.plan import (
+    Plan,
+    as_typed,
+    is_paper_scale,
+    outlook,
+    scale_summary,
+    setting_hash,
+    typed_model,
+    typed_variant,
+)
 from orchestrator.store import COMPLETE, StudyKey, TrialState, hide_password
 from orchestrator.words import counted, duration, on_corpus
+from search_spaces.model_kinds import OPTION
 from search_spaces.study import Study
 from trainables.config import CorpusConfig, flat_values, is_generated
 from trainables.corpora import corpus_name
@@ -21,6 +31,7 @@ from trainables.errors import PROGRAM
 RESULTS = ("--storage", "--store")
 PLACES = (*RESULTS, "--data-dir")
 SIZES = ("--seeds", "--budget")
+OTHER_MODELS = "the study with other models than the paper's, as large as those of its own scale"
 START_S = 10.0
 """Ray's start and its workers' imports."""
 
@@ -50,8 +61,8 @@ def opening(
     troubled += f", {others} not run (without a result so far)" if others else ""
     names = ", ".join(dict.fromkeys(name for each in lacking.values() for name in each))
     later = f", {len(lacking)} of them to be measured again for: {names}" if lacking else ""
-    with_set = f", with {plan.key.overrides}" if plan.key.overrides != "{}" else ""
-    summary = scale_summary(plan.study, plan.scale.name)
+    with_set = f", with {' '.join(variant)}" if (variant := typed_variant(plan.key.overrides)) else ""
+    summary = OTHER_MODELS if _are_other_models(plan) else scale_summary(plan.study, plan.scale.name)
     lines = [
         f"Study {plan.study.name}: {plan.study.title or plan.study.question}".rstrip(": "),
         f"Scale {plan.scale.name} ({summary}){on_corpus(plan.corpus.name)}{with_set}",
@@ -72,6 +83,11 @@ def opening(
     return "\n".join(lines)
 
 
+def _are_other_models(plan: Plan) -> bool:
+    """Whether the trials are those of scale paper but for their models."""
+    return plan.scale.name == "paper" and bool(typed_model(plan.key.overrides))
+
+
 def _seeds(plan: Plan) -> str:
     return f" ({plan.seeds} seeds of each setting)" if plan.seeds > 1 else ""
 
@@ -86,7 +102,7 @@ def paper_command(argument: str, study: Study, key: StudyKey, typed: Sequence[st
         return None
     alone = "ptb" if key.corpus == "pydocs" else key.corpus
     corpora = (key.corpus,) if is_generated(key.corpus) else study.corpora or (alone,)
-    return _command(argument, study, "paper", corpora, typed)
+    return _command(argument, study, "paper", corpora, typed, *typed_model(key.overrides))
 
 
 def run_command(
@@ -98,7 +114,9 @@ def run_command(
     if not any(_options(typed, "--seeds")) and (seeds := _further_seeds(study, key, rows)):
         words += ["--seeds", str(seeds)]
     for name, value in json.loads(key.overrides).items():
-        if name.startswith("--"):
+        if name == OPTION:
+            words += [name, value]
+        elif name.startswith("--"):
             words += [name, value.rpartition(" ")[0]]
         elif name == "search":
             words += ["--search", str(value)]

@@ -28,6 +28,7 @@ def write_report(
 ) -> ReportResult:
     """Build the report of this variant; `command` is the study as it was typed, and the command line that it was typed
     in; `index` says whether `write_index` will be called for it."""
+    from orchestrator.plan import study_of
     from orchestrator.report import Commands, StudyRecords, build_report
 
     records = StudyRecords(
@@ -41,7 +42,7 @@ def write_report(
     commands = Commands(
         run=run_command(argument, study, key, typed, records.rows), paper=paper_command(argument, study, key, typed)
     )
-    return build_report(study, key, records, commands=commands, out=out, index=index)
+    return build_report(study_of(study, key.overrides), key, records, commands=commands, out=out, index=index)
 
 
 def write_index(page: Path, storage: Storage | None, console: Console) -> Path:

@@ -13,7 +13,7 @@ from rich.console import Console
 
 from orchestrator.cluster import RunOptions
 from orchestrator.guard import was_started_again
-from orchestrator.plan import Plan, typed_settings
+from orchestrator.plan import Plan, typed_variant
 from orchestrator.store import COMPLETE, LOST, OPEN, PlannedTrial
 from orchestrator.sweep.announcement import command_line, view_command
 from orchestrator.sweep.corpus_files import ensure_texts
@@ -161,7 +161,7 @@ def _nothing_to_retry(plan: Plan, store: Store) -> str:
         if summary.key.study == plan.study.name and summary.counts["failed"] + summary.counts["diverged"]
     ]
     variants = [
-        ", --set ".join([f"scale {key.scale}{on_corpus(key.corpus)}", *typed_settings(key.overrides)])
+        ", ".join([f"scale {key.scale}{on_corpus(key.corpus)}", *typed_variant(key.overrides)])
         for key in keys
         if key != plan.key
     ]

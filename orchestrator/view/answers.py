@@ -124,11 +124,12 @@ def compute_answers(url: str, key: StudyKey) -> Answers:
 def _answers(url: str, key: StudyKey) -> Answers:
     """In the process of its own."""
     from orchestrator.analysis import flatten, summarise
+    from orchestrator.plan import study_of
     from orchestrator.report import StudyResults, answer, findings
     from orchestrator.store import open_store
     from search_spaces.catalog import load_study
 
-    study = load_study(key.study)
+    study = study_of(load_study(key.study), key.overrides)
     with open_store(url, create=False, away_s=0) as opened:
         results = flatten(opened.results(key))
         spectra, epochs = opened.spectra(key), opened.epochs_by_trial(key)

@@ -8,7 +8,7 @@ from urllib.parse import quote, urlencode
 
 from dash import dcc, html
 
-from orchestrator.plan import typed_settings
+from orchestrator.plan import typed_model, typed_settings
 from orchestrator.store import StudyKey
 from orchestrator.view.figure import Figure
 
@@ -27,7 +27,15 @@ def study_link(key: StudyKey) -> Any:
 
 def variant_words(key: StudyKey) -> str:
     """ "gss_grid, quick, pydocs, training.learning_rate=5,10": settings as they are typed."""
-    return ", ".join([key.study, key.scale, key.corpus, *typed_settings(key.overrides)])
+    return ", ".join(
+        [
+            key.study,
+            key.scale,
+            key.corpus,
+            *filter(None, [" ".join(typed_model(key.overrides))]),
+            *typed_settings(key.overrides),
+        ]
+    )
 
 
 def study_address(key: StudyKey) -> str:

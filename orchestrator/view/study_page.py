@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from dash import Dash, Input, Output, State, dcc, html, no_update
 
+from orchestrator.plan import study_of
 from orchestrator.report import CARD_FILE, Card, blown_up, read_card
 from orchestrator.storage import is_url
 from orchestrator.store import LOST, StudyKey
@@ -192,7 +193,7 @@ def _register_stop(app: Dash, source: Source) -> None:
 
 def built_in(key: StudyKey) -> Study | None:
     """The study's description, which only a built-in one has here: a user's own lies in a file."""
-    return load_study(key.study) if key.study in NAMES else None
+    return study_of(load_study(key.study), key.overrides) if key.study in NAMES else None
 
 
 def _card(source: Source, key: StudyKey) -> Card | None:

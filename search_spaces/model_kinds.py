@@ -1,0 +1,84 @@
+"""A study with another kind of model in place of its own: its corpora, output layers and seeds stay."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+from search_spaces.analyses import Analysis
+from search_spaces.study import Study
+from search_spaces.transformer import transformer
+from trainables.config import AnyConfig, CorpusConfig, LanguageTrialConfig, TrialConfig
+from trainables.errors import UserError, did_you_mean
+
+LSTM, TRANSFORMER = "lstm", "transformer"
+MODELS = (LSTM, TRANSFORMER)
+"""What `--model` takes: AWD-LSTM, of which all studies of the papers are, and a Transformer."""
+OPTION = "--model"
+
+
+def with_model(study: Study, model: str) -> Study:
+    """The study whose language models are of this kind; with "lstm" the study itself, as it has no other.
+
+    In place of an AWD-LSTM stands the Transformer of the recipe, with the same corpus, output layer and seed. Nothing
+    that a paper has printed stands beside it. Raises UserError for a model that there is not and a study that has no
+    use for one; the trials raise it where AWD-LSTMs of the study differ in what a Transformer does not have.
+    """
+    require_model(model)
+    if study.tuning is not None:
+        raise UserError(
+            f"{OPTION} is for studies that tune nothing, and {study.name} tunes settings of an AWD-LSTM: leave it out"
+        )
+    if not (study.reads_text and study.trains):
+        raise UserError(
+            f"{OPTION} is for studies that train language models, and {study.name} trains none: leave it out"
+        )
+    if model == LSTM:
+        return replace(study, trials=lambda corpus: _require_lstms(study, list(study.trials(corpus))))
+    return replace(
+        study,
+        trials=lambda corpus: list(_transformers(study, corpus)),
+        analyses=tuple(
+            request.without_published() if isinstance(request, Analysis) else request for request in study.analyses
+        ),
+        deviations=(
+            *study.deviations,
+            "Transformers stand in place of the source's AWD-LSTMs, with a recipe of this project's: nothing that the "
+            "source has printed is of such models.",
+        ),
+    )
+
+
+def require_model(model: str) -> None:
+    """Raise UserError for a model that there is not."""
+    if model not in MODELS:
+        raise UserError(f"unknown {OPTION} {model!r}: {did_you_mean(model, MODELS)}Choose from {', '.join(MODELS)}")
+
+
+def _transformers(study: Study, corpus: CorpusConfig) -> Iterator[AnyConfig]:
+    """The study's trials; what is no language model, such as the truth of a generated language, stays."""
+    written = list(study.trials(corpus))
+    lstms = _require_lstms(study, written)
+    names: dict[str, str] = {}
+    for config in lstms:
+        if not isinstance(config, TrialConfig):
+            yield config
+            continue
+        changed = transformer(config.corpus, config.output_layer, seed=config.seed)
+        if changed.trial_id in names:
+            raise UserError(
+                f"{OPTION} {TRANSFORMER} keeps corpus, output layer and seed of every trial, and {study.name} has "
+                f"{names[changed.trial_id]!r} and {study.label(config)!r}, which differ in their AWD-LSTM alone: leave "
+                "it out"
+            )
+        names[changed.trial_id] = study.label(config)
+        yield changed
+
+
+def _require_lstms(study: Study, configs: Sequence[AnyConfig]) -> Sequence[AnyConfig]:
+    """Raise UserError where there is none, or another model."""
+    models = [config for config in configs if isinstance(config, LanguageTrialConfig)]
+    if not models or not all(isinstance(config, TrialConfig) for config in models):
+        has = "has its own Transformers" if models else "trains none"
+        raise UserError(f"{OPTION} is for studies of AWD-LSTMs, and {study.name} {has}: leave it out")
+    return configs
