@@ -57,6 +57,8 @@ def test_what_make_typed_is_what_is_to_be_typed_next(tmp_path: Path) -> None:
         ("sweep report plif_lm --scale ", ["smoke", "quick", "small", "paper"]),
         ("sweep results plif_lm --format ", ["table", "csv", "json", "parquet"]),
         ("sweep gss_grid --search ", ["tpe", "random", "grid"]),
+        ("sweep gss_grid --model ", ["lstm", "transformer"]),
+        ("sweep stop gss_grid --model ", ["lstm", "transformer"]),
     ],
 )
 def test_a_shell_completes_commands_studies_options_and_scales(

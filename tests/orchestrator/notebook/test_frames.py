@@ -41,6 +41,18 @@ def test_a_row_is_a_trial_of_a_variant(place: str) -> None:
     assert len(results(KEY.study, storage=place, overrides={})) == 2
 
 
+def test_a_model_names_the_variant_that_was_run_with_it(store: Store, place: str) -> None:
+    chosen = replace(KEY, overrides='{"--model":"transformer"}')
+    store.register(chosen, plan(1, group="model"))
+    frame = results(KEY.study, storage=place, model="transformer")
+    assert list(frame.trial_id) == ids(plan(1, group="model")) and list(frame.overrides) == [chosen.overrides]
+    assert len(results(KEY.study, storage=place, model="lstm")) == 2
+    with pytest.raises(UserError, match="the store has no study"):
+        results(KEY.study, storage=place, model="transformer", overrides={"training.epochs": 3})
+    with pytest.raises(UserError, match="unknown --model 'gru'"):
+        results(KEY.study, storage=place, model="gru")
+
+
 def test_epochs_and_singular_values_say_which_trial_they_are_of(place: str) -> None:
     measured, outcome_of_it = epochs(storage=place), outcome(ids(plan(1))[0])
     assert list(measured.epoch) == [epoch.epoch for epoch in outcome_of_it.epochs]

@@ -7,7 +7,9 @@ from datetime import UTC, datetime
 from orchestrator.analysis.frames import flatten
 from orchestrator.analysis.summary import summarise
 from orchestrator.report.run_facts import run_facts
+from search_spaces.transformer import transformer
 from tests.support.synthetic_results import KEY, STUDY, make_results
+from trainables.config import CorpusConfig, SoftmaxConfig
 
 
 def facts(rows: list[dict[str, object]], *times: tuple[datetime, datetime]) -> dict[str, str]:
@@ -30,6 +32,22 @@ def test_what_all_trials_share_is_said_once_and_what_differs_as_a_range() -> Non
         "3, of widths 1,150, 1,150, 80 to 400",
     )
     assert "embedding width" not in facts([]) and "weights" not in facts([])
+
+
+def test_the_sizes_of_transformers_stand_beside_those_of_lstms() -> None:
+    rows, _ = make_results(columns=50)
+    narrow, wide = (
+        transformer(CorpusConfig(name="ptb", sha256="0" * 64), SoftmaxConfig(), width=width).model_dump(mode="json")
+        for width in (64, 512)
+    )
+    for row, config in zip(rows, (narrow, wide), strict=False):
+        row["config"] = config
+    said = facts(rows)
+    assert said["Transformer"] == "layers 2 to 8, width 64 to 512, heads 1 to 8, window 256"
+    assert said["LSTM layers"] == "3, of widths 1,150, 1,150, 400"
+    alone = facts(rows[:2])
+    assert "LSTM layers" not in alone and "embedding width" not in alone and alone["vocabulary"] == "50"
+    assert "Transformer" not in facts(rows[2:])
 
 
 def test_the_date_is_from_the_first_start_to_the_last_end() -> None:

@@ -94,6 +94,14 @@ def test_changed_settings_are_named_and_single_seeds_where_a_study_trains() -> N
     assert "seeds" not in run_facts(computing, make_summary(), flatten([]))
 
 
+def test_transformers_in_place_of_lstms_are_no_models_of_the_paper_at_any_scale() -> None:
+    chosen = replace(KEY, corpus="ptb", scale="paper", overrides='{"--model":"transformer"}')
+    texts = cautions(chosen)
+    assert any(text.startswith("Transformers stand in place of the source's AWD-LSTMs") for text in texts)
+    assert not any("Settings were changed" in text for text in texts)
+    assert not any("Transformers" in text for text in cautions(replace(KEY, corpus="ptb", scale="paper")))
+
+
 def test_a_name_that_has_another_value_than_was_trained_is_said() -> None:
     """The names of these rows have no setting that a scale changes."""
     assert not sentences.names(make_summary())
