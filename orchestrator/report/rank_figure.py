@@ -88,13 +88,13 @@ def _draw_ranks(axes: Axes, reports: Sequence[Mapping[str, Any]], labels: Sequen
     axes.set_ylim(bottom=0)
     axes.set_ylabel("rank")
     axes.set_xlabel("training step" if steps else "file, in the order given")
-    _set_ticks(axes, x, wide=bool(steps))
+    _set_ticks(axes, x, logarithmic=bool(steps))
 
 
-def _set_ticks(axes: Axes, x: NDArray[np.float64], *, wide: bool) -> None:
-    """Of the training steps x, ascending: logarithmic, but for a step 0, where they are far apart and that is allowed."""
+def _set_ticks(axes: Axes, x: NDArray[np.float64], *, logarithmic: bool) -> None:
+    """Of x, ascending: logarithmic, but for a zero, where that is allowed and the values are far apart."""
     positive = x[x > 0]
-    if wide and len(positive) > 1 and positive[-1] / positive[0] >= WIDE_STEPS:
+    if logarithmic and len(positive) > 1 and positive[-1] / positive[0] >= WIDE_STEPS:
         least, last = positive[0], positive[-1]
         axes.set_xscale("symlog", linthresh=least)
         axes.set_xlim(min(x[0], least) * 0.7 - least * 0.2, last * 1.5)

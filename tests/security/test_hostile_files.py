@@ -111,6 +111,48 @@ def test_a_matrix_is_measured_or_refused(tmp_path: Path, every_case: Cases) -> N
     every_case(damaged(originals) | npy_files(), check)
 
 
+@pytest.mark.chaos(25, 2_000)
+def test_open_weights_are_measured_or_refused(tmp_path: Path, every_case: Cases) -> None:
+    file, index, config = tmp_path / "w.safetensors", tmp_path / "w.safetensors.index.json", tmp_path / "config.json"
+    matrix = torch.randn(6, 4, generator=torch.Generator().manual_seed(0))
+    tensors = {"lm_head.weight": matrix.half(), "model.norm.weight": torch.ones(4), "b": matrix.bfloat16()}
+    original = save(tensors)
+    header = json.loads(original[8 : 8 + int.from_bytes(original[:8], "little")])
+    index_json = {"weight_map": dict.fromkeys(tensors, file.name)}
+    config_json = {"model_type": "gemma", "tie_word_embeddings": True, "final_logit_softcapping": 30.0}
+
+    def with_header(changed: Any) -> bytes:
+        text = json.dumps(changed).encode()
+        return len(text).to_bytes(8, "little") + text + original[-112:]
+
+    as_json = st.builds(lambda value: json.dumps(value).encode(), spoiled((index_json, config_json)) | values)
+    damages = damaged((original,)) | (spoiled((header,)) | values).map(with_header)
+
+    def check(case: tuple[bytes, bytes, bytes, str]) -> None:
+        content, index_content, config_content, tensor = case
+        file.write_bytes(content)
+        index.write_bytes(index_content)
+        config.write_bytes(config_content)
+        for place in (file, index):
+            with written() as places:
+                answer = sweep("rank", place, *(["--tensor", tensor] if tensor else []), "--format", "json")
+            assert outside(places) == []
+            if answer.returncode:
+                refused(answer)
+            elif content == original:
+                ranks = json.loads(answer.stdout)
+                exact = tensors[ranks["tensor"]].double().numpy()
+                assert ranks["sigma_max"] == pytest.approx(np.linalg.norm(exact, 2), rel=1e-6)
+
+    names = st.sampled_from(["", "b", "lm_head.weight"]) | texts.filter(lambda text: text.isprintable())
+    whole = st.just(original)
+    every_case(
+        st.tuples(damages, st.just(json.dumps(index_json).encode()), st.just(b"{}"), st.just(""))
+        | st.tuples(whole, as_json, as_json, names.filter(lambda name: not name.startswith("-"))),
+        check,
+    )
+
+
 @pytest.mark.chaos(60, 2_000)
 def test_a_checkpoint_is_read_or_passed_over(tmp_path: Path, every_case: Cases) -> None:
     file = tmp_path / "checkpoint.safetensors"

@@ -42,6 +42,15 @@ def over(**fields):
         (("rank", "{tmp}/nan.npy"), "row 3"),
         (("rank", "{tmp}/absent.npy"), "cannot be opened"),
         (("rank", "{tmp}/low.npy", "--eps", "float64"), "qr"),
+        (("rank", "{tmp}/low.npy", "--method", "svd"), "--method is one of gram, qr; got 'svd'"),
+        (("rank", "{tmp}/low.npy", "--tensor", "head"), "--tensor and --context-norm are for safetensors files"),
+        (("rank", "{tmp}/low.npy", "--context-norm", "-1"), "--context-norm is a positive number; got -1"),
+        (("rank", "{tmp}/low.npy", "--figure", "{tmp}/f.gif"), "--figure ends in .svg, .png, .pdf"),
+        (("rank", "{tmp}/low.npy", "--figure", "{tmp}/none/f.svg"), "--figure is a file in a folder that there is"),
+        (("rank", "{tmp}/model.bin"), "can run code when it is opened"),
+        (("rank", "{tmp}/absent.safetensors"), "cannot be opened (No such file or directory)"),
+        (("rank", "{tmp}/hostile.safetensors"), "must be a whole safetensors file"),
+        (("rank", "{tmp}/wrong"), "model.safetensors.index.json in it"),
         (("status", "--storage", "{tmp}/nowhere"), "nowhere"),
         (("gss_grid", "--dry-run", "--gpus-per-trial", "1.5"), "at most 1"),
         (("report", "all", "--out", "{tmp}/there"), "--out is the folder of one report"),
@@ -179,5 +188,6 @@ def _bad_inputs(folder: Path) -> None:
         database.execute("insert into alembic_version values ('9999_from_the_future')")
     matrix = np.ones((10, 4))
     np.save(folder / "low.npy", matrix)
+    (folder / "hostile.safetensors").write_bytes(b"\xff" * 8 + b"{" * 1000)
     matrix[3, 2] = np.nan
     np.save(folder / "nan.npy", matrix)

@@ -1,0 +1,113 @@
+"""`rank` of one checkpoint and of several over training: tables, csv, json and the figure."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from orchestrator.command.rank import in_training_order
+from tests.support.checkpoints import HEAD, NORM, head, write_checkpoint
+from tests.support.command import sweep
+
+
+def of_steps(folder: Path, *steps: int) -> list[Path]:
+    """Heads whose singular values fall the faster, the longer they are trained."""
+    return [
+        write_checkpoint(
+            folder / f"step{step}" / "model.safetensors",
+            {HEAD: head(40, 6, decay=1 / (1 + step)), NORM: np.ones(6)},
+            config={"model_type": "llama"},
+        )
+        for step in steps
+    ]
+
+
+def test_one_checkpoint_is_said_by_name_measure_and_value(tmp_path: Path) -> None:
+    (path,) = of_steps(tmp_path, 3)
+    shown = sweep("rank", path)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stderr.splitlines() == [
+        f"The head is {HEAD} (40 x 6): by its name.",
+        f"Contexts are bounded by the final norm, {NORM}.",
+    ]
+    assert "log_p_rank_bound" in shown.stdout and "float32" in shown.stdout
+    ranks = json.loads(sweep("rank", path.parent, "--format", "json").stdout)
+    lines = dict(csv.reader(io.StringIO(sweep("rank", path, "--tensor", HEAD, "--format", "csv").stdout)))
+    assert list(lines) == ["measure", *ranks]
+    sigma = np.linalg.svd(head(40, 6, decay=1 / 4).astype(np.float32), compute_uv=False)
+    assert ranks["sigma_min"] == pytest.approx(sigma[-1], rel=1e-6)
+    assert float(lines["sigma_max"]) == pytest.approx(sigma[0], rel=1e-5)
+
+
+def test_several_are_one_table_in_the_order_of_their_steps(tmp_path: Path) -> None:
+    paths = of_steps(tmp_path, 1000, 16, 0)
+    answer = sweep("rank", *paths, "--format", "csv")
+    assert answer.returncode == 0, answer.stderr
+    rows = list(csv.DictReader(io.StringIO(answer.stdout)))
+    assert [row["step"] for row in rows] == ["0", "16", "1000"]
+    assert [row["file"] for row in rows] == [str(path) for path in reversed(paths)]
+    assert float(rows[0]["entropy_rank"]) > float(rows[1]["entropy_rank"]) > float(rows[2]["entropy_rank"])
+    assert answer.stderr.count("The head is") == 1, "what is the same for all is said once"
+    records = json.loads(sweep("rank", *paths, "--format", "json").stdout)
+    assert [record["step"] for record in records] == [0, 16, 1000] and {*records[0]} == {*rows[0]}
+    table = sweep("rank", *paths).stdout
+    assert "stable rank" in table and "1000" in table
+
+
+def test_what_is_true_of_one_file_alone_is_said_with_its_name(tmp_path: Path) -> None:
+    paths = of_steps(tmp_path, 1, 2)
+    np.save(tmp_path / "m.npy", head())
+    answer = sweep("rank", *paths, tmp_path / "m.npy", "--format", "json")
+    assert f"{paths[0]}, {paths[1]}: The head is" in answer.stderr
+    records = json.loads(answer.stdout)
+    assert [record["file"] for record in records] == [*map(str, paths), str(tmp_path / "m.npy")]
+    assert records[2]["tensor"] is None and records[2]["press_rank"] == 8
+
+
+@pytest.mark.parametrize("form", ["svg", "png", "pdf"])
+@pytest.mark.parametrize("steps", [(5,), (1, 4, 3000)])
+def test_the_figure_is_written_where_it_is_asked_for(tmp_path: Path, steps: tuple[int, ...], form: str) -> None:
+    figure = tmp_path / f"ranks.{form}"
+    answer = sweep("rank", *of_steps(tmp_path, *steps), "--figure", figure)
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stderr.endswith(f"Figure: {figure}\n")
+    content = figure.read_bytes()
+    assert content.startswith({"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}[form])
+    if form == "svg":
+        text = content.decode()
+        assert "index of the singular value" in text and text.count("\nPress rank 6") >= len(steps)
+        assert ("training step" in text, "KL-rank bound" in text, "3k" in text) == (
+            len(steps) > 1,
+            len(steps) > 1,
+            False,
+        )
+
+
+@pytest.mark.parametrize(
+    ("names", "steps"),
+    [
+        (["step1000.safetensors", "step200.safetensors"], [200, 1000]),
+        (["checkpoint-2000/model.safetensors", "checkpoint-30/model.safetensors"], [30, 2000]),
+        (["stage1-step140000-tokens588B/a.safetensors", "stage1-step0/a.safetensors"], [0, 140000]),
+        (["step5/checkpoint-7.safetensors", "step5/global_step3.safetensors"], [3, 7]),
+        (["step5/a.safetensors", "step5/b.safetensors"], []),
+        (["step5.safetensors", "last.safetensors"], []),
+        (["b.safetensors"], []),
+    ],
+)
+def test_a_step_stands_in_a_files_name_or_its_folders(tmp_path: Path, names: list[str], steps: list[int]) -> None:
+    files = [tmp_path / name for name in names]
+    ordered, numbers = in_training_order(files)
+    assert numbers == steps
+    assert ordered == (files[::-1] if steps else files)
+
+
+def test_the_help_names_every_option_and_the_page() -> None:
+    shown = sweep("rank", "--help").stdout
+    for text in ("--tensor NAME", "--context-norm NORM", "--figure", "gram|qr", "docs/look-at-a-checkpoint.md"):
+        assert text in shown

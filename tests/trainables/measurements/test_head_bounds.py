@@ -1,0 +1,105 @@
+"""What a head cut to a lower rank can cost, against the divergence itself at random and at the worst contexts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.special import log_softmax
+
+from tests.support.checkpoints import head
+from trainables.errors import UserError
+from trainables.measurements import kl_bounds, log_p_rank_bound
+
+Matrix = NDArray[np.float64]
+
+
+def in_blocks(matrix: Matrix, rows: int = 7) -> Callable[[], Iterator[Matrix]]:
+    return lambda: (matrix[start : start + rows] for start in range(0, len(matrix), rows))
+
+
+def divergence(logits: Matrix, cut: Matrix) -> Matrix:
+    """KL(P || P_r) of each row, in nats."""
+    log_p, log_q = log_softmax(logits, axis=1), log_softmax(cut, axis=1)
+    return np.sum(np.exp(log_p) * (log_p - log_q), axis=1)
+
+
+def cut(weights: Matrix, rank: int) -> Matrix:
+    """The centred matrix' best approximation of that rank, by numpy's SVD."""
+    left, sigma, right = np.linalg.svd(weights - weights.mean(axis=0), full_matrices=False)
+    return (left[:, :rank] * sigma[:rank]) @ right[:rank]
+
+
+def contexts(error: Matrix, norm: float, random: np.random.Generator) -> Matrix:
+    """Random ones of that norm, and those along which two words' logits move apart the most."""
+    apart = (error[:, None] - error[None]).reshape(-1, error.shape[1])
+    worst = apart[np.argsort(np.linalg.norm(apart, axis=1))[-20:]]
+    both = np.concatenate([random.standard_normal((200, error.shape[1])), worst, np.linalg.svd(error)[2]])
+    lengths = np.linalg.norm(both, axis=1, keepdims=True)
+    return norm * both[lengths[:, 0] > 0] / lengths[lengths[:, 0] > 0]
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("shape", [(40, 6), (12, 12), (5, 9), (90, 3)])
+def test_no_context_costs_more_than_the_bound(seed: int, shape: tuple[int, int]) -> None:
+    random = np.random.default_rng(seed)
+    weights = head(*shape, seed=seed, decay=10.0 ** -random.integers(0, 4)) * random.choice([0.02, 0.3, 3])
+    weights += 5 * random.standard_normal(shape[1])  # all words alike, which the softmax ignores
+    gain, norm, bias = (
+        random.normal(1, 0.5, shape[1]),
+        random.choice([0.3, shape[1] ** 0.5]),
+        random.normal(size=shape[0]),
+    )
+    bounds = kl_bounds(in_blocks(weights), gain_D=gain, norm=norm)
+    full = weights * gain
+    assert len(bounds) == 1 + min(shape) and bounds[-1] == 0 and (np.diff(bounds) <= 0).all()
+    for rank, bound in enumerate(bounds):
+        error = full - full.mean(axis=0) - cut(full, rank)
+        x = contexts(error, norm, random)
+        logits, cut_logits = x @ full.T + bias, x @ cut(full, rank).T + bias
+        for nats in (divergence(logits, cut_logits), divergence(cut_logits, logits)):
+            assert nats.max() <= bound * (1 + 1e-9) + 1e-11
+
+
+def test_the_bound_is_met_by_two_words_that_are_almost_alike() -> None:
+    """So that no factor in it could be smaller."""
+    weights = np.array([[0.01], [-0.01]])
+    bounds = kl_bounds(in_blocks(weights), gain_D=np.ones(1), norm=1.0)
+    cost = divergence(weights.T, np.zeros((1, 2)))
+    assert cost[0] == pytest.approx(bounds[0], rel=1e-3)
+
+
+@pytest.mark.parametrize("shape", [(200, 16), (16, 200), (30, 30)])
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def test_the_bound_is_its_formula(shape: tuple[int, int], rows: int) -> None:
+    weights, gain, norm = head(*shape, decay=0.01) + 3, np.linspace(-1, 2, shape[1]), 1.7
+    full = (weights - weights.mean(axis=0)) * gain
+    left, sigma, _ = np.linalg.svd(full, full_matrices=False)
+    expected = []
+    for rank in range(min(shape)):
+        outside = np.sort(np.linalg.norm((left * sigma)[:, rank:], axis=1))
+        expected.append((norm * min(2**0.5 * sigma[rank], outside[-1] + outside[-2])) ** 2 / 8)
+    bounds = kl_bounds(in_blocks(weights, rows), gain_D=gain, norm=norm)
+    # Of centred words, the last direction has nothing but rounding where there are as many of these as words.
+    assert bounds[:-1] == pytest.approx(expected, rel=1e-7, abs=1e-10)
+
+
+def test_a_head_of_low_rank_costs_nothing_at_that_rank() -> None:
+    weights = head(50, 4) @ head(4, 10, seed=1)
+    bounds = kl_bounds(in_blocks(weights), gain_D=np.ones(10), norm=10.0)
+    assert bounds[3] > 0.1 and (bounds[4:] < 1e-9).all()
+
+
+def test_numbers_whose_squares_overflow_are_refused() -> None:
+    with pytest.raises(UserError, match="too large for float64"):
+        kl_bounds(in_blocks(head() * 1e200), gain_D=np.ones(8), norm=1.0)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize(("words", "width"), [(40, 6), (7, 6), (6, 6)])
+def test_log_p_has_the_rank_that_the_head_allows(words: int, width: int, bias: bool) -> None:
+    random = np.random.default_rng(0)
+    logits = random.standard_normal((100, width)) @ head(words, width).T + bias * random.standard_normal(words)
+    assert np.linalg.matrix_rank(log_softmax(logits, axis=1)) == log_p_rank_bound(words, width, bias=bias)
