@@ -162,9 +162,9 @@ def find_head(checkpoint: Checkpoint, tensor: str | None = None) -> Head:
     else:
         name, reason = tied[0], "the embedding, to which it is tied, as there is no head of its own"
     # A tied head may have a bias, too.
-    biases = [name, *UNTIED] if name in tied else [name]
+    biases = [name] if untied else [name, *UNTIED]
     has_bias = any(unique(names, f"{weight.removesuffix('weight')}bias") for weight in biases)
-    return Head(tensor=checkpoint.tensor(name), reason=reason, is_usual=name in (*untied, *tied), has_bias=has_bias)
+    return Head(tensor=checkpoint.tensor(name), reason=reason, is_usual=name in (untied or tied), has_bias=has_bias)
 
 
 def head_spectrum(tensor: StoredTensor, method: Method = "gram", eps: EpsName = "float32") -> Spectrum:
@@ -216,7 +216,10 @@ def _bounds(checkpoint: Checkpoint, head: Head, context_norm: float | None) -> t
     if norm is None:
         return bounds, ["How large contexts are is not known, so there are no bounds of KL: give --context-norm."]
     bounds["context_norm"] = norm * float(np.abs(gain_D).max())
-    bounds_R1 = kl_bounds(head.tensor.blocks, gain_D=gain_D, norm=norm)
+    try:
+        bounds_R1 = kl_bounds(head.tensor.blocks, gain_D=gain_D, norm=norm)
+    except UserError as error:  # no reason to lose the spectrum, which took as long
+        return bounds, [*notes, str(error)]
     bounds |= {f"kl_rank_bound_{nats}": int(np.argmax(bounds_R1 <= float(nats))) for nats in KL_NATS}
     return bounds, notes
 

@@ -71,7 +71,8 @@ def kl_bounds(blocks: Blocks, *, gain_D: NDArray[np.float64], norm: float) -> ND
             return np.append((norm * spread_R) ** 2 / 8, 0.0)
     except MemoryError as error:
         raise UserError(
-            f"The bounds of a head of width {len(gain_D):,} need more memory than there is: take a larger machine."
+            f"The KL-rank bounds of a head of width {len(gain_D):,} need more memory than there is: take a larger "
+            "machine for them."
         ) from error
 
 
@@ -105,8 +106,8 @@ def _directions(centred: Centred, words: int, width: int) -> tuple[NDArray[np.fl
 def _require_finite(matrix: NDArray[np.float64]) -> None:
     if not np.isfinite(matrix).all():
         raise UserError(
-            "The bounds of a head take the squares of its numbers, and these are too large for float64: rescale the "
-            "head, or name another matrix with --tensor."
+            "The KL-rank bounds take the squares of the head's numbers, and those are too large for float64: rescale "
+            "the head for them."
         )
 
 

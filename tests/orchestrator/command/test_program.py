@@ -59,6 +59,7 @@ def test_what_make_typed_is_what_is_to_be_typed_next(tmp_path: Path) -> None:
         ("sweep gss_grid --search ", ["tpe", "random", "grid"]),
         ("sweep gss_grid --model ", ["lstm", "transformer"]),
         ("sweep stop gss_grid --model ", ["lstm", "transformer"]),
+        ("sweep rank head.safetensors --method ", ["gram", "qr"]),
     ],
 )
 def test_a_shell_completes_commands_studies_options_and_scales(
