@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from trainables.config import SPECTRUM, TrialConfig
 from trainables.corpora import Corpus
-from trainables.device import Precision, lstm_dtype, on_gpu, products_in, wait
+from trainables.device import Precision, network_dtype, on_gpu, products_in, wait
 from trainables.measurements import measure
 from trainables.runtime import Runtime
 from trainables.stack import Stack
@@ -117,7 +117,7 @@ def framework_pace(config: TrialConfig, vocabulary: int, device: str, steps: int
     training = config.training
     model = _Framework(config, vocabulary).to(device)
     if training.precision == "bf16":
-        model.to(lstm_dtype("bf16", model.output.weight))
+        model.to(network_dtype("bf16", model.output.weight))
     optimizer = EagerSGD(model.parameters(), lr=training.learning_rate, weight_decay=training.weight_decay)
     tokens = torch.randint(vocabulary, (training.bptt + 1, training.batch_size), device=device)
 

@@ -61,8 +61,8 @@ def products_in(precision: Precision, device: str) -> Iterator[None]:
             setattr(*flag, value)
 
 
-def lstm_dtype(precision: Precision, weights: Tensor) -> torch.dtype:
-    """What an LSTM's inputs, states and weights are cast to; on a CPU the weights' own, as few have an LSTM in bf16."""
+def network_dtype(precision: Precision, weights: Tensor) -> torch.dtype:
+    """What the products between embedding and output layer are cast to; on a CPU the weights' own, as few have bf16."""
     return torch.bfloat16 if precision == "bf16" and on_gpu(weights) else weights.dtype
 
 

@@ -1,4 +1,4 @@
-"""What is drawn at random: streams of numbers that start from one seed, and the dropouts and the noise of AWD-LSTM.
+"""What is drawn at random: streams of numbers that start from one seed, and the dropouts and noise of language models.
 
 These draw from the trial's own generator, so that a run can be repeated; without one, as outside training, each returns
 its input as it is.
@@ -31,6 +31,11 @@ def _dropped(values: Tensor, shape: tuple[int, ...], rate: float, generator: tor
     dtype = torch.float32 if values.dtype == torch.bfloat16 else values.dtype
     mask = torch.empty(shape, dtype=dtype, device=values.device)
     return values * (mask.bernoulli_(1 - rate, generator=generator) / (1 - rate))
+
+
+def dropout(values: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:
+    """Dropout of single elements (Srivastava et al. 2014)."""
+    return _dropped(values, tuple(values.shape), rate, generator)
 
 
 def locked_dropout(states_TBD: Tensor, rate: float, generator: torch.Generator | None) -> Tensor:

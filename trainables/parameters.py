@@ -2,22 +2,48 @@
 
 from __future__ import annotations
 
-from trainables.config import CustomConfig, TrialConfig, layer_parameters
+from trainables.config import (
+    CustomConfig,
+    LanguageModelConfig,
+    LanguageTrialConfig,
+    OutputLayerConfig,
+    TransformerConfig,
+    layer_parameters,
+)
 from trainables.errors import UserError
 
 
-def parameter_count(config: TrialConfig, vocabulary_size: int) -> int:
-    """Trainable numbers: embedding (shared with the output but where that has its own rank), three LSTM layers of two
-    biases each, output layer."""
-    model, layer = config.model, config.output_layer
-    widths = {"embedding_width": model.embedding_width, "context_width": model.context_width}
+def parameter_count(config: LanguageTrialConfig, vocabulary_size: int) -> int:
+    """Trainable numbers: embedding, layers, output layer, and output weights where they are not the embedding."""
+    match config.model:
+        case LanguageModelConfig() as model:
+            return _count_awd_lstm(model, config.output_layer, vocabulary_size)
+        case TransformerConfig() as model:
+            return _count_transformer(model, config.output_layer, vocabulary_size)
+
+
+def _count_awd_lstm(model: LanguageModelConfig, layer: OutputLayerConfig, vocabulary: int) -> int:
+    """Three LSTM layers of two biases each."""
+    width = model.embedding_width
     recurrent = sum(4 * out * (into + out + 2) for into, out in model.layer_widths)
+    head = (model.head_rank or 0) * (vocabulary + width)
+    return vocabulary * width + recurrent + head + _count_layer(layer, vocabulary, width, model.context_width)
+
+
+def _count_transformer(model: TransformerConfig, layer: OutputLayerConfig, vocabulary: int) -> int:
+    """A layer has query, key, value and projection, three matrices of the feed-forward layer, and two norms."""
+    width, rank = model.width, model.head_rank
+    layers = model.layers * (4 * width**2 + 3 * width * model.feed_forward_width + 2 * width)
+    untied = vocabulary * width if rank is None else rank * (vocabulary + width)
+    head = untied if model.head == "untied" else 0
+    return vocabulary * width + layers + width + head + _count_layer(layer, vocabulary, width, width)
+
+
+def _count_layer(layer: OutputLayerConfig, vocabulary: int, embedding_width: int, context_width: int) -> int:
+    widths = {"embedding_width": embedding_width, "context_width": context_width}
     if isinstance(layer, CustomConfig):
-        output = _count_custom_layer(layer, vocabulary_size=vocabulary_size, **widths)
-    else:
-        output = layer_parameters(layer, vocabulary=vocabulary_size, **widths)
-    head = (model.head_rank or 0) * (vocabulary_size + model.embedding_width)
-    return vocabulary_size * model.embedding_width + recurrent + output + head
+        return _count_custom_layer(layer, vocabulary_size=vocabulary, **widths)
+    return layer_parameters(layer, vocabulary=vocabulary, **widths)
 
 
 def _count_custom_layer(layer: CustomConfig, **sizes: int) -> int:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn.functional import embedding
 
 from trainables.config import LanguageModelConfig, OutputLayerConfig
-from trainables.device import Precision, lstm_dtype
+from trainables.device import Precision, network_dtype
 from trainables.draws import drop_connect, gaussian_noise, locked_dropout, word_dropout
 from trainables.language_model.base import Contexts, LanguageModel, LstmState
 from trainables.language_model.head import OutputHead
@@ -51,7 +51,7 @@ class LstmLayer(nn.Module):
 
         Cast here, as torch's autocast on a GPU casts an LSTM to float16 whatever dtype it is told.
         """
-        dtype = lstm_dtype(precision, self.weight_ih)
+        dtype = network_dtype(precision, self.weight_ih)
         weights = [self.weight_ih, weight_hh, self.bias_ih, self.bias_hh]
         if dtype == inputs_TBI.dtype:
             return self._run(inputs_TBI, state, weights)
@@ -108,8 +108,7 @@ class AwdLstm(LanguageModel):
 
         The states have the dtype of the weights, whatever the precision of the products.
         """
-        if self.training and masks is None:
-            raise ValueError("a model in training mode needs a generator for its dropout masks")
+        self.require_masks(masks)
         generator, precision = (masks, self.precision) if self.training else (None, "float32")
         config = self.config
         embedding_VD = word_dropout(self.embedding_VD, config.dropout_embedding_matrix, generator)

@@ -54,6 +54,11 @@ class LanguageModel(nn.Module, ABC):
         self.precision = precision
         self.output.product_dtype = torch.bfloat16 if precision == "bf16" else None
 
+    def require_masks(self, masks: torch.Generator | None) -> None:
+        """Raise ValueError where a model in training mode has no generator for its dropouts."""
+        if self.training and masks is None:
+            raise ValueError("a model in training mode needs a generator for its dropout masks")
+
     @abstractmethod
     def initialise(self, generator: torch.Generator) -> None:
         """Draw the starting weights."""

@@ -23,7 +23,8 @@ NORMALISED_WITHIN = 1e-2
 
 @torch.no_grad()
 def context_vectors(model: LanguageModel, tokens: NDArray[np.int64], *, window: int) -> Tensor:
-    """What the output layer sees after each token, N x C: read as one stream, the hidden state carried over."""
+    """What the output layer sees after each token, N x C: read as one stream in windows, the hidden state carried
+    over. Of a Transformer, which has none, the context is what comes before in the window."""
     return torch.cat(list(context_windows(model, tokens, window=window)))
 
 

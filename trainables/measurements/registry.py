@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainables.config import PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY, TrialConfig, require_in_text
+from trainables.config import PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY, LanguageTrialConfig, require_in_text
 from trainables.corpora import Benchmark, Corpus, read_published, test_words
 from trainables.device import forget_cache, products_in
 from trainables.errors import UserError
@@ -30,11 +30,11 @@ from trainables.trial_folder import EpochRanks, Measured
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")
-Measure = Callable[[LanguageModel, Corpus, TrialConfig], Measured]
+Measure = Callable[[LanguageModel, Corpus, LanguageTrialConfig], Measured]
 
 
 def measure(
-    names: Sequence[str], model: LanguageModel, corpus: Corpus, config: TrialConfig, runtime: Runtime
+    names: Sequence[str], model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig, runtime: Runtime
 ) -> dict[str, Measured]:
     """Take the named measurements.
 
@@ -59,15 +59,15 @@ def measurements(runtime: Runtime) -> dict[str, Measure]:
     The likeliest words are at the published contexts of Penn Treebank; of another corpus, at evenly spaced ones.
     """
 
-    def top_k_of_file(model: LanguageModel, corpus: Corpus, config: TrialConfig) -> Measured:
+    def top_k_of_file(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
         assert file is not None
         require_in_text(file, test_words(corpus.name, data_dir=runtime.data_dir), corpus.name)
         return Measured(top_k_metrics(model, corpus, config, file.contexts, prefix=f"top_k-{file.tag}"))
 
-    def published_similarity(model: LanguageModel, corpus: Corpus, _: TrialConfig) -> Measured:
+    def published_similarity(model: LanguageModel, corpus: Corpus, _: LanguageTrialConfig) -> Measured:
         return _similarity(model, corpus, read_published(runtime.benchmarks_dir or runtime.data_dir), "similarity")
 
-    def similarity_of_folder(model: LanguageModel, corpus: Corpus, _: TrialConfig) -> Measured:
+    def similarity_of_folder(model: LanguageModel, corpus: Corpus, _: LanguageTrialConfig) -> Measured:
         assert folder is not None
         return _similarity(model, corpus, folder.benchmarks, f"similarity-{folder.tag}")
 
@@ -85,7 +85,7 @@ def measurements(runtime: Runtime) -> dict[str, Measure]:
     return by_name
 
 
-def _perplexity(model: LanguageModel, corpus: Corpus, config: TrialConfig) -> Measured:
+def _perplexity(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
     """Test perplexity by the protocol: batch 1, windows of 70, hidden state carried."""
     evaluation = config.evaluation
     tokens = corpus.test[: evaluation.test_tokens]
@@ -100,7 +100,7 @@ def perplexity_of(loss: float) -> Measured:
     return Measured({"test_perplexity": math.exp(loss)})
 
 
-def _spectrum(model: LanguageModel, corpus: Corpus, config: TrialConfig) -> Measured:
+def _spectrum(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
     """Spectrum and ranks of the float32 log-P matrix over the test contexts, through its Gram matrix in float64."""
     return ranks_of(_spectrum_after(model, rank_tokens(corpus, config), window=config.evaluation.window))
 
@@ -110,20 +110,20 @@ def ranks_of(spectrum: Spectrum) -> Measured:
     return Measured(rank_report(spectrum), spectrum.singular_values)
 
 
-def rank_tokens(corpus: Corpus, config: TrialConfig) -> NDArray[np.int64]:
+def rank_tokens(corpus: Corpus, config: LanguageTrialConfig) -> NDArray[np.int64]:
     """After which `spectrum@1` looks."""
     return corpus.test[: config.evaluation.test_tokens][: config.evaluation.rank_contexts]
 
 
 def log_p_rows(
-    model: LanguageModel, corpus: Corpus, config: TrialConfig, contexts: int | None = None
+    model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig, contexts: int | None = None
 ) -> Iterator[NDArray[np.float32]]:
     """The log-P matrix that `spectrum@1` decomposes, in chunks of rows; or after the first `contexts` test tokens."""
     tokens = rank_tokens(corpus, config) if contexts is None else corpus.test[:contexts]
     return log_probability_rows(model, context_vectors(model, tokens, window=config.evaluation.window))
 
 
-def epoch_ranks(model: LanguageModel, corpus: Corpus, config: TrialConfig) -> EpochRanks:
+def epoch_ranks(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> EpochRanks:
     """Ranks of the log-P matrix after the first `evaluation.epoch_rank_contexts` tokens of the validation text, read
     and computed as those of `spectrum@1`; no ranks where that is None. For the end of an epoch: the test text stays
     unseen."""
@@ -171,7 +171,7 @@ def attempt(function: Callable[[Given], Result], given: Given) -> Result | Excep
         return error
 
 
-def _top_k(model: LanguageModel, corpus: Corpus, config: TrialConfig) -> Measured:
+def _top_k(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
     return Measured(top_k_metrics(model, corpus, config, default_contexts(corpus, config)))
 
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from trainables.config import PERPLEXITY, SPECTRUM, EvaluationConfig
 from trainables.device import products_in
-from trainables.language_model import AwdLstm
+from trainables.language_model import LanguageModel
 from trainables.measurements.registry import attempt, measure, perplexity_of, rank_tokens, ranks_of, spectra_at
 from trainables.pulse import PULSE
 from trainables.stack import stacked_context_windows, stacked_losses
@@ -94,9 +94,9 @@ def _spectra(trainers: Sequence[Trainer]) -> list[Taken]:
     return [spectrum if isinstance(spectrum, Exception) else attempt(ranks_of, spectrum) for spectrum in spectra]
 
 
-def _contexts(trainers: Sequence[Trainer]) -> Iterator[tuple[Sequence[AwdLstm], Tensor]]:
+def _contexts(trainers: Sequence[Trainer]) -> Iterator[tuple[Sequence[LanguageModel], Tensor]]:
     """As many models at a time as their context vectors allow, with these, G x N x C."""
-    config, models = trainers[0].config, _models(trainers)
+    config, models = trainers[0].lstm_config, _models(trainers)
     tokens = rank_tokens(trainers[0].corpus, config)
     most = max(1, CONTEXT_BYTES // (4 * len(tokens) * config.model.context_width))
     for start in range(0, len(models), most):
@@ -104,7 +104,7 @@ def _contexts(trainers: Sequence[Trainer]) -> Iterator[tuple[Sequence[AwdLstm], 
         yield part, torch.cat(list(stacked_context_windows(part, tokens, window=config.evaluation.window)), 1)
 
 
-def _models(trainers: Sequence[Trainer]) -> list[AwdLstm]:
+def _models(trainers: Sequence[Trainer]) -> list[LanguageModel]:
     return [trainer.model.eval() for trainer in trainers]
 
 

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainables.config import Context, TrialConfig, even_contexts, published_contexts
+from trainables.config import Context, LanguageTrialConfig, even_contexts, published_contexts
 from trainables.corpora import Corpus
 from trainables.language_model import LanguageModel
 from trainables.measurements.log_probabilities import context_windows, log_probability_rows
@@ -24,7 +24,7 @@ from trainables.trial_folder import Metric
 WORDS, CONTEXT_WORDS = 5, 8
 
 
-def default_contexts(corpus: Corpus, config: TrialConfig) -> tuple[Context, ...]:
+def default_contexts(corpus: Corpus, config: LanguageTrialConfig) -> tuple[Context, ...]:
     """The published contexts of Penn Treebank; elsewhere 18, evenly spaced in the evaluated test tokens."""
     if corpus.name == "ptb":
         return published_contexts()
@@ -32,7 +32,12 @@ def default_contexts(corpus: Corpus, config: TrialConfig) -> tuple[Context, ...]
 
 
 def top_k_metrics(
-    model: LanguageModel, corpus: Corpus, config: TrialConfig, contexts: Sequence[Context], *, prefix: str = "top_k"
+    model: LanguageModel,
+    corpus: Corpus,
+    config: LanguageTrialConfig,
+    contexts: Sequence[Context],
+    *,
+    prefix: str = "top_k",
 ) -> dict[str, Metric]:
     """For each context a metric "PREFIX GROUP NUMBER", JSON text with these keys:
 

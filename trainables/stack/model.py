@@ -13,8 +13,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import embedding
 
-from trainables.device import lstm_dtype
-from trainables.language_model import AwdLstm, LstmState
+from trainables.device import network_dtype
+from trainables.language_model import LanguageModel, LstmState
 from trainables.stack.lstm import LstmWeights, StackedState, stacked_lstm
 from trainables.stack.masks import Masks
 from trainables.stack.outputs import StackedOutput
@@ -35,7 +35,7 @@ class StackedContexts(NamedTuple):
 class StackedModel:
     """Of models in the order of the kinds of their output layers, which train in one precision."""
 
-    def __init__(self, models: Sequence[AwdLstm], weights: Weights) -> None:
+    def __init__(self, models: Sequence[LanguageModel], weights: Weights) -> None:
         self.weights = weights
         self._precision = models[0].precision
         self._outputs = [StackedOutput([model.output for model in models[part]], part) for part in weights.parts]
@@ -45,7 +45,7 @@ class StackedModel:
     ) -> StackedContexts:
         """Read a window a model; without masks, as outside training, nothing is dropped, nor cast for products."""
         hidden = self._embedded(tokens_GTB, masks)
-        dtype = lstm_dtype(self._precision if masks is not None else "float32", hidden)
+        dtype = network_dtype(self._precision if masks is not None else "float32", hidden)
         undropped, after = hidden, list[StackedState]()
         for number, state in enumerate(states):
             weights = LstmWeights(*(self.weights[f"layers.{number}.{name}"] for name in LSTM_WEIGHTS))

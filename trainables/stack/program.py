@@ -32,15 +32,15 @@ class StepProgram:
     """The steps of trainers whose models' parameters are rows of the weights."""
 
     def __init__(self, trainers: Sequence[Trainer], weights: Weights) -> None:
-        first, like, trainings = trainers[0], weights["embedding_VD"], [trainer.config.training for trainer in trainers]
+        first, like, configs = trainers[0], weights["embedding_VD"], [trainer.lstm_config for trainer in trainers]
+        trainings = [config.training for config in configs]
         self._trainers = trainers
         self._precision, self._device = trainings[0].precision, first.runtime.device
         # The text is the same for all.
         self._text_TB = first.streams_TB
         longest = min(max(training.bptt for training in trainings) + MAX_EXTRA, len(self._text_TB) - 1)
         self._model = StackedModel([trainer.model for trainer in trainers], weights)
-        configs, generators = [trainer.config for trainer in trainers], [trainer.masks for trainer in trainers]
-        self._draws = StackedDraws(configs, generators, like, longest)
+        self._draws = StackedDraws(configs, [trainer.masks for trainer in trainers], like, longest)
         self._update = StackedUpdate(trainers, weights)
         self._alpha_G = like.new_tensor([training.activation_regularisation for training in trainings])
         self._beta_G = like.new_tensor([training.temporal_activation_regularisation for training in trainings])

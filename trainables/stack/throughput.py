@@ -116,5 +116,5 @@ class _Timed(Trainer):
     @override
     def next_window(self) -> Window:
         PULSE.touch()
-        steps = self.config.training.bptt
+        steps = self.lstm_config.training.bptt
         return Window(0, min(steps, len(self.streams_TB) - 1), steps)

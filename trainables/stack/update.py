@@ -43,7 +43,7 @@ class StackedUpdate:
     def __init__(self, trainers: Sequence[Trainer], weights: Weights) -> None:
         self._trainers, self._named = trainers, list(weights.named())
         like = weights["embedding_VD"]
-        trainings = [trainer.config.training for trainer in trainers]
+        trainings = [trainer.lstm_config.training for trainer in trainers]
         self._clip_G = like.new_tensor([training.gradient_clip_norm for training in trainings])
         self._decay_G = like.new_tensor([training.weight_decay for training in trainings])
         is_adam = trainings[0].optimizer == "adam"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainables.device import products_in
-from trainables.language_model import AwdLstm
+from trainables.language_model import LanguageModel
 from trainables.pulse import PULSE
 from trainables.stack.model import StackedModel, stacked_states
 from trainables.stack.weights import Weights
@@ -35,7 +35,7 @@ def valid_losses(trainers: Sequence[Trainer]) -> list[float]:
 
 
 def stacked_losses(
-    models: Sequence[AwdLstm], tokens: NDArray[np.int64], *, batch: int, window: int, split: str
+    models: Sequence[LanguageModel], tokens: NDArray[np.int64], *, batch: int, window: int, split: str
 ) -> list[float]:
     """What `mean_loss` gives for every model; they stand in the order of a stack."""
     streams_TB = parallel_streams(tokens, batch, _device(models), split=split)
@@ -43,7 +43,9 @@ def stacked_losses(
 
 
 @torch.no_grad()
-def stacked_context_windows(models: Sequence[AwdLstm], tokens: NDArray[np.int64], *, window: int) -> Iterator[Tensor]:
+def stacked_context_windows(
+    models: Sequence[LanguageModel], tokens: NDArray[np.int64], *, window: int
+) -> Iterator[Tensor]:
     """What the output layers see after each token, G x T x C a window: read as one stream, the hidden states carried
     over. The models stand in the order of a stack."""
     streams_TB = torch.tensor(tokens, device=_device(models)).unsqueeze(1)
@@ -52,7 +54,7 @@ def stacked_context_windows(models: Sequence[AwdLstm], tokens: NDArray[np.int64]
 
 
 @torch.no_grad()
-def _losses(models: Sequence[AwdLstm], stacked: StackedModel, streams_TB: Tensor, window: int) -> list[float]:
+def _losses(models: Sequence[LanguageModel], stacked: StackedModel, streams_TB: Tensor, window: int) -> list[float]:
     total_G = torch.zeros(len(models), dtype=torch.float64, device=streams_TB.device)
     batch = streams_TB.shape[1]
     last, predicted, pending = len(streams_TB) - 1, 0, list[Tensor]()
@@ -69,7 +71,7 @@ def _losses(models: Sequence[AwdLstm], stacked: StackedModel, streams_TB: Tensor
 
 
 def _windows(
-    models: Sequence[AwdLstm], stacked: StackedModel, streams_TB: Tensor, window: int
+    models: Sequence[LanguageModel], stacked: StackedModel, streams_TB: Tensor, window: int
 ) -> Iterator[tuple[int, Tensor]]:
     """Where each window ends, and its contexts, G x T x B x C."""
     states = stacked_states([model.zero_state(streams_TB.shape[1]) for model in models])
@@ -83,13 +85,13 @@ def _windows(
         yield end, contexts.h3
 
 
-def _as_one(models: Sequence[AwdLstm]) -> StackedModel:
+def _as_one(models: Sequence[LanguageModel]) -> StackedModel:
     return StackedModel(models, Weights(models, [_parameters(model) for model in models]))
 
 
-def _parameters(model: AwdLstm) -> Mapping[str, Tensor]:
+def _parameters(model: LanguageModel) -> Mapping[str, Tensor]:
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
-def _device(models: Sequence[AwdLstm]) -> str:
+def _device(models: Sequence[LanguageModel]) -> str:
     return str(models[0].embedding_VD.device)

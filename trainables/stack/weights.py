@@ -8,7 +8,7 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
-from trainables.language_model import AwdLstm
+from trainables.language_model import LanguageModel
 from trainables.stack.outputs import output_kind
 
 OUTPUT = "output."
@@ -17,7 +17,7 @@ OUTPUT = "output."
 class Weights:
     """Of models that stand in the order of the kinds of their output layers."""
 
-    def __init__(self, models: Sequence[AwdLstm], tensors: Sequence[Mapping[str, Tensor]]) -> None:
+    def __init__(self, models: Sequence[LanguageModel], tensors: Sequence[Mapping[str, Tensor]]) -> None:
         """`tensors`: of every model, by the names of its parameters; they are copied."""
         kinds = [output_kind(model.output) for model in models]
         self.parts: list[slice] = []
@@ -29,7 +29,7 @@ class Weights:
         self._of_outputs = [_stacked(tensors[part], output=True) for part in self.parts]
 
     @classmethod
-    def shared_by(cls, models: Sequence[AwdLstm]) -> Weights:
+    def shared_by(cls, models: Sequence[LanguageModel]) -> Weights:
         """Those of the models, whose parameters become rows of them; to be trained where theirs are."""
         named = [dict(model.named_parameters()) for model in models]
         weights = cls(models, [{name: p.detach() for name, p in parameters.items()} for parameters in named])

@@ -1,4 +1,5 @@
-"""The training loop: SGD or Adam with a switch to averaging, stoppable after any step, bit for bit the same after it.
+"""The training loop, stoppable after any step, bit for bit the same after it; what differs between kinds of language
+model is the recipe's (`trainables.training.recipe`).
 
 Everything that the next step depends on is in `Progress`, the model, Adam's moments, the average, the kept weights, the
 carried hidden state and the two random generators; `Trainer.snapshot` writes these and `Trainer.restore` reads them.
@@ -9,23 +10,24 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import torch
-from pydantic import BaseModel
 from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 
-from trainables.config import TrialConfig
+from trainables.config import LanguageTrialConfig, TransformerTrialConfig, TrialConfig
 from trainables.corpora import Corpus
 from trainables.device import generator, global_random_states, products_in, set_global_random_states
-from trainables.language_model import AwdLstm, LstmState
+from trainables.language_model import LanguageModel, LstmState
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
-from trainables.training.averaging import WeightAverage, should_switch, weights_swapped
-from trainables.training.optimizers import optimizer_of
-from trainables.training.start import scale_start
-from trainables.training.streams import draw_window, mean_loss, parallel_streams
+from trainables.training.averaging import WeightAverage, weights_swapped
+from trainables.training.lstm import LstmRecipe
+from trainables.training.progress import Progress
+from trainables.training.recipe import Recipe, Window
+from trainables.training.streams import mean_loss, parallel_streams
+from trainables.training.transformer import TransformerRecipe
 from trainables.trial_folder import EpochMetrics, EpochRanks
 
 if TYPE_CHECKING:
@@ -47,69 +49,46 @@ class PrunedError(Exception):
     """A search wants no more of this trial; the text says why."""
 
 
-class Progress(BaseModel):
-    """How far training has come: the part of the state that is no tensor."""
-
-    step: int = 0
-    position: int = 0
-    """Time step of the train streams at which the next window starts."""
-    epoch_tokens: int = 0
-    """Tokens of the running epoch so far."""
-    tokens: int = 0
-    epoch_seconds: float = 0.0
-    wall_seconds: float = 0.0
-    """Spent in all, validation included."""
-    epochs: list[EpochMetrics] = []
-    averaging_steps: int | None = None
-    """Steps in the average; None before the switch."""
-    kept_epoch: int | None = None
+RanksOf = Callable[[LanguageModel, Corpus, LanguageTrialConfig], EpochRanks]
 
 
-class Window(NamedTuple):
-    """Time steps of the train streams: the first one, the one after the last, and the length that was drawn, of which
-    the end of the text may cut off some."""
-
-    start: int
-    end: int
-    drawn: int
-
-    @property
-    def steps(self) -> int:
-        """How many time steps it has."""
-        return self.end - self.start
+def recipe_of(config: LanguageTrialConfig, corpus: Corpus) -> Recipe:
+    """How the model of this config is trained."""
+    match config:
+        case TransformerTrialConfig():
+            return TransformerRecipe(config, len(corpus.train))
+        case TrialConfig():
+            return LstmRecipe(config)
 
 
-RanksOf = Callable[[AwdLstm, Corpus, TrialConfig], EpochRanks]
-
-
-def _no_ranks(_model: AwdLstm, _corpus: Corpus, _config: TrialConfig) -> EpochRanks:
+def _no_ranks(_model: LanguageModel, _corpus: Corpus, _config: LanguageTrialConfig) -> EpochRanks:
     return EpochRanks()
 
 
 class Trainer:
     """One model on its way through one corpus."""
 
-    def __init__(self, config: TrialConfig, corpus: Corpus, runtime: Runtime, ranks: RanksOf = _no_ranks) -> None:
+    def __init__(
+        self, config: LanguageTrialConfig, corpus: Corpus, runtime: Runtime, ranks: RanksOf = _no_ranks
+    ) -> None:
         """`ranks` measures the weights that validation used, at the end of every epoch."""
         self.config, self.corpus, self.runtime, self._ranks = config, corpus, runtime, ranks
         training, evaluation = config.training, config.evaluation
         # For output layers of a user's own, which may draw from the global generators; ours have their own.
         torch.manual_seed(config.seed)
         self.draws = torch.Generator().manual_seed(config.seed)
-        self.model = AwdLstm(config.model, config.output_layer, len(corpus.vocabulary))
-        self.model.initialise(self.draws)
-        if config.model.start == "scaled":
-            scale_start(self.model, corpus.train)
+        self._recipe = recipe_of(config, corpus)
+        self.model = self._recipe.model(corpus, self.draws)
         self.model.to(runtime.device)
         self.model.train_in(training.precision)
         self.masks = generator(config.seed, runtime.device)
         self._parameters = tuple(self.model.parameters())
-        self.optimizer = optimizer_of(self.model, training)
+        self.optimizer = self._recipe.optimizer(self.model)
         self.streams_TB = parallel_streams(corpus.train, training.batch_size, runtime.device, split="train")
         self.valid = corpus.valid[: evaluation.valid_tokens]
         self.state: list[LstmState] = self.model.zero_state(training.batch_size)
         self.epoch_loss = torch.zeros((), dtype=torch.float64, device=runtime.device)
-        self.progress = Progress()
+        self.progress = Progress(position=self._recipe.first_position(len(self.streams_TB), self.draws))
         self.average: WeightAverage | None = None
         self.kept: dict[str, Tensor] = {}
         self._saved_at = time.monotonic()
@@ -130,6 +109,12 @@ class Trainer:
             started = time.monotonic()
             self.step()
             self.settle(time.monotonic() - started, checkpoints, on_epoch)
+
+    @property
+    def lstm_config(self) -> TrialConfig:
+        """The config, of an AWD-LSTM's trial: of other kinds there are no stacks."""
+        assert isinstance(self.config, TrialConfig)
+        return self.config
 
     @property
     def finished(self) -> bool:
@@ -179,23 +164,18 @@ class Trainer:
 
     def _forward(self, window: Window) -> tuple[Tensor, Tensor]:
         """The loss in nats per token, and what a step minimises."""
-        training, model = self.config.training, self.model.train()
+        model = self.model.train()
         inputs_TB, targets_N = self.tokens(window)
         contexts = model.contexts(inputs_TB, self.state, self.masks)
         self.state = contexts.state
         loss = model.output.loss(contexts.dropped_TBC, model.output_weight(), targets_N, self.masks)
-        activation = contexts.dropped_TBC.float().square().mean()
-        change = (contexts.h3_TBC[1:].float() - contexts.h3_TBC[:-1]).square().mean()
-        alpha, beta = training.activation_regularisation, training.temporal_activation_regularisation
-        return loss, loss + alpha * activation + beta * change
+        return loss, self._recipe.objective(loss, contexts)
 
     def next_window(self) -> Window:
         """Draw the window of the next step."""
         progress = self.progress
         PULSE.begin_step(len(progress.epochs) + 1, progress.step + 1)
-        drawn = draw_window(self.config.training.bptt, self.draws)
-        start = progress.position
-        return Window(start, min(start + drawn, len(self.streams_TB) - 1), drawn)
+        return self._recipe.window(progress.position, len(self.streams_TB), self.draws)
 
     def tokens(self, window: Window) -> tuple[Tensor, Tensor]:
         """What is read, T x B, and what is predicted, T B in a row."""
@@ -205,10 +185,9 @@ class Trainer:
         )
 
     def rate(self, window: Window, base_rate: float) -> float:
-        """The learning rate of this step where the config says `base_rate`: by the warm-up and the length drawn."""
-        training = self.config.training
-        tokens = self.progress.tokens + window.steps * training.batch_size
-        return min(1.0, tokens / max(1, training.warm_up_tokens)) * base_rate * window.drawn / training.bptt
+        """The learning rate of this step where the config says `base_rate`."""
+        tokens = self.progress.tokens + window.steps * self.config.training.batch_size
+        return self._recipe.rate(base_rate, window, tokens)
 
     def advance(self, window: Window) -> None:
         """Count a step that was made."""
@@ -225,10 +204,10 @@ class Trainer:
 
     def epoch_is_over(self) -> bool:
         """Whether the epoch ends here: at the end of the stream, or after `epoch_tokens`. At the end of the stream, go
-        back to its start. A window needs two steps: one to read, one to predict."""
+        back to its start."""
         over = self.ends_epoch
         if self._at_end:
-            self.progress.position = 0
+            self.progress.position = self._recipe.first_position(len(self.streams_TB), self.draws)
             self.state = self.model.zero_state(self.config.training.batch_size)
         return over
 
@@ -240,7 +219,7 @@ class Trainer:
 
     @property
     def _at_end(self) -> bool:
-        return self.progress.position >= len(self.streams_TB) - 2
+        return self._recipe.pass_is_over(self.progress.position, len(self.streams_TB))
 
     def end_epoch(self, valid_loss: float | None = None) -> EpochMetrics:
         """Validate, take the ranks, keep the weights if they are the best so far, see whether to start averaging.
@@ -272,8 +251,8 @@ class Trainer:
             press_rank=ranks.press_rank,
             entropy_rank=ranks.entropy_rank,
         )
-        if self.average is None and should_switch(
-            self.config.training.averaging, epoch=number, valid_loss=valid_loss, earlier_losses=earlier_losses
+        if self.average is None and self._recipe.starts_averaging(
+            epoch=number, valid_loss=valid_loss, earlier_losses=earlier_losses
         ):
             self.average = WeightAverage(self.model)
         progress.epochs.append(metrics)

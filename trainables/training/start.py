@@ -22,7 +22,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from trainables.language_model import EMBEDDING_BOUND, AwdLstm
+from trainables.language_model import EMBEDDING_BOUND, AwdLstm, LanguageModel
 
 EMBEDDING_WIDTH = 400
 """Of the papers."""
@@ -44,7 +44,13 @@ def scale_start(model: AwdLstm, train_tokens: NDArray[np.int64]) -> None:
         drawn_deviation = 1 / math.sqrt(3 * outputs)
         layer.get_parameter("weight_ih").mul_(1 / (math.sqrt(inputs) * input_deviation * drawn_deviation))
         input_deviation = OUTPUT_DEVIATION
+    start_at_frequencies(model, train_tokens, OUTPUT_DEVIATION)
+
+
+@torch.no_grad()
+def start_at_frequencies(model: LanguageModel, train_tokens: NDArray[np.int64], hidden_deviation: float) -> None:
+    """Set the output bias by how often words are in the train text; context vectors have this standard deviation."""
     # One more of each: a word that the train text lacks has a logarithm, too.
     counts_V = np.bincount(train_tokens, minlength=len(model.embedding_VD)) + 1
     log_share_V = torch.tensor(np.log(counts_V / counts_V.sum()), dtype=torch.float32)
-    model.output.scale_start(log_share_V, OUTPUT_DEVIATION)
+    model.output.scale_start(log_share_V, hidden_deviation)

@@ -1,5 +1,5 @@
 """A text as parallel streams: cutting it, drawing training windows, and perplexity by the protocol (windows of fixed
-length, hidden state carried over, every token predicted once). Shapes: T time, B batch."""
+length, hidden state carried over where there is one, every token predicted once). Shapes: T time, B batch."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ def draw_window(bptt: int, generator: torch.Generator) -> int:
 def mean_loss(model: LanguageModel, tokens: NDArray[np.int64], *, batch: int, window: int, split: str) -> float:
     """Mean cross-entropy in nats per predicted token; the first token of each parallel stream is not predicted.
 
-    The model is put into evaluation mode and left in it.
+    A model that carries no state from window to window predicts a token from those before it in its window alone. The
+    model is put into evaluation mode and left in it.
     """
     model.eval()
     streams_TB = parallel_streams(tokens, batch, str(model.embedding_VD.device), split=split)

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from torch import Tensor
 
-from trainables.config import AnyConfig, TrialConfig
+from trainables.config import AnyConfig, LanguageTrialConfig
 from trainables.corpora import Corpus, load
 from trainables.errors import UserError
-from trainables.language_model import AwdLstm
+from trainables.language_model import LanguageModel
 from trainables.measurements import measure
 from trainables.pulse import PULSE, START
 from trainables.runtime import Runtime
@@ -34,7 +34,7 @@ def measure_kept(
     Raises UserError where the kept weights are
     missing or damaged, and as `measure` does.
     """
-    if not isinstance(config, TrialConfig):
+    if not isinstance(config, LanguageTrialConfig):
         raise UserError(
             f"{', '.join(names)} cannot be taken later of a trial of kind {config.kind}, which keeps no weights: run "
             "the study anew with another --storage (and --store)"
@@ -52,7 +52,7 @@ def measure_kept(
                 folder.write_measurement(name, measured[name])
 
 
-def kept_model(config: TrialConfig, *, directory: Path, runtime: Runtime) -> tuple[AwdLstm, Corpus]:
+def kept_model(config: LanguageTrialConfig, *, directory: Path, runtime: Runtime) -> tuple[LanguageModel, Corpus]:
     """The model of a done trial with the weights that it kept, ready to predict, and its corpus.
 
     Raises UserError where the weights are missing or damaged, and where the corpus is not there.

@@ -18,7 +18,7 @@ from typing import Any, Self
 import torch
 from torch import Tensor
 
-from trainables.config import PERPLEXITY, SPECTRUM, AnyConfig, TrialConfig
+from trainables.config import PERPLEXITY, SPECTRUM, AnyConfig, LanguageTrialConfig
 from trainables.corpora import load
 from trainables.device import repeat_bits
 from trainables.errors import UserError, first_line
@@ -70,7 +70,7 @@ def run_trial(
     with TrialRun(task, runtime, measurements) as run:
         if run.earlier is not None:
             return run.earlier
-        if not isinstance(config, TrialConfig):
+        if not isinstance(config, LanguageTrialConfig):
             return run.experiment()
         trainer = run.trainer
         try:
@@ -138,7 +138,7 @@ class TrialRun:
     def trainer(self) -> Trainer:
         """The trainer, where its last checkpoint left it."""
         config, folder = self.task.config, self._folder
-        assert isinstance(config, TrialConfig)
+        assert isinstance(config, LanguageTrialConfig)
         trainer = Trainer(config, load(config.corpus, data_dir=self._runtime.data_dir), self._runtime, epoch_ranks)
         checkpoint = self.checkpoints.latest(self._runtime.device)
         if checkpoint is not None:
@@ -153,7 +153,7 @@ class TrialRun:
 
     def experiment(self) -> TrialOutcome:
         """Run and record a trial that trains no language model."""
-        assert not isinstance(self.task.config, TrialConfig)
+        assert not isinstance(self.task.config, LanguageTrialConfig)
         try:
             measured = measure_experiment(self.task.config, self._runtime)
         except DivergedError as error:
@@ -191,7 +191,7 @@ class TrialRun:
         self, measured: Mapping[str, Measured], error: DivergedError | PrunedError | None = None
     ) -> TrialOutcome:
         folder, state = self._folder, _state_of(error)
-        trains = isinstance(self.task.config, TrialConfig)
+        trains = isinstance(self.task.config, LanguageTrialConfig)
         outcome = TrialOutcome(
             trial_id=self.task.config.trial_id,
             state=state,

@@ -1,0 +1,76 @@
+"""How AWD-LSTMs are trained: SGD or Adam on windows of random length, activation regularisers, averaging.
+
+Sources: Merity et al. 2018; the AAAI-2021 paper.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from typing_extensions import override
+
+from trainables.config import TrialConfig
+from trainables.corpora import Corpus
+from trainables.language_model import AwdLstm, Contexts, LanguageModel, LstmContexts
+from trainables.training.averaging import should_switch
+from trainables.training.optimizers import EagerAdam, EagerSGD, adam_or_sgd
+from trainables.training.recipe import Recipe, Window
+from trainables.training.start import scale_start
+from trainables.training.streams import draw_window
+
+
+class LstmRecipe(Recipe):
+    """Of this trial."""
+
+    def __init__(self, config: TrialConfig) -> None:
+        self.config = config
+
+    @override
+    def model(self, corpus: Corpus, draws: torch.Generator) -> AwdLstm:
+        config = self.config
+        model = AwdLstm(config.model, config.output_layer, len(corpus.vocabulary))
+        model.initialise(draws)
+        if config.model.start == "scaled":
+            scale_start(model, corpus.train)
+        return model
+
+    @override
+    def optimizer(self, model: LanguageModel) -> EagerSGD | EagerAdam:
+        return adam_or_sgd(model, self.config.training)
+
+    @override
+    def first_position(self, length: int, draws: torch.Generator) -> int:
+        return 0
+
+    @override
+    def window(self, position: int, length: int, draws: torch.Generator) -> Window:
+        drawn = draw_window(self.config.training.bptt, draws)
+        return Window(position, min(position + drawn, length - 1), drawn)
+
+    @override
+    def pass_is_over(self, position: int, length: int) -> bool:
+        """A window needs two steps: one to read, one to predict."""
+        return position >= length - 2
+
+    @override
+    def rate(self, base_rate: float, window: Window, tokens: int) -> float:
+        """By the warm-up and the length drawn."""
+        training = self.config.training
+        return min(1.0, tokens / max(1, training.warm_up_tokens)) * base_rate * window.drawn / training.bptt
+
+    @override
+    def objective(self, loss: Tensor, contexts: Contexts) -> Tensor:
+        """With both activation regularisers."""
+        assert isinstance(contexts, LstmContexts)
+        activation = contexts.dropped_TBC.float().square().mean()
+        change = (contexts.h3_TBC[1:].float() - contexts.h3_TBC[:-1]).square().mean()
+        training = self.config.training
+        alpha, beta = training.activation_regularisation, training.temporal_activation_regularisation
+        return loss + alpha * activation + beta * change
+
+    @override
+    def starts_averaging(self, *, epoch: int, valid_loss: float, earlier_losses: Sequence[float]) -> bool:
+        averaging = self.config.training.averaging
+        return should_switch(averaging, epoch=epoch, valid_loss=valid_loss, earlier_losses=earlier_losses)

@@ -1,0 +1,25 @@
+"""How far a training has come."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from trainables.trial_folder import EpochMetrics
+
+
+class Progress(BaseModel):
+    """The part of a training's state that is no tensor."""
+
+    step: int = 0
+    position: int = 0
+    """Time step of the train streams at which the next window starts."""
+    epoch_tokens: int = 0
+    """Tokens of the running epoch so far."""
+    tokens: int = 0
+    epoch_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    """Spent in all, validation included."""
+    epochs: list[EpochMetrics] = []
+    averaging_steps: int | None = None
+    """Steps in the average; None before the switch."""
+    kept_epoch: int | None = None

@@ -1,0 +1,69 @@
+"""How Transformers are trained: AdamW on windows of one length, a warm-up, then a cosine."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from typing_extensions import override
+
+from trainables.config import TransformerTrialConfig
+from trainables.corpora import Corpus
+from trainables.language_model import LanguageModel, Transformer
+from trainables.training.optimizers import EagerAdamW, adamw
+from trainables.training.recipe import Recipe, Window
+from trainables.training.start import start_at_frequencies
+
+
+class TransformerRecipe(Recipe):
+    """Of this trial. Every step has the same number of tokens.
+
+    A pass starts at a random one of the first `window` time steps, so that windows are cut elsewhere in every pass and
+    the tokens which one of them leaves out, before its first window and behind its last one, are in others.
+    """
+
+    def __init__(self, config: TransformerTrialConfig, train_tokens: int) -> None:
+        """`train_tokens`: of the whole train text."""
+        self.config = config
+        training = config.training
+        length = train_tokens // training.batch_size
+        self._window = min(training.window, length - 1)
+        step = self._window * training.batch_size
+        windows_a_pass = (length - 1) // self._window
+        steps_an_epoch = windows_a_pass if training.epoch_tokens is None else math.ceil(training.epoch_tokens / step)
+        self._tokens = training.epochs * steps_an_epoch * step
+        """Of the whole run; a little more than that where an epoch is a pass, of which some lack a window."""
+
+    @override
+    def model(self, corpus: Corpus, draws: torch.Generator) -> Transformer:
+        model = Transformer(self.config.model, self.config.output_layer, len(corpus.vocabulary))
+        model.initialise(draws)
+        start_at_frequencies(model, corpus.train, hidden_deviation=1.0)
+        return model
+
+    @override
+    def optimizer(self, model: LanguageModel) -> EagerAdamW:
+        return adamw(model, self.config.training)
+
+    @override
+    def first_position(self, length: int, draws: torch.Generator) -> int:
+        most = min(self._window, length - self._window)
+        return int(torch.randint(most, (), generator=draws).item())
+
+    @override
+    def window(self, position: int, length: int, draws: torch.Generator) -> Window:
+        return Window(position, position + self._window, self._window)
+
+    @override
+    def pass_is_over(self, position: int, length: int) -> bool:
+        return position + self._window > length - 1
+
+    @override
+    def rate(self, base_rate: float, window: Window, tokens: int) -> float:
+        """Linear from 0 over `warm_up_tokens`, then half a cosine down to `final_rate_share` at the end of the run."""
+        training = self.config.training
+        if tokens < training.warm_up_tokens:
+            return base_rate * tokens / training.warm_up_tokens
+        way = (tokens - training.warm_up_tokens) / max(1, self._tokens - training.warm_up_tokens)
+        cosine = (1 + math.cos(math.pi * min(1.0, way))) / 2
+        return base_rate * (training.final_rate_share + (1 - training.final_rate_share) * cosine)
