@@ -243,6 +243,57 @@ class RankOverTraining(Analysis):
 
 
 @dataclass(frozen=True, kw_only=True)
+class PowerLaw(Analysis):
+    """Ask for the law L(x) = E + a x^-b of each group's loss, and by what factor of x each is like the baseline.
+
+    L is in nats per token: the logarithm of a perplexity.
+    """
+
+    x: str
+    """A config value or a metric, by its column: a positive number."""
+    by: str
+    """A config value, by its dotted path: a law for each of its values."""
+    baseline: str
+    """The value of `by` whose law the others are held against."""
+    panel: str | None = None
+    """A config value, by its dotted path: laws of different values of it are not held against each other."""
+    metric: str = "test_perplexity"
+    title: str = ""
+    claim: str = ""
+    """What others say, a sentence with its source."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extrapolation(Analysis):
+    """Ask where the loss of narrow models leaves the law E + a x^-b that is fitted to wider ones."""
+
+    x: str
+    """A config value or a metric, by its column: a positive number that orders the sizes."""
+    fitted: int = 4
+    """Each size is held against the law of all larger ones, where there are at least so many."""
+    metric: str = "test_perplexity"
+    title: str = ""
+    claim: str = ""
+    """What others say, a sentence with its source."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartialCorrelations(Analysis):
+    """Ask for the rank correlation of several metrics with one, as it is and with the settings taken away.
+
+    They are taken away as straight lines, as a level for each value of each, and as a level for each pair of values.
+    """
+
+    metrics: tuple[str, ...]
+    settings: tuple[str, ...]
+    """Config values, by their dotted paths."""
+    y: str = "test_perplexity"
+    title: str = ""
+    claim: str = ""
+    """What others say, a sentence with its source."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class JacobianSpectra(Analysis):
     """Ask for the mean spectra of layers' Jacobians (measurement layer_jacobian), and which of the post's claims hold
     of them."""

@@ -4,6 +4,9 @@ from .audit.account import audit_numbers as audit_numbers
 from .audit.check import CORPORA as CORPORA
 from .audit.check import Check as Check
 from .audit.check import Verdict as Verdict
+from .confounding import ConfoundingNumbers as ConfoundingNumbers
+from .confounding import MetricCorrelation as MetricCorrelation
+from .confounding import confounding_numbers as confounding_numbers
 from .contrasts import ContrastNumbers as ContrastNumbers
 from .contrasts import contrast_numbers as contrast_numbers
 from .contrasts import paired_numbers as paired_numbers
@@ -13,6 +16,9 @@ from .correlations import PartialCorrelation as PartialCorrelation
 from .correlations import SeedNumbers as SeedNumbers
 from .correlations import Window as Window
 from .correlations import correlation_numbers as correlation_numbers
+from .extrapolations import ExtrapolationNumbers as ExtrapolationNumbers
+from .extrapolations import HeldOut as HeldOut
+from .extrapolations import extrapolation_numbers as extrapolation_numbers
 from .frames import ID_DIGITS as ID_DIGITS
 from .frames import LEADING as LEADING
 from .frames import METRICS as METRICS
@@ -51,6 +57,11 @@ from .lines import LineNumbers as LineNumbers
 from .lines import LinePoint as LinePoint
 from .lines import Reached as Reached
 from .lines import line_numbers as line_numbers
+from .power_laws import EqualRank as EqualRank
+from .power_laws import LawFit as LawFit
+from .power_laws import PowerLawNumbers as PowerLawNumbers
+from .power_laws import RankFactor as RankFactor
+from .power_laws import power_law_numbers as power_law_numbers
 from .predictions import Prediction as Prediction
 from .predictions import PredictionNumbers as PredictionNumbers
 from .predictions import prediction_numbers as prediction_numbers
@@ -79,6 +90,8 @@ from .statistics.estimates import Statistic as Statistic
 from .statistics.lead_lag import LeadLag as LeadLag
 from .statistics.samples import FEWEST as FEWEST
 from .statistics.samples import mean_interval as mean_interval
+from .statistics.taken_away import SHAPES as SHAPES
+from .statistics.taken_away import Shape as Shape
 from .summary import Environment as Environment
 from .summary import Extremes as Extremes
 from .summary import StudySummaryNumbers as StudySummaryNumbers

@@ -67,6 +67,8 @@ class FlatResults:
     """What each trial repeats but for the seed: its name's group, completed where that stands for several settings."""
     places: tuple[Place | None, ...]
     """Where in a tuning each trial stands."""
+    kinds: tuple[str, ...] = ()
+    """What kind of trial each is, as its config says."""
     variant_columns: tuple[str, ...] = ()
     """`VARIANT`, where the records say which variant of a study they are of."""
 
@@ -93,10 +95,11 @@ class FlatResults:
             records=tuple(compress(self.records, matches)),
             groups=tuple(compress(self.groups, matches)),
             places=tuple(compress(self.places, matches)),
+            kinds=tuple(compress(self.kinds, matches)),
         )
 
     def frame(self) -> pd.DataFrame:
-        """The records as a data frame with their groups, and sides and stages where the study tunes.
+        """The records as a data frame with their groups and kinds, and sides and stages where the study tunes.
 
         A missing number is NaN in a column of floats.
         """
@@ -104,6 +107,7 @@ class FlatResults:
 
         frame = pd.DataFrame(list(self.records), columns=list(self.columns))
         frame["group"] = list(self.groups)
+        frame["kind"] = list(self.kinds)
         if any(self.places):
             frame["side"] = [place.side if place else None for place in self.places]
             frame["stage"] = [place.stage if place else None for place in self.places]
@@ -151,6 +155,7 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
         metric_columns=metric_columns,
         groups=groups,
         places=places,
+        kinds=tuple(str(row["config"].get("kind", "")) for row in rows),
     )
 
 

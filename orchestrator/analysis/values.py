@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -46,3 +47,15 @@ def less_mean(trials: Sequence[TrialValue], baseline: SampleSummary) -> tuple[Tr
     """What each trial has above the mean of a baseline; none where that has no value."""
     mean = baseline.mean
     return () if mean is None else tuple(replace(one, value=one.value - mean) for one in trials)
+
+
+def losses_at(frame: pd.DataFrame, x: str, metric: str) -> tuple[tuple[float, ...], tuple[TrialValue, ...]]:
+    """The number x of each done trial and its loss in nats, the logarithm of a perplexity or another metric as it is;
+    of trials that have both, as finite numbers."""
+    places, trials = [], []
+    for name, trial_id, place, value in values_of_done(frame, metric, "name", "trial_id", x):
+        if place is not None and math.isfinite(float(place)) and math.isfinite(value):
+            places.append(float(place))
+            loss = math.log(value) if metric.endswith("perplexity") else value
+            trials.append(TrialValue(name=name, trial_id=trial_id, value=loss))
+    return tuple(places), tuple(trials)

@@ -47,6 +47,8 @@ TITLES = {
     "press_rank_float64": "Press rank (float64)",
     "press_rank_float32": "Press rank (float32)",
 }
+KINDS = {"language_model": "LSTM", "transformer": "Transformer"}
+"""What trials of each kind train."""
 WITH_BOUND = {"effective_rank_": "effective rank ({})", "vanishing_": "at most {} of the largest"}
 """Titles of metrics whose names end in a number."""
 VALUES_SHOWN = 12
@@ -70,6 +72,11 @@ def blown_up(names: Sequence[str]) -> str:
     """That the done trials of these names are worse than a uniform guess; "" of none."""
     worse = "Worse than a uniform guess (perplexity above the vocabulary's size), and counted all the same"
     return f"{worse}: {some_of(names, NAMES_SHOWN)}." if names else ""
+
+
+def model_kind(value: Any) -> str:
+    """A value of `kind` as papers call it, another setting as one types it."""
+    return KINDS.get(value) or setting(value)
 
 
 def capital(text: str) -> str:
@@ -172,6 +179,19 @@ def bounded(statistic: Statistic) -> str:
     """A value with its interval, as in +0.48 [+0.28, +0.64], or as much of both as there is."""
     value = [] if statistic.value is None else [coefficient(statistic.value)]
     return " ".join(value + ([interval(statistic.interval)] if statistic.interval else [])) or DASH
+
+
+def ranged(statistic: Statistic, *, digits: int = 3) -> str:
+    """A value with its interval to so many digits, as in 1.94 [1.52, 2.41], or as much of both as there is."""
+    ends = statistic.interval
+    interval = f" [{_finite(ends.low, digits)}, {_finite(ends.high, digits)}]" if ends else ""
+    return _finite(statistic.value, digits) + interval
+
+
+def _finite(value: float | None, digits: int) -> str:
+    if value is not None and math.isinf(value):
+        return f"{MINUS if value < 0 else ''}\N{INFINITY}"
+    return number(value, digits=digits)
 
 
 def percent(share: float | None) -> str:

@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 
 from orchestrator import analysis
 from orchestrator.report.sections.audit import audit_section
+from orchestrator.report.sections.confounding import confounding_section
 from orchestrator.report.sections.correlation import correlation_section
 from orchestrator.report.sections.custom import custom_section
+from orchestrator.report.sections.extrapolation import extrapolation_section
 from orchestrator.report.sections.grid import grid_section
 from orchestrator.report.sections.groups import count_section, difference_section, group_section, tuned_section
 from orchestrator.report.sections.jacobians import jacobian_section
 from orchestrator.report.sections.lines import curve_section, line_section
+from orchestrator.report.sections.power_laws import power_law_section
 from orchestrator.report.sections.predictions import prediction_section
 from orchestrator.report.sections.press_noise import press_noise_section
 from orchestrator.report.sections.rank_over_training import rank_training_section
@@ -118,6 +121,9 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
         lambda r, q: analysis.rank_training_numbers(r.frame, r.epochs, q, colours=[grid.column for grid in r.grids]),
         rank_training_section,
     ),
+    analyses.PowerLaw: (lambda r, q: analysis.power_law_numbers(r.frame, q), power_law_section),
+    analyses.Extrapolation: (lambda r, q: analysis.extrapolation_numbers(r.frame, q), extrapolation_section),
+    analyses.PartialCorrelations: (lambda r, q: analysis.confounding_numbers(r.frame, q), confounding_section),
     analyses.Spectra: (lambda r, _: analysis.trial_spectra(r.frame, r.spectra, by_group=False), spectra_section),
     analyses.GroupSpectra: (lambda r, _: analysis.trial_spectra(r.frame, r.spectra, by_group=True), spectra_section),
     analyses.JacobianSpectra: (lambda r, q: analysis.jacobian_numbers(r.frame, q, spectra=r.spectra), jacobian_section),

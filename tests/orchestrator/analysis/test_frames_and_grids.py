@@ -45,7 +45,10 @@ def test_the_generalisation_gap_is_test_minus_train_perplexity_where_both_are() 
     assert results.metric_columns == ("train_perplexity", "test_perplexity", "generalisation_gap")
     assert [record["generalisation_gap"] for record in results.records] == [21.5, None]
     assert "generalisation_gap" not in flatten(rows[1:]).columns
-    assert list(flatten([]).frame().columns) == ["trial_id", "setting", "name", "state", "attempt", "cause", "group"]
+    assert list(flatten([]).frame().columns) == [
+        *("trial_id", "setting", "name", "state", "attempt", "cause"),
+        *("group", "kind"),
+    ]
 
 
 def test_a_grid_holds_means_and_the_worst_state() -> None:

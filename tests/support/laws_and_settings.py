@@ -1,0 +1,67 @@
+"""Made-up results that follow power laws of a size, and trials whose settings move both a rank and the loss."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from tests.support.synthetic_results import trial_row
+
+RANKS = (2, 4, 8, 16, 32, 64)
+SETTINGS = ("training.batch_size", "training.weight_decay", "training.learning_rate", "training.epochs")
+LEVELS = ((8, 16, 32), (0.01, 0.1, 0.3), (0.1, 0.3, 1.0), (2, 4, 8, 16))
+
+
+def numbered(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """With ids as trials have them."""
+    return [{**row, "trial_id": f"{place:064x}"} for place, row in enumerate(rows)]
+
+
+def head_rank_rows(
+    factors: Mapping[str, float], *, kinds: Sequence[str] = ("transformer",), seeds: int = 3, deviation: float = 0.01
+) -> list[dict[str, Any]]:
+    """Losses 4 + 2 (m r)^-0.6 of heads of rank r, m by output layer."""
+    rng, rows = np.random.default_rng(0), []
+    for kind, (layer, factor), rank, seed in product(kinds, factors.items(), RANKS, range(1, seeds + 1)):
+        loss = 4 + 2 * (factor * rank) ** -0.6 + rng.normal(0, deviation)
+        config = {"kind": kind, "seed": seed, "model": {"head_rank": rank}, "output_layer": {"name": layer}}
+        name = f"{kind} {layer} r={rank} seed={seed}"
+        rows.append(trial_row(name, config=config, test_perplexity=math.exp(loss)))
+    return numbered(rows)
+
+
+def width_rows(
+    above: Mapping[int, float], *, widths: Sequence[int] = (8, 16, 32, 64, 96, 128, 192), seeds: int = 3
+) -> list[dict[str, Any]]:
+    """Losses 3.5 + 6 w^-0.5 of models of width w, and how much some are above."""
+    rng, rows = np.random.default_rng(1), []
+    for width, seed in product(widths, range(1, seeds + 1)):
+        loss = 3.5 + 6 * width**-0.5 + above.get(width, 0.0) + rng.normal(0, 0.005)
+        config = {"kind": "transformer", "seed": seed, "model": {"width": width}}
+        rows.append(trial_row(f"w={width} seed={seed}", config=config, test_perplexity=math.exp(loss)))
+    return numbered(rows)
+
+
+def settings_rows() -> list[dict[str, Any]]:
+    """108 trials: `press_rank` and the loss have nothing in common but the settings, two of which work together;
+    `entropy_rank` falls with the loss whatever the settings; `kl_rank_1e-3` is nearly always the same."""
+    rng = np.random.default_rng(2)
+    rows: list[dict[str, Any]] = []
+    for batch, decay, rate, epochs in product(*LEVELS):
+        common, loss_alone, rank_alone = rng.normal(size=3)
+        moved = math.log(batch / 16) * (decay - 0.13) * 4
+        loss = 4 - 0.1 * math.log(epochs) + moved + 0.05 * (common + loss_alone)
+        training = {"batch_size": batch, "weight_decay": decay, "learning_rate": rate, "epochs": epochs}
+        ranks = {
+            "press_rank": math.exp(4 + 0.3 * math.log(epochs) - 2 * moved + 0.1 * rank_alone),
+            "entropy_rank": math.exp(3 + 0.3 * math.log(epochs) - 0.1 * common),
+            "kl_rank_1e-3": 33 if len(rows) % 20 else 32,
+        }
+        name = f"B={batch} wd={decay:g} lr={rate:g} epochs={epochs}"
+        config = {"kind": "transformer", "seed": 1, "training": training}
+        rows.append(trial_row(name, config=config, test_perplexity=math.exp(loss), **ranks))
+    return numbered(rows)
