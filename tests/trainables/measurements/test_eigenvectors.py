@@ -1,0 +1,46 @@
+"""Leading eigenvectors against numpy's, on both ways."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from trainables.measurements import eigenvectors
+from trainables.measurements.eigenvectors import BLOCK, SymmetricMatrix
+
+
+def squares(size: int, rank: int) -> NDArray[np.float64]:
+    """A symmetric matrix of that rank without negative eigenvalues."""
+    factor = np.random.default_rng(size).standard_normal((size, rank))
+    return factor @ factor.T
+
+
+@pytest.mark.parametrize("gpu", [False, True])
+@pytest.mark.parametrize(
+    ("size", "rank"), [(1, 1), (2, 2), (3, 1), (BLOCK, BLOCK), (BLOCK + 1, BLOCK), (BLOCK + 2, 5), (150, 150), (20, 0)]
+)
+def test_leading_eigenvectors_are_numpys(monkeypatch: pytest.MonkeyPatch, size: int, rank: int, gpu: bool) -> None:
+    monkeypatch.setattr(eigenvectors, "on_gpu", lambda _: gpu)
+    matrix = squares(size, rank)
+    lower = np.array(np.tril(matrix), order="F")
+    decomposed = SymmetricMatrix(torch.from_numpy(matrix.copy() if gpu else lower))
+    values, vectors = np.linalg.eigh(matrix)
+    near = 1e-12 * max(1.0, values[-1])
+    np.testing.assert_allclose(decomposed.eigenvalues_V, values[::-1], rtol=0, atol=near)
+    for count in {0, 1, rank, size}:
+        leading = decomposed.leading(count).numpy()
+        assert leading.shape == (size, count)
+        np.testing.assert_allclose(leading.T @ leading, np.eye(count), rtol=0, atol=1e-11)
+        np.testing.assert_allclose(matrix @ leading, leading * decomposed.eigenvalues_V[:count], rtol=0, atol=near)
+    expected = vectors[:, size - rank :] @ vectors[:, size - rank :].T
+    leading = decomposed.leading(rank).numpy()
+    np.testing.assert_allclose(leading @ leading.T, expected, rtol=0, atol=1e-9)
+
+
+def test_what_makes_the_matrix_tridiagonal_may_be_no_reflection() -> None:
+    """Of a diagonal matrix every reflector is the identity."""
+    decomposed = SymmetricMatrix(torch.diag(torch.tensor([3.0, 1.0, 2.0], dtype=torch.float64)))
+    assert decomposed.eigenvalues_V.tolist() == [3.0, 2.0, 1.0]
+    np.testing.assert_allclose(decomposed.leading(2).abs(), [[1, 0], [0, 0], [0, 1]], atol=1e-15)

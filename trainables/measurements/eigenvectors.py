@@ -1,0 +1,84 @@
+"""The leading eigenvectors of a large symmetric matrix, as many as turn out to be needed.
+
+On a CPU, LAPACK's reduction to a tridiagonal matrix is made once, in the matrix' own memory; eigenvectors of that are
+found for the eigenvalues asked for alone (Dhillon and Parlett's MRRR) and taken back through the reflectors in blocks.
+A few hundred of 4,000 cost little more than the eigenvalues; LAPACK's drivers make all, or a part by a slower method.
+On a GPU all are made at once.
+
+Legend: V rows and columns, k eigenvectors, B reflectors of a block.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.linalg import eigh_tridiagonal, lapack
+from torch import Tensor
+
+from trainables.device import on_gpu
+from trainables.pulse import PULSE, SLOWEST_FLOPS
+
+BLOCK = 64
+"""Reflectors that act as one."""
+
+
+class SymmetricMatrix:
+    """Eigenvalues and leading eigenvectors of a symmetric float64 matrix, whose memory is used up.
+
+    A matrix on a CPU has its columns in a row (Fortran order) and is read from its lower triangle.
+    """
+
+    def __init__(self, matrix_VV: Tensor) -> None:
+        self._all_VV: Tensor | None = None
+        if on_gpu(matrix_VV):
+            values_V, vectors_VV = torch.linalg.eigh(matrix_VV)
+            self.eigenvalues_V: NDArray[np.float64] = values_V.flip(0).cpu().numpy()
+            self._all_VV = vectors_VV.flip(1)
+            return
+        size = len(matrix_VV)
+        PULSE.touch(quiet_s=4 / 3 * size**3 / SLOWEST_FLOPS)
+        reduced_VV, self._diagonal_V, self._beside_V, tau_V, info = lapack.dsytrd(
+            matrix_VV.numpy(), lower=1, overwrite_a=1, lwork=BLOCK * size
+        )
+        assert info == 0, f"dsytrd returned {info}"
+        self._reflectors_VV, self._tau_V = torch.from_numpy(reduced_VV), torch.from_numpy(tau_V)
+        self.eigenvalues_V = eigh_tridiagonal(
+            self._diagonal_V, self._beside_V, eigvals_only=True, lapack_driver="sterf", check_finite=False
+        )[::-1].copy()
+        """Descending."""
+
+    def leading(self, count: int) -> Tensor:
+        """The eigenvectors of the `count` largest eigenvalues, V x k, the largest first; orthonormal."""
+        if self._all_VV is not None:
+            return self._all_VV[:, :count]
+        size = len(self.eigenvalues_V)
+        if count == 0:
+            return torch.empty(size, 0, dtype=torch.float64)
+        PULSE.touch(quiet_s=8 * size**2 * count / SLOWEST_FLOPS)
+        _, vectors_Vk = eigh_tridiagonal(
+            self._diagonal_V,
+            self._beside_V,
+            select="i",
+            select_range=(size - count, size - 1),
+            lapack_driver="stemr",
+            check_finite=False,
+        )
+        result_Vk = torch.from_numpy(vectors_Vk).flip(1).contiguous()
+        for start in reversed(range(0, size - 1, BLOCK)):
+            self._reflect_(result_Vk, start, min(start + BLOCK, size - 1))
+        return result_Vk
+
+    def _reflect_(self, vectors_Vk: Tensor, start: int, end: int) -> None:
+        """Overwrite with H_start ... H_(end-1) vectors = (I - Y T Y^T) vectors. Reflector j begins below the diagonal
+        of column j, with a 1 that is not stored; T^-1 is the strict upper triangle of Y^T Y plus diag(1 / tau)."""
+        tau_B = self._tau_V[start:end]
+        acts_B = tau_B != 0  # a reflector with tau = 0 is the identity
+        y_MB = self._reflectors_VV[start + 1 :, start:end].tril(-1)
+        y_MB.diagonal().fill_(1.0)
+        y_MB *= acts_B
+        inverse_BB = (y_MB.T @ y_MB).triu(1)
+        inverse_BB.diagonal().copy_(1.0 / torch.where(acts_B, tau_B, 1.0))
+        rest_Mk = vectors_Vk[start + 1 :]
+        products_Bk = torch.linalg.solve_triangular(inverse_BB, y_MB.T @ rest_Mk, upper=True)
+        rest_Mk.addmm_(y_MB, products_Bk, alpha=-1.0)
