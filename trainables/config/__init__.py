@@ -42,6 +42,7 @@ from trainables.config.language_model import (
     TrialConfig,
 )
 from trainables.config.measurement_names import (
+    KL_RANK,
     LAYER_JACOBIAN,
     LAYER_TASK,
     NAMES,

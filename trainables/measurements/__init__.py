@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from trainables.measurements.decomposition import singular_values
     from trainables.measurements.head import KL_NATS, RankedFile, rank_file
     from trainables.measurements.head_bounds import kl_bounds, log_p_rank_bound
+    from trainables.measurements.kl_rank import kl_rank_metrics, kl_ranks
     from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
     from trainables.measurements.matrix_file import EpsName, rank_of_file
     from trainables.measurements.ranks import (
@@ -43,6 +44,7 @@ else:
         "spectrum",
         "word_similarity",
         "decomposition",
+        "kl_rank",
         "log_probabilities",
         "registry",
         "stacked",

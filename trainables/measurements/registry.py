@@ -12,12 +12,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from trainables.config import PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY, LanguageTrialConfig, require_in_text
+from trainables.config import (
+    KL_RANK,
+    PERPLEXITY,
+    SPECTRUM,
+    TOP_K,
+    WORD_SIMILARITY,
+    LanguageTrialConfig,
+    require_in_text,
+)
 from trainables.corpora import Benchmark, Corpus, read_published, test_words
 from trainables.device import forget_cache, products_in
 from trainables.errors import UserError
 from trainables.language_model import LanguageModel
 from trainables.measurements.gpu_spectrum import fits_gpu, gpu_spectra
+from trainables.measurements.kl_rank import kl_rank_metrics, kl_ranks_after
 from trainables.measurements.log_probabilities import context_vectors, log_probability_chunks, log_probability_rows
 from trainables.measurements.ranks import entropy_rank, press_rank, rank_report
 from trainables.measurements.spectrum import Spectrum, log_p_spectrum
@@ -77,6 +86,7 @@ def measurements(runtime: Runtime) -> dict[str, Measure]:
         SPECTRUM: _spectrum,
         TOP_K: _top_k,
         WORD_SIMILARITY: published_similarity,
+        KL_RANK: _kl_rank,
     }
     if file is not None:
         by_name[file.measurement] = top_k_of_file
@@ -169,6 +179,12 @@ def attempt(function: Callable[[Given], Result], given: Given) -> Result | Excep
         return function(given)
     except Exception as error:
         return error
+
+
+def _kl_rank(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
+    """KL ranks of the matrix that `spectrum@1` decomposes."""
+    contexts_NC = context_vectors(model, rank_tokens(corpus, config), window=config.evaluation.window)
+    return Measured(kl_rank_metrics(kl_ranks_after(model, contexts_NC)))
 
 
 def _top_k(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:

@@ -114,11 +114,14 @@ class SpectrumStream(ABC):
 
         Raises UserError where there was no row, or a value too large or too small for the method.
         """
-        if self.rows == 0:
-            raise UserError("The matrix has no rows, so no singular values: give it at least one context.")
+        self._require_rows()
         values = self._values()[: min(self.rows, self.columns)]
         self._square_VV = np.empty((0, 0))
         return Spectrum(singular_values=values, rows=self.rows, columns=self.columns, method=self.method)
+
+    def _require_rows(self) -> None:
+        if self.rows == 0:
+            raise UserError("The matrix has no rows, so no singular values: give it at least one context.")
 
     @abstractmethod
     def _absorb(self, block_NV: NDArray[np.floating[Any]]) -> None:
@@ -137,6 +140,16 @@ class GramSpectrum(SpectrumStream):
     def __init__(self, columns: int) -> None:
         super().__init__(columns)
         self._double_NV = np.empty((0, columns))
+
+    def gram(self) -> NDArray[np.float64]:
+        """A^T A of all rows so far: its lower triangle, in Fortran order. Uses up the V x V matrix, as `finish` does.
+
+        Raises UserError where there was no row, or a value too large or too small to be squared.
+        """
+        self._require_rows()
+        require_squarable(self._largest)
+        square_VV, self._square_VV, self._double_NV = self._square_VV, np.empty((0, 0)), np.empty((0, self.columns))
+        return square_VV
 
     def _absorb(self, block_NV: NDArray[np.floating[Any]]) -> None:
         # One buffer for all blocks: fresh memory costs as much as the conversion.

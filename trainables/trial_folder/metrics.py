@@ -15,12 +15,12 @@ from trainables.errors import first_problem
 Metric = int | float | str | bool
 NUMBERS = re.compile(
     r"""(train|valid|test|entropy|shares)_perplexity | generalisation_gap | press_(rank(_float(32|64))?|tolerance|eps)
-    | (entropy|stable|language|true)_rank | rank_(rows|columns) | sigma_(max|middle|min) | different_contexts
-    | kept_epoch | epochs | parameters | (wall_)?seconds | seconds_per_epoch | tokens_per_second | peak_memory_mib
-    | (train|validation|test)_error_percent | chosen_learning_rate | excess_cross_entropy | target_entropy
-    | modes_matched | iterations | passes | met_rule | (zero|singular)_share | (mean_)?vanishing_.* | effective_rank_.*
-    | log10_condition(_nonzero|_excess)? | first_half_r2 | input_spread | noisy_.* | round_trip\ .* | similarity.*
-    | word_pairs\ .*""",
+    | (entropy|stable|language|true)_rank | kl_(at_)?rank_.* | rank_(rows|columns) | sigma_(max|middle|min)
+    | different_contexts | kept_epoch | epochs | parameters | (wall_)?seconds | seconds_per_epoch | tokens_per_second
+    | peak_memory_mib | (train|validation|test)_error_percent | chosen_learning_rate | excess_cross_entropy
+    | target_entropy | modes_matched | iterations | passes | met_rule | (zero|singular)_share | (mean_)?vanishing_.*
+    | effective_rank_.* | log10_condition(_nonzero|_excess)? | first_half_r2 | input_spread | noisy_.* | round_trip\ .*
+    | similarity.* | word_pairs\ .*""",
     re.VERBOSE,
 )
 """Metrics that tables and figures compute with."""

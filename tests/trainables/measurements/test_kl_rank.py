@@ -1,0 +1,194 @@
+"""KL ranks against numpy's singular value decomposition, rank by rank, and against ranks that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from scipy.special import log_softmax, logsumexp
+from torch import Tensor
+
+from tests.support import tiny_trial as tiny
+from trainables.config import KL_RANK, GssConfig, LmsPlifConfig, OutputLayerConfig, SoftmaxConfig
+from trainables.corpora import markov_language
+from trainables.errors import UserError
+from trainables.measurements import directions, eigenvectors, measure
+from trainables.measurements.directions import SAMPLE_ROWS
+from trainables.measurements.kl_rank import BOUNDS, FEW_ROWS, KlRanks, curve_around, kl_rank_metrics, kl_ranks
+from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
+from trainables.runtime import Runtime
+from trainables.training import Trainer
+
+Matrix = NDArray[np.floating]
+
+
+def bent_log_p(rows: int, columns: int, width: int, *, k: float = 3.0, spread: float = 2.0) -> Matrix:
+    """log P of a gss layer (c = 0) for random contexts and weights."""
+    random = np.random.default_rng(rows + columns)
+    logits = random.standard_normal((rows, width)) @ random.standard_normal((width, columns)) * spread / width**0.5
+    logits += random.standard_normal(columns)
+    return np.asarray(log_softmax(k * logits - (k - 1) * np.logaddexp(logits, 0.0), axis=1))
+
+
+def brute_force(log_p: Matrix, *, until: float = 1e-3) -> list[float]:
+    """KL_r for r = 0, 1, 2, ... to the first one at or below `until`."""
+    log_p = log_softmax(log_p.astype(np.float64), axis=1)
+    left, sigma, right = np.linalg.svd(log_p - log_p.mean(1, keepdims=True), full_matrices=False)
+    approximation, curve = np.zeros_like(log_p), list[float]()
+    for rank in range(len(sigma) + 1):
+        if rank:
+            approximation += sigma[rank - 1] * np.outer(left[:, rank - 1], right[rank - 1])
+        normaliser = logsumexp(approximation, axis=1, keepdims=True)
+        curve.append(float((np.exp(log_p) * (log_p - approximation + normaliser)).sum(1).mean()))
+        if curve[-1] <= until:
+            break
+    return curve
+
+
+def found(log_p: Matrix, *, chunk: int = 128) -> KlRanks:
+    matrix = torch.tensor(log_p)
+    return kl_ranks(lambda: matrix.split(chunk), rows=len(log_p), columns=log_p.shape[1])
+
+
+def assert_same(log_p: Matrix, ranks: KlRanks) -> None:
+    curve = brute_force(log_p)
+    expected = {name: next(rank for rank, kl in enumerate(curve) if kl <= float(name)) for name in BOUNDS}
+    assert ranks.ranks == expected
+    assert (ranks.rows, ranks.columns) == log_p.shape
+    seen = {rank: kl for rank, kl in ranks.curve.items() if rank < len(curve)}
+    assert {0, expected["1e-3"]} <= seen.keys()
+    np.testing.assert_allclose(list(seen.values()), [curve[rank] for rank in seen], rtol=1e-8, atol=1e-12)
+
+
+SHAPES = [(1, 1), (1, 9), (9, 1), (2, 2), (7, 40), (40, 7), (60, 200), (150, 200), (200, 150)]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_ranks_and_curve_are_those_of_numpys_svd(shape: tuple[int, int], dtype: type) -> None:
+    log_p: Matrix = bent_log_p(*shape, 5).astype(dtype)
+    assert_same(log_p, found(log_p))
+
+
+@pytest.mark.parametrize("shape", [(7, 40), (60, 200), (200, 150)])
+def test_a_gpus_way_gives_the_same(monkeypatch: pytest.MonkeyPatch, shape: tuple[int, int]) -> None:
+    for module in (directions, eigenvectors):
+        monkeypatch.setattr(module, "on_gpu", lambda _: True)
+    monkeypatch.setattr(directions, "PANEL", 7)
+    log_p = bent_log_p(*shape, 5).astype(np.float32)
+    assert_same(log_p, found(log_p))
+
+
+def test_a_thousand_by_a_thousand_is_as_brute_force_says() -> None:
+    log_p = bent_log_p(1000, 1000, 20, k=1.5, spread=0.8)
+    ranks = found(log_p)
+    assert 21 < ranks.ranks["1e-3"] < 80, "more than a softmax needs, and few enough for brute force"
+    assert_same(log_p, ranks)
+
+
+def test_a_sample_says_where_to_look_and_all_rows_what_is_there() -> None:
+    """The first half of the rows needs other directions than the second."""
+    rows, columns = FEW_ROWS + 100, 60
+    log_p = np.concatenate([bent_log_p(rows // 2, columns, 3), bent_log_p(rows // 2, columns, 20)])
+    passes = []
+
+    def chunks() -> Iterable[Tensor]:
+        passes.append(1)
+        return torch.from_numpy(log_p).split(500)
+
+    ranks = kl_ranks(chunks, rows=len(log_p), columns=columns)
+    assert_same(log_p, ranks)
+    assert len(passes) <= 4, "one for the Gram matrix, few for the curve"
+
+
+def test_a_sample_is_evenly_spaced_over_all_chunks() -> None:
+    rows = 3 * SAMPLE_ROWS
+    log_p = np.log(np.linspace(0.1, 0.9, rows))[:, None] * [[1.0, 0.0]]
+    sample = directions.Directions(lambda: torch.from_numpy(log_p).split(100), rows=rows, columns=2).sample()
+    np.testing.assert_array_equal(sample, log_p[::3])
+
+
+@pytest.mark.parametrize("rank", [20, 100])
+def test_the_matrix_of_a_generated_language_has_at_most_its_true_rank(rank: int) -> None:
+    """One less, as a row's normaliser is centred away."""
+    log_p = np.asarray(markov_language(rank).log_p_VV)
+    ranks = found(log_p)
+    assert ranks.ranks["1e-3"] <= rank - 1
+    assert ranks.ranks["1e-1"] < ranks.ranks["1e-2"] < ranks.ranks["1e-3"]
+
+
+def test_a_softmax_needs_no_more_than_its_width_and_the_bias() -> None:
+    ranks = found(bent_log_p(300, 100, 8, k=1.0))
+    assert ranks.ranks["1e-3"] == 9
+    assert ranks.curve[9] == pytest.approx(0.0, abs=1e-12)
+
+
+def test_what_all_rows_have_in_common_costs_one_direction_and_even_odds_none() -> None:
+    uniform = np.full((30, 8), -np.log(8.0))
+    assert found(uniform).ranks == dict.fromkeys(BOUNDS, 0)
+    shares = np.tile(log_softmax(np.arange(8.0)), (30, 1))
+    assert found(shares).ranks == dict.fromkeys(BOUNDS, 1)
+
+
+@settings(deadline=None, max_examples=100)
+@given(length=st.integers(1, 300), seed=st.integers(0, 2**32 - 1))
+def test_of_a_falling_curve_the_first_rank_below_each_limit_is_found(length: int, seed: int) -> None:
+    random = np.random.default_rng(seed)
+    curve = np.cumsum(10 ** random.uniform(-6, 0, length))[::-1] / 10
+    starts = random.integers(0, length, 3).tolist()
+    looks = list[int]()
+
+    def evaluate(ranks: Sequence[int]) -> list[float]:
+        assert list(ranks) == sorted(ranks)
+        looks.extend(ranks)
+        return [float(curve[rank]) for rank in ranks]
+
+    limits = [0.1, 0.01, 0.001]
+    seen = curve_around(evaluate, limits, starts, length - 1)
+    assert len(looks) == len(set(looks))
+    for limit in limits:
+        below = [rank for rank in range(length) if curve[rank] <= limit]
+        assert min((rank for rank, kl in seen.items() if kl <= limit), default=None) == min(below, default=None)
+    last = min((rank for rank in range(length) if curve[rank] <= 0.001), default=length)
+    assert {0, *(2**power for power in range(9) if 2**power < last)} <= seen.keys()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_value_that_is_not_finite_is_refused_with_its_row(bad: float) -> None:
+    log_p = bent_log_p(50, 20, 3)
+    log_p[37, 4] = bad
+    with pytest.raises(UserError, match=r"row 37 \(counted from 0\)"):
+        found(log_p, chunk=8)
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [SoftmaxConfig(), GssConfig(c=-1.5, k=2.5), LmsPlifConfig(knots=1000)],
+    ids=lambda layer: layer.name,
+)
+@pytest.mark.parametrize("rank_contexts", [None, 25])
+def test_of_a_model_it_is_that_of_its_log_p_matrix(layer: OutputLayerConfig, rank_contexts: int | None) -> None:
+    corpus, config = tiny.corpus(), tiny.trial(output_layer=layer)
+    model = Trainer(config, corpus, Runtime()).model.eval()
+    model.embedding_VD.data *= 150  # so that contexts differ, which those of the tiny trained model hardly do
+    limited = config.evaluation.model_copy(update={"rank_contexts": rank_contexts})
+    config = config.model_copy(update={"evaluation": limited})
+    contexts = context_vectors(model, corpus.test[:rank_contexts], window=70)
+    log_p = np.concatenate(list(log_probability_rows(model, contexts)))
+    metrics, values = measure([KL_RANK], model, corpus, config, Runtime())[KL_RANK]
+    assert values is None
+    assert metrics == pytest.approx(kl_rank_metrics(found(log_p)))
+    curve = brute_force(log_p)
+    assert metrics["kl_rank_1e-3"] == len(curve) - 1
+    assert [metrics["kl_at_rank_0"], metrics["kl_at_rank_1"]] == pytest.approx(curve[:2], rel=1e-9)
+    assert len(curve) > 5
+    powers = {name for name in metrics if name.startswith("kl_at")} - {"kl_at_rank_0"}
+    assert powers == {f"kl_at_rank_{2**power}" for power in range(9) if 2**power < len(curve) - 1}
+    assert (metrics["kl_rank_rows"], metrics["kl_rank_columns"]) == log_p.shape
+    if layer.name == "softmax":
+        assert int(metrics["kl_rank_1e-3"]) <= config.model.embedding_width + 1

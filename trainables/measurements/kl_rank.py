@@ -1,0 +1,174 @@
+"""The KL rank of a log-P matrix: how many directions of log P matter for the loss.
+
+L is log P with every row centred, which a softmax does not see, and L_r its best approximation of rank r in the sense
+of least squares (Eckart and Young 1936): L V_r V_r^T with the r leading right singular vectors. KL_r is the mean over
+contexts of KL(P || softmax(L_r)) in nats, and the KL rank for a bound is the least r with KL_r at or below it. Where
+other ranks count singular values, this weighs directions by what leaving them out costs in cross-entropy.
+
+KL_r is evaluated over all rows for the ranks that are looked at: 0, the powers of two, and those around a
+crossing of the bound until two neighbours r - 1 and r lie on its two sides. Nothing makes KL_r fall with every r,
+though it nearly does on log-P matrices: were it to fall to a bound and rise above it again between two ranks that were
+looked at, that r would be missed, and a later one given. All in float64.
+
+Legend: N rows (contexts), V columns (vocabulary), R directions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from torch import Tensor
+
+from trainables.device import forget_cache
+from trainables.language_model import AwdLstm
+from trainables.measurements.directions import Chunks, Directions, blocks, centred, fits_gpu
+from trainables.measurements.log_probabilities import log_probability_chunks
+from trainables.trial_folder import Metric
+
+BOUNDS = ("1e-1", "1e-2", "1e-3")
+"""Of the mean KL in nats, in the spelling of the metrics' names."""
+FEW_ROWS = 2048
+"""Of more rows, a sample says first about where the ranks are."""
+LEAST_KL = 1e-12
+"""Nats that count as none where the logarithm of KL is taken."""
+
+
+@dataclass(frozen=True, eq=False)
+class KlRanks:
+    """What was found of an N x V log-P matrix."""
+
+    ranks: dict[str, int]
+    """The KL rank by bound, the bounds spelt as they were given."""
+    curve: dict[int, float]
+    """KL_r in nats by r, ascending, of every r that was looked at: among them 0 and the powers of two below the largest
+    rank."""
+    rows: int
+    columns: int
+
+
+def kl_ranks(chunks: Chunks, *, rows: int, columns: int, bounds: Sequence[str] = BOUNDS) -> KlRanks:
+    """The KL ranks of a log-P matrix of this shape, of any float type and on any device.
+
+    Raises as `Directions` does.
+    """
+    directions = Directions(chunks, rows=rows, columns=columns)
+    limits = [float(name) for name in bounds]
+    # At most t / (4 N) for leaving out squares of t in all: a row's change has a range of at most sqrt(2) its norm, and
+    # by Hoeffding's lemma its KL is at most an eighth of the squared range.
+    last = directions.rank_leaving(4 * rows * min(limits))
+
+    def looked_at(chunks: Chunks, starts: Sequence[int]) -> tuple[dict[int, float], list[int]]:
+        curve = curve_around(lambda ranks: _mean_kl(chunks(), directions, ranks), limits, starts, last)
+        return curve, [last if (rank := _least(curve, limit)) is None else rank for limit in limits]
+
+    # About half the variance that is gone: t / (2 N V).
+    starts = [directions.rank_leaving(2 * rows * columns * limit) for limit in limits]
+    if rows > FEW_ROWS:
+        sample_SV = directions.sample()
+        _, starts = looked_at(lambda: [sample_SV], starts)
+    curve, ranks = looked_at(chunks, starts)
+    by_bound = dict(zip(bounds, ranks, strict=True))
+    return KlRanks(ranks=by_bound, curve=dict(sorted(curve.items())), rows=rows, columns=columns)
+
+
+def kl_ranks_after(model: AwdLstm, contexts_NC: Tensor, *, bounds: Sequence[str] = BOUNDS) -> KlRanks:
+    """Of what a model says after these contexts; on the GPU where it lies, unless its memory is too small."""
+    weight = model.embedding_VD
+    rows, columns = len(contexts_NC), len(weight)
+    if fits_gpu(weight, rows=rows, columns=columns):
+        with suppress(torch.OutOfMemoryError):
+            chunks = partial(log_probability_chunks, model, contexts_NC)
+            return kl_ranks(chunks, rows=rows, columns=columns, bounds=bounds)
+        forget_cache(str(weight.device))
+
+    def on_cpu() -> Iterator[Tensor]:
+        return (chunk_NV.cpu() for chunk_NV in log_probability_chunks(model, contexts_NC))
+
+    return kl_ranks(on_cpu, rows=rows, columns=columns, bounds=bounds)
+
+
+def kl_rank_metrics(found: KlRanks) -> dict[str, Metric]:
+    """Under the names of the results store: "kl_rank_1e-3" by bound, "kl_at_rank_R" for R = 0, 1, 2, 4, ... below the
+    largest of these, "kl_rank_rows", "kl_rank_columns"."""
+    shown = [0, *_powers_of_two(max(found.ranks.values()))]
+    return {
+        **{f"kl_rank_{name}": rank for name, rank in found.ranks.items()},
+        **{f"kl_at_rank_{rank}": found.curve[rank] for rank in shown},
+        "kl_rank_rows": found.rows,
+        "kl_rank_columns": found.columns,
+    }
+
+
+def _mean_kl(chunks: Iterable[Tensor], directions: Directions, ranks: Sequence[int]) -> list[float]:
+    """KL_r of these rows, for ascending ranks."""
+    vectors_VR = directions.leading(ranks[-1])[:, : ranks[-1]]
+    totals, rows = [0.0] * len(ranks), 0
+    for block_NV in blocks(chunks):
+        sums = _sums_of_kl(block_NV, vectors_VR, ranks).tolist()
+        totals = [total + part for total, part in zip(totals, sums, strict=True)]
+        rows += len(block_NV)
+    return [max(0.0, total / rows) for total in totals]
+
+
+def _sums_of_kl(log_p_NV: Tensor, vectors_VR: Tensor, ranks: Sequence[int]) -> Tensor:
+    """Over the rows, for each rank: sum P log P - sum P L_r + log sum exp L_r, where L_r grows from rank to rank."""
+    log_p_NV = torch.log_softmax(log_p_NV, dim=1)  # float32 rows sum to one within 1e-6 alone
+    p_NV = log_p_NV.exp()
+    minus_entropy = torch.linalg.vecdot(p_NV, log_p_NV).sum()
+    coefficients_NR = centred(log_p_NV) @ vectors_VR
+    approximation_NV, scratch_NV = torch.zeros_like(log_p_NV), log_p_NV
+    sums, before = list[Tensor](), 0
+    for rank in ranks:
+        approximation_NV.addmm_(coefficients_NR[:, before:rank], vectors_VR[:, before:rank].T)
+        before = rank
+        # torch's own logsumexp makes three arrays.
+        largest_N1 = approximation_NV.amax(1, keepdim=True)
+        exponentials_NV = torch.sub(approximation_NV, largest_N1, out=scratch_NV).exp_()
+        normaliser = (exponentials_NV.sum(1).log_() + largest_N1.squeeze(1)).sum()
+        sums.append(minus_entropy - torch.linalg.vecdot(p_NV, approximation_NV).sum() + normaliser)
+    return torch.stack(sums)
+
+
+def curve_around(
+    evaluate: Callable[[Sequence[int]], list[float]], limits: Sequence[float], starts: Sequence[int], last: int
+) -> dict[int, float]:
+    """KL_r by r: 0, the powers of two below the largest crossing, and what shows the least r with KL_r at or below each
+    limit and its neighbour r - 1 above it. No r beyond `last` is looked at, where KL_r is below every limit but for
+    rounding. `starts` are the ranks at which the crossings are expected; `evaluate` takes ascending ranks."""
+    near = {rank + step for rank in starts for step in (-rank // 16, -1, 0, rank // 16)}
+    wanted = {0, *_powers_of_two(max(starts)), *near}
+    curve: dict[int, float] = {}
+    while ranks := sorted(rank for rank in wanted if 0 <= rank <= last and rank not in curve):
+        curve |= zip(ranks, evaluate(ranks), strict=True)
+        wanted = set().union(*(_next_ranks(curve, limit, last) for limit in limits))
+    return curve
+
+
+def _next_ranks(curve: Mapping[int, float], limit: float, last: int) -> set[int]:
+    """What to look at next for the crossing of one limit."""
+    rank = _least(curve, limit)
+    if rank is None:
+        highest = max(curve)
+        return {highest + 1, min(last, highest + highest // 2), *_powers_of_two(highest + 1)}
+    lower = max((other for other in curve if other < rank), default=rank)
+    if rank - lower <= 1:
+        return set(_powers_of_two(rank))
+    # Where a straight line through the logarithms crosses; the middle, in case that they are no line.
+    high, low, bound = (math.log(max(kl, LEAST_KL)) for kl in (curve[lower], curve[rank], limit))
+    middle = lower + round((rank - lower) * min(1.0, (high - bound) / (high - low)))
+    near = (middle - 8, middle - 1, middle, middle + 1, middle + 8, (lower + rank) // 2)
+    return {other for other in near if lower < other < rank}
+
+
+def _least(curve: Mapping[int, float], limit: float) -> int | None:
+    """The least rank that was looked at with a KL of at most the limit."""
+    return min((rank for rank, kl in curve.items() if kl <= limit), default=None)
+
+
+def _powers_of_two(below: int) -> list[int]:
+    return [2**exponent for exponent in range((below - 1).bit_length())] if below > 1 else []
