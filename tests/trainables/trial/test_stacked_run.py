@@ -21,7 +21,9 @@ from trainables.trial.stacked_run import StoppedError, run_stack
 from trainables.trial.trial_run import TrialTask, run_trial
 from trainables.trial_folder import EpochMetrics, TrialOutcome
 
-RUNTIME = Runtime(checkpoint_every_s=0.0)
+RUNTIME = Runtime()
+EVERY_STEP = Runtime(checkpoint_every_s=0.0)
+"""A checkpoint after each of them, which takes most of the time."""
 LAYERS: tuple[OutputLayerConfig, ...] = (
     SoftmaxConfig(),
     SigSoftmaxConfig(),
@@ -81,15 +83,15 @@ def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
         assert outcome.measurements["training@1"]["kept_epoch"] == expected.measurements["training@1"]["kept_epoch"]
 
 
-@pytest.mark.parametrize("most", [2, 3, 7])
+@pytest.mark.parametrize(("most", "runtime"), [(2, RUNTIME), (3, EVERY_STEP), (7, RUNTIME)])
 def test_trials_of_a_stack_end_as_alone_whatever_becomes_of_their_mates(
-    most: int, alone: dict[str, TrialOutcome], tmp_path: Path
+    most: int, runtime: Runtime, alone: dict[str, TrialOutcome], tmp_path: Path
 ) -> None:
     """One ends early and one diverges; others take their places."""
     taken_up: list[str] = []
     ended = run_stack(
         tasks(tmp_path, CONFIGS),
-        runtime=RUNTIME,
+        runtime=runtime,
         most=most,
         taken_up=lambda task: taken_up.append(task.directory.name),
     )
@@ -124,18 +126,19 @@ def test_what_was_trained_in_a_stack_goes_on_alone_and_the_other_way_round(
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        list(run_stack(tasks(tmp_path, names, on_epoch=interrupt), runtime=RUNTIME, most=3))
-    heard: list[int] = []
-    gss = run_trial(CONFIGS["gss"], directory=tmp_path / "gss", runtime=RUNTIME, on_epoch=hear(heard))
+        list(run_stack(tasks(tmp_path, names, on_epoch=interrupt), runtime=EVERY_STEP, most=3))
+    gss = run_trial(CONFIGS["gss"], directory=tmp_path / "gss", runtime=RUNTIME)
     assert_same(gss, alone["gss"])
-    results = outcomes(run_stack(tasks(tmp_path, names, on_epoch=hear(heard)), runtime=RUNTIME, most=3))
+    results = outcomes(run_stack(tasks(tmp_path, names), runtime=RUNTIME, most=3))
     assert_same(results["softmax"], alone["softmax"])
     assert_same(results["mos"], alone["mos"])
     assert results["gss"] == gss
     with pytest.raises(KeyboardInterrupt):
-        run_trial(CONFIGS["sigsoftmax"], directory=tmp_path / "sigsoftmax", runtime=RUNTIME, on_epoch=interrupt)
+        run_trial(CONFIGS["sigsoftmax"], directory=tmp_path / "sigsoftmax", runtime=EVERY_STEP, on_epoch=interrupt)
     later = outcomes(run_stack(tasks(tmp_path, ["sigsoftmax", "moc"]), runtime=RUNTIME, most=2))
     assert_same(later["sigsoftmax"], alone["sigsoftmax"])
+    for name in (*names, "sigsoftmax"):
+        assert "goes on from the checkpoint" in (tmp_path / name / "log.txt").read_text(), name
 
 
 def test_one_is_stopped_and_goes_on_later_as_if_nothing_had_been(
@@ -151,7 +154,7 @@ def test_one_is_stopped_and_goes_on_later_as_if_nothing_had_been(
             trial_id == CONFIGS["gss"].trial_id and asked_after.count(1) == 3
         )
 
-    never_saved = dataclasses.replace(RUNTIME, checkpoint_every_s=1e9)
+    never_saved = Runtime(checkpoint_every_s=1e9)
     gss, *others = tasks(tmp_path, ["gss", "softmax", "mos", "moc"])
     gss = dataclasses.replace(gss, on_epoch=hear(epochs))
     together = run_stack([gss, *others], runtime=never_saved, most=2, stopped=stopped)
@@ -234,7 +237,7 @@ def test_time_that_a_gpu_takes_later_is_that_of_the_epoch_and_validation_is_not(
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     names = ["short", "also short"]
     monkeypatch.setitem(CONFIGS, "also short", CONFIGS["short"].model_copy(update={"output_layer": LAYERS[0]}))
-    for outcome in outcomes(run_stack(tasks(tmp_path, names), runtime=Runtime(), most=2)).values():
+    for outcome in outcomes(run_stack(tasks(tmp_path, names), runtime=RUNTIME, most=2)).values():
         [epoch] = outcome.epochs
         shares.append(epoch.seconds)
         assert outcome.measurements["training@1"]["wall_seconds"] == epoch.seconds + 500.0
