@@ -25,7 +25,7 @@ import torch
 from torch import Tensor
 
 from trainables.device import forget_cache
-from trainables.language_model import AwdLstm
+from trainables.language_model import LanguageModel
 from trainables.measurements.directions import Chunks, Directions, blocks, centred, fits_gpu
 from trainables.measurements.log_probabilities import log_probability_chunks
 from trainables.trial_folder import Metric
@@ -76,7 +76,7 @@ def kl_ranks(chunks: Chunks, *, rows: int, columns: int, bounds: Sequence[str] =
     return KlRanks(ranks=by_bound, curve=dict(sorted(curve.items())), rows=rows, columns=columns)
 
 
-def kl_ranks_after(model: AwdLstm, contexts_NC: Tensor, *, bounds: Sequence[str] = BOUNDS) -> KlRanks:
+def kl_ranks_after(model: LanguageModel, contexts_NC: Tensor, *, bounds: Sequence[str] = BOUNDS) -> KlRanks:
     """Of what a model says after these contexts; on the GPU where it lies, unless its memory is too small."""
     weight = model.embedding_VD
     rows, columns = len(contexts_NC), len(weight)
