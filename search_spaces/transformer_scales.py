@@ -24,8 +24,8 @@ class TransformerScale:
 
 
 TRANSFORMER_SCALES: Mapping[str, TransformerScale] = {
-    "smoke": TransformerScale(width=1 / 32, learning_rate=2.0, window=16, batch_size=12, warm_up_tokens=1_000),
-    "quick": TransformerScale(width=1 / 8, learning_rate=2.0, window=32, batch_size=16, warm_up_tokens=10_000),
+    "smoke": TransformerScale(width=1 / 32, window=16, batch_size=12, warm_up_tokens=1_000),
+    "quick": TransformerScale(width=1 / 8, learning_rate=1.5, window=32, batch_size=16, warm_up_tokens=10_000),
     "small": TransformerScale(width=1 / 2),
 }
 """By name of the scale; at scale paper all stays."""

@@ -36,7 +36,7 @@ def test_every_width_of_the_ladder_is_a_model_that_there_is(width: int) -> None:
     rung = ladder(width)
     model = TransformerConfig(width=width, layers=rung.layers, heads=rung.heads)
     assert model.width % (2 * model.heads) == 0
-    assert 32 <= width / rung.heads <= 64 or rung.heads == 1
+    assert rung.heads >= 2 and width / rung.heads <= 64
 
 
 def test_a_wider_model_is_no_shallower_has_no_fewer_heads_and_learns_at_a_lower_rate() -> None:
@@ -46,12 +46,17 @@ def test_a_wider_model_is_no_shallower_has_no_fewer_heads_and_learns_at_a_lower_
         assert narrow.learning_rate > wide.learning_rate
 
 
-def test_at_width_768_the_shape_is_that_of_gpt_2_small() -> None:
-    assert (ladder(768).layers, ladder(768).heads) == (12, 12)
+def test_at_width_768_the_shape_is_that_of_gpt_2_small_and_the_rate_that_of_gpt_3_small() -> None:
+    """Radford et al. 2019, Table 2; Brown et al. 2020, Table 2.1."""
+    assert (ladder(768).layers, ladder(768).heads, ladder(768).learning_rate) == (12, 12, 6.0e-4)
 
 
-def test_the_learning_rate_is_as_the_inverse_root_of_the_width() -> None:
-    assert ladder(128).learning_rate == pytest.approx(2 * ladder(512).learning_rate)
+def test_the_learning_rate_is_as_the_inverse_of_the_width() -> None:
+    assert ladder(128).learning_rate == pytest.approx(4 * ladder(512).learning_rate)
+
+
+def test_heads_of_an_even_width_divide_what_64_does_not() -> None:
+    assert [ladder(width).heads for width in (96, 100, 150, 160, 250)] == [2, 2, 1, 2, 1]
 
 
 @pytest.mark.parametrize("width", [-2, 0, 1, 65])
@@ -94,7 +99,7 @@ def test_a_scale_takes_every_trial_of_the_ladder_to_a_lower_rung(scale: str, fac
 
 def test_a_trial_beside_the_ladder_stays_beside_it() -> None:
     trial = transformer(PTB, SoftmaxConfig())
-    deep = trial.with_values({"model.layers": 16, "training.learning_rate": 0.004})
+    deep = trial.with_values({"model.layers": 16, "training.learning_rate": 4 * trial.training.learning_rate})
     assert at("quick", deep).model.layers == 2 * at("quick", trial).model.layers
     assert at("quick", deep).training.learning_rate == pytest.approx(4 * at("quick", trial).training.learning_rate)
 

@@ -43,7 +43,7 @@ def test_the_sizes_of_transformers_stand_beside_those_of_lstms() -> None:
     for row, config in zip(rows, (narrow, wide), strict=False):
         row["config"] = config
     said = facts(rows)
-    assert said["Transformer"] == "layers 2 to 8, width 64 to 512, heads 1 to 8, window 256"
+    assert said["Transformer"] == "layers 2 to 8, width 64 to 512, heads 2 to 8, window 256"
     assert said["LSTM layers"] == "3, of widths 1,150, 1,150, 400"
     alone = facts(rows[:2])
     assert "LSTM layers" not in alone and "embedding width" not in alone and alone["vocabulary"] == "50"
