@@ -12,6 +12,15 @@ from orchestrator.view import access, compare_page, downloads, overview, parts, 
 from orchestrator.view.source import Source
 from trainables.errors import UserError
 
+SCRIPTS = (
+    "dash_ag_grid/async-community.js",
+    "dash/dcc/async-graph.js",
+    "dash/dcc/async-dropdown.js",
+    "plotly/package_data/plotly.min.js",
+)
+"""Of the libraries of table, menus and figures: Dash asks for them once a page has one, after two answers of the
+server; here a browser reads them meanwhile. The largest, 5 MB, comes last."""
+
 
 def make_app(source: Source, token: str, port: int) -> Dash:
     """The pages over the source, for whoever has the token."""
@@ -20,6 +29,7 @@ def make_app(source: Source, token: str, port: int) -> Dash:
         title="Sweeps",
         update_title="",
         assets_folder=str(Path(__file__).parent / "assets"),
+        external_scripts=[{"src": f"/_dash-component-suites/{script}", "defer": "defer"} for script in SCRIPTS],
         suppress_callback_exceptions=True,
     )
     app.layout = html.Div(

@@ -3,12 +3,13 @@ published values."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
-from dash import Dash, Input, Output, State, dcc, html
+from dash import Dash, Input, Output, State, dcc, html, no_update
 
 from orchestrator.report import title
 from orchestrator.view import choices, curve_figures, parts, rows, study_figures
@@ -20,7 +21,15 @@ from orchestrator.view.table import StudyTable
 from trainables.errors import UserError
 
 MOST_CHOSEN, MOST_BEST, MOST_COMPARED = 20, 8, 6
-TABS = ("learning curves", "spectra", "grid map", "parallel coordinates", "beside the papers")
+OF_CHOSEN = ("learning curves", "spectra")
+FOLLOWS: Mapping[str, Sequence[str]] = {
+    "learning curves": ("version", "epochs", "form"),
+    "spectra": ("version", "scale", "form"),
+    "grid map": ("version", *MAP, "form"),
+    "parallel coordinates": ("version", "y", "form"),
+    "beside the papers": ("version", "answered"),
+}
+"""The tabs, and what changes what they show, beside the trials that are chosen."""
 AXIS_PX = 90
 """Between two axes of parallel coordinates, at least."""
 BEST = ("test_perplexity", "valid_perplexity")
@@ -39,10 +48,11 @@ def layout(table: StudyTable, first: Mapping[str, str | None]) -> Any:
     ]
     return html.Div(
         [
+            dcc.Store(id="chosen-drawn"),
             html.P([html.Span(id="chosen-words"), " ", dcc.Link("", href="", id="compare")], className="soft"),
             dcc.RadioItems(
-                list(TABS),
-                TABS[0],
+                list(FOLLOWS),
+                next(iter(FOLLOWS)),
                 id="chosen-tab",
                 inline=True,
                 className="tabs",
@@ -65,6 +75,7 @@ def register(app: Dash, source: Source) -> None:
             Output("map-choices", "hidden"),
             Output("spectra-scale", "className"),
             Output("chosen-words", "children"),
+            Output("chosen-drawn", "data"),
         ),
         inputs={
             "choice": {
@@ -80,30 +91,31 @@ def register(app: Dash, source: Source) -> None:
                 "form": Input("picture-format", "value"),
             },
             "variant": State("study-variant", "data"),
+            "drawn": State("chosen-drawn", "data"),
         },
     )
-    def draw(choice: Mapping[str, Any], variant: str) -> tuple[Any, ...]:
+    def draw(choice: Mapping[str, Any], variant: str, drawn: str | None) -> tuple[Any, ...]:
         tab = choice["tab"]
         hidden = (tab != "grid map", "" if tab == "spectra" else "hidden")
         try:
             key = source.key(variant)
-            if tab == "beside the papers":
-                return _beside_papers(source.answers(key)), *hidden, ""
             table = source.table(key)
-            if tab in ("grid map", "parallel coordinates"):
-                figure, words = _over_all(table, choice), ""
-            else:
-                ids, words = _chosen(table, choice["ticked"] or (), choice["filters"] or {})
-                figure = _of_chosen(source, table, ids, choice)
+            ids, words = _chosen(table, choice) if tab in OF_CHOSEN else ([], "")
+            now = json.dumps([tab, ids, words, *(choice[name] for name in FOLLOWS[tab])])
+            if now == drawn:  # the table tells its filters and ticks as soon as it is there, and has none yet
+                return (no_update,) * 5
+            if tab == "beside the papers":
+                return _beside_papers(source.answers(key)), *hidden, "", now
+            figure = _of_chosen(source, table, ids, choice) if tab in OF_CHOSEN else _over_all(table, choice)
         except UserError as error:
-            return parts.trouble(str(error)), *hidden, ""
+            return parts.trouble(str(error)), *hidden, "", ""
         config = parts.graph_config(choice["form"], f"{variant}-{tab.replace(' ', '-')}")
         shown = parts.graph("chosen-figure", figure, config=config, height=460)
         if tab == "parallel coordinates":
             shown.style["minWidth"] = (
                 f"{AXIS_PX * len(figure['data'][0].get('dimensions', ())) if figure['data'] else 0}px"
             )
-        return shown, *hidden, words
+        return shown, *hidden, words, now
 
     @app.callback(Output("compare", "children"), Output("compare", "href"), Input("trials", "selectedRows"))
     def compare(ticked: Sequence[Mapping[str, Any]] | None) -> tuple[str, str]:
@@ -114,17 +126,17 @@ def register(app: Dash, source: Source) -> None:
         return f"Compare these {count} side by side", f"/compare?{query}"
 
 
-def _chosen(
-    table: StudyTable, ticked: Sequence[Mapping[str, Any]], filters: Mapping[str, Any]
-) -> tuple[list[str], str]:
+def _chosen(table: StudyTable, choice: Mapping[str, Any]) -> tuple[list[str], str]:
     """The ids of the trials that figures show, and which those are, in words."""
-    if ticked:
+    if ticked := choice["ticked"]:
         return [row["id"] for row in ticked[:MOST_CHOSEN]], f"Of the {min(len(ticked), MOST_CHOSEN)} ticked trials."
     metric = next((name for name in BEST if name in table.metrics), None)
     if metric is None:
         return list(table.ids[:MOST_BEST]), "Of the first trials."
     values = table.numbers(metric)
-    places = sorted((p for p in rows.chosen(table, filters) if np.isfinite(values[p])), key=values.__getitem__)
+    places = sorted(
+        (p for p in rows.chosen(table, choice["filters"] or {}) if np.isfinite(values[p])), key=values.__getitem__
+    )
     words = (
         f"Of the {min(len(places), MOST_BEST)} with the lowest {title(metric)}; tick trials in the table for others."
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
@@ -14,8 +15,8 @@ from orchestrator.storage import is_url
 from orchestrator.store import LOST, StudyKey
 from orchestrator.view import choices, parts, study_chosen, study_figures, trial_grid
 from orchestrator.view.choices import AXES, MAP
-from orchestrator.view.figure import empty
-from orchestrator.view.source import Source
+from orchestrator.view.figure import Figure, empty
+from orchestrator.view.source import Overview, Source
 from orchestrator.view.table import StudyTable
 from orchestrator.words import counted, duration
 from search_spaces.catalog import NAMES, load_study
@@ -37,8 +38,9 @@ def layout(source: Source, variant: str) -> Any:
             dcc.Interval(id="study-tick", interval=parts.LIVE_MS),
             dcc.Store(id="study-variant", data=variant),
             dcc.Store(id="study-version", data=table.version),
-            dcc.Store(id="study-epochs"),
+            dcc.Store(id="study-epochs", data=_epochs(source.overview(), key)),
             dcc.Store(id="study-answered"),
+            dcc.Store(id="study-drawn", data=_drawn(first, (), table.version, "png")),
             html.H1(heading),
             html.P(parts.variant_words(key), className="variant"),
             *([html.P(question, className="question")] if question else []),
@@ -47,11 +49,7 @@ def layout(source: Source, variant: str) -> Any:
             html.Div([*_links(source, key), _stop_study()], className="actions"),
             html.P(id="study-stopped", role="status"),
             html.Div([*(_choice(name, table, first[name], variant) for name in AXES), _scales()], className="controls"),
-            parts.graph(
-                "scatter",
-                empty("No trial is done yet."),
-                config=parts.graph_config("png", f"{variant}-scatter"),
-            ),
+            parts.graph("scatter", _scatter(table, first), config=parts.graph_config("png", f"{variant}-scatter")),
             html.P(
                 "A point a trial: click it to open its page, drag a box to have the table show only what is in it.",
                 className="soft",
@@ -73,25 +71,28 @@ def register(app: Dash, source: Source) -> None:
     @app.callback(
         Output("scatter", "figure"),
         Output("scatter", "config"),
+        Output("study-drawn", "data"),
         inputs={
             "axes": {name: Input(f"study-{name}", "value") for name in AXES},
             "logarithmic": Input("study-scales", "value"),
             "_": Input("study-version", "data"),
             "form": Input("picture-format", "value"),
             "variant": State("study-variant", "data"),
+            "drawn": State("study-drawn", "data"),
         },
     )
     def draw(
-        axes: Mapping[str, str | None], logarithmic: list[str], _: str, form: str, variant: str
-    ) -> tuple[Any, Any]:
+        axes: Mapping[str, str | None], logarithmic: list[str], _: str, form: str, variant: str, drawn: str
+    ) -> tuple[Any, Any, Any]:
         config = parts.graph_config(form, f"{variant}-scatter")
         try:
             table = source.table(source.key(variant))
         except UserError as error:
-            return empty(str(error)), config
-        if not {axes["x"], axes["y"]} <= table.columns.keys():
-            return empty("No trial is done yet."), config
-        return study_figures.scatter(table, axes, logarithmic), config
+            return empty(str(error)), config, ""
+        now = _drawn(axes, logarithmic, table.version, form)
+        if now == drawn:
+            return no_update, no_update, no_update
+        return _scatter(table, axes, logarithmic), config, now
 
     @app.callback(
         Output("address", "href", allow_duplicate=True),
@@ -119,12 +120,18 @@ def _register_live(app: Dash, source: Source) -> None:
             "_": Input("study-tick", "n_intervals"),
             "variant": State("study-variant", "data"),
             "version": State("study-version", "data"),
+            "epochs": State("study-epochs", "data"),
             "values": {name: State(f"study-{name}", "value") for name in AXES},
             "map_values": {name: State(f"map-{name}", "value") for name in MAP},
         },
     )
     def follow(
-        _: int | None, variant: str, version: str, values: dict[str, str | None], map_values: dict[str, str | None]
+        _: int | None,
+        variant: str,
+        version: str,
+        epochs: int,
+        values: dict[str, str | None],
+        map_values: dict[str, str | None],
     ) -> dict[str, Any]:
         kept: dict[str, Any] = {
             **dict.fromkeys(("not_running", "version", "epochs"), no_update),
@@ -137,8 +144,10 @@ def _register_live(app: Dash, source: Source) -> None:
             counts = overview.of(key).counts
         except UserError as error:
             return {**kept, "progress": parts.trouble(str(error))}
-        epochs = sum(trial.epoch or 0 for trial in overview.running if trial.key == key)
-        now = {**kept, "progress": _progress(source, key), "not_running": not counts["running"], "epochs": epochs}
+        now = {**kept, "progress": _progress(source, key), "not_running": not counts["running"]}
+        # An answer of equal epochs would have the curves drawn again at every tick.
+        if (epochs_now := _epochs(overview, key)) != epochs:
+            now["epochs"] = epochs_now
         if table.version == version:
             return now
         study = built_in(key)
@@ -151,6 +160,11 @@ def _register_live(app: Dash, source: Source) -> None:
             "values": _still(values, choices.first_axes(study, table), table),
             "map_values": _still(map_values, choices.first_map(study, table), table),
         }
+
+
+def _epochs(overview: Overview, key: StudyKey) -> int:
+    """Those that the running trials of the study have ended: of another number there are longer curves."""
+    return sum(trial.epoch or 0 for trial in overview.running if trial.key == key)
 
 
 def _register_answer(app: Dash, source: Source) -> None:
@@ -194,6 +208,17 @@ def _register_stop(app: Dash, source: Source) -> None:
 def built_in(key: StudyKey) -> Study | None:
     """The study's description, which only a built-in one has here: a user's own lies in a file."""
     return study_of(load_study(key.study), key.overrides) if key.study in NAMES else None
+
+
+def _scatter(table: StudyTable, axes: Mapping[str, str | None], logarithmic: Sequence[str] = ()) -> Figure:
+    if not {axes["x"], axes["y"]} <= table.columns.keys():
+        return empty("No trial is done yet.")
+    return study_figures.scatter(table, axes, logarithmic)
+
+
+def _drawn(axes: Mapping[str, str | None], logarithmic: Sequence[str], version: str, form: str) -> str:
+    """What the scatter shows; the page comes with the first, so that a browser draws its many points once."""
+    return json.dumps([[axes[name] for name in AXES], sorted(logarithmic), version, form])
 
 
 def _card(source: Source, key: StudyKey) -> Card | None:
