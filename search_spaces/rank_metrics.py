@@ -11,7 +11,7 @@ from search_spaces.models import FIVE, SIX, model_and_seed, output_layer, trial
 from search_spaces.published import by_group
 from search_spaces.scales import smoke_corner
 from search_spaces.study import GroupSpectra, GroupTable, RankOverTraining, Study, TrueRank
-from trainables.config import AnyConfig, CorpusConfig, LanguageTrialConfig, TrueRankConfig, is_generated
+from trainables.config import AnyConfig, CorpusConfig, LanguageTrialConfig, TrueRankConfig, markov_rank
 
 METRICS = (
     "press_rank",
@@ -26,8 +26,10 @@ SEED = 1
 
 
 def trials(corpus: CorpusConfig) -> Iterator[AnyConfig]:
-    """The models of `averaging` that were trained with ET-ASGD: 5 trials a corpus; on a generated language others."""
-    return _truth_and_models(corpus) if is_generated(corpus.name) else (trial(corpus, each) for each in FIVE)
+    """The models of `averaging` that were trained with ET-ASGD: 5 trials a corpus; others where log P is known."""
+    if markov_rank(corpus.name) is not None:
+        return _truth_and_models(corpus)
+    return (trial(corpus, each) for each in FIVE)
 
 
 def _truth_and_models(corpus: CorpusConfig) -> Iterator[AnyConfig]:

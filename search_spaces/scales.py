@@ -26,6 +26,7 @@ from trainables.config import (
     TrialConfig,
     TrueRankConfig,
     is_generated,
+    markov_rank,
 )
 
 
@@ -229,10 +230,9 @@ def _trained_evaluation(scale: Scale, config: LanguageTrialConfig) -> Evaluation
 
 
 def _evaluation(scale: Scale, config: LanguageTrialConfig | TrueRankConfig) -> EvaluationConfig:
-    """With fewer contexts for the rank, unless it is a generated language: a sample may hold fewer different contexts
-    than its true rank."""
+    """With fewer contexts for the rank, unless the true rank is known: a sample may hold fewer different contexts."""
     evaluation = config.evaluation
-    rank_contexts = None if is_generated(config.corpus.name) else scale.rank_contexts
+    rank_contexts = scale.rank_contexts if markov_rank(config.corpus.name) is None else None
     return evaluation.model_copy(
         update={
             "valid_tokens": scale.valid_tokens or evaluation.valid_tokens,

@@ -31,7 +31,7 @@ def fetch_corpus(name: Name, data_dir: options.DataDir = None) -> None:
 
 def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
     """Verify a corpus (or word-similarity, the benchmarks): files, hashes, counts."""
-    from trainables.config import markov_rank
+    from trainables.config import markov_rank, spam_floor, spam_symbols
     from trainables.corpora import WORD_SIMILARITY, check, resolve_argument
 
     folder, _ = _fetched(name, data_dir)
@@ -40,11 +40,13 @@ def check_corpus(name: Name, data_dir: options.DataDir = None) -> None:
         return
     name, folder = resolve_argument(name, folder)
     text, files = check(name, data_dir=folder)
-    rank = markov_rank(name)
+    rank, symbols = markov_rank(name), spam_symbols(name)
+    truth = "" if rank is None else f"; the rank of log P is {rank}"
+    truth += "" if symbols is None else f"; its entropy is {spam_floor(symbols):.4f} nats a token"
     _print_files(files)
     console().print(
         f"{name} is in order: train {text.train_tokens:,}, valid {text.valid_tokens:,}, test {text.test_tokens:,} "
-        f"tokens; vocabulary {text.vocabulary_size:,}" + ("." if rank is None else f"; the rank of log P is {rank}."),
+        f"tokens; vocabulary {text.vocabulary_size:,}{truth}.",
     )
 
 

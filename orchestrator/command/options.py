@@ -39,7 +39,7 @@ AnyScale = Annotated[
 ]
 Corpus = Annotated[
     list[str] | None,
-    Option(help="pydocs, markov, markov-R (of rank R), ptb, wikitext-2 or a folder; may be repeated."),
+    Option(help="pydocs, markov, markov-R (rank R), spam-V (V symbols), ptb, wikitext-2 or a folder; may be repeated."),
 ]
 AnyCorpus = Annotated[str | None, Option(help="Only this corpus.")]
 DataDir = Annotated[str | None, Option(help="Where corpora lie: a folder or s3://BUCKET/PREFIX. [default: data]")]

@@ -5,10 +5,15 @@ from trainables.config.built_in_corpora import (
     MARKOV_TOKENS,
     MARKOV_TYPES,
     PYDOCS,
+    SPAM,
+    SPAM_REPEATS,
+    SPAM_TEXTS,
     is_built_in,
     is_generated,
     markov_rank,
     one_name,
+    spam_floor,
+    spam_symbols,
 )
 from trainables.config.contexts import (
     Context,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from trainables.errors import UserError
@@ -18,12 +19,21 @@ MARKOV_TYPES = 1_000
 MARKOV_TOKENS = {"train": 200_000, "valid": 20_000, "test": 20_000}
 """Each split has so many, and the rest of its last line."""
 
+SPAM = "spam"
+"""`spam-V` is a generated language whose texts repeat one of V symbols; see `trainables.corpora.spam`."""
+LEAST_SPAM_SYMBOLS, GREATEST_SPAM_SYMBOLS = 100, 200_000
+SPAM_REPEATS = 7
+"""Of the symbol in every text, before its `<eos>`."""
+SPAM_TEXTS = {"train": 50_000, "valid": 5_000, "test": 5_000}
+"""Each split has at least so many, and every symbol equally often; train has every symbol at least twice."""
+
 _NUMBERED = re.compile(rf"{MARKOV}-([1-9][0-9]{{0,8}})")
+_SPAM = re.compile(rf"{SPAM}-([0-9]{{1,9}})")
 
 
 def is_built_in(name: str) -> bool:
-    """Whether the name is of a built-in corpus, or would be with a right rank: no folder can have it."""
-    return name in (PYDOCS, MARKOV) or name.startswith(f"{MARKOV}-")
+    """Whether the name is of a built-in corpus, or would be with a right number: no folder can have it."""
+    return name in (PYDOCS, MARKOV) or name.startswith(f"{MARKOV}-") or _SPAM.fullmatch(name) is not None
 
 
 def markov_rank(name: str) -> int | None:
@@ -46,11 +56,37 @@ def markov_rank(name: str) -> int | None:
     return rank
 
 
+def spam_symbols(name: str) -> int | None:
+    """V of the generated language `spam-V`; None for any other corpus.
+
+    Raises UserError for a number of symbols that there is not.
+    """
+    numbered = _SPAM.fullmatch(name)
+    if numbered is None:
+        return None
+    symbols = int(numbered[1])
+    nearest = min(max(symbols, LEAST_SPAM_SYMBOLS), GREATEST_SPAM_SYMBOLS)
+    if name != f"{SPAM}-{nearest}":
+        raise UserError(
+            f"a language of repeated symbols is {SPAM}-V, with V their number, from {LEAST_SPAM_SYMBOLS} to "
+            f"{GREATEST_SPAM_SYMBOLS:,}; got {name!r}: try {SPAM}-{nearest}"
+        )
+    return symbols
+
+
+def spam_floor(symbols: int) -> float:
+    """Entropy of `spam-V` in nats a token, for a reader that does not remember earlier texts: ln V for the first symbol
+    of a text, and nothing for the rest of it, `<eos>` included, which is certain."""
+    return math.log(symbols) / (SPAM_REPEATS + 1)
+
+
 def is_generated(name: str) -> bool:
-    """Whether the name is of a generated language, of which the truth is known. Raises as `markov_rank` does."""
-    return markov_rank(name) is not None
+    """Whether the name is of a generated language, of which the truth is known. Raises as `markov_rank` and
+    `spam_symbols` do."""
+    return markov_rank(name) is not None or spam_symbols(name) is not None
 
 
 def one_name(name: str) -> str:
-    """The name under which a built-in corpus is known: `markov-100` is `markov`. Raises as `markov_rank` does."""
+    """The name under which a built-in corpus is known: `markov-100` is `markov`. Raises as `is_generated` does."""
+    spam_symbols(name)  # a number that there is not has no name either
     return MARKOV if markov_rank(name) == MARKOV_RANK else name

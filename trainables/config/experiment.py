@@ -6,7 +6,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, NonNegativeInt, field_validator, model_validator
 
-from trainables.config.built_in_corpora import MARKOV_TOKENS, MARKOV_TYPES, is_generated
+from trainables.config.built_in_corpora import MARKOV_TOKENS, MARKOV_TYPES, markov_rank
 from trainables.config.frozen import Identified, NonNegative
 from trainables.config.language_model import CorpusConfig, EvaluationConfig
 
@@ -90,8 +90,10 @@ class TrueRankConfig(ExperimentConfig):
     @field_validator("corpus")
     @classmethod
     def _whole_language(cls, corpus: CorpusConfig) -> CorpusConfig:
-        if not is_generated(corpus.name):
-            raise ValueError(f"the true log P is known of generated languages only, and {corpus.name!r} is none")
+        if markov_rank(corpus.name) is None:
+            raise ValueError(
+                f"the true log P is known of generated languages of a rank only, and {corpus.name!r} is none"
+            )
         if corpus.vocabulary_limit is not None:
             raise ValueError(
                 f"the true log P is known for the whole vocabulary only; leave vocabulary_limit None, not "

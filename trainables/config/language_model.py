@@ -23,8 +23,8 @@ class CorpusConfig(Frozen):
     """Which text, and how much of its vocabulary."""
 
     name: str
-    """`pydocs`, `markov`, `markov-20`, `ptb`, `wikitext-2`, or the name of a folder with train.txt, valid.txt and
-    test.txt."""
+    """`pydocs`, `markov`, `markov-20`, `spam-1000`, `ptb`, `wikitext-2`, or the name of a folder with train.txt,
+    valid.txt and test.txt."""
     sha256: Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
     """SHA-256 of the corpus' content (see `trainables.corpora.published`)."""
     vocabulary_limit: Annotated[int, Field(ge=3)] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 from pathlib import Path
 
-from trainables.config import MARKOV, PYDOCS, is_built_in, one_name
+from trainables.config import MARKOV, PYDOCS, SPAM, is_built_in, one_name
 from trainables.corpora.published import PUBLISHED_CORPORA
 from trainables.corpora.text import SPLITS
 from trainables.errors import UserError, did_you_mean
@@ -56,7 +56,7 @@ def locate(name: str, data_dir: Path | None) -> Path:
     is_folder_name = name not in ("", ".", "..") and "/" not in name
     if is_folder_name and (name in PUBLISHED_CORPORA or _is_folder(folder)):
         return folder
-    choices = [PYDOCS, MARKOV, *PUBLISHED_CORPORA]
+    choices = [PYDOCS, MARKOV, *PUBLISHED_CORPORA, f"{SPAM}-1000"]
     data = folder_in(data_dir)
     choices += sorted(entry for entry in names_in(data) - set(choices) if FILES[0] in names_in(data / entry))
     raise UserError(

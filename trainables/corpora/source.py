@@ -8,10 +8,11 @@ import shlex
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from trainables.config import TextFile, is_built_in, markov_rank
+from trainables.config import TextFile, is_built_in, markov_rank, spam_symbols
 from trainables.corpora.folders import FILES, content_of, folder_in, locate
 from trainables.corpora.published import PUBLISHED, PUBLISHED_CORPORA, WORD_SIMILARITY, CorpusIdentity, corpus_sha256
 from trainables.corpora.pydocs import split_texts
+from trainables.corpora.spam import spam_identity, spam_texts
 from trainables.corpora.text import SPLITS, number, tokenise
 from trainables.errors import PROGRAM, UserError
 
@@ -19,7 +20,8 @@ from trainables.errors import PROGRAM, UserError
 def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
     """Return the identity of the corpus `name`, without torch, and but for generated languages without numpy.
 
-    Published corpora are constants and need no data; any other is read or made: see `read_texts`.
+    Published corpora, and generated ones that studies read by themselves, are constants and need no data; any other is
+    read or made: see `read_texts`.
     """
     if is_built_in(name):
         return _built_in_identity(name)
@@ -28,7 +30,9 @@ def identity(name: str, *, data_dir: Path | None) -> CorpusIdentity:
 
 @functools.cache
 def _built_in_identity(name: str) -> CorpusIdentity:
-    return measured_identity(name, read_texts(name, data_dir=None))
+    symbols = spam_symbols(name)
+    recorded = None if symbols is None else spam_identity(symbols)
+    return recorded or measured_identity(name, read_texts(name, data_dir=None))
 
 
 def check(name: str, *, data_dir: Path | None) -> tuple[CorpusIdentity, tuple[TextFile, ...]]:
@@ -93,7 +97,9 @@ def read_texts(name: str, *, data_dir: Path | None) -> dict[str, TextFile]:
 
 
 def _built_in_texts(name: str) -> Mapping[str, str]:
-    rank = markov_rank(name)
+    rank, symbols = markov_rank(name), spam_symbols(name)
+    if symbols is not None:
+        return spam_texts(symbols)
     if rank is None:
         return split_texts()
     # Imported late: it needs numpy, and a plan for any other corpus does not.

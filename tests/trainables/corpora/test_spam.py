@@ -1,0 +1,97 @@
+"""The language of repeated symbols: its floor against a count of all contexts, its symbols, and one text for all."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from itertools import pairwise
+
+import pytest
+
+from tests.support.faulty_server import REPOSITORY
+from trainables.config import CorpusConfig, is_built_in, is_generated, spam_floor, spam_symbols
+from trainables.corpora import identity, load, resolve_argument
+from trainables.corpora.source import measured_identity, read_texts
+from trainables.corpora.spam import SHA256, spam_identity, spam_texts
+from trainables.corpora.text import SPLITS, tokenise
+from trainables.errors import UserError
+
+HUNDRED_SHA256 = "18fbff99cbaa559c7ef876f2756f43779a685054a19fe04a83a48c034be0707c"
+
+
+@pytest.mark.parametrize("symbols", [100, 1000])
+@pytest.mark.parametrize("split", SPLITS)
+def test_the_floor_is_the_entropy_of_what_follows_every_beginning_of_a_text(symbols: int, split: str) -> None:
+    """Counted from the text alone: after each beginning, how often each token comes next."""
+    following: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
+    tokens = tokenise(spam_texts(symbols)[split])
+    beginning: tuple[str, ...] = ()
+    for token in tokens:
+        following[beginning][token] += 1
+        beginning = () if token == "<eos>" else (*beginning, token)
+    nats = -sum(
+        count * math.log(count / sum(counts.values())) for counts in following.values() for count in counts.values()
+    )
+    assert spam_floor(symbols) == pytest.approx(nats / len(tokens), rel=1e-12)
+
+
+@pytest.mark.parametrize("symbols", [100, 2500, 32_000])
+def test_every_symbol_is_in_every_split_equally_often_and_alone_in_its_text(symbols: int) -> None:
+    for split, text in spam_texts(symbols).items():
+        lines = [line.split(" ") for line in text.splitlines()]
+        assert {len(line) for line in lines} == {7} and all(len(set(line)) == 1 for line in lines)
+        counts = Counter(line[0] for line in lines)
+        assert len(counts) == symbols and len(set(counts.values())) == 1
+        assert len(lines) >= (50_000 if split == "train" else 5_000)
+        assert counts["s0"] >= (2 if split == "train" else 1)
+
+
+def test_deals_and_splits_come_in_orders_of_their_own() -> None:
+    texts = spam_texts(100)
+    deals = [line.split(" ")[0] for text in texts.values() for line in text.splitlines()]
+    orders = {tuple(deals[start : start + 100]) for start in range(0, len(deals), 100)}
+    assert len(orders) == len(deals) // 100
+    # Neighbours in a random order follow one another as numbers once in a hundred.
+    numbers = [int(symbol[1:]) for symbol in deals[:50_000]]
+    following = sum(after == before + 1 for before, after in pairwise(numbers))
+    assert 350 < following < 650
+
+
+@pytest.mark.parametrize("symbols", [*SHA256, 100])
+def test_a_recorded_identity_is_that_of_the_texts(symbols: int) -> None:
+    name = f"spam-{symbols}"
+    measured = measured_identity(name, read_texts(name, data_dir=None))
+    assert spam_identity(symbols) in (measured, None)
+    assert identity(name, data_dir=None) == measured
+    assert measured.vocabulary_size == symbols + 1
+    if symbols == 100:
+        assert measured.sha256 == HUNDRED_SHA256
+
+
+def test_another_process_makes_the_same_text_without_numpy() -> None:
+    program = (
+        "import sys; from trainables.corpora import identity; print(identity('spam-100', data_dir=None).sha256);"
+        "assert not {'numpy', 'torch'} & set(sys.modules)"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=REPOSITORY)
+    assert run.stdout.strip() == HUNDRED_SHA256
+
+
+def test_a_model_reads_every_symbol_and_an_end_of_text() -> None:
+    corpus = load(CorpusConfig(name="spam-100", sha256=HUNDRED_SHA256), data_dir=None)
+    assert len(corpus.vocabulary) == 101 and "<unk>" not in corpus.vocabulary
+    end = corpus.vocabulary.index("<eos>")
+    assert (corpus.train.reshape(-1, 8)[:, 7] == end).all() and (corpus.train.reshape(-1, 8)[:, :7] != end).all()
+
+
+def test_a_number_of_symbols_that_there_is_not_is_answered_with_the_nearest() -> None:
+    assert {name: spam_symbols(name) for name in ("spam-1000", "ptb", "markov", "spam", "spam-mails")} == {
+        "spam-1000": 1000, "ptb": None, "markov": None, "spam": None, "spam-mails": None,
+    }  # fmt: skip
+    assert is_built_in("spam-1000") and is_generated("spam-1000") and not is_built_in("spam-mails")
+    assert resolve_argument("spam-1000", None) == ("spam-1000", None)
+    for name, nearest in {"spam-99": 100, "spam-200001": 200_000, "spam-0100": 100, "spam-0": 100}.items():
+        with pytest.raises(UserError, match=rf"from 100 to 200,000; got '{name}': try spam-{nearest}$"):
+            resolve_argument(name, None)
