@@ -47,6 +47,7 @@ from trainables.config.language_model import (
     TrialConfig,
 )
 from trainables.config.measurement_names import (
+    GRADIENT_BOTTLENECK,
     KL_RANK,
     LAYER_JACOBIAN,
     LAYER_TASK,

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from trainables.config import (
+    GRADIENT_BOTTLENECK,
     KL_RANK,
     PERPLEXITY,
     SPECTRUM,
@@ -26,6 +27,7 @@ from trainables.device import forget_cache, products_in
 from trainables.errors import UserError
 from trainables.language_model import LanguageModel
 from trainables.measurements.gpu_spectrum import fits_gpu, gpu_spectra
+from trainables.measurements.gradient_bottleneck import gradient_bottleneck_metrics, sampled_contexts
 from trainables.measurements.kl_rank import kl_rank_metrics, kl_ranks_after
 from trainables.measurements.log_probabilities import context_vectors, log_probability_chunks, log_probability_rows
 from trainables.measurements.ranks import entropy_rank, press_rank, rank_report
@@ -87,6 +89,7 @@ def measurements(runtime: Runtime) -> dict[str, Measure]:
         TOP_K: _top_k,
         WORD_SIMILARITY: published_similarity,
         KL_RANK: _kl_rank,
+        GRADIENT_BOTTLENECK: _gradient_bottleneck,
     }
     if file is not None:
         by_name[file.measurement] = top_k_of_file
@@ -185,6 +188,15 @@ def _kl_rank(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) 
     """KL ranks of the matrix that `spectrum@1` decomposes."""
     contexts_NC = context_vectors(model, rank_tokens(corpus, config), window=config.evaluation.window)
     return Measured(kl_rank_metrics(kl_ranks_after(model, contexts_NC)))
+
+
+def _gradient_bottleneck(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
+    """At test contexts among those of `spectrum@1`."""
+    tokens = corpus.test[: len(rank_tokens(corpus, config)) + 1]
+    indices = np.array(sampled_contexts(len(tokens)))
+    contexts_nC = context_vectors(model, tokens[: indices.max() + 1], window=config.evaluation.window)[indices]
+    targets_n = torch.tensor(tokens[indices + 1])
+    return Measured(gradient_bottleneck_metrics(model.output, model.output_weight(), contexts_nC, targets_n))
 
 
 def _top_k(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:

@@ -1,0 +1,163 @@
+"""The gradient bottleneck against numpy's dense projections in float64, and where theory says what it is."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from tests.support import tiny_trial as tiny
+from tests.support.output_layer_formulas import EVERY_LAYER, inputs, layer_of, log_p, parameters_of
+from trainables.config import GRADIENT_BOTTLENECK, GssConfig, MosConfig, OutputLayerConfig, SoftmaxConfig
+from trainables.measurements import gradient_bottleneck, measure
+from trainables.measurements.gradient_bottleneck import gradient_bottleneck_metrics, sampled_contexts
+from trainables.measurements.log_probabilities import context_vectors
+from trainables.output_layers import OutputLayer
+from trainables.runtime import Runtime
+from trainables.training import Trainer
+
+Array = NDArray[np.float64]
+
+
+def gradients_and_jacobians(
+    config: OutputLayerConfig, layer: OutputLayer, weight: Tensor, hidden: Tensor, targets: Tensor
+) -> list[tuple[Array, Array]]:
+    """g and J with centred columns at every context, by the papers' formulas."""
+    at = {name: parameter.detach().double() for name, parameter in parameters_of(layer).items()}
+    pairs = []
+    for context, target in zip(hidden, targets, strict=True):
+        gradient = log_p(config, at, context[None], weight)[0].exp().numpy()
+        gradient[target] -= 1
+        jacobian: Tensor = torch.autograd.functional.jacobian(lambda h: log_p(config, at, h[None], weight)[0], context)
+        pairs.append((gradient, (jacobian - jacobian.mean(0)).numpy()))
+    return pairs
+
+
+def dense(pairs: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Lost shares and angles by numpy's least squares and arccos."""
+    shares, angles = [], []
+    for g, j in pairs:
+        lost = g - j @ np.linalg.lstsq(j, g, rcond=None)[0]
+        moved = j @ (j.T @ g)
+        shares.append(lost @ lost / (g @ g))
+        angles.append(math.degrees(math.acos(g @ moved / np.linalg.norm(g) / np.linalg.norm(moved))))
+    return np.array(shares), np.array(angles)
+
+
+@pytest.mark.parametrize("config", EVERY_LAYER, ids=lambda config: config.name)
+@pytest.mark.parametrize(("vocabulary", "width"), [(40, 5), (6, 5), (5, 5), (4, 5)])
+def test_share_and_angle_are_those_of_a_dense_projection(
+    config: OutputLayerConfig, vocabulary: int, width: int
+) -> None:
+    """Where V = d + 1, and less, all of g is within the columns."""
+    layer = layer_of(config, vocabulary, width)
+    hidden, weight, targets = inputs(7, width, vocabulary)
+    metrics = gradient_bottleneck_metrics(layer, weight, hidden, targets)
+    shares, angles = dense(gradients_and_jacobians(config, layer, weight, hidden, targets))
+    assert metrics["gradient_contexts"] == 7
+    assert metrics["gradient_lost_share"] == pytest.approx(shares.mean(), rel=1e-8, abs=1e-15)
+    assert metrics["gradient_angle_degrees"] == pytest.approx(angles.mean(), rel=1e-6)
+    to_columns = np.degrees(np.arccos(np.sqrt(1 - shares)))
+    assert (angles > to_columns - 1e-6).all(), "no step gets closer than the columns are"
+    if vocabulary <= width + 1:
+        assert float(metrics["gradient_lost_share"]) < 1e-15
+    else:
+        assert 0.5 < float(metrics["gradient_lost_share"]) < 1
+
+
+@pytest.mark.parametrize(("vocabulary", "width"), [(30, 4), (200, 50)])
+def test_of_random_weights_it_is_one_less_d_over_v(vocabulary: int, width: int) -> None:
+    """P is uniform at h = 0, and the projections of all one-hot vectors on any d dimensions have squares of d in all:
+    exact in the mean over every word. Elsewhere within the error of a mean over contexts."""
+    layer = layer_of(SoftmaxConfig(), vocabulary, width)
+    parameters_of(layer)["bias_V"].data.zero_()
+    _, weight, _ = inputs(1, width, vocabulary)
+    every_word = torch.arange(vocabulary)
+    metrics = gradient_bottleneck_metrics(layer, weight, torch.zeros(vocabulary, width).double(), every_word)
+    expected = 1 - width / (vocabulary - 1)
+    assert metrics["gradient_lost_share"] == pytest.approx(expected, rel=1e-12)
+    contexts = 300
+    hidden, _, targets = inputs(contexts, width, vocabulary, seed=1)
+    metrics = gradient_bottleneck_metrics(layer, weight, hidden * 0.1 / width**0.5, targets)
+    # Of a random direction the share is that of a beta distribution of these moments.
+    free = vocabulary - 1
+    deviation = math.sqrt(2 * width * (free - width) / (free**2 * (free + 2)))
+    assert abs(float(metrics["gradient_lost_share"]) - expected) < 4 * deviation / math.sqrt(contexts)
+    assert abs(expected - (1 - width / vocabulary)) < 1 / vocabulary
+
+
+def test_where_all_directions_move_alike_the_angle_is_that_to_the_columns() -> None:
+    layer = layer_of(SoftmaxConfig(), 20, 4)
+    hidden, weight, targets = inputs(1, 4, 20)
+    orthonormal = torch.linalg.qr(weight - weight.mean(0)).Q
+    metrics = gradient_bottleneck_metrics(layer, 3 * orthonormal, hidden, targets)
+    share = float(metrics["gradient_lost_share"])
+    assert metrics["gradient_angle_degrees"] == pytest.approx(math.degrees(math.acos(math.sqrt(1 - share))), rel=1e-12)
+
+
+@pytest.mark.parametrize("rank", [5, 2])
+def test_the_norm_lost_is_that_in_the_kernel_of_the_weights(rank: int) -> None:
+    """Also of output weights of a lower rank."""
+    vocabulary, width = 60, 5
+    layer = layer_of(SoftmaxConfig(), vocabulary, width)
+    hidden, _, targets = inputs(9, width, vocabulary)
+    factors = inputs(rank, width, vocabulary, seed=3)[0], inputs(1, rank, vocabulary, seed=4)[1]
+    weight = factors[1] @ factors[0]
+    metrics = gradient_bottleneck_metrics(layer, weight, hidden, targets)
+    pairs = gradients_and_jacobians(SoftmaxConfig(), layer, weight, hidden, targets)
+    gradients = np.stack([g for g, _ in pairs])
+    w = weight.numpy()
+    lost = gradients - gradients @ w @ np.linalg.pinv(w, rcond=1e-12)
+    assert metrics["gradient_norm_lost"] == pytest.approx(np.linalg.norm(lost) / np.linalg.norm(gradients), rel=1e-10)
+    assert metrics["gradient_lost_share"] == pytest.approx(dense(pairs)[0].mean(), rel=1e-10)
+
+
+def test_the_norm_lost_is_of_a_plain_softmax_alone() -> None:
+    for config in EVERY_LAYER[1:]:
+        hidden, weight, targets = inputs(2, 3, 10)
+        assert "gradient_norm_lost" not in gradient_bottleneck_metrics(layer_of(config, 10), weight, hidden, targets)
+
+
+def test_a_certain_next_word_has_no_gradient_and_is_left_out() -> None:
+    layer = layer_of(SoftmaxConfig(), 10)
+    parameters_of(layer)["bias_V"].data[3] = 5000.0
+    hidden, weight, _ = inputs(2, 3, 10)
+    certain = gradient_bottleneck_metrics(layer, weight, hidden, torch.tensor([3, 3]))
+    assert certain == {"gradient_contexts": 0}
+    one = gradient_bottleneck_metrics(layer, weight, hidden, torch.tensor([3, 4]))
+    assert one["gradient_contexts"] == 1 and 0 < float(one["gradient_lost_share"]) < 1
+
+
+def test_contexts_are_evenly_spaced_and_have_a_next_word() -> None:
+    assert sampled_contexts(5) == [0, 1, 2, 3]
+    many = sampled_contexts(10_000)
+    assert len(many) == gradient_bottleneck.CONTEXTS and many[-1] == 9_998
+    assert set(np.diff(many)) == {39, 40} and many[0] in (38, 39)
+
+
+@pytest.mark.parametrize(
+    "config", [SoftmaxConfig(), GssConfig(c=-1.5, k=2.5), MosConfig(mixtures=3)], ids=lambda config: config.name
+)
+def test_of_a_model_it_is_that_of_its_layer_at_its_contexts(
+    monkeypatch: pytest.MonkeyPatch, config: OutputLayerConfig
+) -> None:
+    monkeypatch.setattr(gradient_bottleneck, "CONTEXTS", 20)
+    trial, corpus = tiny.trial(output_layer=config), tiny.corpus()
+    model = Trainer(trial, corpus, Runtime()).model.eval()
+    before = {name: parameter.clone() for name, parameter in model.named_parameters()}
+    metrics, values = measure([GRADIENT_BOTTLENECK], model, corpus, trial, Runtime())[GRADIENT_BOTTLENECK]
+    assert values is None
+    indices = sampled_contexts(len(corpus.test))
+    hidden = context_vectors(model, corpus.test, window=70)[indices].double()
+    targets = torch.tensor(corpus.test[[index + 1 for index in indices]])
+    pairs = gradients_and_jacobians(config, model.output, model.embedding_VD.detach().double(), hidden, targets)
+    shares, angles = dense(pairs)
+    assert metrics["gradient_contexts"] == 20
+    assert metrics["gradient_lost_share"] == pytest.approx(shares.mean(), rel=1e-6)
+    assert metrics["gradient_angle_degrees"] == pytest.approx(angles.mean(), rel=1e-4)
+    for name, parameter in model.named_parameters():
+        assert torch.equal(parameter, before[name]) and parameter.dtype == torch.float32 and parameter.requires_grad

@@ -1,0 +1,105 @@
+"""The derivative of log P by the context vector against autograd on the papers' formulas."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.support.output_layer_formulas import EVERY_LAYER, inputs, layer_of, log_p, parameters_of
+from trainables.config import OutputLayerConfig
+from trainables.measurements import log_p_jacobian as module
+from trainables.measurements.log_p_jacobian import columns_of_jacobian, log_p_jacobian, rows_of_jacobian
+from trainables.output_layers import LayerShape, OutputLayer
+
+VOCABULARY, WIDTH = 11, 3
+every_layer = pytest.mark.parametrize("config", EVERY_LAYER, ids=lambda config: config.name)
+
+
+def truth(config: OutputLayerConfig, layer: OutputLayer, weight: Tensor, context: Tensor) -> Tensor:
+    at = {name: parameter.detach() for name, parameter in parameters_of(layer).items()}
+    jacobian: Tensor = torch.autograd.functional.jacobian(lambda h: log_p(config, at, h[None], weight)[0], context)
+    return jacobian
+
+
+def centred(jacobian: Tensor) -> Tensor:
+    return jacobian - jacobian.mean(0)
+
+
+@every_layer
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_it_is_the_formulas_up_to_what_all_words_share(config: OutputLayerConfig, scale: float) -> None:
+    layer = layer_of(config, VOCABULARY, WIDTH).eval()
+    hidden, weight, _ = inputs(6, WIDTH, VOCABULARY, scale=scale)
+    for context in hidden:
+        jacobian, expected = log_p_jacobian(layer, weight, context), truth(config, layer, weight, context)
+        torch.testing.assert_close(centred(jacobian), centred(expected), rtol=1e-9, atol=1e-10 * scale)
+        assert not jacobian.requires_grad
+
+
+@every_layer
+def test_the_ways_for_any_layer_give_all_of_it(monkeypatch: pytest.MonkeyPatch, config: OutputLayerConfig) -> None:
+    monkeypatch.setattr(module, "COPIES", 2)
+    layer = layer_of(config, VOCABULARY, WIDTH).eval().requires_grad_(False)
+    hidden, weight, _ = inputs(1, WIDTH, VOCABULARY)
+    expected = truth(config, layer, weight, hidden[0])
+    by_columns = torch.cat(list(columns_of_jacobian(layer, weight, hidden[0])), 1)
+    by_rows = torch.cat(list(rows_of_jacobian(layer, weight, hidden[0])))
+    torch.testing.assert_close(by_columns, expected)
+    torch.testing.assert_close(by_rows, expected)
+
+
+class Squares(torch.autograd.Function):
+    """An operation of a user's that only backpropagation goes through."""
+
+    @staticmethod
+    def forward(context: Any, values: Tensor) -> Tensor:
+        context.save_for_backward(values)
+        return values.square()
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> Tensor:
+        (values,) = context.saved_tensors
+        return 2 * values * gradient
+
+
+class Squared(OutputLayer):
+    """log_softmax((W h)^2), with or without an operation that has forward-mode derivatives."""
+
+    def __init__(self, shape: LayerShape, *, forward_mode: bool) -> None:
+        super().__init__()
+        del shape
+        self.forward_mode = forward_mode
+
+    def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
+        logits = hidden_NC @ weight_VD.T
+        squares = logits.square() if self.forward_mode else Squares.apply(logits)  # type: ignore[no-untyped-call]
+        return torch.log_softmax(squares, dim=1)
+
+    def loss(self, *_: Any, **__: Any) -> Tensor:
+        raise NotImplementedError
+
+
+@pytest.mark.parametrize("forward_mode", [True, False])
+def test_a_layer_of_the_users_own_needs_a_derivative_of_either_kind(
+    monkeypatch: pytest.MonkeyPatch, forward_mode: bool
+) -> None:
+    monkeypatch.setattr(module, "COPIES", 4)
+    shape = LayerShape(vocabulary_size=VOCABULARY, embedding_width=WIDTH, context_width=WIDTH)
+    hidden, weight, _ = inputs(1, WIDTH, VOCABULARY)
+    jacobian = log_p_jacobian(Squared(shape, forward_mode=forward_mode), weight, hidden[0])
+    logits = weight @ hidden[0]
+    expected = 2 * logits[:, None] * weight
+    torch.testing.assert_close(centred(jacobian), centred(expected))
+
+
+def test_a_layer_that_does_not_look_at_the_context_moves_nowhere() -> None:
+    class Constant(Squared):
+        def log_probabilities(self, hidden_NC: Tensor, weight_VD: Tensor) -> Tensor:
+            return torch.log_softmax(weight_VD.sum(1), dim=0).expand(len(hidden_NC), -1)
+
+    shape = LayerShape(vocabulary_size=VOCABULARY, embedding_width=WIDTH, context_width=WIDTH)
+    hidden, weight, _ = inputs(1, WIDTH, VOCABULARY)
+    assert not log_p_jacobian(Constant(shape, forward_mode=True), weight, hidden[0]).any()
