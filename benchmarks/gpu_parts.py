@@ -33,7 +33,7 @@ def parts_ms(trainers: Sequence[Trainer], calls: int) -> PartsMs:
     """Of a stack of the trainers, in which they are no longer; their weights move. On a GPU they are replayed from
     graphs, as a step is."""
     first, weights = trainers[0], Weights.shared_by([trainer.model for trainer in trainers])
-    training, where = first.config.training, weights["embedding_VD"].device
+    training, where = first.lstm_config.training, weights["embedding_VD"].device
     window = Window(0, training.bptt, training.bptt)
     with products_in(training.precision, first.runtime.device):
         functions = *_forward_and_back(trainers, weights, window), _optimiser(trainers, weights, window)
@@ -53,7 +53,7 @@ def _forward_and_back(
     embedding, lengths = weights["embedding_VD"], [window.steps] * len(trainers)
     rows = targets_GN, embedding.new_full(targets_GN.shape, 1 / targets_GN.shape[1])
     lengths_G = torch.tensor(lengths, device=embedding.device)
-    draws = StackedDraws([t.config for t in trainers], [t.masks for t in trainers], embedding, window.steps)
+    draws = StackedDraws([t.lstm_config for t in trainers], [t.masks for t in trainers], embedding, window.steps)
     draws.draw(lengths)
     masks = draws.masks(window.steps)
     states = stacked_states([trainer.state for trainer in trainers])

@@ -33,7 +33,7 @@ from trainables.config import (
     TrialConfig,
 )
 from trainables.corpora import Corpus, identity, load
-from trainables.language_model import AwdLstm
+from trainables.language_model import LanguageModel
 from trainables.measurements import (
     context_vectors,
     log_probability_rows,
@@ -95,7 +95,7 @@ def name_of(layer: OutputLayerConfig, seed: int) -> str:
     return f"{layer.name}{cell}, seed {seed}"
 
 
-def trained(config: TrialConfig, corpus: Corpus) -> AwdLstm:
+def trained(config: TrialConfig, corpus: Corpus) -> LanguageModel:
     """The model with the weights that its trial would keep."""
     trainer = Trainer(config, corpus, Runtime(checkpoint_every_s=1e9))
     trainer.train(Checkpoints(TrialFolder(Path("/nonexistent"), config.trial_id)), lambda _: None)
@@ -109,7 +109,7 @@ def ranks(log_p_NV: NDArray[np.float32]) -> Ranks:
     return {name: float(report[name]) for name in RANKS}
 
 
-def samples_of(name: str, model: AwdLstm, corpus: Corpus, window: int) -> Samples:
+def samples_of(name: str, model: LanguageModel, corpus: Corpus, window: int) -> Samples:
     """Read the whole test text once as one stream, then take samples of its contexts."""
     contexts_NC = context_vectors(model, corpus.test, window=window)
     log_p_NV = np.concatenate(list(log_probability_rows(model, contexts_NC)))
@@ -164,7 +164,7 @@ def spreads(logs: NDArray[np.float64]) -> tuple[float, float]:
     return float(np.sqrt(within)), float(np.sqrt((interaction**2).sum() / ((rows - 1) * (columns - 1))))
 
 
-def print_costs(model: AwdLstm, tokens: NDArray[np.int64], window: int) -> None:
+def print_costs(model: LanguageModel, tokens: NDArray[np.int64], window: int) -> None:
     """The processor's seconds of each step, the least of three."""
     print(f"\n{'N':>7}{'contexts':>10}{'log P':>10}{'Gram':>10}{'eigenvalues':>13}{'in all':>10}")
     for size in SIZES:
@@ -172,7 +172,7 @@ def print_costs(model: AwdLstm, tokens: NDArray[np.int64], window: int) -> None:
         print(f"{size:>7,}{runs[0]:>10.2f}{runs[1]:>10.2f}{runs[2]:>10.2f}{runs[3]:>13.2f}{runs.sum():>10.2f}")
 
 
-def seconds_of_steps(model: AwdLstm, tokens: NDArray[np.int64], window: int) -> list[float]:
+def seconds_of_steps(model: LanguageModel, tokens: NDArray[np.int64], window: int) -> list[float]:
     """Of the context vectors, log P, the Gram matrix and its eigenvalues."""
     marks = [time.process_time()]
     contexts_NC = context_vectors(model, tokens, window=window)

@@ -29,3 +29,8 @@ def trial(
         training=TransformerTrainingConfig(**settings),
         evaluation=EvaluationConfig(window=settings["window"]),
     )
+
+
+def of_layer(output_layer: OutputLayerConfig) -> TransformerTrialConfig:
+    """The trial with this output layer."""
+    return trial(output_layer=output_layer)

@@ -20,7 +20,7 @@ from trainables.config import (
     TrialConfig,
 )
 from trainables.corpora import Corpus, CorpusIdentity
-from trainables.language_model.awd_lstm import AwdLstm
+from trainables.language_model import LanguageModel
 from trainables.runtime import Runtime
 from trainables.training.loop import Trainer
 
@@ -80,13 +80,13 @@ def train(trainer: Trainer) -> None:
             trainer.end_epoch()
 
 
-def trained(layer: OutputLayerConfig, epochs: int = 2) -> AwdLstm:
+def trained(layer: OutputLayerConfig, epochs: int = 2) -> LanguageModel:
     """A copy of the tiny model after some epochs, in evaluation mode; a process trains each once."""
     return copy.deepcopy(_trained(layer, epochs))
 
 
 @functools.cache
-def _trained(layer: OutputLayerConfig, epochs: int) -> AwdLstm:
+def _trained(layer: OutputLayerConfig, epochs: int) -> LanguageModel:
     config = trial(output_layer=layer, epochs=epochs, learning_rate=20.0, activation_regularisation=0.0)
     trainer = Trainer(config, corpus(), Runtime())
     train(trainer)

@@ -15,11 +15,13 @@ import torch
 from torch import Tensor
 
 from tests.support import output_layer_formulas as formulas
+from tests.support import tiny_transformer
 from tests.support import tiny_trial as tiny
 from tests.support.device_trials import LAYERS, STACKED
 from tests.support.products import Asked
 from trainables import device
 from trainables.config import MonotoneNnConfig, OutputLayerConfig
+from trainables.language_model import transformer
 from trainables.output_layers import monotone_nn
 from trainables.runtime import Runtime
 from trainables.stack import Stack
@@ -56,6 +58,30 @@ def test_every_product_of_a_step_is_in_its_precision_and_nothing_is_read_back(
     }
     with pytest.raises(RuntimeError, match="meta"):  # the end of an epoch does read
         trainer.end_epoch()
+
+
+@pytest.mark.parametrize("precision", FACTORS)
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
+def test_every_product_of_a_transformer_is_in_its_precision_and_nothing_is_read_back(
+    monkeypatch: pytest.MonkeyPatch, layer: OutputLayerConfig, precision: str
+) -> None:
+    """Forward and backward: Adam's kernel has no meta device, nor has that of attention, whose inputs are looked at."""
+    attended: set[torch.dtype] = set()
+
+    def attention(query: Tensor, key: Tensor, value: Tensor, *, is_causal: bool) -> Tensor:
+        assert is_causal
+        attended.update(tensor.dtype for tensor in (query, key, value))
+        return query + key + value
+
+    monkeypatch.setattr(transformer, "scaled_dot_product_attention", attention)
+    monkeypatch.setattr(loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed))
+    config = tiny_transformer.trial(output_layer=layer, precision=precision)
+    trainer = Trainer(config, tiny.corpus(), Runtime(device="meta"))
+    with Asked() as asked:
+        trainer._forward(trainer.next_window())[1].backward()
+    assert asked.product_dtypes == attended == {FACTORS[precision]}
+    dtypes = {tensor.dtype for p in trainer.model.parameters() for tensor in (p, p.grad) if tensor is not None}
+    assert dtypes == {torch.float32}
 
 
 @pytest.mark.parametrize("layer", STACKED, ids=lambda layer: layer.name)

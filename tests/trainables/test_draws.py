@@ -7,7 +7,7 @@ import torch
 
 from tests.support import tiny_trial as tiny
 from trainables.config import LanguageModelConfig, SoftmaxConfig
-from trainables.draws import drop_connect, gaussian_noise, locked_dropout, word_dropout
+from trainables.draws import drop_connect, dropout, gaussian_noise, locked_dropout, word_dropout
 from trainables.language_model.awd_lstm import AwdLstm
 
 
@@ -34,6 +34,16 @@ def test_locked_dropout_has_its_rate_its_scale_and_one_mask_for_all_time_steps(r
     assert (dropped == dropped[0]).all()
     assert dropped[dropped != 0].unique().item() == pytest.approx(1 / (1 - rate))
     assert not (locked_dropout(torch.ones(9, 50, 40), rate, generator(1)) == dropped).all()
+
+
+def test_plain_dropout_has_its_rate_and_its_scale_and_a_mask_for_every_element() -> None:
+    dropped = dropout(torch.ones(9, 50, 40), 0.3, generator())
+    assert_rate(dropped == 0, 0.3)
+    assert dropped[dropped != 0].unique().item() == pytest.approx(1 / 0.7)
+    for axis in range(3):
+        assert_rate(dropped.select(axis, 0) == 0, 0.3)
+        assert not torch.equal(dropped.select(axis, 0), dropped.select(axis, 1))
+    assert torch.equal(dropout(dropped, 0.3, None), dropped)
 
 
 def test_dropout_of_bf16_keeps_the_mean() -> None:

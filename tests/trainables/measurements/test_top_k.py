@@ -21,14 +21,14 @@ from trainables.config import CorpusConfig, GssConfig, MosConfig, OutputLayerCon
 from trainables.config.contexts import Context, ContextsFile, even_contexts, published_contexts
 from trainables.corpora import Corpus, identity, load
 from trainables.errors import UserError
-from trainables.language_model.awd_lstm import AwdLstm
+from trainables.language_model import LanguageModel
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
 from trainables.measurements.registry import measure
 from trainables.measurements.top_k import default_contexts, top_k_metrics
 from trainables.runtime import Runtime
 
 
-def brute_force(model: AwdLstm, corpus: Corpus, index: int) -> tuple[list[str], list[float], int]:
+def brute_force(model: LanguageModel, corpus: Corpus, index: int) -> tuple[list[str], list[float], int]:
     """Words and probabilities from the likeliest to the least, and the rank of the true one; from all rows of log P."""
     contexts = context_vectors(model, corpus.test, window=70)
     row = np.concatenate(list(log_probability_rows(model, contexts)))[index].astype(np.float64)

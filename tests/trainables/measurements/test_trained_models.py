@@ -19,7 +19,7 @@ from trainables.config import (
     SigSoftmaxConfig,
     SoftmaxConfig,
 )
-from trainables.language_model.awd_lstm import AwdLstm
+from trainables.language_model import LanguageModel
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
 from trainables.measurements.ranks import FLOAT32_EPS, press_rank
 from trainables.measurements.registry import measure
@@ -31,7 +31,7 @@ D = 8
 
 
 @torch.no_grad()
-def token_by_token(model: AwdLstm, tokens: np.ndarray) -> np.ndarray:
+def token_by_token(model: LanguageModel, tokens: np.ndarray) -> np.ndarray:
     """log P (T x V) after each token of one stream, read one token at a time."""
     state = model.zero_state(1)
     rows = []
@@ -68,7 +68,7 @@ def test_there_is_a_row_for_every_test_context_in_order() -> None:
     np.testing.assert_allclose(rows, token_by_token(model, tokens), atol=2e-5)
 
 
-def float64_log_p(model: AwdLstm, tokens: np.ndarray) -> np.ndarray:
+def float64_log_p(model: LanguageModel, tokens: np.ndarray) -> np.ndarray:
     """The log-P matrix of the model in float64, which the model then stays in."""
     double = model.double()
     contexts = context_vectors(double, tokens, window=70)

@@ -135,7 +135,7 @@ def state_of(trainer: Trainer) -> dict[str, Tensor]:
 
 
 def restored(trainer: Trainer) -> Trainer:
-    fresh = new_trainer(trainer.config)
+    fresh = new_trainer(trainer.lstm_config)
     tensors, state = trainer.snapshot()
     fresh.restore({name: tensor.detach().clone() for name, tensor in tensors.items()}, state)
     return fresh

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from trainables.training.optimizers import EagerAdam, EagerSGD
+from trainables.training.optimizers import EagerAdam, EagerAdamW, EagerSGD
 
 
 def trained(make: Callable[..., torch.optim.Optimizer], steps: int = 20, **options: Any) -> list[Tensor]:
@@ -28,7 +28,11 @@ def trained(make: Callable[..., torch.optim.Optimizer], steps: int = 20, **optio
 
 @pytest.mark.parametrize(
     ("ours", "torchs", "options"),
-    [(EagerSGD, torch.optim.SGD, {}), (EagerAdam, torch.optim.Adam, {"fused": True})],
+    [
+        (EagerSGD, torch.optim.SGD, {}),
+        (EagerAdam, torch.optim.Adam, {"fused": True}),
+        (EagerAdamW, torch.optim.AdamW, {"fused": True, "betas": (0.8, 0.95)}),
+    ],
 )
 def test_steps_are_those_of_pytorch_bit_by_bit(
     ours: Callable[..., torch.optim.Optimizer], torchs: Callable[..., torch.optim.Optimizer], options: dict[str, Any]

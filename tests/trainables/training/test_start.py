@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -13,8 +14,16 @@ from search_spaces.awd_lstm import awd_lstm
 from search_spaces.gss_grid import C_VALUES, K_VALUES
 from search_spaces.scales import SCALES, apply_scale
 from tests.support import output_layer_formulas as formulas
+from tests.support import tiny_transformer
 from tests.support import tiny_trial as tiny
-from trainables.config import CorpusConfig, GssConfig, LmsPlifConfig, OutputLayerConfig, TrialConfig
+from trainables.config import (
+    CorpusConfig,
+    GssConfig,
+    LanguageTrialConfig,
+    LmsPlifConfig,
+    OutputLayerConfig,
+    TrialConfig,
+)
 from trainables.output_layers.plif import PiecewiseLinear
 from trainables.output_layers.pointwise import centred_bias
 from trainables.runtime import Runtime
@@ -28,17 +37,20 @@ def scaled(layer: OutputLayerConfig) -> TrialConfig:
     return config.model_copy(update={"model": config.model.model_copy(update={"start": "scaled"})})
 
 
+@pytest.mark.parametrize("trial", [scaled, tiny_transformer.of_layer], ids=["lstm", "transformer"])
 @pytest.mark.parametrize("layer", [*formulas.EVERY_LAYER, *CORNERS], ids=str)
-def test_after_a_context_vector_of_zeros_words_are_as_frequent_as_in_the_text(layer: OutputLayerConfig) -> None:
+def test_after_a_context_vector_of_zeros_words_are_as_frequent_as_in_the_text(
+    layer: OutputLayerConfig, trial: Callable[[OutputLayerConfig], LanguageTrialConfig]
+) -> None:
     corpus = tiny.corpus()
-    model = Trainer(scaled(layer), corpus, Runtime()).model
+    model = Trainer(trial(layer), corpus, Runtime()).model
     counts = np.bincount(corpus.train, minlength=tiny.VOCABULARY) + 1
     parameters = {name: p.detach().double() for name, p in model.output.named_parameters()}
     for name in parameters:
         if name.startswith("latent"):  # a mixture's context vectors, tanh of these
             parameters[name] = torch.zeros_like(parameters[name])
-    width = model.config.context_width
-    log_p = formulas.log_p(layer, parameters, torch.zeros(1, width).double(), model.embedding_VD.detach().double())
+    weight_VD = model.output_weight().detach().double()
+    log_p = formulas.log_p(layer, parameters, torch.zeros_like(weight_VD[:1]), weight_VD)
     np.testing.assert_allclose(log_p[0].numpy(), np.log(counts / counts.sum()), atol=1e-4)
 
 
@@ -60,7 +72,7 @@ def test_the_first_layers_gates_get_a_variance_of_one_and_words_are_heard_three_
     tokens_TB = torch.randint(tiny.VOCABULARY, (100, 50), generator=torch.Generator().manual_seed(0))
     heard = []
     for model in models:
-        h3_TBC = model.contexts(tokens_TB, model.zero_state(50)).h3_TBC
+        h3_TBC = model.contexts(tokens_TB, model.zero_state(50)).dropped_TBC  # nothing is dropped here
         heard.append((h3_TBC[50:] - h3_TBC[50:].mean((0, 1))).std().item())
     first = models[0].layers[0].get_parameter("weight_ih")
     gates = embedding(tokens_TB, models[0].embedding_VD) @ first.t()

@@ -1,0 +1,115 @@
+"""A Transformer's trial from config to result, pruned and taken up again, and measured on the weights that it kept."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.support.command import TIMES
+from trainables.config import (
+    CorpusConfig,
+    CustomConfig,
+    EvaluationConfig,
+    GssConfig,
+    MosConfig,
+    OutputLayerConfig,
+    SoftmaxConfig,
+    TransformerConfig,
+    TransformerTrainingConfig,
+    TransformerTrialConfig,
+    stack_key,
+)
+from trainables.corpora import identity
+from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
+from trainables.output_layers import LayerShape, PointwiseSoftmax
+from trainables.runtime import Runtime
+from trainables.trial import kept_model, measure_kept, run_trial
+from trainables.trial_folder import TrialFolder, TrialOutcome
+
+NAMES = ("perplexity@1", "spectrum@1", "top_k@1")
+
+
+class ShiftedBias(PointwiseSoftmax):
+    """A user's own layer."""
+
+    def __init__(self, shape: LayerShape, scale: float) -> None:
+        super().__init__(shape)
+        self.bias_V.data += scale
+
+
+def smoke(layer: OutputLayerConfig, *, epochs: int = 3, precision: str = "float32") -> TransformerTrialConfig:
+    corpus = identity("pydocs", data_dir=None)
+    training = {"batch_size": 8, "window": 16, "learning_rate": 0.01, "warm_up_tokens": 500, "epochs": epochs}
+    return TransformerTrialConfig(
+        seed=3,
+        corpus=CorpusConfig(name="pydocs", sha256=corpus.sha256, vocabulary_limit=200),
+        model=TransformerConfig(width=16, layers=2, heads=2, head="untied", head_rank=6),
+        output_layer=layer,
+        training=TransformerTrainingConfig.model_validate({**training, "epoch_tokens": 2_000, "precision": precision}),
+        evaluation=EvaluationConfig(
+            window=16, valid_tokens=600, test_tokens=600, test_batch_size=2, epoch_rank_contexts=100
+        ),
+    )
+
+
+def numbers_of(outcome: TrialOutcome) -> dict[str, object]:
+    """Without what a repetition changes."""
+    content = outcome.model_dump(mode="json")
+    for epoch in content["epochs"]:
+        del epoch["seconds"]
+    for metrics in content["measurements"].values():
+        for name in TIMES:
+            metrics.pop(name, None)
+    return {name: content[name] for name in ("epochs", "measurements", "state")}
+
+
+@pytest.mark.parametrize(
+    ("layer", "precision"),
+    [
+        (SoftmaxConfig(), "float32"),
+        (GssConfig(c=-1.0, k=2.0), "bf16"),
+        (MosConfig(mixtures=2), "float32"),
+        (CustomConfig.of(ShiftedBias, scale=0.5), "tf32"),
+    ],
+    ids=["softmax", "gss-bf16", "mos", "custom"],
+)
+def test_pruned_and_taken_up_again_it_ends_with_the_same_bits_and_is_measured_later_the_same(
+    tmp_path: Path, layer: OutputLayerConfig, precision: str
+) -> None:
+    config = smoke(layer, precision=precision)
+    runtime = Runtime(checkpoint_every_s=0.0)
+    straight = run_trial(config, directory=tmp_path / "straight", runtime=runtime, measurements=NAMES)
+    first, second = straight.epochs[:2]
+    above = {1: first.valid_loss, 2: second.valid_loss - 1e-9}
+    pruned = run_trial(config, directory=tmp_path / "stopped", runtime=runtime, stop_above=above)
+    assert pruned.state == "pruned" and len(pruned.epochs) == 2
+    whole = run_trial(config, directory=tmp_path / "stopped", runtime=runtime, measurements=())
+    measure_kept(config, directory=tmp_path / "stopped", runtime=runtime, names=NAMES)
+    folder = TrialFolder(tmp_path / "stopped", config.trial_id)
+    later = {name: folder.measurement(name) for name in NAMES}
+    numbers, expected = numbers_of(whole), numbers_of(straight)
+    assert numbers["epochs"] == expected["epochs"]
+    for name, measured in later.items():
+        assert measured is not None and measured[0] == straight.measurements[name]
+    kept = (tmp_path / "stopped" / "kept.safetensors").read_bytes()
+    assert kept == (tmp_path / "straight" / "kept.safetensors").read_bytes()
+    model, _ = kept_model(config, directory=tmp_path / "straight", runtime=runtime)
+    assert straight.metrics["parameters"] == sum(p.numel() for p in model.parameters())
+    assert all(epoch.press_rank and not epoch.averaging for epoch in straight.epochs)
+    assert math.exp(second.valid_loss) < math.exp(first.valid_loss) < 200
+
+
+def test_the_spectrum_is_that_of_the_matrix_read_in_windows(tmp_path: Path) -> None:
+    """Softmax with output weights of rank 6: log P has rank 8 at most."""
+    config = smoke(SoftmaxConfig())
+    outcome = run_trial(config, directory=tmp_path, runtime=Runtime(), measurements=NAMES)
+    model, corpus = kept_model(config, directory=tmp_path, runtime=Runtime())
+    contexts_NC = context_vectors(model, corpus.test[:600], window=16)
+    log_p = np.concatenate(list(log_probability_rows(model, contexts_NC)))
+    sigma = np.linalg.svd(log_p.astype(np.float64), compute_uv=False)
+    assert outcome.metrics["sigma_max"] == pytest.approx(sigma[0], rel=1e-6)
+    assert outcome.metrics["press_rank"] == 8 == np.count_nonzero(sigma > 1e-5 * sigma[0])
+    assert stack_key(config) is None, "no stack has Transformers"
