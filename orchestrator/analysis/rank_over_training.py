@@ -110,6 +110,11 @@ class RankTraining:
     half_way: HalfWay
     colour_by: str | None
 
+    @property
+    def averaged(self) -> bool:
+        """Whether any trial averaged its weights; a Transformer does not."""
+        return any(True in path.averaging for path in self.paths)
+
 
 def rank_training_numbers(
     frame: pd.DataFrame,

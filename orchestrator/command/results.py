@@ -37,8 +37,13 @@ class VariantFilter:
         return all(required in (None, value) for required, value in pairs)
 
     def __str__(self) -> str:
-        parts = {"scale": self.scale, "corpus": self.corpus, "--set": self.overrides}
-        return "".join(f", {name} {value}" for name, value in parts.items() if value)
+        from orchestrator.plan import typed_variant
+
+        parts = {"scale": self.scale, "corpus": self.corpus}
+        words = [f"{name} {value}" for name, value in parts.items() if value]
+        if self.overrides is not None:
+            words += typed_variant(self.overrides) or ["without --model and --set"]
+        return "".join(f", {part}" for part in words)
 
 
 def typed_filter(scale: str | None, corpus: str | None, settings: list[str] | None, model: str | None) -> VariantFilter:

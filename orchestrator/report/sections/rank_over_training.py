@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from orchestrator.analysis import HalfWay, LeadLag, RankTraining, Statistic
+from orchestrator.analysis import LeadLag, RankTraining, Statistic
 from orchestrator.report import formats
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.rank_over_training_figures import rank_training_drawings
@@ -30,7 +30,7 @@ def rank_training_section(ranks: Sequence[RankTraining]) -> Section:
         findings=tuple(sentence for numbers in ranks for sentence in _findings(numbers)),
         cautions=tuple(_cautions(first)),
         tables=(_lag_table(ranks), _epoch_table(first)),
-        method=prose("method_rank_over_training.txt"),
+        method=prose("method_rank_over_training.txt", averaged=first.averaged),
         files={
             "rank_over_training.csv": csv_lines([record for numbers in ranks for record in _epoch_records(numbers)]),
             "rank_lead_or_lag.csv": csv_lines([_lag_record(numbers) for numbers in ranks]),
@@ -45,7 +45,7 @@ def _findings(numbers: RankTraining) -> Iterator[str]:
     if lag.together.value is not None:
         yield f"{_together(lag, title)} {_lead(lag, title)}"
     if numbers.half_way.told:
-        yield _half_sentence(numbers.half_way, title)
+        yield _half_sentence(numbers, title)
 
 
 def _together(lag: LeadLag, title: str) -> str:
@@ -86,10 +86,12 @@ def _lead(lag: LeadLag, title: str) -> str:
     return f"{more}: {numbers}, {apart}."
 
 
-def _half_sentence(half: HalfWay, title: str) -> str:
+def _half_sentence(numbers: RankTraining, title: str) -> str:
+    half = numbers.half_way
     left = f"; {half.left_out} left out" if half.left_out else ""
+    change = "change before averaging" if numbers.averaged else "change"
     return (
-        f"{formats.capital(title)} had half of its change before averaging behind it earlier than the log perplexity "
+        f"{formats.capital(title)} had half of its {change} behind it earlier than the log perplexity "
         f"in {half.rank_first} of {counted(half.told, 'setting')}, later in {half.perplexity_first}, at the same time "
         f"in {half.same}{left}; in the median, {abs(half.lead):.1f} epochs {'earlier' if half.lead >= 0 else 'later'}."
     )
@@ -164,12 +166,13 @@ def _epoch_table(numbers: RankTraining) -> TextTable:
                 "validation perplexity": formats.cell(PERPLEXITY, perplexity),
                 "share of the rank's change": formats.percent(float(np.mean(ranks)) if ranks else None),
                 "share of the log perplexity's": formats.percent(float(np.mean(falls)) if falls else None),
-                "averaged": "yes" if any(path.averaging[place] for path, place in at) else "no",
+                **({"averaged": "yes" if any(p.averaging[i] for p, i in at) else "no"} if numbers.averaged else {}),
             }
         )
     over = counted(len(numbers.paths), "setting")
     shown = f"; one epoch in {step}, all of them in rank_over_training.csv" if step > 1 else ""
-    return text_table(f"Geometric means over {over}, and mean shares of the change before averaging{shown}", rows)
+    change = "the change before averaging" if numbers.averaged else "the change"
+    return text_table(f"Geometric means over {over}, and mean shares of {change}{shown}", rows)
 
 
 def _epoch_records(numbers: RankTraining) -> Iterator[dict[str, Any]]:

@@ -48,13 +48,14 @@ def rank_training_drawings(numbers: RankTraining) -> Iterator[Drawing]:
     yield Drawing(
         name="rank_over_training",
         caption=f"Validation perplexity against {title} from epoch to epoch, {line}{colours}; the ring is the last "
-        "epoch, pale points those with averaged weights.",
+        f"epoch{', pale points those with averaged weights' if numbers.averaged else ''}.",
         draw=partial(_draw_plane, numbers),
     )
+    until = " until averaging began" if numbers.averaged else ""
     if any(path.rank_half is not None and path.perplexity_half is not None for path in numbers.paths):
         yield Drawing(
             name="rank_lead_or_lag",
-            caption=f"How much of its change until averaging began {title} had behind it, against the same of the log "
+            caption=f"How much of its change{until} {title} had behind it, against the same of the log "
             f"perplexity, {line}{colours}. Above the diagonal the rank is ahead; thick: the mean of the settings "
             "that have the epoch.",
             draw=partial(_draw_shares, numbers),

@@ -11,11 +11,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from orchestrator.analysis.frames import flatten
+from orchestrator.analysis.rank_over_training import rank_training_numbers
 from orchestrator.analysis.statistics.estimates import Interval, Statistic
 from orchestrator.analysis.statistics.lead_lag import LeadLag
 from orchestrator.report import formats
 from orchestrator.report.build import ReportResult
-from orchestrator.report.sections.rank_over_training import _lead
+from orchestrator.report.sections.rank_over_training import _lead, rank_training_section
 from orchestrator.report.sections.section import Section
 from search_spaces.study import GridMap, RankOverTraining
 from tests.support.synthetic_results import SEEDED_STUDY, STUDY, csv_records, make_results, report_on, training
@@ -45,6 +47,23 @@ def section_of(report: ReportResult) -> Section:
 
 def report_with(tmp_path: Path, rows: list[dict[str, Any]], epochs: Trials, *more: Any) -> ReportResult:
     return report_on(rows, tmp_path, study=replace(STUDY, analyses=(*more, RankOverTraining())), epochs=epochs)
+
+
+def test_averaging_is_spoken_of_where_any_trial_averaged() -> None:
+    random = np.random.default_rng(0)
+    rows, epochs = moved(lead=0.3)
+    results = flatten(rows)
+    for averaged_from in (None, 6):
+        trials = {
+            name: training(40 + 10 * np.arange(10) + random.uniform(0, 5, 10), np.linspace(6, 5, 10),
+                           averaged_from=averaged_from)
+            for name in epochs
+        }  # fmt: skip
+        section = rank_training_section(rank_training_numbers(results.frame(), trials, RankOverTraining()))
+        captions = [*(table.caption for table in section.tables), *(drawing.caption for drawing in section.drawings)]
+        heads = [name for table in section.tables for name in table.head]
+        words = " ".join([*section.findings, *captions, *heads, section.method])
+        assert words.count("averag") == (0 if averaged_from is None else 7)
 
 
 def test_of_a_rank_that_leads_by_construction_it_is_said_what_it_says_of_perplexity_and_every_number_is_in_files(
