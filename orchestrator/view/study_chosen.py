@@ -25,8 +25,8 @@ OF_CHOSEN = ("learning curves", "spectra")
 FOLLOWS: Mapping[str, Sequence[str]] = {
     "learning curves": ("version", "epochs", "form"),
     "spectra": ("version", "scale", "form"),
-    "grid map": ("version", *MAP, "form"),
-    "parallel coordinates": ("version", "y", "form"),
+    "grid map": ("version", "filters", *MAP, "form"),
+    "parallel coordinates": ("version", "filters", "y", "form"),
     "beside the papers": ("version", "answered"),
 }
 """The tabs, and what changes what they show, beside the trials that are chosen."""
@@ -100,13 +100,17 @@ def register(app: Dash, source: Source) -> None:
         try:
             key = source.key(variant)
             table = source.table(key)
-            ids, words = _chosen(table, choice) if tab in OF_CHOSEN else ([], "")
-            now = json.dumps([tab, ids, words, *(choice[name] for name in FOLLOWS[tab])])
+            places = rows.chosen(table, choice["filters"] or {})
+            ids, words = _chosen(table, places, choice["ticked"]) if tab in OF_CHOSEN else ([], "")
+            now = json.dumps([tab, ids, words, *(choice[name] or None for name in FOLLOWS[tab])])
             if now == drawn:  # the table tells its filters and ticks as soon as it is there, and has none yet
                 return (no_update,) * 5
             if tab == "beside the papers":
                 return _beside_papers(source.answers(key)), *hidden, "", now
-            figure = _of_chosen(source, table, ids, choice) if tab in OF_CHOSEN else _over_all(table, choice)
+            if tab in OF_CHOSEN:
+                figure = _of_chosen(source, table, ids, choice)
+            else:
+                figure = _over_all(table.only(places), choice)
         except UserError as error:
             return parts.trouble(str(error)), *hidden, "", ""
         config = parts.graph_config(choice["form"], f"{variant}-{tab.replace(' ', '-')}")
@@ -126,17 +130,17 @@ def register(app: Dash, source: Source) -> None:
         return f"Compare these {count} side by side", f"/compare?{query}"
 
 
-def _chosen(table: StudyTable, choice: Mapping[str, Any]) -> tuple[list[str], str]:
-    """The ids of the trials that figures show, and which those are, in words."""
-    if ticked := choice["ticked"]:
+def _chosen(
+    table: StudyTable, shown: Sequence[int], ticked: Sequence[Mapping[str, Any]] | None
+) -> tuple[list[str], str]:
+    """The ids of the trials that figures show, and which those are, in words; `shown` are the table's places."""
+    if ticked:
         return [row["id"] for row in ticked[:MOST_CHOSEN]], f"Of the {min(len(ticked), MOST_CHOSEN)} ticked trials."
     metric = next((name for name in BEST if name in table.metrics), None)
     if metric is None:
         return list(table.ids[:MOST_BEST]), "Of the first trials."
     values = table.numbers(metric)
-    places = sorted(
-        (p for p in rows.chosen(table, choice["filters"] or {}) if np.isfinite(values[p])), key=values.__getitem__
-    )
+    places = sorted((p for p in shown if np.isfinite(values[p])), key=values.__getitem__)
     words = (
         f"Of the {min(len(places), MOST_BEST)} with the lowest {title(metric)}; tick trials in the table for others."
     )

@@ -13,7 +13,7 @@ from orchestrator.plan import study_of
 from orchestrator.report import CARD_FILE, Card, blown_up, read_card
 from orchestrator.storage import is_url
 from orchestrator.store import LOST, StudyKey
-from orchestrator.view import choices, parts, study_chosen, study_figures, trial_grid
+from orchestrator.view import choices, parts, rows, study_chosen, study_figures, trial_grid
 from orchestrator.view.choices import AXES, MAP
 from orchestrator.view.figure import Figure, empty
 from orchestrator.view.source import Overview, Source
@@ -40,7 +40,7 @@ def layout(source: Source, variant: str) -> Any:
             dcc.Store(id="study-version", data=table.version),
             dcc.Store(id="study-epochs", data=_epochs(source.overview(), key)),
             dcc.Store(id="study-answered"),
-            dcc.Store(id="study-drawn", data=_drawn(first, (), table.version, "png")),
+            dcc.Store(id="study-drawn", data=_drawn(first, (), {}, table.version, "png")),
             html.H1(heading),
             html.P(parts.variant_words(key), className="variant"),
             *([html.P(question, className="question")] if question else []),
@@ -77,22 +77,33 @@ def register(app: Dash, source: Source) -> None:
             "logarithmic": Input("study-scales", "value"),
             "_": Input("study-version", "data"),
             "form": Input("picture-format", "value"),
+            "filters": Input("trials", "filterModel"),
+            "brushed": State("brushed", "data"),
             "variant": State("study-variant", "data"),
             "drawn": State("study-drawn", "data"),
         },
     )
     def draw(
-        axes: Mapping[str, str | None], logarithmic: list[str], _: str, form: str, variant: str, drawn: str
+        axes: Mapping[str, str | None],
+        logarithmic: list[str],
+        _: str,
+        form: str,
+        filters: Mapping[str, rows.Filter] | None,
+        brushed: list[str],
+        variant: str,
+        drawn: str,
     ) -> tuple[Any, Any, Any]:
         config = parts.graph_config(form, f"{variant}-scatter")
         try:
             table = source.table(source.key(variant))
         except UserError as error:
             return empty(str(error)), config, ""
-        now = _drawn(axes, logarithmic, table.version, form)
+        # A box filters the table and leaves the points around it where they are.
+        typed = {name: wanted for name, wanted in (filters or {}).items() if name not in brushed}
+        now = _drawn(axes, logarithmic, typed, table.version, form)
         if now == drawn:
             return no_update, no_update, no_update
-        return _scatter(table, axes, logarithmic), config, now
+        return _scatter(table.only(rows.chosen(table, typed)), axes, logarithmic), config, now
 
     @app.callback(
         Output("address", "href", allow_duplicate=True),
@@ -216,9 +227,15 @@ def _scatter(table: StudyTable, axes: Mapping[str, str | None], logarithmic: Seq
     return study_figures.scatter(table, axes, logarithmic)
 
 
-def _drawn(axes: Mapping[str, str | None], logarithmic: Sequence[str], version: str, form: str) -> str:
+def _drawn(
+    axes: Mapping[str, str | None],
+    logarithmic: Sequence[str],
+    filters: Mapping[str, rows.Filter],
+    version: str,
+    form: str,
+) -> str:
     """What the scatter shows; the page comes with the first, so that a browser draws its many points once."""
-    return json.dumps([[axes[name] for name in AXES], sorted(logarithmic), version, form])
+    return json.dumps([[axes[name] for name in AXES], sorted(logarithmic), filters, version, form])
 
 
 def _card(source: Source, key: StudyKey) -> Card | None:

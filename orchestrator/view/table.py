@@ -81,6 +81,25 @@ class StudyTable:
         """Another text for a table of other results."""
         return format(hash(frozenset(self.versions.items())), "x")
 
+    def only(self, places: Sequence[int]) -> StudyTable:
+        """The table of the trials at these places."""
+        if [*places] == [*range(len(self.ids))]:
+            return self
+        ids = tuple(self.ids[place] for place in places)
+
+        def taken(columns: Mapping[str, Sequence[Any]]) -> dict[str, list[Any]]:
+            return {name: [values[place] for place in places] for name, values in columns.items()}
+
+        return replace(
+            self,
+            ids=ids,
+            names=tuple(self.names[place] for place in places),
+            settings=taken(self.settings),
+            metrics=taken(self.metrics),
+            ends=taken(self.ends),
+            versions={trial_id: self.versions[trial_id] for trial_id in ids},
+        )
+
     def numbers(self, name: str) -> NDArray[np.float64]:
         """A numeric column, NaN where a trial has none."""
         return np.array([np.nan if value is None else value for value in self.columns[name]], dtype=np.float64)

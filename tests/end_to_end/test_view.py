@@ -220,9 +220,13 @@ def test_every_page_fits_and_complains_of_nothing(
         assert foreign == []
 
 
-def test_a_study_is_drawn_in_five_ways(browser: Browser, link: str) -> None:
+def test_a_study_is_drawn_in_five_ways_and_as_its_table_is_filtered(browser: Browser, link: str) -> None:
     browser.open(link, width=1280)
     browser.open(f"{own_address(link)}/study/gss_grid-smoke-pydocs", width=1280)
+    browser.wait_until(f"{POINTS} === 4 && {ROWS} === 4")
+    for wanted, count in (("{'output_layer.c': {filterType: 'number', type: 'lessThan', filter: 0}}", 2), ("{}", 4)):
+        browser.evaluate(f"dash_ag_grid.getApi('trials').setFilterModel({wanted})")
+        browser.wait_until(f"{POINTS} === {count} && {ROWS} === {count}")
     lines = "document.querySelectorAll('#chosen-figure .scatterlayer .trace').length"
     axis = "document.querySelector('#chosen-figure .ytitle').textContent"
     drawn = {

@@ -25,7 +25,7 @@ def table(metrics: dict[str, list[Any]], names: list[str] | None = None) -> Stud
         settings={},
         metrics=metrics,
         ends={"state": ["done"] * count, "attempt": [1] * count, "cause": [None] * count},
-        versions={},
+        versions=dict.fromkeys(ids, ("done",)),
     )
 
 

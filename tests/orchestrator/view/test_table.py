@@ -92,6 +92,19 @@ def test_numbers_are_those_of_the_trials_and_nan_where_there_is_none(store: Stor
     assert list(table.numbers("seed")) == [0, 1, 2]
 
 
+def test_a_part_of_a_table_has_the_same_rows(store: Store) -> None:
+    store.register(KEY, plan(4))
+    table = read_table(store, KEY, None)
+    part = table.only([3, 1])
+    assert {name: list(values) for name, values in part.columns.items()} == {
+        name: [values[3], values[1]] for name, values in table.columns.items()
+    }
+    assert part.ids == (table.ids[3], table.ids[1]) and part.versions == {
+        name: table.versions[name] for name in part.ids
+    }
+    assert table.only([0, 1, 2, 3]) is table and table.only([]).ids == ()
+
+
 def test_a_store_that_is_away_is_said_and_opened_again_when_it_is_back(tmp_path: Path) -> None:
     path, away = tmp_path / "results.db", tmp_path / "away"
     with open_store(str(path)) as store:
