@@ -8,8 +8,12 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import Phase, given, settings
 
 from tests.trainables.trial.test_trial_run import FILES, smoke_trial
 from trainables.config import MocConfig, MosConfig, OutputLayerConfig, SigSoftmaxConfig, SoftmaxConfig, TrialConfig
@@ -34,18 +38,23 @@ LAYERS: tuple[OutputLayerConfig, ...] = (
 the two sides differ. In float64 it is compared like the others (`test_stack`)."""
 
 
+def small(**overrides: object) -> TrialConfig:
+    text = {"training.epoch_tokens": 4_000, "evaluation.valid_tokens": 1_000, "evaluation.test_tokens": 1_000}
+    return smoke_trial(**text, **overrides)
+
+
 def with_layer(layer: OutputLayerConfig, seed: int) -> TrialConfig:
-    return smoke_trial().model_copy(update={"output_layer": layer, "seed": seed})
+    return small().model_copy(update={"output_layer": layer, "seed": seed})
 
 
 CONFIGS: dict[str, TrialConfig] = {
-    "gss": smoke_trial(),
+    "gss": small(),
     "softmax": with_layer(LAYERS[0], 1),
     "sigsoftmax": with_layer(LAYERS[1], 2),
     "mos": with_layer(LAYERS[2], 3),
     "moc": with_layer(LAYERS[3], 4),
-    "short": smoke_trial(**{"training.epochs": 1}),
-    "diverges": smoke_trial(**{"training.learning_rate": 1e5, "training.gradient_clip_norm": 1e9}),
+    "short": small(**{"training.epochs": 1}),
+    "diverges": small(**{"training.learning_rate": 1e5, "training.gradient_clip_norm": 1e9}),
 }
 
 
@@ -83,16 +92,15 @@ def assert_same(outcome: TrialOutcome, expected: TrialOutcome) -> None:
         assert outcome.measurements["training@1"]["kept_epoch"] == expected.measurements["training@1"]["kept_epoch"]
 
 
-@pytest.mark.parametrize(("most", "runtime"), [(2, RUNTIME), (3, EVERY_STEP), (7, RUNTIME)])
 def test_trials_of_a_stack_end_as_alone_whatever_becomes_of_their_mates(
-    most: int, runtime: Runtime, alone: dict[str, TrialOutcome], tmp_path: Path
+    alone: dict[str, TrialOutcome], tmp_path: Path
 ) -> None:
     """One ends early and one diverges; others take their places."""
     taken_up: list[str] = []
     ended = run_stack(
         tasks(tmp_path, CONFIGS),
-        runtime=runtime,
-        most=most,
+        runtime=EVERY_STEP,
+        most=3,
         taken_up=lambda task: taken_up.append(task.directory.name),
     )
     results = outcomes(ended)
@@ -105,15 +113,79 @@ def test_trials_of_a_stack_end_as_alone_whatever_becomes_of_their_mates(
             assert {path.name for path in (tmp_path / name).iterdir()} == set(FILES)
 
 
+class Pack(NamedTuple):
+    """Trials by their names, and what becomes of them."""
+
+    names: tuple[str, ...]
+    """In the order in which they are taken up."""
+    most: int
+    """Trained at a time."""
+    pruned: str
+    """After its first epoch."""
+    stopped: str
+    after: int
+    """So many steps."""
+    often: bool
+    """Whether there is a checkpoint after every step."""
+    later_alone: bool
+    """Whether those that were pruned or stopped go on alone, and not as a stack."""
+
+
+@st.composite
+def packs(draw: st.DrawFn) -> Pack:
+    names = tuple(draw(st.permutations(list(CONFIGS)))[:4])
+    return Pack(
+        names,
+        most=draw(st.integers(2, 4)),
+        pruned=draw(st.sampled_from(names)),
+        stopped=draw(st.sampled_from(names)),
+        after=draw(st.integers(0, 30)),
+        often=draw(st.booleans()),
+        later_alone=draw(st.booleans()),
+    )
+
+
+@settings(max_examples=4, deadline=None, phases=[Phase.generate], derandomize=True)
+@given(pack=packs())
+def test_trials_of_drawn_packs_end_as_alone(alone: dict[str, TrialOutcome], pack: Pack) -> None:
+    """Also those that were pruned or stopped, when they go on."""
+    asked = list[None]()
+
+    def stopped(trial_id: str) -> bool:
+        asked.extend([None] * (trial_id == CONFIGS[pack.stopped].trial_id))
+        return trial_id == CONFIGS[pack.stopped].trial_id and len(asked) > pack.after
+
+    with TemporaryDirectory() as folder:
+        made = [
+            dataclasses.replace(task, stop_above={1: 0.0} if task.directory.name == pack.pruned else {})
+            for task in tasks(Path(folder), pack.names)
+        ]
+        runtime = EVERY_STEP if pack.often else RUNTIME
+        ended = run_stack(made, runtime=runtime, most=pack.most, stopped=stopped)
+        results = {task.directory.name: outcome for task, outcome in ended}
+        assert results.keys() == set(pack.names)
+        left = [name for name, outcome in results.items() if isinstance(outcome, StoppedError)]
+        cut = [name for name, outcome in results.items() if getattr(outcome, "state", None) == "pruned"]
+        assert set(left) <= {pack.stopped} and set(cut) <= {pack.pruned}
+        assert cut or pack.pruned in ("short", "diverges", *left)
+        again = tasks(Path(folder), left + cut)
+        if pack.later_alone:
+            later = {
+                task.directory.name: run_trial(task.config, directory=task.directory, runtime=RUNTIME) for task in again
+            }
+        else:
+            later = outcomes(run_stack(again, runtime=RUNTIME, most=2))
+        for name, outcome in (results | later).items():
+            assert isinstance(outcome, TrialOutcome), outcome
+            assert_same(outcome, alone[name])
+
+
 def test_one_is_pruned_and_its_mates_are_as_alone(alone: dict[str, TrialOutcome], tmp_path: Path) -> None:
-    pruned, *others = tasks(tmp_path, ["gss", "softmax", "mos"])
+    pruned, mate = tasks(tmp_path, ["gss", "mos"])
     pruned = dataclasses.replace(pruned, stop_above={1: 0.0})
-    results = outcomes(run_stack([pruned, *others], runtime=RUNTIME, most=3))
+    results = outcomes(run_stack([pruned, mate], runtime=RUNTIME, most=2))
     assert results["gss"].state == "pruned" and len(results["gss"].epochs) == 1
-    assert_same(results["softmax"], alone["softmax"])
     assert_same(results["mos"], alone["mos"])
-    whole = outcomes(run_stack(tasks(tmp_path, ["gss", "sigsoftmax"]), runtime=RUNTIME, most=2))
-    assert_same(whole["gss"], alone["gss"])
 
 
 def test_what_was_trained_in_a_stack_goes_on_alone_and_the_other_way_round(
