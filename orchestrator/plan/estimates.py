@@ -54,7 +54,10 @@ GPU_SHARE = 0.8
 """Of a GPU's free memory is planned with; the rest is what allocators waste."""
 PROCESS_BYTES = 600e6
 """Python, torch and a corpus."""
-_GPU_BASIS = "GPU: seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations where the config differs."
+_GPU_BASIS = (
+    "GPU: seconds per epoch on a V100 (AAAI 2021, Table 2), scaled by operations where the config differs, as a "
+    "Transformer's does."
+)
 CORE_BASIS = (
     "Core: operations, at the speed of one core of the machine the project is developed on. Memory: sizes of weights, "
     "activations, chunks of logits and the Gram matrix."

@@ -9,13 +9,15 @@ import itertools
 from collections.abc import Iterator
 from pathlib import Path
 
-from orchestrator.plan.study_plan import make_plan, scale_named
+from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
 from search_spaces.catalog import NAMES, load_study
 from search_spaces.scales import SCALES
 from trainables.config.kinds import AnyConfig, read_config
 
 GOLDEN = Path(__file__).parents[2] / "assets" / "trial_ids.txt"
 CORPORA = ("pydocs", "markov", "ptb", "wikitext-2")
+TRANSFORMERS = ("gss_grid", ("ptb", "wikitext-2"))
+"""With `--model transformer`: the same recipe as in any other study."""
 DIGITS = 16
 """Of an id, in the file."""
 
@@ -32,9 +34,16 @@ def lines() -> Iterator[str]:
     for name, scale in itertools.product(NAMES, SCALES):
         study = load_study(name)
         for corpus in CORPORA if study.reads_text else ("none",):
-            plan = make_plan(study, scale_named(scale), corpus)
-            ids = [identity(trial.config)[:DIGITS] for trial in plan.trials]
-            yield " ".join([name, scale, corpus, str(plan.total), *ids])
+            yield line(name, make_plan(study, scale_named(scale), corpus))
+    name, corpora = TRANSFORMERS
+    for scale, corpus in itertools.product(SCALES, corpora):
+        plan = make_plan(load_study(name), scale_named(scale), corpus, PlanRequest(model="transformer"))
+        yield line(f"{name}--model=transformer", plan)
+
+
+def line(name: str, plan: Plan) -> str:
+    ids = [identity(trial.config)[:DIGITS] for trial in plan.trials]
+    return " ".join([name, plan.key.scale, plan.key.corpus, str(plan.total), *ids])
 
 
 def identity(config: AnyConfig) -> str:
