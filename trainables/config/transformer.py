@@ -66,6 +66,7 @@ class TransformerTrainingConfig(Frozen):
     epoch_tokens: PositiveInt | None = None
     """Train tokens between two validations, as in `TrainingConfig`."""
     precision: Literal["float32", "tf32", "bf16"] = "float32"
+    """As in `TrainingConfig`."""
 
 
 class TransformerTrialConfig(Identified):

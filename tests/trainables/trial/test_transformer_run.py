@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tests.support.command import TIMES
+from tests.support.command import ROOT, TIMES
 from trainables.config import (
     CorpusConfig,
     CustomConfig,
@@ -100,6 +102,17 @@ def test_pruned_and_taken_up_again_it_ends_with_the_same_bits_and_is_measured_la
     assert straight.metrics["parameters"] == sum(p.numel() for p in model.parameters())
     assert all(epoch.press_rank and not epoch.averaging for epoch in straight.epochs)
     assert math.exp(second.valid_loss) < math.exp(first.valid_loss) < 200
+
+
+def test_a_step_spares_its_process_the_compiler_of_torch() -> None:
+    program = (
+        "import sys; from tests.support import tiny_transformer, tiny_trial; from trainables.runtime import Runtime; "
+        "from trainables.training import Trainer; "
+        "Trainer(tiny_transformer.trial(), tiny_trial.corpus(), Runtime()).step(); "
+        "print([name for name in ('torch._dynamo', 'sympy') if name in sys.modules])"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert ended.stdout == "[]\n"
 
 
 def test_the_spectrum_is_that_of_the_matrix_read_in_windows(tmp_path: Path) -> None:
