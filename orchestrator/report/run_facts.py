@@ -59,6 +59,7 @@ def _trained(results: FlatResults) -> dict[str, str]:
         return {}
     return {
         **facts,
+        "rank of the head": _range(results, "model.head_rank"),
         **{formats.title(name): _range(results, name) for name in ("training.learning_rate", "training.epochs")},
         **{title: _range(results, name) for name, title in COUNTED.items()},
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import pytest
 import torch
 from safetensors.torch import save
@@ -36,7 +38,7 @@ SMALL = {
 
 
 def trial(layer: OutputLayerConfig | None = None, *, head_rank: int | None = None) -> TransformerTrialConfig:
-    head = "tied" if head_rank is None else "untied"
+    head: Literal["tied", "untied"] = "tied" if head_rank is None else "untied"
     config = transformer(CORPUS, layer or SoftmaxConfig(), width=32, head=head, head_rank=head_rank)
     return config.with_values(SMALL | {"model.heads": 2})
 

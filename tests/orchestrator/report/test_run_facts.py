@@ -42,9 +42,13 @@ def test_the_sizes_of_transformers_stand_beside_those_of_lstms() -> None:
     )
     for row, config in zip(rows, (narrow, wide), strict=False):
         row["config"] = config
+    assert "rank of the head" not in facts(rows)
+    for place, rank in ((1, 64), (2, 100)):
+        rows[place]["config"]["model"]["head_rank"] = rank
     said = facts(rows)
     assert said["Transformer"] == "layers 2 to 8, width 64 to 512, heads 2 to 8, window 256"
     assert said["LSTM layers"] == "3, of widths 1,150, 1,150, 400"
+    assert said["rank of the head"] == "64 to 100"
     alone = facts(rows[:2])
     assert "LSTM layers" not in alone and "embedding width" not in alone and alone["vocabulary"] == "50"
     assert "Transformer" not in facts(rows[2:])
