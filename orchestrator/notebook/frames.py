@@ -37,7 +37,8 @@ def results(study: str | None = None, **which: Any) -> pd.DataFrame:
 def epochs(study: str | None = None, **which: Any) -> pd.DataFrame:
     """A row an epoch: the variant, `trial_id`, `name` and `group` of the trial, then `epoch`, `tokens`, `train_loss`
     and `valid_loss` (nats per token), `valid_perplexity`, `averaging` (whether weights were averaged), `seconds`,
-    `press_rank` and `entropy_rank` (NaN where they were not measured). Arguments and errors are those of `results`.
+    `press_rank`, `entropy_rank` and `kl_rank` (NaN where they were not measured). Arguments and errors are those of
+    `results`.
     """
     import pandas as pd
 

@@ -23,6 +23,9 @@ EPOCH = tuple(column for column in epoch.c if column.name != "trial_id")
 RESULT = (result.c.measurement, result.c.version, result.c.metrics)
 STUDY = (study.c.study, study.c.scale, study.c.corpus, study.c.overrides)
 MEMBER = tuple(column for column in study_trial.c if column.name != "study_id")
+COLUMNS_AT_FIRST = 8
+"""The most that a row of `rows_checksum` had when the first checksums were made. Those that came later count only where
+they hold something, or one after them does, so that a row keeps its checksum when a version adds a column."""
 Values = Sequence[Any]
 _JSON = json.JSONEncoder(separators=(",", ":"))
 
@@ -34,7 +37,7 @@ def end_checksum(values: Values) -> str:
 
 def rows_checksum(trial_id: str, rows: Iterable[Values]) -> str | None:
     """Of all results (`RESULT`) or epochs (`EPOCH`) of a trial, and of whose they are; None where there are none."""
-    values = sorted(map(tuple, rows))
+    values = sorted(map(_as_first, rows))
     return _checksum([trial_id, values]) if values else None
 
 
@@ -84,6 +87,14 @@ def part_checksums(connection: Connection, trial_ids: Collection[str]) -> dict[s
         }
         for trial_id in trial_ids
     }
+
+
+def _as_first(row: Values) -> tuple[Any, ...]:
+    """Without later columns that hold nothing."""
+    length = len(row)
+    while length > COLUMNS_AT_FIRST and row[length - 1] is None:
+        length -= 1
+    return tuple(row[:length])
 
 
 def _checksum(values: Any) -> str:

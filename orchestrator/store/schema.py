@@ -8,7 +8,7 @@ import sqlalchemy as sa
 
 from orchestrator.store.records import STATES
 
-REVISIONS: tuple[str, ...] = ("0001", "0002", "0003", "0004", "0005", "0006")
+REVISIONS: tuple[str, ...] = ("0001", "0002", "0003", "0004", "0005", "0006", "0007")
 """Every schema version from the first to the newest, the ids of the files in `migrations/versions`."""
 
 
@@ -144,6 +144,7 @@ epoch = sa.Table(
     sa.Column("seconds", sa.Double, nullable=False),
     sa.Column("press_rank", sa.Integer),
     sa.Column("entropy_rank", sa.Double),
+    sa.Column("kl_rank", sa.Integer),
 )
 
 result = sa.Table(

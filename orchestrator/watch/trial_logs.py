@@ -130,6 +130,7 @@ def scalars(epoch: EpochMetrics) -> dict[str, float]:
         "seconds/epoch": epoch.seconds,
         "rank/Press": epoch.press_rank,
         "rank/entropy": epoch.entropy_rank,
+        "rank/KL": epoch.kl_rank,
     }
     return {name: value for name, value in curves.items() if value is not None}
 

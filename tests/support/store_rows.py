@@ -53,7 +53,7 @@ def epoch(number: int, *, valid_loss: float = 5.25) -> EpochMetrics:
 
 def ranked_epoch(number: int) -> EpochMetrics:
     """The same, with ranks."""
-    return epoch(number).model_copy(update={"press_rank": 100 + number, "entropy_rank": 12 + 1 / 3})
+    return epoch(number).model_copy(update={"press_rank": 100 + number, "entropy_rank": 12 + 1 / 3, "kl_rank": 7})
 
 
 def outcome(trial_id: str, *, state: FinalState = "done", epochs: int = 3, **changes: Any) -> TrialOutcome:

@@ -25,6 +25,8 @@ class EpochRanks(NamedTuple):
 
     press_rank: int | None = None
     entropy_rank: float | None = None
+    kl_rank: int | None = None
+    """For a bound of 0.01 nats; of Transformers."""
 
 
 def perplexity(loss: float) -> float:
@@ -51,6 +53,8 @@ class EpochMetrics(Frozen):
     press_rank: Count | None = None
     """With `entropy_rank`: of the weights that validation used, see `EpochRanks`."""
     entropy_rank: float | None = None
+    kl_rank: Count | None = None
+    """The same, of Transformers; for a bound of 0.01 nats."""
 
     @property
     def valid_perplexity(self) -> float:

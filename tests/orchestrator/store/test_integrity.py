@@ -159,6 +159,13 @@ def test_nothing_is_written_beside_a_value_that_cannot_be_read(filled: str) -> N
         assert store.trials(KEY)[2].state == "running"
 
 
+def test_a_column_that_came_later_counts_where_it_holds_something() -> None:
+    first = (1, 8000, 4.1, 4.0, False, 0.5, None, None)
+    assert rows_checksum(DONE, [first]) == rows_checksum(DONE, [(*first, None)])
+    assert rows_checksum(DONE, [first]) != rows_checksum(DONE, [(*first, 7)]) != rows_checksum(DONE, [(*first, 8)])
+    assert rows_checksum(DONE, [first]) != rows_checksum(DONE, [first[:-1]]), "columns of the first version all count"
+
+
 HUGE = "1" + "0" * 40
 HOSTILE = ['{"test_perplexity": "low"}', '{"seed": 1}', f'{{"x": {HUGE}}}', '{"x": NaN}', '{"x": {"y": 1}}', "[1]"]
 
@@ -200,7 +207,7 @@ DONE_ROWS = [
     "DELETE FROM result WHERE trial_id = :id",
     "UPDATE epoch SET valid_loss = 1 WHERE trial_id = :id",
     "DELETE FROM epoch WHERE trial_id = :id",
-    "INSERT INTO epoch VALUES (:id, 9, 1, 1, 1, true, 1, NULL, NULL)",
+    "INSERT INTO epoch VALUES (:id, 9, 1, 1, 1, true, 1, NULL, NULL, NULL)",
     "UPDATE spectrum SET length = length WHERE trial_id = :id",
     "DELETE FROM spectrum WHERE trial_id = :id",
 ]
