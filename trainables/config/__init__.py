@@ -55,6 +55,7 @@ from trainables.config.measurement_names import (
     PERPLEXITY,
     PRESS_NOISE,
     SPECTRUM,
+    SPECTRUM_BY_EPOCH,
     TAG_DIGITS,
     TOP_K,
     WITH_SPECTRUM,

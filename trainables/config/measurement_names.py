@@ -6,6 +6,7 @@ TOP_K = "top_k@1"
 WORD_SIMILARITY = "word_similarity@1"
 KL_RANK = "kl_rank@1"
 GRADIENT_BOTTLENECK = "gradient_bottleneck@1"
+SPECTRUM_BY_EPOCH = "spectrum_by_epoch@1"
 LAYER_JACOBIAN = "layer_jacobian@2"
 LAYER_TASK = "layer_task@2"
 
@@ -13,7 +14,7 @@ PRESS_NOISE = "press_noise@1"
 WORD_PAIRS = "word_pairs@1"
 
 NAMES = (
-    *(PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY, KL_RANK, GRADIENT_BOTTLENECK),
+    *(PERPLEXITY, SPECTRUM, TOP_K, WORD_SIMILARITY, KL_RANK, GRADIENT_BOTTLENECK, SPECTRUM_BY_EPOCH),
     *(LAYER_JACOBIAN, LAYER_TASK, PRESS_NOISE, WORD_PAIRS),
 )
 """What a study may ask for; the second line of trials that train no language model. A user's own contexts and

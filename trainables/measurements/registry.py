@@ -17,9 +17,11 @@ from trainables.config import (
     KL_RANK,
     PERPLEXITY,
     SPECTRUM,
+    SPECTRUM_BY_EPOCH,
     TOP_K,
     WORD_SIMILARITY,
     LanguageTrialConfig,
+    TransformerTrialConfig,
     require_in_text,
 )
 from trainables.corpora import Benchmark, Corpus, read_published, test_words
@@ -31,28 +33,37 @@ from trainables.measurements.gradient_bottleneck import gradient_bottleneck_metr
 from trainables.measurements.kl_rank import kl_rank_metrics, kl_ranks_after
 from trainables.measurements.log_probabilities import context_vectors, log_probability_chunks, log_probability_rows
 from trainables.measurements.ranks import entropy_rank, press_rank, rank_report
+from trainables.measurements.ranks_by_epoch import ranks_by_epoch_metrics
 from trainables.measurements.spectrum import Spectrum, log_p_spectrum
 from trainables.measurements.top_k import default_contexts, top_k_metrics
 from trainables.measurements.word_similarity import similarity_metrics
 from trainables.pulse import PULSE
 from trainables.runtime import Runtime
 from trainables.training import MAX_LOSS, DivergedError, mean_loss
-from trainables.trial_folder import EpochRanks, Measured
+from trainables.trial_folder import EpochMetrics, EpochRanks, Measured
 
+EPOCH_BOUND = "1e-2"
+"""Of the KL rank at the end of an epoch, in nats."""
 Given = TypeVar("Given")
 Result = TypeVar("Result")
 Measure = Callable[[LanguageModel, Corpus, LanguageTrialConfig], Measured]
 
 
 def measure(
-    names: Sequence[str], model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig, runtime: Runtime
+    names: Sequence[str],
+    model: LanguageModel,
+    corpus: Corpus,
+    config: LanguageTrialConfig,
+    runtime: Runtime,
+    *,
+    epochs: Sequence[EpochMetrics] = (),
 ) -> dict[str, Measured]:
-    """Take the named measurements.
+    """Take the named measurements; `epochs` are those of the model's training.
 
     Raises UserError for a name that is not among `measurements(runtime)`, and where one of them needs a file that is
     missing or not the right one.
     """
-    by_name = measurements(runtime)
+    by_name = measurements(runtime, epochs)
     for name in names:
         if name not in by_name:
             raise UserError(f"unknown measurement {name!r}: choose from {', '.join(by_name)}")
@@ -64,7 +75,7 @@ def measure(
     return measured
 
 
-def measurements(runtime: Runtime) -> dict[str, Measure]:
+def measurements(runtime: Runtime, epochs: Sequence[EpochMetrics] = ()) -> dict[str, Measure]:
     """Every measurement by name, with those over the contexts and benchmarks that the runtime brings.
 
     The likeliest words are at the published contexts of Penn Treebank; of another corpus, at evenly spaced ones.
@@ -90,6 +101,7 @@ def measurements(runtime: Runtime) -> dict[str, Measure]:
         WORD_SIMILARITY: published_similarity,
         KL_RANK: _kl_rank,
         GRADIENT_BOTTLENECK: _gradient_bottleneck,
+        SPECTRUM_BY_EPOCH: lambda *_: Measured(ranks_by_epoch_metrics(epochs)),
     }
     if file is not None:
         by_name[file.measurement] = top_k_of_file
@@ -115,7 +127,8 @@ def perplexity_of(loss: float) -> Measured:
 
 def _spectrum(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:
     """Spectrum and ranks of the float32 log-P matrix over the test contexts, through its Gram matrix in float64."""
-    return ranks_of(_spectrum_after(model, rank_tokens(corpus, config), window=config.evaluation.window))
+    contexts_NC = context_vectors(model, rank_tokens(corpus, config), window=config.evaluation.window)
+    return ranks_of(_spectrum_at(model, contexts_NC))
 
 
 def ranks_of(spectrum: Spectrum) -> Measured:
@@ -138,19 +151,22 @@ def log_p_rows(
 
 def epoch_ranks(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> EpochRanks:
     """Ranks of the log-P matrix after the first `evaluation.epoch_rank_contexts` tokens of the validation text, read
-    and computed as those of `spectrum@1`; no ranks where that is None. For the end of an epoch: the test text stays
-    unseen."""
+    and computed as those of `spectrum@1`, and of a Transformer as those of `kl_rank@1`; no ranks where that is None.
+    For the end of an epoch: the test text stays unseen."""
     evaluation = config.evaluation
     if evaluation.epoch_rank_contexts is None:
         return EpochRanks()
     tokens = corpus.valid[: evaluation.valid_tokens][: evaluation.epoch_rank_contexts]
-    spectrum = _spectrum_after(model, tokens, window=evaluation.window)
-    return EpochRanks(press_rank=press_rank(spectrum), entropy_rank=entropy_rank(spectrum.singular_values))
+    contexts_NC = context_vectors(model, tokens, window=evaluation.window)
+    spectrum, kl_rank = _spectrum_at(model, contexts_NC), None
+    if isinstance(config, TransformerTrialConfig):
+        kl_rank = kl_ranks_after(model, contexts_NC, bounds=(EPOCH_BOUND,)).ranks[EPOCH_BOUND]
+    return EpochRanks(press_rank(spectrum), entropy_rank(spectrum.singular_values), kl_rank)
 
 
-def _spectrum_after(model: LanguageModel, tokens: NDArray[np.int64], *, window: int) -> Spectrum:
-    """Of the log-P matrix with a row for the context after each token."""
-    [spectrum] = spectra_at([model], [context_vectors(model, tokens, window=window)])
+def _spectrum_at(model: LanguageModel, contexts_NC: Tensor) -> Spectrum:
+    """Of the log-P matrix with a row for each context."""
+    [spectrum] = spectra_at([model], [contexts_NC])
     if isinstance(spectrum, Exception):
         raise spectrum
     return spectrum

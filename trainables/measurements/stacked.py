@@ -67,7 +67,8 @@ def _measure_group(names: Sequence[str], trainers: Sequence[Trainer]) -> list[di
 
 def _alone(name: str, trainer: Trainer) -> Taken:
     try:
-        return measure([name], trainer.model, trainer.corpus, trainer.config, trainer.runtime)[name]
+        epochs = trainer.progress.epochs
+        return measure([name], trainer.model, trainer.corpus, trainer.config, trainer.runtime, epochs=epochs)[name]
     except Exception as error:
         return error
 

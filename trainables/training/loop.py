@@ -250,6 +250,7 @@ class Trainer:
             seconds=progress.epoch_seconds,
             press_rank=ranks.press_rank,
             entropy_rank=ranks.entropy_rank,
+            kl_rank=ranks.kl_rank,
         )
         if self.average is None and self._recipe.starts_averaging(
             epoch=number, valid_loss=valid_loss, earlier_losses=earlier_losses

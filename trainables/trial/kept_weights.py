@@ -47,8 +47,10 @@ def measure_kept(
         absent = [name for name in names if not folder.has_measurement(name)]
         if absent:
             model, corpus = kept_model(config, directory=directory, runtime=runtime)
+            outcome = folder.outcome()
+            epochs = () if outcome is None else outcome.epochs
             for name in absent:
-                measured = measure([name], model, corpus, config, runtime)
+                measured = measure([name], model, corpus, config, runtime, epochs=epochs)
                 folder.write_measurement(name, measured[name])
 
 

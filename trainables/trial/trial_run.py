@@ -184,7 +184,14 @@ class TrialRun:
     def _measured(self) -> tuple[Mapping[str, Measured], float]:
         trainer, trained_at = self.trainer, time.monotonic()
         trainer.take_kept_weights()
-        measured = measure(self._names, trainer.model, trainer.corpus, trainer.config, trainer.runtime)
+        measured = measure(
+            self._names,
+            trainer.model,
+            trainer.corpus,
+            trainer.config,
+            trainer.runtime,
+            epochs=trainer.progress.epochs,
+        )
         return measured, time.monotonic() - trained_at
 
     def _record(

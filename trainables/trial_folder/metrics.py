@@ -15,6 +15,7 @@ from trainables.errors import first_problem
 Metric = int | float | str | bool
 NUMBERS = re.compile(
     r"""(train|valid|test|entropy|shares)_perplexity | generalisation_gap | press_(rank(_float(32|64))?|tolerance|eps)
+    | (press|entropy)_rank_(peak(_epoch)?|kept|last) | ranked_epochs
     | (entropy|stable|language|true)_rank | kl_(at_)?rank_.* | rank_(rows|columns) | sigma_(max|middle|min)
     | different_contexts | kept_epoch | epochs | parameters | (wall_)?seconds | seconds_per_epoch | tokens_per_second
     | peak_memory_mib | (train|validation|test)_error_percent | chosen_learning_rate | excess_cross_entropy

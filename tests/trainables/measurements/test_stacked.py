@@ -21,6 +21,7 @@ from trainables.training import DivergedError, Trainer
 from trainables.trial_folder import Measured
 
 NAMES = (PERPLEXITY, SPECTRUM, "top_k@1")
+ONE_BY_ONE = ("kl_rank@1", "gradient_bottleneck@1", "spectrum_by_epoch@1")
 
 
 @pytest.fixture(autouse=True)
@@ -69,6 +70,14 @@ def test_a_stack_measures_what_its_trials_measure_alone(evaluation: dict[str, An
     trainers = trained(**evaluation)
     for trainer, measured in zip(trainers, measure_stack(NAMES, trainers), strict=True):
         assert_same(measured, alone(trainer))
+
+
+def test_what_has_no_way_for_a_stack_is_taken_one_by_one() -> None:
+    trainers = trained(STACKED[:3])
+    for trainer, measured in zip(trainers, measure_stack(ONE_BY_ONE, trainers), strict=True):
+        epochs = trainer.progress.epochs
+        alone = measure(ONE_BY_ONE, trainer.model, trainer.corpus, trainer.config, trainer.runtime, epochs=epochs)
+        assert measured == alone
 
 
 def test_trials_are_measured_on_as_much_text_as_their_configs_say() -> None:

@@ -38,7 +38,10 @@ PAIRS = TextFile(name="B.txt", text="the a 3\nis are 9\nif or 1\nin of 2\n")
 BENCHMARKS = BenchmarkFolder(name="mine", benchmarks=(Benchmark(name="B", file=PAIRS),))
 RUNTIME = Runtime(contexts=CONTEXTS, benchmarks=BENCHMARKS)
 Measurements = dict[str, Measured | None]
-NAMES = ("perplexity@1", "spectrum@1", "top_k@1", CONTEXTS.measurement, BENCHMARKS.measurement)
+NAMES = (
+    *("perplexity@1", "spectrum@1", "top_k@1", CONTEXTS.measurement, BENCHMARKS.measurement),
+    *("kl_rank@1", "gradient_bottleneck@1", "spectrum_by_epoch@1"),
+)
 
 
 FILES = ("lock", "config.json", "log.txt", "result.json", "spectrum.npy", "kept.safetensors")

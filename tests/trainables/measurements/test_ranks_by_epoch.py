@@ -1,0 +1,82 @@
+"""Ranks by epoch: of several epochs by hand, and those that a trial takes at the end of one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tests.support import tiny_trial as tiny
+from tests.trainables.measurements.test_kl_rank import brute_force
+from trainables.config import (
+    SPECTRUM_BY_EPOCH,
+    CorpusConfig,
+    EvaluationConfig,
+    SoftmaxConfig,
+    TransformerTrialConfig,
+)
+from trainables.measurements import measure
+from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
+from trainables.measurements.ranks_by_epoch import ranks_by_epoch_metrics
+from trainables.measurements.registry import epoch_ranks
+from trainables.runtime import Runtime
+from trainables.training import Trainer
+from trainables.trial_folder import EpochMetrics
+
+
+def epoch(number: int, valid_loss: float, **ranks: Any) -> EpochMetrics:
+    return EpochMetrics(
+        epoch=number, tokens=number, train_loss=1.0, valid_loss=valid_loss, averaging=False, seconds=1.0, **ranks
+    )
+
+
+EPOCHS = [
+    epoch(1, 5.0, press_rank=7, entropy_rank=2.5),
+    epoch(2, 4.0, press_rank=9, entropy_rank=2.25, kl_rank=3),
+    epoch(3, 3.0, press_rank=9, entropy_rank=1.5, kl_rank=2),
+    epoch(4, 3.5, press_rank=8, entropy_rank=1.75, kl_rank=2),
+]
+
+
+def test_peak_kept_and_last_rank_are_those_of_their_epochs() -> None:
+    assert ranks_by_epoch_metrics(EPOCHS) == {
+        "ranked_epochs": 4,
+        **{"press_rank_peak": 9, "press_rank_peak_epoch": 2, "press_rank_kept": 9, "press_rank_last": 8},
+        **{"entropy_rank_peak": 2.5, "entropy_rank_peak_epoch": 1, "entropy_rank_kept": 1.5, "entropy_rank_last": 1.75},
+        **{"kl_rank_peak": 3, "kl_rank_peak_epoch": 2, "kl_rank_kept": 2, "kl_rank_last": 2},
+    }
+
+
+def test_without_ranks_there_is_none() -> None:
+    assert ranks_by_epoch_metrics([epoch(1, 5.0), epoch(2, 4.0)]) == {"ranked_epochs": 0}
+    assert ranks_by_epoch_metrics([]) == {"ranked_epochs": 0}
+
+
+def test_it_is_of_the_epochs_of_a_trial() -> None:
+    config = tiny.trial(epochs=2, epoch_rank_contexts=30)
+    trainer = Trainer(config, tiny.corpus(), Runtime(), epoch_ranks)
+    tiny.train(trainer)
+    epochs = trainer.progress.epochs
+    [(metrics, values)] = measure(
+        [SPECTRUM_BY_EPOCH], trainer.model, trainer.corpus, config, Runtime(), epochs=epochs
+    ).values()
+    assert values is None
+    assert (metrics["ranked_epochs"], metrics["press_rank_last"]) == (2, epochs[1].press_rank)
+    assert "kl_rank_last" not in metrics, "of Transformers alone"
+
+
+def test_at_the_end_of_an_epoch_a_transformers_kl_rank_is_that_of_the_validation_contexts() -> None:
+    corpus = tiny.corpus()
+    model = Trainer(tiny.trial(output_layer=SoftmaxConfig()), corpus, Runtime()).model.eval()
+    model.embedding_VD.data *= 150  # so that contexts differ
+    config = TransformerTrialConfig(
+        seed=0,
+        corpus=CorpusConfig(name="tiny", sha256="0" * 64),
+        output_layer=SoftmaxConfig(),
+        evaluation=EvaluationConfig(epoch_rank_contexts=200, window=70),
+    )
+    ranks = epoch_ranks(model, corpus, config)
+    contexts = context_vectors(model, corpus.valid[:200], window=70)
+    curve = brute_force(np.concatenate(list(log_probability_rows(model, contexts))), until=1e-2)
+    assert ranks.kl_rank == len(curve) - 1 >= 3
+    assert ranks.press_rank is not None and ranks.entropy_rank is not None
