@@ -44,12 +44,21 @@ TITLES = {
     "noise_variance": "c",
     "press_rank_predicted": "the law",
     "largest_below_in_tolerances": "largest not counted / tolerance",
+    "gradient_lost_share": "gradient out of reach (share of its square)",
+    "gradient_angle_degrees": "angle of gradient and step (degrees)",
+    "gradient_norm_lost": "gradient norm lost",
+    "gradient_contexts": "contexts of the gradient",
     "press_rank_float64": "Press rank (float64)",
     "press_rank_float32": "Press rank (float32)",
 }
 KINDS = {"language_model": "LSTM", "transformer": "Transformer"}
 """What trials of each kind train."""
-WITH_BOUND = {"effective_rank_": "effective rank ({})", "vanishing_": "at most {} of the largest"}
+WITH_BOUND = {
+    "effective_rank_": "effective rank ({})",
+    "vanishing_": "at most {} of the largest",
+    "kl_rank_1e-": "KL rank (1e-{} nats)",
+    "kl_at_rank_": "KL at rank {} (nats)",
+}
 """Titles of metrics whose names end in a number."""
 VALUES_SHOWN = 12
 LARGEST_WRITTEN = 1e7

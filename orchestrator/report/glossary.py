@@ -15,9 +15,17 @@ METRICS = {
     "0.5 \N{SQUARE ROOT}(rows + columns + 1) times the largest one times the precision of float32",
     "effective_rank_1e-3": "the fewest singular values that hold all but the share in brackets of the sum of squares",
     "entropy_rank": "exp of the entropy of the singular values divided by their sum (Roy and Vetterli 2007)",
+    "kl_rank_1e-3": "the least rank of an approximation of log P, by least squares, whose softmax differs from P by no "
+    "more than so many nats of KL divergence in the mean over contexts",
+    "gradient_lost_share": "of the square of P less the true next word's one-hot vector, the share outside what a step "
+    "on the context vector can change in log P; the mean over contexts",
+    "gradient_angle_degrees": "mean angle between that vector and the change in log P that a small step of the context "
+    "vector down the gradient makes",
+    "gradient_norm_lost": "of a plain softmax, the Frobenius norm of these vectors' part in the kernel of the output "
+    "weights' transpose, over their whole norm (Godey and Artzi 2026)",
     "stable_rank": "sum of the squared singular values over the largest square",
 }
-NAMED = {"effective_rank_1e-3": "effective rank"}
+NAMED = {"effective_rank_1e-3": "effective rank", "kl_rank_1e-3": "KL rank"}
 """Metrics that several columns share a word for."""
 LAYERS = {
     "softmax": "log P = log_softmax(x) of the logits x = W h + b; its matrix has a rank of at most d + 2",
