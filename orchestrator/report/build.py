@@ -103,6 +103,7 @@ def _card(study: Study, key: StudyKey, run: Mapping[str, str], findings: Sequenc
         study=key.study,
         corpus=formats.corpus_title(key.corpus) if study.reads_text else "",
         date=run.get("date", "")[:DAY_DIGITS],
+        settings=run.get("settings", ""),
         title=study.title or study.name,
         variant=_variant(study, key),
         question=study.question,

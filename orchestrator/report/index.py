@@ -24,6 +24,8 @@ class Card(Frozen):
     scale: str
     corpus: str = ""
     date: str = ""
+    settings: str = ""
+    """What was typed after `--set`: of two reports of one study it is the difference."""
     trials: str
     findings: tuple[str, ...]
 

@@ -7,7 +7,7 @@ from typing import Any
 from dash import Dash, Input, Output, dcc, html
 
 from orchestrator.report import number
-from orchestrator.store import LOST, RunningTrial, StudySummary
+from orchestrator.store import COMPLETE, LOST, RunningTrial, StudySummary
 from orchestrator.view import parts
 from orchestrator.view.source import LOST_SHOWN, Overview, Source
 from orchestrator.words import counted, duration, one_line
@@ -34,8 +34,6 @@ def register(app: Dash, source: Source) -> None:
 
 
 def _content(overview: Overview) -> parts.Children:
-    # Those planned last are what a reader came for.
-    studies = [_study_row(summary, overview) for summary in reversed(overview.studies)]
     running = [_running_row(trial) for trial in overview.running]
     # A trial of several studies runs once, and is lost once.
     running_count = len({trial.trial_id for trial in overview.running if trial.alive})
@@ -51,11 +49,7 @@ def _content(overview: Overview) -> parts.Children:
     lost_count = sum(summary.counts[state] for summary in overview.studies for state in LOST)
     return [
         html.H1("Studies"),
-        parts.table(
-            ["study", "", "done", "trials", "running", "without a result", "time left"],
-            studies,
-            empty=f"No study is in this store yet: run one with {PROGRAM} gss_grid.",
-        ),
+        _studies(overview),
         html.H2(f"Running now, or next on a worker: {running_count}", id="running"),
         parts.table(
             ["trial", "study", "epoch", "validation perplexity", "on", "run from"],
@@ -86,14 +80,25 @@ def _running_row(trial: RunningTrial) -> list[Any]:
     ]
 
 
-def _study_row(summary: StudySummary, overview: Overview) -> list[Any]:
+def _studies(overview: Overview) -> Any:
+    """Those planned last, for which a reader came, come first."""
+    early = ["stopped early"] if any(summary.counts["pruned"] for summary in overview.studies) else []
+    return parts.table(
+        ["study", "", "done", *early, "trials", "running", "without a result", "time left"],
+        [_study_row(summary, overview, with_early=bool(early)) for summary in reversed(overview.studies)],
+        empty=f"No study is in this store yet: run one with {PROGRAM} gss_grid.",
+    )
+
+
+def _study_row(summary: StudySummary, overview: Overview, *, with_early: bool) -> list[Any]:
     counts = summary.counts
-    total, done = sum(counts.values()), counts["done"]
+    total, complete = sum(counts.values()), sum(counts[state] for state in COMPLETE)
     left = overview.seconds_left.get(summary.key)
     return [
         parts.study_link(summary.key),
-        html.Progress(value=str(done), max=str(max(total, 1))),
-        done,
+        html.Progress(value=str(complete), max=str(max(total, 1))),
+        counts["done"],
+        *([counts["pruned"]] if with_early else []),
         total,
         counts["running"],
         sum(counts[state] for state in LOST),

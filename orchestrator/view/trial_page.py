@@ -156,8 +156,15 @@ def _rest(trial: OneTrial) -> parts.Children:
         ),
         html.Pre(f"python -m trainables {trial.row['trial_id'][: parts.SHORT_ID]}.json"),
         html.P(
-            "with --layers FILE for an output layer of your own, --data-dir DIR for texts that lie elsewhere, and "
-            "--device cuda for a GPU.",
+            [
+                "with ",
+                html.Code("--layers FILE"),
+                " for an output layer of your own, ",
+                html.Code("--data-dir DIR"),
+                " for texts that lie elsewhere, and ",
+                html.Code("--device cuda"),
+                " for a GPU.",
+            ],
             className="soft",
         ),
     ]

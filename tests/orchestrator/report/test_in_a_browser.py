@@ -147,8 +147,8 @@ def luminance(colour: NDArray[np.generic]) -> float:
 @pytest.mark.parametrize("width", [400, 1280])
 def test_the_index_is_a_table_that_fits_and_sorts(browser: Browser, width: int, tmp_path: Path) -> None:
     rows, _ = make_results(columns=50)
-    for corpus in ("ptb", "pydocs"):
-        key = replace(KEY, corpus=corpus)
+    for corpus, settings in (("ptb", "{}"), ("pydocs", '{"training.epochs":40}')):
+        key = replace(KEY, corpus=corpus, overrides=settings)
         report_on(rows, tmp_path / key.variant, key=key)
     browser.open(write_index(tmp_path).as_uri(), width=width)
     assert browser.complaints() == [] and browser.evaluate("document.documentElement.scrollWidth") <= width
@@ -158,7 +158,8 @@ def test_the_index_is_a_table_that_fits_and_sorts(browser: Browser, width: int, 
     assert browser.evaluate(cells) == ["PTB", "pydocs"]
     browser.evaluate("[...document.querySelectorAll('th button')][3].click()")
     assert browser.evaluate(cells) == ["pydocs", "PTB"]
-    assert "Over 72 cells" in browser.evaluate("document.body.innerText")
+    shown = browser.evaluate("document.body.innerText")
+    assert "Over 72 cells" in shown and shown.count("training.epochs=40") == 1
 
 
 def test_the_audit_has_its_verdicts_on_the_screen_and_its_tables_folded(browser: Browser, tmp_path: Path) -> None:
