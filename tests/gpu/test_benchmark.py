@@ -25,6 +25,12 @@ from trainables.training import Trainer
 TINY = ["gpu", "--device", "cpu", "--scale", "tiny", "--steps", "1", "--corpora", "ptb", "--processes"]
 
 
+@pytest.fixture(autouse=True)
+def few_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the checks of exactness, which take 25 on a GPU."""
+    monkeypatch.setattr(gpu_exact, "STEPS", 8)
+
+
 def run(monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
     """The status of the process that has these options."""
     monkeypatch.setattr(sys, "argv", [*TINY, *options])

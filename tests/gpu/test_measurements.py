@@ -32,7 +32,7 @@ def test_perplexity_and_singular_values_are_those_on_a_cpu(device: str, layer: O
 @pytest.mark.parametrize("contexts", [30, None])
 def test_a_stack_measures_what_its_trials_measure_alone(device: str, contexts: int | None) -> None:
     """Over fewer contexts than words, too."""
-    trainers = [trainer_on(device, layer, epochs=1) for layer in STACKED]
+    trainers = [trainer_on(device, layer, epochs=1, epoch_tokens=600) for layer in STACKED]
     for trainer in trainers:
         evaluation = trainer.config.evaluation.model_copy(update={"rank_contexts": contexts})
         trainer.config = trainer.config.model_copy(update={"evaluation": evaluation})

@@ -33,10 +33,10 @@ def _in_float64() -> Iterator[None]:
 
 
 def trained(layers: Sequence[OutputLayerConfig] = STACKED, **evaluation: Any) -> list[Trainer]:
-    """In the order of a stack, after one epoch."""
+    """In the order of a stack, after some steps."""
     trainers = []
     for seed, layer in enumerate(layers):
-        config = tiny.trial(output_layer=layer, epochs=1, learning_rate=20.0)
+        config = tiny.trial(output_layer=layer, epochs=1, epoch_tokens=600, learning_rate=20.0)
         settings = config.evaluation.model_copy(update=evaluation)
         config = config.model_copy(update={"seed": seed, "evaluation": settings})
         trainers.append(Trainer(config, tiny.corpus(), Runtime()))
