@@ -281,7 +281,7 @@ class Extrapolation(Analysis):
 class PartialCorrelations(Analysis):
     """Ask for the rank correlation of several metrics with one, as it is and with the settings taken away.
 
-    They are taken away as straight lines, as a level for each value of each, and as a level for each pair of values.
+    They are taken away as straight lines, as a level for each value of each, for each pair and each triple of values.
     """
 
     metrics: tuple[str, ...]

@@ -29,6 +29,9 @@ NAMES = (
     "press_robustness",
     "published",
     "dirichlet",
+    "head_rank",
+    "saturation",
+    "confounders",
 )
 """Every built-in study."""
 MODULES = {"published": "audit"}

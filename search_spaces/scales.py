@@ -10,7 +10,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from search_spaces.experiment_scales import shrink
-from search_spaces.transformer_scales import TRANSFORMER_SCALES, scaled_rank, shrunk_model, shrunk_training
+from search_spaces.transformer import recipe_epochs
+from search_spaces.transformer_scales import (
+    TRANSFORMER_SCALES,
+    in_proportion,
+    scaled_rank,
+    shrunk_model,
+    shrunk_training,
+)
 from trainables.config import (
     AnyConfig,
     AveragingConfig,
@@ -156,7 +163,7 @@ def _awd_lstm(scale: Scale, config: TrialConfig) -> TrialConfig:
     regularisers = ("activation_regularisation", "temporal_activation_regularisation")
     sizes = {name: max(2, round(getattr(model, name) * scale.width)) for name in widths}
     rank = model.head_rank and scaled_rank(model.head_rank, model.embedding_width, sizes["embedding_width"])
-    epochs = _epochs(scale, config)
+    epochs = _epochs(scale, config) or training.epochs
     return config.model_copy(
         update={
             "corpus": _corpus(scale, config.corpus),
@@ -202,7 +209,7 @@ def _transformer(scale: Scale, config: TransformerTrialConfig) -> TransformerTri
             "training": training.model_copy(
                 update={
                     **shrunk,
-                    "epochs": _epochs(scale, config),
+                    "epochs": in_proportion(training.epochs, recipe_epochs(config.corpus), _epochs(scale, config)),
                     "epoch_tokens": scale.epoch_tokens or training.epoch_tokens,
                 }
             ),
@@ -211,9 +218,9 @@ def _transformer(scale: Scale, config: TransformerTrialConfig) -> TransformerTri
     )
 
 
-def _epochs(scale: Scale, config: LanguageTrialConfig) -> int:
+def _epochs(scale: Scale, config: LanguageTrialConfig) -> int | None:
     generated = scale.generated_epochs if is_generated(config.corpus.name) else None
-    return generated or scale.epochs or config.training.epochs
+    return generated or scale.epochs
 
 
 def _corpus(scale: Scale, corpus: CorpusConfig) -> CorpusConfig:

@@ -68,6 +68,11 @@ def ladder(width: int) -> Rung:
     )
 
 
+def recipe_epochs(corpus: CorpusConfig) -> int:
+    """Passes over the train text at paper scale."""
+    return EPOCHS.get(corpus.name, EPOCHS["ptb"])
+
+
 def transformer(
     corpus: CorpusConfig,
     output_layer: OutputLayerConfig,
@@ -94,7 +99,7 @@ def transformer(
             window=WINDOW,
             learning_rate=rung.learning_rate,
             warm_up_tokens=WARM_UP_TOKENS,
-            epochs=EPOCHS.get(corpus.name, EPOCHS["ptb"]),
+            epochs=recipe_epochs(corpus),
         ),
         evaluation=EvaluationConfig(
             window=WINDOW, rank_contexts=WIKITEXT_2_RANK_CONTEXTS if corpus.name == "wikitext-2" else None

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from search_spaces.transformer import ladder
+from search_spaces.transformer import BATCH_SIZE, ladder
 from trainables.config import TransformerConfig, TransformerTrialConfig
 
 
@@ -52,11 +52,17 @@ def shrunk_training(scale: TransformerScale, config: TransformerTrialConfig) -> 
     training, width = config.training, config.model.width
     by_width = ladder(scaled_width(scale, width)).learning_rate / ladder(width).learning_rate
     return {
-        "batch_size": scale.batch_size or training.batch_size,
+        "batch_size": in_proportion(training.batch_size, BATCH_SIZE, scale.batch_size),
         "window": scale.window or training.window,
         "learning_rate": training.learning_rate * by_width * scale.learning_rate,
         "warm_up_tokens": scale.warm_up_tokens or training.warm_up_tokens,
     }
+
+
+def in_proportion(value: int, recipe: int, scaled: int | None) -> int:
+    """What a scale makes of a setting that may not be the recipe's: the same share of it at every scale, at least 1.
+    `scaled` is what the scale makes of the recipe's; None leaves the value as it is."""
+    return value if scaled is None else max(1, round(scaled * value / recipe))
 
 
 def scaled_width(scale: TransformerScale, width: int) -> int:

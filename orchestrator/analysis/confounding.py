@@ -13,6 +13,7 @@ from orchestrator.analysis.statistics.estimates import Statistic
 from orchestrator.analysis.statistics.samples import holm
 from orchestrator.analysis.statistics.taken_away import (
     SHAPES,
+    TOGETHER,
     Shape,
     alike,
     correlation_without,
@@ -38,8 +39,8 @@ class MetricCorrelation:
     p_adjusted: Mapping[Shape, float | None]
     """After Holm's correction over the metrics."""
     explained: Mapping[str, float | None]
-    """Adjusted share of its variance that levels of a setting account for, by setting; by "" that of all pairs of
-    values, or of all levels where pairs are too many."""
+    """Adjusted share of its variance that levels of a setting account for, by setting; by "" that of all settings
+    in the finest way that leaves enough to judge by."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,5 +128,5 @@ def _explained(points: pd.DataFrame, metric: str, settings: Sequence[str]) -> Ma
         return dict.fromkeys(("", *settings))
     y = on_scale(points[metric])
     shares = {name: explained_share(y, _controls(points, [name], "levels")) for name in settings}
-    together = [explained_share(y, _controls(points, settings, shape)) for shape in ("levels", "pairs")]
+    together = [explained_share(y, _controls(points, settings, shape)) for shape in TOGETHER]
     return {"": next((share for share in reversed(together) if share is not None), None), **shares}

@@ -11,6 +11,7 @@ from orchestrator.words import is_number, some_of
 from search_spaces.published import PublishedNumber
 
 TITLES = {
+    "kind": "model",
     "valid_perplexity": "validation perplexity",
     "press_rank": "Press rank",
     "press_tolerance": "Press tolerance",
@@ -83,11 +84,6 @@ def blown_up(names: Sequence[str]) -> str:
     return f"{worse}: {some_of(names, NAMES_SHOWN)}." if names else ""
 
 
-def model_kind(value: Any) -> str:
-    """A value of `kind` as papers call it, another setting as one types it."""
-    return KINDS.get(value) or setting(value)
-
-
 def capital(text: str) -> str:
     """`text` with a capital first letter, the rest as it is."""
     return text[:1].upper() + text[1:]
@@ -120,10 +116,11 @@ def number(value: Any, *, digits: int = 5) -> str:
 
 
 def setting(value: Any) -> str:
-    """A config value as one would type it, without trailing zeros or thousands: "-1.5"; a dash for none."""
+    """A config value as one would type it, without trailing zeros or thousands: "-1.5"; a kind of model as papers call
+    it; a dash for none."""
     if value is None:
         return DASH
-    text = f"{value:g}" if isinstance(value, float) else str(value)
+    text = f"{value:g}" if isinstance(value, float) else KINDS.get(value) or str(value)
     return text.replace("-", MINUS) if isinstance(value, (int, float)) else text
 
 

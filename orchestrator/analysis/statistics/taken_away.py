@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, Literal
 
@@ -26,10 +26,12 @@ MOST_ALIKE = 0.9
 """Share of the trials from which on a metric that is one number in them has no correlation."""
 ROUNDING = 1e-9
 """Of a metric, what is left of it where the settings were all of it."""
-Shape = Literal["none", "lines", "levels", "pairs"]
+Shape = Literal["none", "lines", "levels", "pairs", "triples"]
 """How settings are taken away: not at all, a straight line in each, a level for each value of each, or a level for each
-pair of values of any two."""
-SHAPES: tuple[Shape, ...] = ("none", "lines", "levels", "pairs")
+pair of values of any two, or each triple of any three."""
+SHAPES: tuple[Shape, ...] = ("none", "lines", "levels", "pairs", "triples")
+TOGETHER: Mapping[Shape, int] = {"levels": 1, "pairs": 2, "triples": 3}
+"""How many settings share a level."""
 
 
 def design(settings: Sequence[Sequence[Any]], shape: Shape) -> NDArray[np.float64]:
@@ -46,10 +48,8 @@ def design(settings: Sequence[Sequence[Any]], shape: Shape) -> NDArray[np.float6
             for values in settings
         ]
         return np.concatenate(columns, axis=1)
-    together = (
-        list(combinations(settings, 2)) if shape == "pairs" and len(settings) > 1 else [(one,) for one in settings]
-    )
-    return np.concatenate([_levels(list(zip(*values, strict=True))) for values in together], axis=1)
+    size = min(TOGETHER[shape], len(settings))
+    return np.concatenate([_levels(list(zip(*some, strict=True))) for some in combinations(settings, size)], axis=1)
 
 
 def _levels(labels: Sequence[Any]) -> NDArray[np.float64]:

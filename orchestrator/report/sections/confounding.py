@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from orchestrator.analysis import SHAPES, SIGNIFICANCE, ConfoundingNumbers, MetricCorrelation, Shape, Statistic
+from orchestrator.analysis import SHAPES, SIGNIFICANCE, ConfoundingNumbers, MetricCorrelation, Shape
 from orchestrator.report import formats
 from orchestrator.report.figures import Drawing
 from orchestrator.report.prose import prose
@@ -18,14 +18,18 @@ SHAPE_TITLES: Mapping[Shape, str] = {
     "none": "as it is",
     "lines": "without lines",
     "levels": "without levels",
-    "pairs": "without pairs of levels",
+    "pairs": "without pairs",
+    "triples": "without triples",
 }
 LONG_TITLES: Mapping[Shape, str] = {
     "none": "as they are",
     "lines": "with a straight line in each setting taken away",
     "levels": "with a level for each value of each setting taken away",
     "pairs": "with a level for each pair of values of two settings taken away",
+    "triples": "with a level for each triple of values of three settings taken away",
 }
+NEARLY_ALL = 0.9
+"""Of the variance of y."""
 RHO = "\N{GREEK SMALL LETTER RHO}"
 
 
@@ -37,7 +41,7 @@ def confounding_section(numbers: ConfoundingNumbers) -> Section:
     drawing = Drawing(
         name=f"correlations_with_{request.y}",
         caption=f"Spearman's {RHO} of each metric with {y} over {counted(numbers.trials, 'trial')}, 95% intervals, "
-        f"as it is and with {settings} taken away in three ways.",
+        f"as it is and with {settings} taken away.",
         draw=lambda: draw_forest({"": _rows(shown)}, label=f"{RHO} with {y}", null=0.0),
     )
     return Section(
@@ -79,9 +83,9 @@ def _findings(numbers: ConfoundingNumbers) -> Iterator[str]:
                 f"How the settings are taken away decides whether a correlation with {y} is told from zero, and with "
                 f"which sign, for {names}: the table has all ways beside each other."
             )
-    constant = {line.metric: line.rho["none"].missing for line in numbers.lines if line.rho["none"].value is None}
-    if constant:
-        yield f"No correlation can be given of these: {listed(list(map(_spelled, constant.values())))}."
+    constant = [line.rho["none"].missing for line in numbers.lines if line.rho["none"].value is None]
+    if constant and finest != "none":
+        yield f"Some have no correlation to give: {listed(list(dict.fromkeys(map(_spelled, constant))))}."
 
 
 def _sentence(numbers: ConfoundingNumbers, shape: Shape) -> str:
@@ -131,6 +135,12 @@ def _cautions(numbers: ConfoundingNumbers) -> Iterator[str]:
     if not numbers.settings:
         yield "No setting varies among these trials, so nothing is taken away."
         return
+    left = numbers.y_explained[""]
+    if left is not None and left > NEARLY_ALL:
+        yield (
+            f"The settings account for {formats.percent(left)} of the variance of {formats.title(numbers.request.y)}: "
+            "what is left of it to go with a rank is little, and partly how several settings work together."
+        )
     few = [SHAPE_TITLES[shape] for shape in SHAPES if numbers.left[shape] < 1]
     if few:
         yield f"The trials are too few for what is called {listed(few)}."
@@ -145,23 +155,24 @@ def _table(numbers: ConfoundingNumbers) -> TextTable:
     rows = []
     for line in numbers.lines:
         cells: dict[str, object] = {"metric": Cell(formats.title(line.metric), kind="name"), "n": line.n}
-        for shape in SHAPES:
-            cells[f"{RHO} {SHAPE_TITLES[shape]} [95%]"] = _cell(line.rho[shape])
-            cells[f"Holm p, {SHAPE_TITLES[shape]}"] = formats.p_value(line.p_adjusted[shape])
+        cells |= {f"{SHAPE_TITLES[shape]} [95%]": _cell(line, shape) for shape in SHAPES}
         rows.append(cells)
     left = ", ".join(f"{SHAPE_TITLES[shape]} {numbers.left[shape]}" for shape in SHAPES)
-    return text_table(f"Spearman's {RHO} with {formats.title(numbers.request.y)}; degrees of freedom: {left}", rows)
+    told = f"* where p < {SIGNIFICANCE} after Holm's correction"
+    caption = f"Spearman's {RHO} with {formats.title(numbers.request.y)}, {told}; degrees of freedom: {left}"
+    return text_table(caption, rows)
 
 
-def _cell(statistic: Statistic) -> Cell:
+def _cell(line: MetricCorrelation, shape: Shape) -> Cell:
+    statistic = line.rho[shape]
     if statistic.value is None:
         return Cell(formats.DASH, kind="none")
-    return Cell(formats.bounded(statistic), statistic.value)
+    return Cell(f"{formats.bounded(statistic)}{' *' if _told(line, shape) else ''}", statistic.value)
 
 
 def _share_table(numbers: ConfoundingNumbers) -> TextTable:
     """How much of each metric the settings account for."""
-    together = "all, with pairs" if numbers.finest == "pairs" else "all"
+    together = f"all, {finest}" if (finest := numbers.finest) in ("pairs", "triples") else "all"
     lines = [(numbers.request.y, numbers.y_explained), *((line.metric, line.explained) for line in numbers.lines)]
     rows = [
         {

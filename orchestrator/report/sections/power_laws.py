@@ -137,7 +137,7 @@ def _cautions(numbers: PowerLawNumbers) -> Iterator[str]:
 
 
 def _panel_name(panel: Any) -> str:
-    return formats.model_kind(panel)
+    return formats.setting(panel)
 
 
 def _law_name(line: LawFit | RankFactor) -> str:

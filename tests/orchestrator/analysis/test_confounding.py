@@ -12,6 +12,7 @@ from scipy import stats
 
 from orchestrator.analysis.confounding import ConfoundingNumbers, confounding_numbers
 from orchestrator.analysis.frames import flatten
+from orchestrator.analysis.statistics.taken_away import Shape
 from search_spaces.analyses import PartialCorrelations
 from tests.support.laws_and_settings import SETTINGS, settings_rows
 from tests.support.synthetic_results import fail
@@ -30,10 +31,11 @@ def numbers_of(rows: list[dict[str, Any]], request: PartialCorrelations = REQUES
 def test_a_rank_that_the_settings_alone_move_loses_its_correlation_and_the_other_keeps_it() -> None:
     numbers = numbers_of(settings_rows())
     press, entropy, _ = numbers.lines
-    assert numbers.finest == "pairs" and numbers.settings == SETTINGS
+    assert numbers.finest == "triples" and numbers.settings == SETTINGS
     assert press.rho["none"].value is not None and press.rho["none"].value < -0.5
     assert press.rho["levels"].interval and 0.0 not in press.rho["levels"].interval
     assert press.rho["pairs"].interval and 0.0 in press.rho["pairs"].interval
+    assert press.rho["triples"].interval and 0.0 in press.rho["triples"].interval
     assert entropy.rho["pairs"].interval and entropy.rho["pairs"].interval.high < -0.3
     both = [line.rho["pairs"].p_value for line in (press, entropy)]
     assert entropy.p_adjusted["pairs"] == pytest.approx(2 * min(p for p in both if p is not None))
@@ -43,13 +45,14 @@ def test_correlations_are_those_of_residuals_of_logarithms_by_statsmodels() -> N
     rows = settings_rows()
     frame = flatten(rows).frame().rename(columns=lambda name: name.rpartition(".")[2])
     frame = frame.assign(rank=np.log(frame["entropy_rank"]), loss=np.log(frame["test_perplexity"]))
-    formula = "{} ~ (C(batch_size) + C(weight_decay) + C(learning_rate) + C(epochs)) ** 2"
-    fits = [smf.ols(formula.format(name), frame).fit() for name in ("rank", "loss")]
+    formula = "{} ~ (C(batch_size) + C(weight_decay) + C(learning_rate) + C(epochs)) ** {}"
     entropy = numbers_of(rows).lines[1]
-    assert entropy.rho["pairs"].value == pytest.approx(
-        stats.spearmanr(*(fit.resid for fit in fits)).statistic, abs=1e-9
-    )
-    assert entropy.rho["pairs"].df == fits[0].df_resid - 1
+    shapes: tuple[tuple[Shape, int], ...] = (("levels", 1), ("pairs", 2), ("triples", 3))
+    for shape, size in shapes:
+        fits = [smf.ols(formula.format(name, size), frame).fit() for name in ("rank", "loss")]
+        theirs = stats.spearmanr(*(fit.resid for fit in fits)).statistic
+        assert entropy.rho[shape].value == pytest.approx(theirs, abs=1e-9)
+        assert entropy.rho[shape].df == fits[0].df_resid - 1
     assert entropy.explained[""] == pytest.approx(fits[0].rsquared_adj, abs=1e-9)
     alone = smf.ols("rank ~ C(epochs)", frame).fit()
     assert entropy.explained["training.epochs"] == pytest.approx(alone.rsquared_adj, abs=1e-9)

@@ -124,7 +124,7 @@ def test_where_the_loss_leaves_the_law_is_the_first_sentence() -> None:
 
 def test_correlations_are_said_the_finest_way_first_and_that_the_choice_decides() -> None:
     section = section_of(settings_rows(), RANKS)
-    assert "a level for each pair of values of two settings taken away, 1 of 2 metrics" in section.findings[0]
+    assert "a level for each triple of values of three settings taken away, 1 of 2 metrics" in section.findings[0]
     assert "entropy rank" in section.findings[0] and "Press rank" not in section.findings[0]
     assert any(
         "How the settings are taken away decides" in finding and "Press rank" in finding for finding in section.findings
@@ -132,7 +132,7 @@ def test_correlations_are_said_the_finest_way_first_and_that_the_choice_decides(
     assert section.findings[-1].endswith("1e-3 is 33 in 102 of 108 trials.") or "33 in 102" in section.findings[-1]
     shown = [cell.text for table in section.tables for line in table.body for cell in line]
     assert not any("nan" in text.lower() for text in shown)
-    assert len(records(section, "confounding.csv")) == 3 * 4
+    assert len(records(section, "confounding.csv")) == 3 * 5
     assert {line["setting"] for line in records(section, "shares_of_settings.csv")} == {"all", *SETTINGS}
 
 
@@ -171,4 +171,4 @@ def test_all_three_are_sections_of_a_page(state: str, tmp_path: Path) -> None:
     for key in ("power-laws", "extrapolation", "confounding"):
         assert page.count(f'id="{key}"') == count
     if state == "done":
-        assert len(csv_records(tmp_path / "confounding.csv")) == 12 and ">None<" not in page and "nan" not in page
+        assert len(csv_records(tmp_path / "confounding.csv")) == 15 and ">None<" not in page and "nan" not in page

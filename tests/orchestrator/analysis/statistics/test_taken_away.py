@@ -29,6 +29,7 @@ FORMULAS: dict[Shape, str] = {
     "lines": "a + b + c + d",
     "levels": "C(a) + C(b) + C(c) + C(d)",
     "pairs": "(C(a) + C(b) + C(c) + C(d)) ** 2",
+    "triples": "(C(a) + C(b) + C(c) + C(d)) ** 3",
 }
 
 
@@ -56,8 +57,8 @@ def test_what_is_left_is_what_statsmodels_leaves(shape: Shape) -> None:
         assert explained_share(frame["x"], controls) == pytest.approx(fits[0].rsquared_adj, abs=1e-9)
 
 
-def test_108_trials_in_pairs_of_levels_leave_67_degrees_of_freedom() -> None:
-    assert [degrees_left(design(SETTINGS, shape)) for shape in SHAPES] == [106, 102, 97, 67]
+def test_108_trials_leave_67_degrees_of_freedom_in_pairs_of_levels_and_23_in_triples() -> None:
+    assert [degrees_left(design(SETTINGS, shape)) for shape in SHAPES] == [106, 102, 97, 67, 23]
 
 
 def test_the_way_of_taking_away_decides_where_two_settings_work_together() -> None:

@@ -1,0 +1,89 @@
+"""Does any rank go with the loss once batch size, weight decay, learning rate and tokens are taken away?
+
+108 Transformers, after Kulkarni et al. 2026.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from search_spaces.study import PartialCorrelations, Study
+from search_spaces.transformer import BATCH_SIZE, ladder, recipe_epochs, transformer
+from trainables.config import CorpusConfig, SoftmaxConfig, TransformerTrialConfig
+
+WIDTH, SEED = 256, 1
+BATCH_FACTORS = (0.5, 1.0, 2.0)
+WEIGHT_DECAYS = (0.01, 0.1, 0.5)
+RATE_FACTORS = (0.3, 1.0, 3.0)
+TOKEN_FACTORS = (0.25, 0.5, 1.0, 2.0)
+"""Of the recipe's batch size, learning rate and epochs."""
+
+
+def trials(corpus: CorpusConfig) -> Iterator[TransformerTrialConfig]:
+    """3 batch sizes x 3 weight decays x 3 learning rates x 4 numbers of tokens: 108 trials."""
+    plain = transformer(corpus, SoftmaxConfig(), seed=SEED, width=WIDTH, head="untied")
+    for batch, decay, rate, tokens in product(BATCH_FACTORS, WEIGHT_DECAYS, RATE_FACTORS, TOKEN_FACTORS):
+        training = {
+            "batch_size": round(batch * BATCH_SIZE),
+            "weight_decay": decay,
+            "learning_rate": rate * ladder(WIDTH).learning_rate,
+            "epochs": round(tokens * recipe_epochs(corpus)),
+        }
+        yield plain.model_copy(update={"training": plain.training.model_copy(update=training)})
+
+
+def label(config: TransformerTrialConfig) -> str:
+    """ "B=32 wd=0.1 lr=0.0014 epochs=60 seed=1"."""
+    training = config.training
+    return (
+        f"B={training.batch_size} wd={training.weight_decay:g} lr={training.learning_rate:.2g} "
+        f"epochs={training.epochs} seed={config.seed}"
+    )
+
+
+STUDY = Study(
+    name="confounders",
+    title="Ranks and loss, with the settings of the training taken away",
+    question="Does any rank go with the loss once batch size, weight decay, learning rate and tokens are taken away?",
+    source="Kulkarni et al. (2026), Disentangling Geometry, Performance, and Training in Language Models, arXiv "
+    "2602.20433",
+    trials=trials,
+    label=label,
+    corpora=("ptb", "wikitext-2"),
+    measurements=("perplexity@1", "spectrum@1", "kl_rank@1", "gradient_bottleneck@1"),
+    analyses=(
+        PartialCorrelations(
+            metrics=(
+                "kl_rank_1e-1",
+                "kl_rank_1e-2",
+                "kl_rank_1e-3",
+                "press_rank",
+                "effective_rank_1e-3",
+                "effective_rank_1e-4",
+                "effective_rank_1e-5",
+                "entropy_rank",
+                "stable_rank",
+                "gradient_lost_share",
+            ),
+            settings=(
+                "training.batch_size",
+                "training.weight_decay",
+                "training.learning_rate",
+                "training.epochs",
+            ),
+            claim="Kulkarni et al. (2026, arXiv 2602.20433), of 108 OLMo-style models and geometric metrics of the "
+            "unembedding matrix and the last layer: these \N{LEFT DOUBLE QUOTATION MARK}are largely aligned, but none "
+            "can reliably predict downstream performance\N{RIGHT DOUBLE QUOTATION MARK} (its abstract). The "
+            "coefficients could not be read, so none stands here.",
+        ),
+    ),
+    deviations=(
+        "The paper varies the size of the model too, and trains on far more text; here all have one size and pass over "
+        "a small text several times.",
+        "The paper's metrics are of weights and representations; these are of log P, which the loss is made of.",
+        "The settings are taken away by least squares in four ways, all of which the page shows; the paper's way "
+        "could not be read.",
+        "One seed a setting: what a seed does is in what is left of rank and loss alike.",
+    ),
+)

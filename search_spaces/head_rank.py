@@ -1,0 +1,130 @@
+"""Does a bent or mixed head of rank r behave like a plain one of a higher rank? LSTM and Transformer, five layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from search_spaces.awd_lstm import awd_lstm
+from search_spaces.study import Lines, PowerLaw, Study
+from search_spaces.transformer import transformer
+from trainables.config import (
+    CorpusConfig,
+    GssConfig,
+    LanguageTrialConfig,
+    MosConfig,
+    OutputLayerConfig,
+    SigSoftmaxConfig,
+    SoftcapConfig,
+    SoftmaxConfig,
+    TransformerTrialConfig,
+    TrialConfig,
+)
+
+LSTM_WIDTH, TRANSFORMER_WIDTH = 1024, 512
+"""d: of the context vectors, whatever the rank of the head."""
+LEAST_RANK = 4
+QUICK_SHARE = 1 / 32
+"""Of d, the least rank at scale quick: 2 of 61 and of 64."""
+SEED = 1
+LAYERS: tuple[OutputLayerConfig, ...] = (
+    SoftmaxConfig(),
+    SigSoftmaxConfig(),
+    GssConfig(c=-1.5, k=2.5),
+    SoftcapConfig(form="tanh", cap=15.0),
+    MosConfig(),
+)
+"""The plain one first; the cap is nanochat's."""
+
+
+def ranks(width: int) -> tuple[int, ...]:
+    """4, 8, 16 ... up to the width, at which a head W = A B is bounded by d alone."""
+    powers = [LEAST_RANK]
+    while powers[-1] * 2 <= width:
+        powers.append(powers[-1] * 2)
+    return tuple(powers)
+
+
+def lstm(corpus: CorpusConfig, layer: OutputLayerConfig, rank: int) -> TrialConfig:
+    """The AWD-LSTM of softmax, of this study's width and whatever the layer, with a head W = A B of its own."""
+    trial = awd_lstm(corpus, SoftmaxConfig(), seed=SEED)
+    widths = {"embedding_width": LSTM_WIDTH, "context_width": LSTM_WIDTH}
+    model = trial.model.model_copy(update={**widths, "head_rank": rank})
+    return trial.model_copy(update={"output_layer": layer, "model": model})
+
+
+def trials(corpus: CorpusConfig) -> Iterator[LanguageTrialConfig]:
+    """Two kinds of model, five layers, ranks of the head from 4 to d: 85 trials."""
+    for layer in LAYERS:
+        for rank in ranks(LSTM_WIDTH):
+            yield lstm(corpus, layer, rank)
+    for layer in LAYERS:
+        for rank in ranks(TRANSFORMER_WIDTH):
+            yield transformer(corpus, layer, seed=SEED, width=TRANSFORMER_WIDTH, head="untied", head_rank=rank)
+
+
+def width(config: LanguageTrialConfig) -> int:
+    """d."""
+    return config.model.embedding_width if isinstance(config, TrialConfig) else config.model.width
+
+
+def label(config: LanguageTrialConfig) -> str:
+    """ "Transformer mos r=64 seed=1"."""
+    kind = "Transformer" if isinstance(config, TransformerTrialConfig) else "LSTM"
+    return f"{kind} {config.output_layer.name} r={config.model.head_rank} seed={config.seed}"
+
+
+def coarse(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
+    """For scale quick, the six largest ranks: narrower heads would have a rank of 1 there, or none of their own."""
+    return [trial for trial in trials if (trial.model.head_rank or 0) >= QUICK_SHARE * width(trial)]
+
+
+def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
+    """A plain and a mixed head of full rank of both kinds, for scale smoke."""
+    return [
+        trial
+        for trial in trials
+        if trial.model.head_rank == width(trial) and trial.output_layer.name in ("softmax", "mos")
+    ]
+
+
+STUDY = Study(
+    name="head_rank",
+    title="The rank of the head, and what bends and mixtures are worth in it",
+    question="Does a bent or mixed head of rank r behave like a plain one of a higher rank?",
+    source="What bends and mixtures promise (Yang et al. 2018; Kanai et al. 2018; AAAI 2021), asked of heads of a "
+    "given rank, as Godey and Artzi (2026, arXiv 2603.10145) do of plain ones",
+    trials=trials,
+    label=label,
+    quick=coarse,
+    corner=corner,
+    seeds={"quick": 2},
+    corpora=("ptb", "wikitext-2"),
+    measurements=("perplexity@1", "spectrum@1", "kl_rank@1"),
+    analyses=(
+        PowerLaw(
+            x="model.head_rank",
+            by="output_layer.name",
+            baseline="softmax",
+            panel="kind",
+            title="What a head's rank is worth",
+            claim="No printed factor is known to stand beside. That of plain heads one of a lower rank trains worse is "
+            "said by Godey, de la Clergerie and Sagot (2024, arXiv 2404.07647) and by Godey and Artzi (2026, arXiv "
+            "2603.10145), of whom only the abstracts could be read.",
+        ),
+        Lines(
+            x="model.head_rank",
+            by="output_layer.name",
+            metrics=("kl_rank_1e-1", "kl_rank_1e-2", "press_rank"),
+            panel="kind",
+            title="Ranks of log P by the rank of the head",
+            logarithmic_x=True,
+            logarithmic_y=("kl_rank_1e-1", "kl_rank_1e-2", "press_rank"),
+        ),
+    ),
+    deviations=(
+        "All heads are untied and written as A B, at r = d too, where that bounds nothing and only trains otherwise: a "
+        "tied head, or one matrix, is not among them.",
+        "One backbone for all layers: that of softmax, for mixtures too, which the papers gave another one; with its "
+        "learning rate, which was tuned for no rank of the head.",
+    ),
+)

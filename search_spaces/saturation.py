@@ -1,0 +1,70 @@
+"""Do small Transformers saturate? Loss and ranks over a ladder of widths (Godey, de la Clergerie and Sagot 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from search_spaces.study import Extrapolation, Lines, RankOverTraining, Study
+from search_spaces.transformer import transformer
+from trainables.config import CorpusConfig, SoftmaxConfig, TransformerTrialConfig
+
+WIDTHS = (64, 96, 128, 192, 256, 320, 384, 512, 640, 768)
+SMOKE_WIDTHS = (64, 128, 192, 256, 384)
+SEED = 1
+CLAIM = (
+    "Godey, de la Clergerie and Sagot (2024, arXiv 2404.07647) find that \N{LEFT DOUBLE QUOTATION MARK}models based on "
+    "less than 1000 hidden dimensions tend to adopt degenerate latent representations in late pretraining, which leads "
+    "to reduced evaluation performance\N{RIGHT DOUBLE QUOTATION MARK} (its abstract). How far its small models lie off "
+    "the law of larger ones stands in the paper, of which only the abstract could be read: that number is not here."
+)
+
+
+def trials(corpus: CorpusConfig) -> Iterator[TransformerTrialConfig]:
+    """Ten sizes, each by the ladder, with untied heads: 10 trials."""
+    for width in WIDTHS:
+        yield transformer(corpus, SoftmaxConfig(), seed=SEED, width=width, head="untied")
+
+
+def label(config: TransformerTrialConfig) -> str:
+    """ "d=256 seed=1"."""
+    return f"d={config.model.width} seed={config.seed}"
+
+
+def corner(trials: Sequence[TransformerTrialConfig]) -> list[TransformerTrialConfig]:
+    """Five sizes, for scale smoke: as many as a law and a size that is held out need, and of a width each there."""
+    return [trial for trial in trials if trial.model.width in SMOKE_WIDTHS]
+
+
+STUDY = Study(
+    name="saturation",
+    title="Where small Transformers leave the law of larger ones",
+    question="Does the loss of narrow models leave the law fitted to wider ones?",
+    source="Godey, de la Clergerie and Sagot (2024), Why do small language models underperform? Studying Language "
+    "Model Saturation via the Softmax Bottleneck, arXiv 2404.07647",
+    trials=trials,
+    label=label,
+    corner=corner,
+    seeds={"quick": 3},
+    corpora=("ptb", "wikitext-2"),
+    measurements=("perplexity@1", "spectrum@1", "kl_rank@1"),
+    analyses=(
+        Extrapolation(x="model.width", claim=CLAIM, title="Where the loss leaves the law of wider models"),
+        Extrapolation(x="parameters", title="The same over the number of parameters"),
+        Lines(
+            x="model.width",
+            by="output_layer.name",
+            metrics=("kl_rank_1e-1", "kl_rank_1e-2", "press_rank", "entropy_rank"),
+            title="Ranks of log P by width",
+            logarithmic_x=True,
+        ),
+        RankOverTraining(),
+    ),
+    deviations=(
+        "The paper looks at what happens late in the training of Pythia models; here the models of this project pass "
+        "over a small text several times, so that what is asked is where size leaves the law, and not when.",
+        "All sizes see as many tokens, so the law is one over size alone. Depth, heads and learning rate go with the "
+        "width by the ladder, and no size was tuned.",
+        "Ranks are of log P, as everywhere in this project, and not of the weights of the head; for those of open "
+        "checkpoints, Pythia's among them, there is the command rank.",
+    ),
+)
