@@ -57,7 +57,7 @@ STUDY = Study(
             title="Ranks of log P by width",
             logarithmic_x=True,
         ),
-        RankOverTraining(),
+        RankOverTraining(ranks=("kl_rank", "entropy_rank")),
     ),
     deviations=(
         "The paper looks at what happens late in the training of Pythia models; here the models of this project pass "

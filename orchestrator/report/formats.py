@@ -14,6 +14,7 @@ TITLES = {
     "kind": "model",
     "valid_perplexity": "validation perplexity",
     "press_rank": "Press rank",
+    "kl_rank": "KL rank (1e-2 nats)",
     "press_tolerance": "Press tolerance",
     "press_eps": "Press eps",
     "peak_memory_mib": "peak memory (MiB)",
