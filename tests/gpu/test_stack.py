@@ -158,3 +158,4 @@ def test_replayed_steps_wait_for_nothing() -> None:
             torch.cuda.set_sync_debug_mode("default")
         for trainer in trainers:
             trainer.epoch_is_over()
+    assert {trainer.progress.step for trainer in trainers} == {150}

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from tests.support.device_trials import LAYERS, STACKED, losses, trainer_on
+from tests.support.products import Asked
 from trainables.config import GssConfig, OutputLayerConfig
 from trainables.device import generator, global_random_states, set_global_random_states
 from trainables.draws import drop_connect, gaussian_noise, locked_dropout, word_dropout
@@ -121,8 +122,9 @@ def test_a_step_waits_for_nothing(device: str, layer: OutputLayerConfig, optimiz
     trainer = trainer_on(device, layer, optimizer=optimizer, precision=precision, learning_rate=0.003)
     for _ in range(2):  # libraries are loaded and memory is taken at the first ones
         trainer.step()
-    with no_waiting(device):
+    with no_waiting(device), Asked() as asked:
         trainer.step()
+    assert asked.reads == 2, "of what the window drew, on the CPU"
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
@@ -132,8 +134,9 @@ def test_a_step_of_a_stack_waits_for_nothing(device: str, layer: OutputLayerConf
     stack = Stack(trainers)
     for _ in range(2):
         stack.step()
-    with no_waiting(device):
+    with no_waiting(device), Asked() as asked:
         stack.step()
+    assert asked.reads == 2 * 3, "of what the windows drew, on the CPU"
 
 
 def test_what_waits_is_noticed(device: str) -> None:

@@ -309,7 +309,7 @@ def test_a_cpu_imports_no_triton() -> None:
         "sys.exit('triton' in sys.modules)"
     )
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    subprocess.run([sys.executable, "-c", source], env=environment, check=True)
+    assert subprocess.run([sys.executable, "-c", source], env=environment, check=False).returncode == 0
 
 
 def test_kernels_compile_for_a_gpu(tmp_path: Path) -> None:
