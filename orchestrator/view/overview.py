@@ -84,7 +84,7 @@ def _studies(overview: Overview) -> Any:
     """Those planned last, for which a reader came, come first."""
     early = ["stopped early"] if any(summary.counts["pruned"] for summary in overview.studies) else []
     return parts.table(
-        ["study", "", "done", *early, "trials", "running", "without a result", "time left"],
+        ["study", "", "done", "trials", "running", *early, "without a result", "time left"],
         [_study_row(summary, overview, with_early=bool(early)) for summary in reversed(overview.studies)],
         empty=f"No study is in this store yet: run one with {PROGRAM} gss_grid.",
     )
@@ -98,9 +98,9 @@ def _study_row(summary: StudySummary, overview: Overview, *, with_early: bool) -
         parts.study_link(summary.key),
         html.Progress(value=str(complete), max=str(max(total, 1))),
         counts["done"],
-        *([counts["pruned"]] if with_early else []),
         total,
         counts["running"],
+        *([counts["pruned"]] if with_early else []),
         sum(counts[state] for state in LOST),
         f"about {duration(left)}" if left is not None else "",
     ]

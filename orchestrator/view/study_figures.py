@@ -55,9 +55,8 @@ def scatter(table: StudyTable, axes: Mapping[str, str | None], logarithmic: Coll
         look = dict(marker)
         if len(groups) > 1:
             look |= {"color": colour_at(number), "symbol": SYMBOLS[round_of(number) % len(SYMBOLS)]}
-        elif colour is not None and colour in table.numeric:
-            values, bar = encoded(table.numbers(colour)[members]), {"title": {"text": label(colour)}}
-            look |= {"color": values, "colorscale": SCALE, "colorbar": bar}
+        elif colour in table.numeric and _has_several(values := table.numbers(colour)[members]):
+            look |= {"color": encoded(values), "colorscale": SCALE, "colorbar": {"title": {"text": label(colour)}}}
         if diameters is not None:
             look["size"] = encoded([diameters[place] for place in members])
         traces.append({**base, "name": as_text(name), **_points(table, x, y, members), "marker": look})
@@ -93,6 +92,11 @@ def _points(table: StudyTable, x: str, y: str, places: Sequence[int]) -> dict[st
         "text": [as_text(table.names[place]) for place in places],
         "customdata": [table.ids[place][:SHORT_ID] for place in places],
     }
+
+
+def _has_several(values: NDArray[np.float64]) -> bool:
+    """Whether a scale of colours says anything of them."""
+    return len(np.unique(values[np.isfinite(values)])) > 1
 
 
 def _is_shown(*values: Any) -> bool:

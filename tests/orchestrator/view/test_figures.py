@@ -25,12 +25,19 @@ def axes(x: str, y: str, colour: str | None = None, size: str | None = None) -> 
 
 
 def test_a_point_is_a_trial_with_both_numbers() -> None:
-    content = table({"a": [1, 2, None, 4], "b": [1.5, None, 3, 0], "c": [7, 8, 9, None]}, ["<b>x", "y", "z", "w"])
+    columns = {"a": [1, 2, None, 4, 5], "b": [1.5, None, 3, 0, 2], "c": [7, 8, 9, None, 6]}
+    content = table(columns, ["<b>x", "y", "z", "w", "v"])
     (trace,) = study_figures.scatter(content, axes("a", "b", "c"))["data"]
-    assert list(decoded(trace["x"])) == [1, 4] and list(decoded(trace["y"])) == [1.5, 0]
-    assert trace["customdata"] == [content.ids[0][:12], content.ids[3][:12]]
-    assert trace["text"] == ["&lt;b&gt;x", "w"]
-    assert np.array_equal(decoded(trace["marker"]["color"]), [7, np.nan], equal_nan=True)
+    assert list(decoded(trace["x"])) == [1, 4, 5] and list(decoded(trace["y"])) == [1.5, 0, 2]
+    assert trace["customdata"] == [content.ids[place][:12] for place in (0, 3, 4)]
+    assert trace["text"] == ["&lt;b&gt;x", "w", "v"]
+    assert np.array_equal(decoded(trace["marker"]["color"]), [7, np.nan, 6], equal_nan=True)
+
+
+def test_a_number_that_all_points_share_has_no_scale_of_colours() -> None:
+    content = table({"a": [1, 2, 3], "b": [1, 2, None], "c": [0.02, 0.02, 1e8]})
+    (trace,) = study_figures.scatter(content, axes("a", "b", "c"))["data"]
+    assert isinstance(trace["marker"]["color"], str) and "colorbar" not in trace["marker"]
 
 
 def test_a_text_colours_by_kind_and_makes_an_axis_of_texts() -> None:
