@@ -1,5 +1,8 @@
 """The ways of a GPU, on a machine without one: by shapes and dtypes on torch's device "meta", which has no numbers to
-read back, so that whatever waits for one fails. With a GPU, tests/gpu has the numbers."""
+read back, so that whatever waits for one fails. With a GPU, tests/gpu has the numbers.
+
+Fake tensors of torch's that name a CUDA device would do as well, but not here: in a build of torch for CPUs, the first
+one that wants a gradient ends the process ("PyTorch is not linked with support for cuda devices", seen with 2.13)."""
 
 from __future__ import annotations
 

@@ -49,6 +49,7 @@ LAYERS: tuple[OutputLayerConfig, ...] = (
     LmsPlifFrozenConfig(knots=31, limit=3.0),
     MosPlifConfig(knots=20, mixtures=2),
 )
+DROPOUTS = ("dropout_embedding_matrix", "dropout_embedding", "dropout_hidden", "dropout_output", "dropconnect")
 rate = st.sampled_from([0.0, 0.1, 0.4])
 
 
@@ -81,10 +82,7 @@ def trials(draw: st.DrawFn, optimizer: str) -> TrialConfig:
         epoch_tokens=draw(st.sampled_from([None, 600, 1_000])),
         epochs=100,
     )
-    dropouts = {
-        name: draw(rate)
-        for name in ("dropout_embedding_matrix", "dropout_embedding", "dropout_hidden", "dropout_output", "dropconnect")
-    }
+    dropouts = {name: draw(rate) for name in DROPOUTS}
     model = config.model.model_copy(update={**dropouts, "embedding_noise": draw(st.sampled_from([0.0, 0.1]))})
     return config.model_copy(update={"model": model, "seed": draw(st.integers(1, 5))})
 
@@ -177,12 +175,42 @@ def test_fifty_steps_in_a_stack_are_those_alone(optimizer: str, data: st.DataObj
         configs = [config.model_copy(update={"model": configs[0].model, "seed": configs[0].seed}) for config in configs]
     plans = [data.draw(phases()) for _ in configs]
     for trainer in train_together(configs, plans):
-        expected, result = alone(trainer.config), state_of(trainer)
-        assert result.keys() == expected.keys()
-        for name, tensor in expected.items():
-            if name == "random.global":  # for output layers of a user's own, which no stack has
-                continue
-            if name.startswith("random."):
-                assert torch.equal(result[name], tensor), name
-            else:
-                torch.testing.assert_close(result[name], tensor, rtol=1e-9, atol=1e-9, msg=name)
+        assert_as_alone(trainer)
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_fifty_steps_with_every_dropout_on_are_those_alone(optimizer: str) -> None:
+    """Different seeds, rates and windows, and both kinds of averaging, which begin on the way."""
+    layers = GssConfig(c=-1.5, k=2.5), SoftmaxConfig(), SigSoftmaxConfig(), MosConfig(mixtures=2, latent_dropout=0.3)
+    rate = 5.0 if optimizer == "sgd" else 0.003
+    configs = []
+    for number, layer in enumerate(layers, 1):
+        config = tiny.trial(
+            output_layer=layer,
+            averaging=EtAsgdConfig(switch_epoch=1) if number % 2 else NtAsgdConfig(nonmonotone_interval=1),
+            optimizer=optimizer,
+            bptt=8 + 3 * number,
+            learning_rate=rate / number,
+            weight_decay=1e-4 * number,
+            epoch_tokens=400 * number,
+            epochs=100,
+        )
+        dropped = dict.fromkeys(DROPOUTS, 0.1 * number)
+        model = config.model.model_copy(update=dropped | {"embedding_noise": 0.1 * number})
+        configs.append(config.model_copy(update={"model": model, "seed": number}))
+    trainers = train_together(configs, [[Phase(STEPS, stacked=True, restored=False)]] * len(configs))
+    assert any(trainer.average is not None for trainer in trainers)
+    for trainer in trainers:
+        assert_as_alone(trainer)
+
+
+def assert_as_alone(trainer: Trainer) -> None:
+    expected, result = alone(trainer.config), state_of(trainer)
+    assert result.keys() == expected.keys()
+    for name, tensor in expected.items():
+        if name == "random.global":  # for output layers of a user's own, which no stack has
+            continue
+        if name.startswith("random."):
+            assert torch.equal(result[name], tensor), name
+        else:
+            torch.testing.assert_close(result[name], tensor, rtol=1e-9, atol=1e-9, msg=name)
