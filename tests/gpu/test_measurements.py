@@ -1,4 +1,4 @@
-"""Perplexity and spectrum of the same weights on a device and on a CPU, and of a stack and of its trials alone."""
+"""Measurements of the same weights on a device and on a CPU, and of a stack and of its trials alone."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from tests.support import tiny_trial as tiny
 from tests.support.device_trials import LAYERS, STACKED, trainer_on
-from trainables.config import PERPLEXITY, SPECTRUM, OutputLayerConfig
+from trainables.config import GRADIENT_BOTTLENECK, KL_RANK, PERPLEXITY, SPECTRUM, OutputLayerConfig
 from trainables.measurements import measure, measure_stack
 from trainables.stack import Stack
 
@@ -26,6 +26,27 @@ def test_perplexity_and_singular_values_are_those_on_a_cpu(device: str, layer: O
     sigma, expected = (measured[SPECTRUM].singular_values for measured in (here, on_cpu))
     assert sigma is not None and expected is not None
     np.testing.assert_allclose(sigma, expected, rtol=0, atol=1e-5 * expected[0])
+
+
+@pytest.mark.usefixtures("in_float64")
+@pytest.mark.parametrize("contexts", [30, None])
+@pytest.mark.parametrize("layer", LAYERS, ids=lambda layer: layer.name)
+def test_kl_rank_and_gradient_bottleneck_are_those_on_a_cpu(
+    device: str, layer: OutputLayerConfig, contexts: int | None
+) -> None:
+    """Over fewer contexts than words, too; of weights at their start, with contexts that differ."""
+    taken = []
+    for name in (device, "cpu"):
+        trainer = trainer_on(name, layer)
+        trainer.model.embedding_VD.data *= 150
+        evaluation = trainer.config.evaluation.model_copy(update={"rank_contexts": contexts})
+        config = trainer.config.model_copy(update={"evaluation": evaluation})
+        names = [KL_RANK, GRADIENT_BOTTLENECK]
+        taken.append(measure(names, trainer.model, trainer.corpus, config, trainer.runtime))
+    for name in (KL_RANK, GRADIENT_BOTTLENECK):
+        here, on_cpu = (measured[name].metrics for measured in taken)
+        assert here == pytest.approx(on_cpu, rel=1e-7, abs=1e-12)
+    assert int(taken[0][KL_RANK].metrics["kl_rank_1e-3"]) >= 1
 
 
 @pytest.mark.usefixtures("in_float64")
