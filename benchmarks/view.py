@@ -45,6 +45,7 @@ VALUES: dict[str, Any] = {
     "study-x.value": "press_rank",
     "study-y.value": "test_perplexity",
     "study-scales.value": [],
+    "brushed.data": [],
     "trials.getRowsRequest": {"startRow": 0, "endRow": 50, "sortModel": [], "filterModel": {}},
 }
 """What an open page of the study sends of its parts."""
