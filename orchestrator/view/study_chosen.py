@@ -60,7 +60,9 @@ def layout(table: StudyTable, first: Mapping[str, str | None]) -> Any:
                 persistence=True,
             ),
             html.Div(menus, id="map-choices", className="controls", hidden=True),
-            dcc.RadioItems(["logarithmic", "linear"], "logarithmic", id="spectra-scale", inline=True),
+            dcc.RadioItems(
+                ["logarithmic", "linear"], "logarithmic", id="spectra-scale", inline=True, className="hidden"
+            ),
             html.Div(id="chosen", className="scroll"),
         ]
     )
