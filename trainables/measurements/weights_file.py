@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
 
 from trainables.errors import UserError, did_you_mean
 from trainables.trial_folder import DamagedFileError, open_file
@@ -175,6 +174,9 @@ def _index_of(path: Path) -> Path | None:
 
 def _tensors(path: Path) -> dict[str, StoredTensor]:
     """By name, those of one file."""
+    # Imported here, as a GPU machine that runs the benchmarks may lack it.
+    from safetensors import SafetensorError, safe_open
+
     damaged = UserError(f"{path} must be a whole safetensors file, and is damaged or none: get or write it again.")
     try:
         with open_file(path) as file:

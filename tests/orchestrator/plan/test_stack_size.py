@@ -19,9 +19,9 @@ from tests.orchestrator.plan.test_stack_size import VOCABULARY, config
 from trainables.corpora import Corpus
 from trainables.runtime import Runtime
 from trainables.stack import Stack
-from trainables.training import MAX_EXTRA, Trainer, loop
+from trainables.training import MAX_EXTRA, Trainer, lstm
 
-loop.draw_window = lambda bptt, _: bptt + MAX_EXTRA
+lstm.draw_window = lambda bptt, _: bptt + MAX_EXTRA
 text = np.random.default_rng(0).integers(VOCABULARY, size=40_000)
 words = tuple(map(str, range(VOCABULARY)))
 corpus = Corpus(name="x", train=text, valid=text[:1_000], test=text[:1_000], vocabulary=words)

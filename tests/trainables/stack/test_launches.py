@@ -18,6 +18,7 @@ from trainables.output_layers import fused
 from trainables.runtime import Runtime
 from trainables.stack import Stack, lstm
 from trainables.training import Trainer, loop
+from trainables.training import lstm as lstm_recipe
 
 pytest.importorskip("triton", reason="Triton is there for Linux alone")
 MIXTURES = tuple(name for name in STACKED if hasattr(layer_config(name, "ptb"), "mixtures"))
@@ -69,7 +70,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str, Launches]]:
     from trainables.stack import cell_kernels
 
     monkeypatch.setattr(loop, "generator", lambda seed, _device: torch.Generator().manual_seed(seed))
-    monkeypatch.setattr(loop, "draw_window", lambda _bptt, _draws: WINDOW)
+    monkeypatch.setattr(lstm_recipe, "draw_window", lambda _bptt, _draws: WINDOW)
     for module in (lstm, fused):
         monkeypatch.setattr(module, "runs_triton", lambda device: device.type == "meta")
     stand_ins = dict[str, Launches]()
