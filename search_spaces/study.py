@@ -70,6 +70,9 @@ class Study:
     """False where no trial has a corpus; `trials` then gets one that is called "none"."""
     always_reads: tuple[str, ...] = ()
     """Corpora that trials read besides, whatever the one that is asked for; from the folder of `--data-dir`."""
+    scaled: bool = True
+    """False where no scale changes a trial, and `quick` and `corner` alone say what is less there: for a question of
+    sizes."""
     trains: bool = True
     """False where no trial trains or fits anything."""
     measurements: tuple[str, ...] = ("perplexity@1", "spectrum@1")

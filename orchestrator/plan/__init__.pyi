@@ -28,6 +28,7 @@ from .study_trials import takes_seeds as takes_seeds
 from .swept_settings import as_setting as as_setting
 from .swept_settings import as_typed as as_typed
 from .swept_settings import typed_settings as typed_settings
+from .texts import text_of as text_of
 from .trial_names import completed_group as completed_group
 from .trial_names import differing_settings as differing_settings
 from .trial_names import setting_hash as setting_hash

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from orchestrator.plan.model_sizes import model_size
+from orchestrator.plan.texts import text_of
 from trainables.config import AnyConfig, LanguageTrialConfig
 from trainables.corpora import CorpusIdentity
 from trainables.parameters import parameter_count
@@ -30,4 +31,5 @@ def running_bytes(config: AnyConfig, corpus: CorpusIdentity) -> int:
 def _weights_bytes(config: AnyConfig, corpus: CorpusIdentity) -> int:
     if not isinstance(config, LanguageTrialConfig):
         return 0
-    return 4 * parameter_count(config, corpus.limited_vocabulary_size(config.corpus.vocabulary_limit))
+    vocabulary = text_of(config, corpus).limited_vocabulary_size(config.corpus.vocabulary_limit)
+    return 4 * parameter_count(config, vocabulary)

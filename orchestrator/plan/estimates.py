@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.plan.model_sizes import head_products, mixture_products, model_size
+from orchestrator.plan.texts import text_of
 from search_spaces.awd_lstm import V100_SECONDS_PER_EPOCH, awd_lstm
 from trainables.config import (
     AnyConfig,
@@ -79,7 +80,8 @@ class Estimate:
 
 
 def estimate(config: AnyConfig, corpus: CorpusIdentity) -> Estimate:
-    """Time and memory of one trial, on one V100 and on one core."""
+    """Time and memory of one trial, on one V100 and on one core; `corpus` is the study's, as everywhere here."""
+    corpus = text_of(config, corpus)
     if isinstance(config, LanguageTrialConfig):
         gpu_bytes = _training_bytes(config, corpus, "cuda")
         array_bytes = max(_training_bytes(config, corpus, "cpu"), _measuring_bytes(config, corpus))
@@ -97,6 +99,7 @@ def gpu_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
     """Training of one trial on one V100; of one that trains no language model, all of it."""
     if not isinstance(config, LanguageTrialConfig):
         return config.operations / GPU_FLOPS
+    corpus = text_of(config, corpus)
     times = V100_SECONDS_PER_EPOCH.get(corpus.name, V100_SECONDS_PER_EPOCH["ptb"])
     layer = config.output_layer.name
     timed = layer if layer in times else TIMED_AS.get(layer, "softmax")
@@ -111,6 +114,7 @@ def core_seconds(config: AnyConfig, corpus: CorpusIdentity) -> float:
     """One trial on one core, with validation, test and measurements."""
     if not isinstance(config, LanguageTrialConfig):
         return config.operations / CORE_FLOPS
+    corpus = text_of(config, corpus)
     evaluation, vocabulary = config.evaluation, corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
     per_token = _operations_per_token(config, vocabulary)
     validated = min(corpus.valid_tokens, evaluation.valid_tokens or corpus.valid_tokens)
@@ -200,6 +204,10 @@ def _stacked_numbers(config: TrialConfig, vocabulary: int) -> float:
 
 
 def _measuring_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity) -> float:
-    """The Gram matrix, a block of its rows, and a few chunks of log P."""
-    vocabulary = corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
-    return 8.0 * vocabulary**2 + 2**26 + 4 * 4 * 1024 * vocabulary + 8.0 * parameter_count(config, vocabulary)
+    """The Gram matrix, or that of the rows and the log-P matrix itself where these are less; a block of its rows, and a
+    few chunks of log P."""
+    evaluation, vocabulary = config.evaluation, corpus.limited_vocabulary_size(config.corpus.vocabulary_limit)
+    tested = min(corpus.test_tokens, evaluation.test_tokens or corpus.test_tokens)
+    rows = min(tested, evaluation.rank_contexts or tested)
+    gram = min(8.0 * vocabulary**2, 8.0 * rows**2 + 4.0 * rows * vocabulary)
+    return gram + 2**26 + 4 * 4 * 1024 * vocabulary + 8.0 * parameter_count(config, vocabulary)

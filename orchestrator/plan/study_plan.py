@@ -11,6 +11,7 @@ from orchestrator.plan.estimates import Estimate, estimate
 from orchestrator.plan.overrides import overrides_json
 from orchestrator.plan.study_trials import named_trials, tuning_plan
 from orchestrator.plan.text_checks import require_text
+from orchestrator.plan.texts import text_of
 from orchestrator.plan.tuning.tuning_plan import DEFAULT_SEARCH, TuningPlan
 from orchestrator.plan.user_inputs import UserInputs
 from orchestrator.plan.variants import model_override
@@ -162,8 +163,9 @@ def _text(study: Study, corpus: str, data_dir: Path | None) -> tuple[CorpusIdent
 
 def _trial_plan(name: str, config: AnyConfig, corpus: CorpusIdentity, place: Place | None = None) -> TrialPlan:
     if isinstance(config, LanguageTrialConfig):
-        require_text(config, corpus)
-        parameters = parameter_count(config, corpus.limited_vocabulary_size(config.corpus.vocabulary_limit))
+        text = text_of(config, corpus)
+        require_text(config, text)
+        parameters = parameter_count(config, text.limited_vocabulary_size(config.corpus.vocabulary_limit))
     else:
         parameters = config.parameters
     return TrialPlan(

@@ -27,7 +27,7 @@ def named_trials(
     the study. Raises UserError where the study cannot make them, or where an override or `seeds` does not fit."""
     written = _written_trials(study, corpus)
     configs = _at_scale(study, scale, written)
-    scaled = [apply_scale(scale, config) for config in configs]
+    scaled = [_resized(study, scale, config) for config in configs]
     keys = swept_keys(overrides)
     trials: list[tuple[str, AnyConfig]] = []
     for values in combinations(overrides):
@@ -67,7 +67,7 @@ def is_paper_scale(study: Study, scale: str) -> bool:
     if study.seeds.get(scale, 1) != study.seeds.get("paper", 1):
         return False
     written = _written_trials(study, CorpusConfig(name=NO_TEXT.name, sha256=NO_TEXT.sha256))
-    return written == [apply_scale(SCALES[scale], config) for config in _at_scale(study, SCALES[scale], written)]
+    return written == [_resized(study, SCALES[scale], config) for config in _at_scale(study, SCALES[scale], written)]
 
 
 def scale_summary(study: Study, scale: str) -> str:
@@ -79,6 +79,9 @@ def scale_summary(study: Study, scale: str) -> str:
         )
     if is_paper_scale(study, scale):
         return "exactly what the study computes at scale paper"
+    if not study.scaled:
+        part = "a few" if scale == "smoke" else "a part"
+        return f"{part} of the study's trials, whose sizes are its question and stay"
     smaller = "smaller arrays, or fewer inputs, examples or steps, than at scale paper"
     return f"a few trials of the study, {smaller}" if scale == "smoke" else f"the whole study with {smaller}"
 
@@ -150,6 +153,10 @@ def _overridden(
         return apply_overrides(configs, overrides)
     except UserError:
         return otherwise
+
+
+def _resized(study: Study, scale: Scale, config: AnyConfig) -> AnyConfig:
+    return apply_scale(scale, config) if study.scaled else config
 
 
 @contextmanager

@@ -85,6 +85,7 @@ def _not_the_paper(study: Study, summary: StudySummaryNumbers, *, published: boo
     if not is_paper_scale(study, key.scale):
         models = "trains other, smaller models on less text than the paper"
         arrays = "computes less than scale paper: fewer inputs, examples or steps, or smaller arrays"
+        arrays = arrays if study.scaled else "runs a part of the trials of scale paper"
         end = ": its numbers neither confirm nor contradict the published ones." if published else "."
         sentences.append(f"Scale {key.scale} {models if study.reads_text else arrays}{end}")
     if study.corpora and key.corpus not in study.corpora:

@@ -18,6 +18,7 @@ from orchestrator.cluster import (
     signs,
 )
 from orchestrator.guard import beat, say_stopping, start_again
+from orchestrator.plan import text_of
 from orchestrator.schedule.dispatcher import Dispatcher
 from orchestrator.schedule.endings import explained, kill_worker
 from orchestrator.schedule.placement import Placement
@@ -233,7 +234,11 @@ class Driver:
         """Whether the trial reads the text that this run has, and its output layer, if it is one of the user's own, is
         among those that came with it."""
         config, corpus = trial.validated, self._work.corpus
-        if isinstance(config, LanguageTrialConfig) and corpus is not None and config.corpus.sha256 != corpus.sha256:
+        if (
+            isinstance(config, LanguageTrialConfig)
+            and corpus is not None
+            and config.corpus.sha256 != text_of(config, corpus).sha256
+        ):
             return False
         layer = output_layer_of(config)
         files = self._work.options.runtime.layer_files

@@ -27,6 +27,7 @@ SHA256 = {
     1_000: "61fea3a579a04424023e4832f53b6b695436d0ca5f094fd0798cd2e64fd8d701",
     4_000: "8701deee23b93b45de77cad8f86302fe6028bd13ec62a5e7937232abb421311a",
     32_000: "98fd71ae0c0140864d5f7ac93dab35b5bd80560fe024736acda9dfb2d3e8e857",
+    128_000: "f93e11afce4aafec792675899dc0751fbb727067cb395dc3f7adc79b9bfc399e",
 }
 """Of the languages that the study `spam` reads, by V: what `texts_sha256` gives, so that a plan need not make them."""
 
