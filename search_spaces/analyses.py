@@ -169,7 +169,8 @@ class Claim:
 class Lines(Analysis):
     """Ask for metrics against a config value, a line for each value of another, in panels by a third.
 
-    A point is the mean over the trials that differ in nothing else than their seed, with their least and greatest.
+    Trials that lack one of these config values are left out. A point is the mean over the trials that differ in nothing
+    else than their seed, with their least and greatest.
     """
 
     x: str
@@ -179,11 +180,15 @@ class Lines(Analysis):
     metrics: tuple[str, ...]
     panel: str | None = None
     """The dotted path of a config value: a panel for each of its values; None for one panel a metric."""
+    reference: str = ""
+    """A group without such config values, drawn as a level line; empty for none."""
     title: str = ""
     logarithmic_x: bool = False
     logarithmic_y: tuple[str, ...] = ()
     """Metrics, all positive, with a logarithmic axis."""
     reaches: tuple[Reach, ...] = ()
+    reach_table: bool = False
+    """Whether a table says at which x the mean, some trial and every trial first gets there, with intervals."""
     claims: tuple[Claim, ...] = ()
     note: str = ""
     """What the source has or has not printed, and other words on the method."""

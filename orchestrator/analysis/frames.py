@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import compress
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from orchestrator.plan import completed_group, setting_hash, told_apart, varying
 from orchestrator.store import Place, StudyKey
 from orchestrator.words import one_line
 from search_spaces.study import group_of
-from trainables.config import flat_values
+from trainables.config import flat_values, spam_floor, spam_symbols
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
@@ -131,7 +132,7 @@ def flatten(rows: Sequence[Row]) -> FlatResults:
     """The trials of `Store.results`, one flat record each, in their order. Raises UserError for what no program of ours
     has stored."""
     configs = [flat_values(row["config"]) for row in rows]
-    metrics = [_with_derived(row["metrics"]) for row in rows]
+    metrics = [_with_derived(row["metrics"], config) for row, config in zip(rows, configs, strict=True)]
     config_columns = tuple(dict.fromkeys(key for config in configs for key in config))
     present = {key for measured in metrics for key in measured}
     metric_columns = in_reading_order(present)
@@ -176,7 +177,19 @@ def _leading(rows: Sequence[Row], settings: Sequence[str], groups: Sequence[str]
         yield {**row, "setting": setting[:ID_DIGITS], "name": group + name.removeprefix(group_of(name))}
 
 
-def _with_derived(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """The metrics, and `generalisation_gap`: test minus train perplexity, where there are both, and it is finite."""
-    gap = float(metrics.get("test_perplexity", math.nan)) - float(metrics.get("train_perplexity", math.nan))
-    return {**metrics, "generalisation_gap": gap} if math.isfinite(gap) else dict(metrics)
+def _with_derived(metrics: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    """The metrics, and what follows from them, where it is finite: `generalisation_gap`, test minus train perplexity;
+    of a language whose entropy is known in closed form `excess_cross_entropy`, the test loss less that entropy."""
+    tested = float(metrics.get("test_perplexity", math.nan))
+    derived = {"generalisation_gap": tested - float(metrics.get("train_perplexity", math.nan))}
+    if (floor := _entropy(config.get("corpus.name"))) is not None and tested > 0:
+        derived["excess_cross_entropy"] = math.log(tested) - floor
+    return {**metrics, **{name: value for name, value in derived.items() if math.isfinite(value)}}
+
+
+def _entropy(corpus: Any) -> float | None:
+    """Nats a token of `spam-V`; None for any other corpus, and for a name that this program does not know."""
+    with suppress(UserError):
+        symbols = spam_symbols(str(corpus))
+        return None if symbols is None else spam_floor(symbols)
+    return None

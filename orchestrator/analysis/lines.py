@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from orchestrator.analysis.statistics.samples import summarise_sample
+from orchestrator.analysis.statistics.estimates import Interval
+from orchestrator.analysis.statistics.samples import SampleSummary, mean_interval, summarise_sample
 from orchestrator.analysis.values import values_of_done
 from search_spaces.analyses import Claim, Lines, Reach
 
@@ -31,6 +32,11 @@ class LinePoint:
     least: float
     greatest: float
 
+    @property
+    def interval(self) -> Interval | None:
+        """95%, of the mean by Student's t; None for one trial."""
+        return mean_interval(SampleSummary(n=self.n, mean=self.mean, sd=self.sd))
+
 
 Line = Mapping[float, LinePoint]
 """From left to right: x -> the trials there."""
@@ -43,7 +49,11 @@ class Reached:
     reach: Reach
     panel: Any
     x: Mapping[Any, float | None]
-    """Of each value of `by`; None: nowhere."""
+    """Of each value of `by` the least x at which the mean is there; None: nowhere."""
+    some: Mapping[Any, float | None]
+    """The least x at which a trial is there."""
+    every: Mapping[Any, float | None]
+    """The least x at which all trials are there."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +85,8 @@ class LineNumbers:
     """The values of `by`."""
     lines: Mapping[tuple[Any, str, Any], Line]
     """By panel, metric and value of `by`, each in the order of the plan."""
+    references: Mapping[tuple[Any, str], LinePoint]
+    """By panel and metric, the group that is drawn as a level line; none where it has no result."""
     reached: tuple[Reached, ...]
     claims: tuple[ClaimChecked, ...]
     limited: tuple[str, ...]
@@ -84,7 +96,8 @@ class LineNumbers:
 def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
     """The lines that a study asks for, over the done trials; a line without a trial has no points."""
     columns = [*([request.panel] if request.panel else []), request.by, request.x]
-    planned = frame if set(columns) <= set(frame.columns) else frame[:0].reindex(columns=frame.columns.union(columns))
+    every = frame if set(columns) <= set(frame.columns) else frame[:0].reindex(columns=frame.columns.union(columns))
+    planned = every.dropna(subset=columns)
     panels = tuple(dict.fromkeys(planned[request.panel])) if request.panel else (None,)
     groups = tuple(dict.fromkeys(planned[request.by]))
     values: dict[tuple[Any, str, Any], dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
@@ -105,8 +118,9 @@ def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
         panels=panels,
         groups=groups,
         lines=lines,
+        references=_references(every, request, panels),
         reached=tuple(
-            Reached(reach=reach, panel=panel, x={by: _reached(lines[panel, reach.metric, by], reach) for by in groups})
+            _reached(reach, panel, {by: lines[panel, reach.metric, by] for by in groups})
             for reach in request.reaches
             if reach.metric in request.metrics
             for panel in panels
@@ -116,19 +130,38 @@ def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
     )
 
 
+def _references(frame: pd.DataFrame, request: Lines, panels: Sequence[Any]) -> dict[tuple[Any, str], LinePoint]:
+    of_group = frame[frame["group"] == request.reference] if request.reference and "group" in frame else frame[:0]
+    references = {}
+    for panel, metric in product(panels, request.metrics):
+        trials = of_group if panel is None else of_group[of_group[request.panel] == panel]
+        values = [value for (value,) in values_of_done(trials, metric) if math.isfinite(value)]
+        references |= {(panel, metric): _point(values)} if values else {}
+    return references
+
+
 def _line(by_x: Mapping[float, list[float]]) -> Line:
-    line = {}
-    for x, values in sorted(by_x.items()):
-        sample = summarise_sample(values)
-        assert sample.mean is not None
-        line[x] = LinePoint(n=sample.n, mean=sample.mean, sd=sample.sd, least=min(values), greatest=max(values))
-    return line
+    return {x: _point(values) for x, values in sorted(by_x.items())}
 
 
-def _reached(line: Line, reach: Reach) -> float | None:
-    """The least x from which on it is; the line may come back later, which the table shows."""
+def _point(values: Sequence[float]) -> LinePoint:
+    sample = summarise_sample(values)
+    assert sample.mean is not None
+    return LinePoint(n=sample.n, mean=sample.mean, sd=sample.sd, least=min(values), greatest=max(values))
+
+
+def _reached(reach: Reach, panel: Any, lines: Mapping[Any, Line]) -> Reached:
+    """The least x of every line; a line may come back later, which the table shows."""
     sign = -1 if reach.at_most else 1
-    return next((x for x, point in line.items() if sign * point.mean >= sign * reach.value), None)
+    best, worst = ("least", "greatest") if reach.at_most else ("greatest", "least")
+
+    def first(value: str) -> dict[Any, float | None]:
+        return {
+            by: next((x for x, point in line.items() if sign * getattr(point, value) >= sign * reach.value), None)
+            for by, line in lines.items()
+        }
+
+    return Reached(reach=reach, panel=panel, x=first("mean"), some=first(best), every=first(worst))
 
 
 def _check(claim: Claim, panel: Any, better: Line, than: Line) -> ClaimChecked:

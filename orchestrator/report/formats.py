@@ -12,6 +12,8 @@ from search_spaces.published import PublishedNumber
 
 TITLES = {
     "kind": "model",
+    "corpus.name": "corpus",
+    "output_layer.name": "output layer",
     "valid_perplexity": "validation perplexity",
     "press_rank": "Press rank",
     "kl_rank": "KL rank (1e-2 nats)",

@@ -10,6 +10,8 @@ METRICS = {
     "valid_perplexity": "the same on the validation text, without dropout",
     "test_perplexity": "exp of the mean cross-entropy of the next word, in nats: the lower, the better",
     "generalisation_gap": "test less train perplexity",
+    "excess_cross_entropy": "mean cross-entropy less the entropy of what is predicted, the least that any model has: "
+    "0 where the truth is learned",
     "kept_epoch": "the epoch of the least validation loss, whose weights are kept and measured",
     "press_rank": "how many singular values of the log-P matrix (a row a context, a column a word) exceed "
     "0.5 \N{SQUARE ROOT}(rows + columns + 1) times the largest one times the precision of float32",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, product
 from typing import Any
 
 import pandas as pd
@@ -27,6 +27,7 @@ from orchestrator.report.hover import name_marks
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, TextTable, csv_lines, record_table, text_table
 from orchestrator.words import counted, listed, some_of
+from search_spaces.analyses import Reach
 
 PANEL_WIDTH_IN, PANEL_HEIGHT_IN = 2.7, 2.4
 NAMES_SHOWN = 5
@@ -41,6 +42,9 @@ def line_section(numbers: LineNumbers) -> Section:
     x, by, panel = formats.title(request.x), formats.title(request.by), request.panel or "panel"
     tables = [_table(numbers, metric) for metric in request.metrics]
     files = {"lines.csv": list(_csv(numbers))}
+    if request.reach_table:
+        by_reach = groupby(numbers.reached, key=lambda panel: panel.reach)
+        tables += [_reach_table(reach, list(reached), numbers) for reach, reached in by_reach]
     if numbers.claims:
         claims = [_claim_record(checked, numbers) for checked in numbers.claims]
         shown = [{**claim, panel: formats.setting(claim[panel])} for claim in claims]
@@ -52,6 +56,8 @@ def line_section(numbers: LineNumbers) -> Section:
         f"{formats.capital(metrics)} against {x}, a line for each {by}{panels}; "
         "means over the trials, bars from the least to the greatest."
     )
+    if numbers.references:
+        caption += f" Dashed: {request.reference}, which has no {x}; its band goes from the least to the greatest, too."
     drawing = Drawing(name=f"lines_over_{x.replace(' ', '_')}", caption=caption, draw=lambda: _draw(numbers))
     return Section(
         kind="lines",
@@ -93,6 +99,39 @@ def _reach_sentence(reached: Reached, numbers: LineNumbers) -> str:
     panel = numbers.request.panel
     where = f" at {formats.title(panel)} = {formats.setting(reached.panel)}" if panel else ""
     return f"{metric} of {bound} {reach.value:g}{where}, in the mean, is reached {'; '.join(parts)}."
+
+
+def _reach_table(reach: Reach, reached: Sequence[Reached], numbers: LineNumbers) -> TextTable:
+    """Where each line first gets so far: in the mean, by one of its trials, and by all of them."""
+    request, rows = numbers.request, []
+    for at, by in product(reached, numbers.groups):
+        line, place = numbers.lines[at.panel, reach.metric, by], at.x[by]
+        if not line:
+            continue
+        last = max(line) if place is None else place
+        places = {"in the mean": place, "by some trial": at.some[by], "by every trial": at.every[by]}
+        panel = {formats.title(request.panel): Cell(formats.setting(at.panel), kind="label")} if request.panel else {}
+        rows.append(
+            panel
+            | {formats.title(request.by): Cell(formats.setting(by), kind="name")}
+            | {words: Cell(f"not up to {max(line):g}" if x is None else f"{x:g}", x) for words, x in places.items()}
+            | {"mean there, or at the last": _mean_cell(line[last]), "trials": Cell(str(line[last].n))}
+        )
+    bound = "at most" if reach.at_most else "at least"
+    return text_table(
+        f"The least {formats.title(request.x)} with a {formats.title(reach.metric)} of {bound} {reach.value:g}: in the "
+        "mean, by one trial or more, by all; the mean with its 95% interval",
+        rows,
+    )
+
+
+def _mean_cell(point: LinePoint) -> Cell:
+    interval = point.interval
+    text = formats.number(point.mean, digits=3)
+    if interval is None:
+        return Cell(text, number=point.mean)
+    low, high = (formats.number(value, digits=3) for value in (interval.low, interval.high))
+    return Cell(f"{text} [{low}, {high}]", number=point.mean)
 
 
 def _claim_sentence(checked: Sequence[ClaimChecked]) -> str:
@@ -205,6 +244,12 @@ def _draw_panel(axes: Axes, numbers: LineNumbers, panel: Any, metric: str) -> No
         place = f"{formats.title(request.by)} {formats.setting(group)}, {formats.title(request.x)}"
         names = [formats.described(f"{place} {x:g}", {metric: point.mean}, trials=point.n) for x, point in line.items()]
         name_marks(axes, zip(line, means, strict=True), names)
+    if reference := numbers.references.get((panel, metric)):
+        axes.axhline(reference.mean, color=PRINTED[0], linewidth=1.2, linestyle="--", label=request.reference)
+        axes.axhspan(reference.least, reference.greatest, color=PALE, alpha=0.4, linewidth=0, zorder=0)
+    for reach in request.reaches:
+        if reach.metric == metric:
+            axes.axhline(reach.value, color=PALE, linewidth=1, linestyle=":", zorder=0)
     if request.logarithmic_x:
         make_logarithmic(axes, "x")
     if metric in request.logarithmic_y and any(line for key, line in numbers.lines.items() if key[1] == metric):

@@ -33,7 +33,7 @@ def contrast_section(numbers: ContrastNumbers[GroupComparison]) -> Section:
     printed = any(line.published is not None for line in numbers.comparisons)
     corpus = numbers.corpus if printed else ""
     beside = f", beside {numbers.source}" if printed and numbers.source else ""
-    caption = f"Differences in {metric}, model less baseline (negative: the model is better){beside}"
+    caption = f"Differences in {metric}, model less baseline ({_negative(numbers.metric)}){beside}"
     return Section(
         kind="tests",
         heading=f"Is the difference in {metric} more than chance?",
@@ -48,7 +48,7 @@ def contrast_section(numbers: ContrastNumbers[GroupComparison]) -> Section:
 def paired_section(numbers: ContrastNumbers[PairComparison]) -> Section:
     """The table and the verdicts of a PairedComparison request."""
     metric = formats.title(numbers.metric)
-    caption = f"Differences in {metric} at a seed, model less baseline (negative: the model is better)"
+    caption = f"Differences in {metric} at a seed, model less baseline ({_negative(numbers.metric)})"
     return Section(
         kind="pairs",
         heading=f"Is the difference in {metric} at the same seed more than chance?",
@@ -58,6 +58,11 @@ def paired_section(numbers: ContrastNumbers[PairComparison]) -> Section:
         files={"pairs.csv": csv_lines([_paired_record(line) for line in numbers.comparisons], NO_TEST)},
         drawings=contrast_drawings("pairs", numbers, "the baseline at the same seed"),
     )
+
+
+def _negative(metric: str) -> str:
+    """What a negative difference means: a low loss is good, and a low rank is neither."""
+    return "negative: the model's is lower" if "rank" in metric else "negative: the model is better"
 
 
 def _paired_finding(line: PairComparison, metric: str) -> str:

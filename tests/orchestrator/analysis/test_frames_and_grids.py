@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 
 import pytest
 
@@ -95,3 +96,14 @@ def test_environments_are_counted_the_most_frequent_value_first_and_those_withou
     assert counted == {"code": {"c": 2, "a": 1, "b": 1}, "torch": {"": 3, "2.13.0": 1}}
     assert list(counted["code"]) == ["c", "a", "b"]
     assert count_values([]) == count_values([{}, {}]) == {}
+
+
+def test_of_a_language_whose_entropy_is_known_there_is_what_the_loss_lacks_to_it() -> None:
+    rows = [
+        trial_row(name, config={"corpus": {"name": name}}, test_perplexity=6.0)
+        for name in ("spam-1000", "spam-32000", "ptb", "spam-7")
+    ]
+    excess = [record["excess_cross_entropy"] for record in flatten(rows).records]
+    # A text is seven repeats of one of V symbols, and an end.
+    assert excess == [pytest.approx(math.log(6) - math.log(v) / 8) for v in (1000, 32_000)] + [None, None]
+    assert "excess_cross_entropy" not in flatten(rows[2:]).columns

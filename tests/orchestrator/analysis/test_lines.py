@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -127,3 +128,36 @@ def test_without_results_there_is_a_sentence_and_no_figure(data: pd.DataFrame) -
     section = line_section(line_numbers(data, REQUEST))
     assert section.findings == ("No trial has a result to draw yet.",)
     assert not section.drawings and not section.tables
+
+
+def test_a_group_without_such_settings_is_a_level_line_and_no_line_of_its_own(tmp_path: Path) -> None:
+    plain = [
+        {"name": f"plain seed={seed}", "group": "plain", "state": "done", "alpha": 1.0, "score": score, "loss": 1.0}
+        for seed, score in enumerate((40.0, 60.0))
+    ]
+    data = pd.concat([frame(SCORES).assign(group="bent"), pd.DataFrame(plain)], ignore_index=True)
+    numbers = line_numbers(data, replace(REQUEST, reference="plain"))
+    assert numbers.groups == ("a", "b") and numbers.lines == line_numbers(frame(SCORES), REQUEST).lines
+    level = numbers.references[1.0, "score"]
+    assert (level.n, level.mean, level.least, level.greatest) == (2, 50, 40, 60)
+    assert set(numbers.references) == {(1.0, "score"), (1.0, "loss")}, "none in the other panel"
+    [drawing] = line_section(numbers).drawings
+    assert "Dashed: plain, which has no width" in drawing.caption
+    figure, svg = drawing.draw(), draw(drawing, tmp_path)[f"{drawing.name}.svg"].decode()
+    dashed = [line for axes in figure.axes for line in axes.lines if line.get_linestyle() == "--"]
+    assert sorted(float(line.get_ydata()[0]) for line in dashed) == [1.0, 50.0]  # type: ignore[index, arg-type]
+    assert ">plain<" in svg
+
+
+def test_a_table_says_where_the_mean_and_every_trial_get_there_with_the_means_interval(numbers: LineNumbers) -> None:
+    [of_score, _, _, _] = numbers.reached
+    assert (of_score.x["a"], of_score.some["a"], of_score.every["a"]) == (8, 8, None)
+    section = line_section(line_numbers(frame(SCORES), replace(REQUEST, reach_table=True)))
+    table = section.tables[2]
+    assert table.caption.startswith("The least width with a score of at least 90")
+    rows = {tuple(cell.text for cell in row[:2]): [cell.text for cell in row[2:]] for row in table.body}
+    # The mean of 89 and 95 is 92, and its interval 92 -+ 12.706 x 3 by Student's t with one degree of freedom.
+    assert rows["1", "a"] == ["8", "8", "not up to 8", "92 [53.9, 130]", "2"]
+    assert rows["0.1", "b"][:3] == ["not up to 2"] * 3
+    drawn = line_section(numbers).drawings[0].draw().axes[0].lines
+    assert 90 in [line.get_ydata()[0] for line in drawn if line.get_linestyle() == ":"]  # type: ignore[index]
