@@ -32,6 +32,8 @@ NAMES = (
     "head_rank",
     "saturation",
     "confounders",
+    "softcap",
+    "spam",
 )
 """Every built-in study."""
 MODULES = {"published": "audit"}

@@ -1,0 +1,193 @@
+"""Which output layer lets a small model learn a trivial pattern over how many symbols (Godey and Artzi 2026).
+
+Every text of the language `spam-V` repeats one of V symbols, and what a model loses there beyond ln V for the first
+symbol of a text has a closed form. arXiv 2603.10145 blames what is not learned of it on the head, which passes on a
+gradient of V numbers through d. Here the recurrent layers before the last one keep their width, and d alone changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from search_spaces.study import GroupTable, Lines, PairedComparison, Reach, Study
+from trainables.config import (
+    SPAM,
+    AnyConfig,
+    CorpusConfig,
+    EtAsgdConfig,
+    EvaluationConfig,
+    GssConfig,
+    LanguageModelConfig,
+    MosConfig,
+    OutputLayerConfig,
+    SigSoftmaxConfig,
+    SoftcapConfig,
+    SoftmaxConfig,
+    TrainingConfig,
+    TrialConfig,
+    spam_symbols,
+)
+from trainables.corpora import identity
+
+LAYERS: tuple[OutputLayerConfig, ...] = (
+    SoftmaxConfig(),
+    SigSoftmaxConfig(),
+    GssConfig(c=-1.5, k=2.5),
+    MosConfig(mixtures=3, latent_dropout=0.0),
+    SoftcapConfig(cap=15.0),
+)
+SYMBOLS = (1_000, 4_000, 32_000, 128_000)
+"""V."""
+WIDTHS = (8, 16, 32, 64, 128, 256)
+"""d."""
+SEEDS = (1, 2, 3)
+HIDDEN_WIDTH = 64
+EPOCHS, EPOCH_TOKENS = 10, 32_000
+WARM_UP_SHARE = 0.1
+"""Of all train tokens: without one, or with one of many tokens in a short training, layers are compared by their
+start."""
+LEARNED = 0.1
+"""Nats a token above the entropy: 1/60 of what a model lacks that knows nothing of V = 1,000."""
+EXCESS = "excess_cross_entropy"
+_Part = tuple[tuple[int, ...], tuple[str, ...], int]
+QUICK: Mapping[int, _Part] = {
+    1_000: ((8, 16, 32), tuple(layer.name for layer in LAYERS), 3),
+    4_000: ((16, 32), tuple(layer.name for layer in LAYERS), 1),
+    32_000: ((32,), ("softmax", "softcap"), 1),
+}
+"""At scale quick, of every V the widths, the layers and how many seeds: a step takes time in proportion to V d."""
+
+
+def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
+    """Four V, six widths, five layers, three seeds: 360 small trials, every one on a language of its own V."""
+    del corpus
+    for symbols in SYMBOLS:
+        text = identity(f"{SPAM}-{symbols}", data_dir=None)
+        for width in WIDTHS:
+            for layer in LAYERS:
+                for seed in SEEDS:
+                    yield trial(CorpusConfig(name=text.name, sha256=text.sha256), layer, width=width, seed=seed)
+
+
+def trial(corpus: CorpusConfig, layer: OutputLayerConfig, *, width: int, seed: int) -> TrialConfig:
+    """Without dropout and regularisers: the language repeats itself, and nothing can be learned by heart instead."""
+    return TrialConfig(
+        seed=seed,
+        corpus=corpus,
+        model=LanguageModelConfig(
+            embedding_width=width,
+            hidden_width=HIDDEN_WIDTH,
+            context_width=width,
+            dropout_embedding_matrix=0.0,
+            dropout_embedding=0.0,
+            dropout_hidden=0.0,
+            dropout_output=0.0,
+            dropconnect=0.0,
+            start="scaled",
+        ),
+        output_layer=layer,
+        training=TrainingConfig(
+            batch_size=20,
+            bptt=20,
+            learning_rate=0.02,
+            optimizer="adam",
+            warm_up_tokens=round(WARM_UP_SHARE * EPOCHS * EPOCH_TOKENS),
+            weight_decay=0.0,
+            activation_regularisation=0.0,
+            temporal_activation_regularisation=0.0,
+            averaging=EtAsgdConfig(switch_epoch=EPOCHS - 2),
+            epochs=EPOCHS,
+            epoch_tokens=EPOCH_TOKENS,
+        ),
+        evaluation=EvaluationConfig(valid_tokens=4_000, test_tokens=40_000, test_batch_size=10, rank_contexts=1_024),
+    )
+
+
+def label(config: AnyConfig) -> str:
+    """ "softmax V=1000 d=16 seed=1"."""
+    assert isinstance(config, TrialConfig)
+    return f"{_group(config.output_layer.name, _symbols(config), config.model.embedding_width)} seed={config.seed}"
+
+
+def _group(layer: str, symbols: int, width: int) -> str:
+    return f"{layer} V={symbols} d={width}"
+
+
+def _symbols(config: TrialConfig) -> int:
+    symbols = spam_symbols(config.corpus.name)
+    assert symbols is not None
+    return symbols
+
+
+def part(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
+    """What two cores train in minutes, for scale quick."""
+    return [config for config in configs if isinstance(config, TrialConfig) and _is_quick(config)]
+
+
+def _is_quick(config: TrialConfig) -> bool:
+    if _symbols(config) not in QUICK:
+        return False
+    widths, layers, seeds = QUICK[_symbols(config)]
+    return (
+        config.model.embedding_width in widths and config.output_layer.name in layers and config.seed in SEEDS[:seeds]
+    )
+
+
+def corner(configs: Sequence[AnyConfig]) -> list[AnyConfig]:
+    """Two layers at the least V and d with a sixteenth of the training, for scale smoke."""
+    shorter = {"epochs": 2, "epoch_tokens": 10_000, "warm_up_tokens": 2_000, "averaging": EtAsgdConfig(switch_epoch=1)}
+    return [
+        config.model_copy(update={"training": config.training.model_copy(update=shorter)})
+        for config in configs
+        if isinstance(config, TrialConfig)
+        and (_symbols(config), config.model.embedding_width, config.seed) == (SYMBOLS[0], WIDTHS[0], SEEDS[0])
+        and config.output_layer.name in ("softmax", "softcap")
+    ]
+
+
+STUDY = Study(
+    name="spam",
+    title="A trivial language over many symbols",
+    question="At which width does a model with each output layer learn that every text repeats its first symbol?",
+    source="Lost in Backpropagation: The LM Head is a Gradient Bottleneck (arXiv 2603.10145), SpamLang",
+    trials=trials,
+    label=label,
+    corner=corner,
+    quick=part,
+    reads_text=False,
+    scaled=False,
+    measurements=("perplexity@1",),
+    analyses=(
+        Lines(
+            x="model.embedding_width",
+            by="output_layer.name",
+            metrics=(EXCESS,),
+            panel="corpus.name",
+            title="What is not learned, by width and number of symbols",
+            logarithmic_x=True,
+            logarithmic_y=(EXCESS,),
+            reaches=(Reach(metric=EXCESS, value=LEARNED, at_most=True),),
+            reach_table=True,
+            note="The gap is the test loss less ln V / 8, the entropy of the language in nats a token: texts of eight "
+            f"tokens, of which only the first is uncertain. Learned is a gap of at most {LEARNED}, after "
+            f"{EPOCHS * EPOCH_TOKENS:,} tokens of training: more training moves the width at which it is.",
+        ),
+        PairedComparison(
+            baselines={
+                _group(layer.name, symbols, width): _group("softmax", symbols, width)
+                for symbols in SYMBOLS
+                for width in WIDTHS
+                for layer in LAYERS[1:]
+            },
+            metric=EXCESS,
+        ),
+        GroupTable(metrics=(EXCESS, "test_perplexity", "parameters", "seconds"), title="By layer, V and d"),
+    ),
+    deviations=(
+        "The source trains Transformers; this study an AWD-LSTM, whose first two layers keep their width of "
+        f"{HIDDEN_WIDTH} whatever d is, so that d narrows the head and what is tied to it.",
+        "The source's texts, sizes and training were not read in full: seven repeats and an end of text, and all else "
+        "of the training, are this project's.",
+        "MoS has 3 mixtures without dropout, and its parameters come on top: at equal d it is the larger model.",
+    ),
+)

@@ -1,0 +1,101 @@
+"""The studies of softcaps and of the language of repeated symbols: trials, groups, and which text they read."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from orchestrator.plan.disk import kept_bytes
+from orchestrator.plan.estimates import estimate
+from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
+from orchestrator.plan.study_trials import is_paper_scale, scale_summary
+from orchestrator.plan.texts import text_of
+from search_spaces.analyses import Lines, PairedComparison
+from search_spaces.catalog import load_study
+from search_spaces.spam import LEARNED, QUICK, SYMBOLS
+from search_spaces.study import group_of
+from trainables.config import SoftcapConfig, SoftmaxConfig, TrialConfig, spam_floor
+from trainables.corpora import NO_TEXT, identity
+from trainables.errors import UserError
+
+
+def plan_of(study: str, scale: str, corpus: str = "none", seeds: int | None = None) -> Plan:
+    return make_plan(load_study(study), scale_named(scale), corpus, PlanRequest(seeds=seeds))
+
+
+@pytest.mark.parametrize("scale", ["quick", "paper"])
+def test_softcaps_and_softmax_differ_in_nothing_but_the_layer_and_share_five_seeds(scale: str) -> None:
+    configs = [trial.config for trial in plan_of("softcap", scale, "ptb").trials]
+    assert len(configs) == 60 and all(isinstance(config, TrialConfig) for config in configs)
+    alike = Counter(config.model_copy(update={"output_layer": SoftmaxConfig()}).trial_id for config in configs)
+    assert sorted(alike.values()) == [12] * 5
+    layers = {config.output_layer for config in configs if isinstance(config, TrialConfig)}
+    caps = {(layer.form, layer.cap) for layer in layers if isinstance(layer, SoftcapConfig)}
+    assert caps == {(form, cap) for form in ("tanh", "sigmoid") for cap in (5, 10, 15, 20, 30)} | {("sigmoid", 23)}
+
+
+def test_softcaps_are_all_held_against_softmax_as_one_family_a_metric() -> None:
+    groups = {group_of(trial.name) for trial in plan_of("softcap", "quick", "ptb").trials}
+    families = [request for request in load_study("softcap").analyses if isinstance(request, PairedComparison)]
+    assert [request.metric for request in families] == ["test_perplexity", "press_rank", "kl_rank_1e-2"]
+    for request in families:
+        assert {*request.baselines} | {"softmax"} == groups and {*request.baselines.values()} == {"softmax"}
+    [lines] = [request for request in load_study("softcap").analyses if isinstance(request, Lines)]
+    assert lines.reference == "softmax"
+
+
+def test_a_trial_of_spam_is_the_same_at_every_scale_that_runs_it() -> None:
+    quick, small, paper = ({trial.trial_id: trial.name for trial in plan_of("spam", scale).trials}
+                           for scale in ("quick", "small", "paper"))  # fmt: skip
+    assert quick.items() < small.items() == paper.items()
+    assert len(paper) == 4 * 6 * 5 * 3
+    assert {name.split()[1] for name in quick.values()} == {f"V={symbols}" for symbols in QUICK}
+    study = load_study("spam")
+    assert [is_paper_scale(study, scale) for scale in ("smoke", "quick", "small", "paper")] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert scale_summary(study, "quick").startswith("a part of the study's trials")
+
+
+def test_the_warm_up_of_spam_is_a_share_of_its_training_and_smoke_is_short() -> None:
+    for scale, most in (("quick", 320_000), ("smoke", 20_000)):
+        for trial in plan_of("spam", scale).trials:
+            assert isinstance(trial.config, TrialConfig)
+            training = trial.config.training
+            assert training.epoch_tokens is not None
+            tokens = training.epochs * training.epoch_tokens
+            assert tokens <= most and training.warm_up_tokens == tokens / 10
+
+
+def test_every_pair_of_spam_is_of_one_language_and_width() -> None:
+    groups = {group_of(trial.name) for trial in plan_of("spam", "paper").trials}
+    [pairs] = [request for request in load_study("spam").analyses if isinstance(request, PairedComparison)]
+    assert {*pairs.baselines, *pairs.baselines.values()} == groups
+    assert all(group.split()[1:] == baseline.split()[1:] for group, baseline in pairs.baselines.items())
+
+
+@pytest.mark.parametrize("symbols", SYMBOLS)
+def test_a_trial_is_reckoned_with_the_text_that_it_names_itself(symbols: int) -> None:
+    trials = {trial.name: trial for trial in plan_of("spam", "paper").trials}
+    trial = trials[f"softmax V={symbols} d=16 seed=1"]
+    config, text = trial.config, identity(f"spam-{symbols}", data_dir=None)
+    assert isinstance(config, TrialConfig)
+    assert text_of(config, NO_TEXT) == text_of(config, text) == text
+    # Embedding and bias of V + 1 types, and LSTM layers 16 -> 64 -> 64 -> 16 with two biases each.
+    lstm = 4 * 64 * (16 + 64 + 2) + 4 * 64 * (64 + 64 + 2) + 4 * 16 * (64 + 16 + 2)
+    assert trial.parameters == (symbols + 1) * 17 + lstm
+    assert trial.estimate == estimate(config, text) == estimate(config, NO_TEXT)
+    assert kept_bytes(config, NO_TEXT) > 4 * trial.parameters
+    assert trial.estimate.memory_gb < 4, "a sample of 1,024 contexts needs no Gram matrix of V x V"
+    assert config.corpus.sha256 == text.sha256 and spam_floor(symbols) > LEARNED
+
+
+def test_a_study_of_texts_of_its_own_takes_no_corpus_and_no_further_seeds() -> None:
+    with pytest.raises(UserError, match="spam reads none: leave it out"):
+        plan_of("spam", "quick", "ptb")
+    with pytest.raises(UserError, match="spam has 3 of each"):
+        plan_of("spam", "quick", seeds=2)
