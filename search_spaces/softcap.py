@@ -11,7 +11,15 @@ from collections.abc import Iterator, Sequence
 
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.study import GroupTable, Lines, PairedComparison, RankOverTraining, Study
-from trainables.config import AnyConfig, CorpusConfig, SoftcapConfig, SoftmaxConfig, TrialConfig, output_layer_of
+from trainables.config import (
+    AnyConfig,
+    CorpusConfig,
+    OutputLayerConfig,
+    SoftcapConfig,
+    SoftmaxConfig,
+    TrialConfig,
+    output_layer_of,
+)
 
 CAPS = (5.0, 10.0, 15.0, 20.0, 30.0)
 SIGMOID_CAPS = (*CAPS[:4], 23.0, CAPS[4])
@@ -26,7 +34,8 @@ PLAIN = "softmax"
 
 def trials(corpus: CorpusConfig) -> Iterator[TrialConfig]:
     """Softmax and eleven softcaps, each with the settings that the papers give softmax: 12 trials, times the seeds."""
-    for layer in (SoftmaxConfig(), *SOFTCAPS):
+    layers: tuple[OutputLayerConfig, ...] = (SoftmaxConfig(), *SOFTCAPS)
+    for layer in layers:
         yield awd_lstm(corpus, layer)
 
 

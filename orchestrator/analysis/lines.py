@@ -132,7 +132,7 @@ def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
 
 def _references(frame: pd.DataFrame, request: Lines, panels: Sequence[Any]) -> dict[tuple[Any, str], LinePoint]:
     of_group = frame[frame["group"] == request.reference] if request.reference and "group" in frame else frame[:0]
-    references = {}
+    references: dict[tuple[Any, str], LinePoint] = {}
     for panel, metric in product(panels, request.metrics):
         trials = of_group if panel is None else of_group[of_group[request.panel] == panel]
         values = [value for (value,) in values_of_done(trials, metric) if math.isfinite(value)]

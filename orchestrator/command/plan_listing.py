@@ -148,12 +148,14 @@ def _print_studies(plans: Sequence[Plan], *, on_gpu: bool) -> list[str]:
     for plan in plans:
         # Of a tuned study, its stages: not all of its trials are known yet.
         parts: Sequence[StageOutlook | Estimate] = outlook(plan) or [trial.estimate for trial in plan.trials]
+        # Beside GPU-hours, 80 columns have no room for words.
+        seeds = f"{plan.total // plan.seeds:,} x {plan.seeds}" if on_gpu else f"{plan.total:,} ({plan.seeds} seeds)"
         gpu = {"GPU h": _hours(sum(part.gpu_hours for part in parts))} if on_gpu else {}
         rows.append(
             {
                 "study": plan.study.name,
                 "corpus": plan.corpus.name,
-                "trials": f"{plan.total:,} ({plan.seeds} seeds)" if plan.seeds > 1 else f"{plan.total:,}",
+                "trials": seeds if plan.seeds > 1 else f"{plan.total:,}",
                 **gpu,
                 "core time": duration(3600 * sum(part.core_hours for part in parts)),
                 "memory": f"{max(trial.estimate.memory_gb for trial in plan.trials):.1f} GB",

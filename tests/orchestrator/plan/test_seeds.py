@@ -109,7 +109,7 @@ def test_a_study_that_repeats_its_settings_itself_has_no_seeds_by_scale() -> Non
 def test_all_gives_them_to_the_studies_that_they_are_for() -> None:
     answer = sweep("all", "--scale", "paper", "--seeds", "2", "--dry-run")
     assert answer.returncode == 0
-    doubled = {line.split()[1] for line in answer.stdout.splitlines() if "(2 seeds)" in line}
+    doubled = {line.split()[1] for line in answer.stdout.splitlines() if " x 2 " in line}
     several = {"seeds", "plif_frozen", "fair_capacity", "dirichlet", "layer_gates", "layer_jacobian", "spam"}
     assert doubled == set(NAMES) - several - {"press_robustness", "published"}
 

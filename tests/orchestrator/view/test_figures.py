@@ -25,7 +25,7 @@ def axes(x: str, y: str, colour: str | None = None, size: str | None = None) -> 
 
 
 def test_a_point_is_a_trial_with_both_numbers() -> None:
-    columns = {"a": [1, 2, None, 4, 5], "b": [1.5, None, 3, 0, 2], "c": [7, 8, 9, None, 6]}
+    columns: dict[str, list[Any]] = {"a": [1, 2, None, 4, 5], "b": [1.5, None, 3, 0, 2], "c": [7, 8, 9, None, 6]}
     content = table(columns, ["<b>x", "y", "z", "w", "v"])
     (trace,) = study_figures.scatter(content, axes("a", "b", "c"))["data"]
     assert list(decoded(trace["x"])) == [1, 4, 5] and list(decoded(trace["y"])) == [1.5, 0, 2]

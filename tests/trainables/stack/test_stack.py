@@ -181,7 +181,8 @@ def test_fifty_steps_in_a_stack_are_those_alone(optimizer: str, data: st.DataObj
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
 def test_fifty_steps_with_every_dropout_on_are_those_alone(optimizer: str) -> None:
     """Different seeds, rates and windows, and both kinds of averaging, which begin on the way."""
-    layers = GssConfig(c=-1.5, k=2.5), SoftmaxConfig(), SigSoftmaxConfig(), MosConfig(mixtures=2, latent_dropout=0.3)
+    mixture = MosConfig(mixtures=2, latent_dropout=0.3)
+    layers: tuple[OutputLayerConfig, ...] = (GssConfig(c=-1.5, k=2.5), SoftmaxConfig(), SigSoftmaxConfig(), mixture)
     rate = 5.0 if optimizer == "sgd" else 0.003
     configs = []
     for number, layer in enumerate(layers, 1):
