@@ -1,4 +1,4 @@
-"""Does a bent or mixed head of rank r behave like a plain one of a higher rank? LSTM and Transformer, five layers."""
+"""Does a bent or mixed head of rank r behave like a plain one of a higher rank? LSTM and Transformer, seven layers."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from trainables.config import (
     CorpusConfig,
     GssConfig,
     LanguageTrialConfig,
+    LmsPlifConfig,
+    MocConfig,
     MosConfig,
     OutputLayerConfig,
     SigSoftmaxConfig,
@@ -26,14 +28,18 @@ LEAST_RANK = 4
 QUICK_SHARE = 1 / 32
 """Of d, the least rank at scale quick: 2 of 61 and of 64."""
 SEED = 1
+MIXTURES = 3
+"""Of both mixtures: time goes with them, and a second component is enough for a rank beyond the head's."""
 LAYERS: tuple[OutputLayerConfig, ...] = (
     SoftmaxConfig(),
     SigSoftmaxConfig(),
     GssConfig(c=-1.5, k=2.5),
     SoftcapConfig(form="tanh", cap=15.0),
-    MosConfig(),
+    LmsPlifConfig(),
+    MosConfig(mixtures=MIXTURES),
+    MocConfig(mixtures=MIXTURES),
 )
-"""The plain one first; the cap is nanochat's."""
+"""The plain one first; the cap is nanochat's. moc is mixed and of a bounded rank: a control for mos."""
 
 
 def ranks(width: int) -> tuple[int, ...]:
@@ -53,7 +59,7 @@ def lstm(corpus: CorpusConfig, layer: OutputLayerConfig, rank: int) -> TrialConf
 
 
 def trials(corpus: CorpusConfig) -> Iterator[LanguageTrialConfig]:
-    """Two kinds of model, five layers, ranks of the head from 4 to d: 85 trials."""
+    """Two kinds of model, seven layers, ranks of the head from 4 to d: 119 trials."""
     for layer in LAYERS:
         for rank in ranks(LSTM_WIDTH):
             yield lstm(corpus, layer, rank)
@@ -97,7 +103,7 @@ STUDY = Study(
     label=label,
     quick=coarse,
     corner=corner,
-    seeds={"quick": 2},
+    seeds={"quick": 2, "small": 2, "paper": 2},
     corpora=("ptb", "wikitext-2"),
     measurements=("perplexity@1", "spectrum@1", "kl_rank@1"),
     analyses=(
@@ -126,5 +132,6 @@ STUDY = Study(
         "tied head, or one matrix, is not among them.",
         "One backbone for all layers: that of softmax, for mixtures too, which the papers gave another one; with its "
         "learning rate, which was tuned for no rank of the head.",
+        f"Mixtures have {MIXTURES} components here, and the papers' 15.",
     ),
 )

@@ -10,7 +10,9 @@ from trainables.config import CorpusConfig, SoftmaxConfig, TransformerTrialConfi
 
 WIDTHS = (64, 96, 128, 192, 256, 320, 384, 512, 640, 768)
 SMOKE_WIDTHS = (64, 128, 192, 256, 384)
-SEED = 1
+SEED, SEEDS = 1, 3
+EPOCH_RANK_CONTEXTS = 512
+"""Of the validation text, at every scale: the rank over training is asked for."""
 CLAIM = (
     "Godey, de la Clergerie and Sagot (2024, arXiv 2404.07647) find that \N{LEFT DOUBLE QUOTATION MARK}models based on "
     "less than 1000 hidden dimensions tend to adopt degenerate latent representations in late pretraining, which leads "
@@ -18,11 +20,20 @@ CLAIM = (
     "the law of larger ones stands in the paper, of which only the abstract could be read: that number is not here."
 )
 
+LOST = (
+    "Godey and Artzi (2026, arXiv 2603.10145) write that \N{LEFT DOUBLE QUOTATION MARK}95-99% of the gradient norm is "
+    "suppressed by the output layer\N{RIGHT DOUBLE QUOTATION MARK} (the abstract; widths and vocabularies stand in the "
+    "paper, which could not be read). gradient_norm_lost is that number: a norm, pooled over contexts. For weights "
+    "without structure it is about the square root of 1 - d/V, so it falls with the "
+    "width and rises with the vocabulary."
+)
+
 
 def trials(corpus: CorpusConfig) -> Iterator[TransformerTrialConfig]:
     """Ten sizes, each by the ladder, with untied heads: 10 trials."""
     for width in WIDTHS:
-        yield transformer(corpus, SoftmaxConfig(), seed=SEED, width=width, head="untied")
+        trial = transformer(corpus, SoftmaxConfig(), seed=SEED, width=width, head="untied")
+        yield trial.with_values({"evaluation.epoch_rank_contexts": EPOCH_RANK_CONTEXTS})
 
 
 def label(config: TransformerTrialConfig) -> str:
@@ -44,9 +55,9 @@ STUDY = Study(
     trials=trials,
     label=label,
     corner=corner,
-    seeds={"quick": 3},
+    seeds={"quick": SEEDS, "small": SEEDS, "paper": SEEDS},
     corpora=("ptb", "wikitext-2"),
-    measurements=("perplexity@1", "spectrum@1", "kl_rank@1"),
+    measurements=("perplexity@1", "spectrum@1", "kl_rank@1", "gradient_bottleneck@1", "spectrum_by_epoch@1"),
     analyses=(
         Extrapolation(x="model.width", claim=CLAIM, title="Where the loss leaves the law of wider models"),
         Extrapolation(x="parameters", title="The same over the number of parameters"),
@@ -56,6 +67,14 @@ STUDY = Study(
             metrics=("kl_rank_1e-1", "kl_rank_1e-2", "press_rank", "entropy_rank"),
             title="Ranks of log P by width",
             logarithmic_x=True,
+        ),
+        Lines(
+            x="model.width",
+            by="output_layer.name",
+            metrics=("gradient_norm_lost", "gradient_lost_share", "gradient_angle_degrees"),
+            title="What of the gradient the head does not pass on",
+            logarithmic_x=True,
+            note=LOST,
         ),
         RankOverTraining(ranks=("kl_rank", "entropy_rank")),
     ),

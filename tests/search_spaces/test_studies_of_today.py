@@ -72,7 +72,7 @@ def test_a_scale_keeps_the_share_of_batch_size_and_epochs_that_a_study_asks_for(
 
 def test_saturation_climbs_the_ladder_with_untied_heads_and_as_many_tokens_at_each_width() -> None:
     configs = transformers(saturation.STUDY, "paper")
-    assert [config.model.width for config in configs] == list(saturation.WIDTHS) and len(configs) == 10
+    assert Counter(config.model.width for config in configs) == dict.fromkeys(saturation.WIDTHS, saturation.SEEDS)
     for config in configs:
         rung = ladder(config.model.width)
         assert (config.model.layers, config.model.heads) == (rung.layers, rung.heads)
@@ -82,15 +82,15 @@ def test_saturation_climbs_the_ladder_with_untied_heads_and_as_many_tokens_at_ea
     assert len({(config.training.epochs, config.training.batch_size) for config in quick}) == 1
 
 
-def test_head_rank_has_one_backbone_a_kind_and_five_layers_at_ranks_from_4_to_the_width() -> None:
+def test_head_rank_has_one_backbone_a_kind_and_seven_layers_at_ranks_from_4_to_the_width() -> None:
     plan = plan_of(head_rank.STUDY, "paper")
     configs = [trial.config for trial in plan.trials]
-    kinds = {"language_model": 5 * 9, "transformer": 5 * 8}
-    assert Counter(config.kind for config in configs) == kinds and plan.total == 85
+    kinds = {"language_model": 2 * 7 * 9, "transformer": 2 * 7 * 8}
+    assert Counter(config.kind for config in configs) == kinds and plan.total == 2 * 119
     for kind, rank_count in (("language_model", 9), ("transformer", 8)):
         models = [config for config in configs if config.kind == kind and isinstance(config, LanguageTrialConfig)]
         assert Counter(config.output_layer.name for config in models) == dict.fromkeys(
-            ("softmax", "sigsoftmax", "gss", "softcap", "mos"), rank_count
+            ("softmax", "sigsoftmax", "gss", "softcap", "lms_plif", "mos", "moc"), 2 * rank_count
         )
         assert len({config.model.model_copy(update={"head_rank": None}) for config in models}) == 1
         assert len({config.training for config in models}) == 1
@@ -102,7 +102,7 @@ def test_at_quick_heads_have_six_ranks_up_to_the_width_and_two_seeds() -> None:
     trials = [trial.config for trial in plan_of(head_rank.STUDY, "quick").trials]
     lstms = {config.model.head_rank for config in trials if isinstance(config, TrialConfig)}
     others = {config.model.head_rank for config in trials if isinstance(config, TransformerTrialConfig)}
-    assert lstms == {2, 4, 8, 15, 30, 61} and others == {2, 4, 8, 16, 32, 64} and len(trials) == 2 * 5 * 6 * 2
+    assert lstms == {2, 4, 8, 15, 30, 61} and others == {2, 4, 8, 16, 32, 64} and len(trials) == 2 * 7 * 6 * 2
 
 
 def test_the_plain_head_is_the_baseline() -> None:
