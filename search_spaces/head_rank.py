@@ -104,7 +104,7 @@ STUDY = Study(
     quick=coarse,
     corner=corner,
     seeds={"quick": 2, "small": 2, "paper": 2},
-    corpora=("ptb", "wikitext-2"),
+    corpora=("ptb",),
     measurements=("perplexity@1", "spectrum@1", "kl_rank@1"),
     analyses=(
         PowerLaw(
