@@ -75,6 +75,7 @@ STUDY = Study(
             metrics=DRAWN,
             reference=PLAIN,
             title="Over the cap",
+            logarithmic_y=("test_perplexity", "press_rank"),
             note="tanh: cap tanh(x / cap), Gemma 2's at 30 and nanochat's at 15. sigmoid: modded-nanogpt's "
             "23 sigmoid((x + 5) / 7.5) at 23, at other caps with all three numbers in proportion. So the sigmoid form "
             "has half the range of the tanh form of the same cap, and a slope of 0.77 at most. No source printed a "
