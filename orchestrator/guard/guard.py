@@ -29,7 +29,15 @@ from orchestrator.guard.inside import (
     leave_terminal,
 )
 from orchestrator.guard.leftovers import remove_leftovers
-from orchestrator.guard.processes import adopt_orphans, below, end_all_below, is_held_up, signal_all_below, start
+from orchestrator.guard.processes import (
+    adopt_orphans,
+    below,
+    end_all_below,
+    is_stopped,
+    signal_all_below,
+    start,
+    waits_for_a_disk,
+)
 
 LOOK_S = 0.1
 ANSWER_S = 0.7
@@ -165,11 +173,16 @@ class _Command:
         return waiting_s >= STOP_S
 
     def _stands_still(self) -> bool:
-        if self._beat_s is None or time.monotonic() - self._beat_s < STILL_S:
+        if self._beat_s is None:
             return False
-        # What is stopped, waits for a disk or is held up by a pager that takes no more lines does not stand still.
-        if is_held_up(self.pid) or not (_takes_lines(1) and _takes_lines(2)):
-            self._beat_s = time.monotonic()
+        now = time.monotonic()
+        # What is stopped, or held up by a pager that takes no more lines, has all its time from when it may go on.
+        if is_stopped(self.pid) or not (_takes_lines(1) and _takes_lines(2)):
+            self._beat_s = now
+        if now - self._beat_s < STILL_S:
+            return False
+        if waits_for_a_disk(self.pid):
+            self._beat_s = now
             return False
         self.restart_reason = f"The sweep stood still for {STILL_S:g} s"
         return True

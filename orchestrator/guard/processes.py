@@ -69,9 +69,18 @@ def end_all_below(strangers: Collection[int]) -> None:
         time.sleep(0.01)
 
 
-def is_held_up(pid: int) -> bool:
-    """Whether somebody has stopped the process, a debugger for one, or a disk does not answer it."""
+def is_stopped(pid: int) -> bool:
+    """Whether somebody has stopped the process, a debugger for one."""
+    return _state(pid) in ("T", "t")
+
+
+def waits_for_a_disk(pid: int) -> bool:
+    """Whether one does not answer the process."""
+    return _state(pid) == "D"
+
+
+def _state(pid: int) -> str | None:
     with suppress(OSError):
         stat = process_stat(pid)
-        return stat is not None and stat.state in "TtD"
-    return False
+        return stat and stat.state
+    return None

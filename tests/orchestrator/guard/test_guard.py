@@ -42,6 +42,9 @@ WAITS = """
     ready()
     time.sleep(60)
 """
+PATIENT_S = 2.5
+PATIENT = f"guard.STILL_S = {PATIENT_S}"
+"""After a program, for which the machine may then stand still for so long, before what holds it up and after it."""
 
 
 @pytest.fixture
@@ -283,19 +286,19 @@ def test_what_may_take_any_time_is_waited_for(start: Start) -> None:
 
 
 def test_a_sweep_under_a_debugger_is_waited_for(start: Start, tmp_path: Path) -> None:
-    process = start(
-        "    assert starts() == 1\n    beat()\n    ready()\n    os.kill(os.getpid(), signal.SIGSTOP)\n    return 0"
-    )
-    time.sleep(2)
-    os.kill(int((tmp_path / "pid").read_text()), signal.SIGCONT)
+    body = "    assert starts() == 1\n    ready()\n    beat()\n    os.kill(os.getpid(), signal.SIGSTOP)\n    return 0\n"
+    process = start(body + PATIENT)
+    pid = int((tmp_path / "pid").read_text())
+    wait_for(lambda: state(pid) == "T", timeout_s=10, what="the stop")
+    time.sleep(PATIENT_S + 1)
+    os.kill(pid, signal.SIGCONT)
     assert end(process) == (0, "")
 
 
 def test_a_sweep_that_is_held_up_by_its_reader_is_waited_for(start: Start) -> None:
-    process = start(
-        "    assert starts() == 1\n    ready()\n    beat()\n    print('x' * 1_000_000, flush=True)\n    return 0"
-    )
-    time.sleep(2)
+    body = "    assert starts() == 1\n    ready()\n    beat()\n    print('x' * 1_000_000, flush=True)\n    return 0\n"
+    process = start(body + PATIENT)
+    time.sleep(PATIENT_S + 1)
     assert end(process) == (0, "")
 
 
