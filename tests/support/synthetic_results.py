@@ -9,8 +9,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
+from orchestrator.report import figures
 from orchestrator.report.build import ReportResult, build_report
 from orchestrator.report.records import Commands, StudyRecords
 from orchestrator.store.records import StudyKey
@@ -22,6 +25,7 @@ from trainables.trial_folder.outcome import EpochMetrics
 KEY = StudyKey(study="made_up", scale="quick", corpus="pydocs")
 C_VALUES = [-2 + 0.5 * i for i in range(9)]
 K_VALUES = [1.25 + 0.25 * i for i in range(8)]
+_written = figures._written
 
 
 def trial_row(name: str, state: Any = "done", *, config: Any = None, **metrics: Any) -> dict[str, Any]:
@@ -164,10 +168,22 @@ def report_on(
     epochs: Mapping[str, Sequence[EpochMetrics]] | None = None,
     environments: Mapping[str, Mapping[str, str]] | None = None,
     paper_command: str | None = None,
+    as_printed: bool = False,
 ) -> ReportResult:
-    """The report of these trials, in `out`."""
+    """The report of these trials, in `out`.
+
+    Of figures as PNG and PDF, which no page shows and which take two thirds of the time, it has the files, with their
+    marks in place of the pictures; `as_printed`: with the pictures.
+    """
     records = StudyRecords(rows=rows, spectra=spectra or {}, epochs=epochs or {}, environments=environments or {})
-    return build_report(study, key, records, commands=Commands(paper=paper_command), out=out)
+    with pytest.MonkeyPatch.context() as patch:
+        if not as_printed:
+            patch.setattr(figures, "_written", _svg_or_mark)
+        return build_report(study, key, records, commands=Commands(paper=paper_command), out=out)
+
+
+def _svg_or_mark(figure: Figure, form: str, **options: Any) -> bytes:
+    return _written(figure, form, **options) if form == "svg" else repr(options).encode()
 
 
 def csv_records(path: Path) -> list[dict[str, Any]]:

@@ -27,7 +27,7 @@ FILES = 2 + 5 * 3 + 7 + 72
 def write(_say: Callable[[str], None], folder: Path, seed: int) -> None:
     """A report whose numbers depend on the seed."""
     rows, spectra = make_results(columns=50, rng_seed=seed)
-    report_on(rows, folder, spectra=spectra)
+    report_on(rows, folder, spectra=spectra, as_printed=True)
 
 
 def files(folder: Path) -> list[Path]:

@@ -30,7 +30,7 @@ DOCS_STUDY, DOCS_FUNCTION = (
 def report_with(function: Callable[[pd.DataFrame], Any], out: Path) -> ReportResult:
     rows, _ = make_results(columns=50)
     rows[7] = fail(rows[7], state="failed", cause="no memory")
-    return report_on(rows, out, study=replace(STUDY, analyses=(function, Correlation())))
+    return report_on(rows, out, study=replace(STUDY, analyses=(function, Correlation())), as_printed=True)
 
 
 def test_the_function_of_the_docs_becomes_a_section_as_it_stands_there(tmp_path: Path) -> None:

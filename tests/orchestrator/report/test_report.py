@@ -167,7 +167,7 @@ def test_figures_are_drawn_again_where_something_changed(tmp_path: Path) -> None
     rows, spectra = make_results(columns=50)
 
     def build() -> dict[str, int]:
-        report_on(rows, tmp_path, spectra=spectra)
+        report_on(rows, tmp_path, spectra=spectra, as_printed=True)
         return {path.name: path.stat().st_mtime_ns for path in tmp_path.glob("*.p[nd][gf]")}
 
     first, unchanged = build(), build()
