@@ -165,7 +165,7 @@ def train_together(configs: Sequence[TrialConfig], plans: Sequence[list[Phase]])
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adam"])
-@settings(max_examples=8, deadline=None, phases=[HypothesisPhase.generate])
+@settings(max_examples=4, deadline=None, phases=[HypothesisPhase.generate])
 @given(data=st.data())
 def test_fifty_steps_in_a_stack_are_those_alone(optimizer: str, data: st.DataObject) -> None:
     """Through every change of mates, in whatever order, with checkpoints on the way, in the stack and out of it; often

@@ -39,7 +39,7 @@ the two sides differ. In float64 it is compared like the others (`test_stack`)."
 
 
 def small(**overrides: object) -> TrialConfig:
-    text = {"training.epoch_tokens": 4_000, "evaluation.valid_tokens": 1_000, "evaluation.test_tokens": 1_000}
+    text = {"training.epoch_tokens": 2_000, "evaluation.valid_tokens": 1_000, "evaluation.test_tokens": 1_000}
     return smoke_trial(**text, **overrides)
 
 
