@@ -10,10 +10,12 @@ import sys
 WORDS = "SWEEP_WORDS"
 """The variable with the typed words, where some of them are passwords."""
 
+TYPED = getattr(sys, "orig_argv", [sys.executable, *sys.argv])
+"""Which Python before 3.10 does not keep: it is told apart from a new enough one in `main`."""
 IS_SCRIPT = sys.argv[0].endswith("/sweep")
-IS_MODULE = sys.orig_argv[1:3] == ["-m", "sweep"]
+IS_MODULE = TYPED[1:3] == ["-m", "sweep"]
 # `make sweep` types .venv/bin/python, whose environment nobody needs to have activated.
-PYTHON = "python" if sys.orig_argv[0].startswith("/") or "/" not in sys.orig_argv[0] else sys.orig_argv[0]
+PYTHON = "python" if TYPED[0].startswith("/") or "/" not in TYPED[0] else TYPED[0]
 # Sentences say what to type next, also those of workers.
 os.environ["SWEEP_PROGRAM"] = "sweep" if IS_SCRIPT else f"{PYTHON} -m sweep" if IS_MODULE else f"{PYTHON} sweep.py"
 
@@ -24,6 +26,8 @@ if __name__ == "__main__" or IS_SCRIPT:
 
 def main() -> int:
     """Run the command line in a guarded process; returns the exit status."""
+    if sys.version_info < (3, 11):  # noqa: UP036 - who starts this file with an older one is told so
+        return _old_python()
     try:
         _hide_passwords()
         from orchestrator.guard import guarded
@@ -41,8 +45,8 @@ def _hide_passwords() -> None:
     elif any("://" in word for word in sys.argv[1:]):
         from orchestrator.store import hide_password
 
-        shown = [hide_password(word) for word in sys.orig_argv]
-        if shown != sys.orig_argv:
+        shown = [hide_password(word) for word in TYPED]
+        if shown != TYPED:
             os.environ[WORDS] = json.dumps(sys.argv[1:])
             try:
                 os.execv(sys.executable, shown)
@@ -56,6 +60,16 @@ def _command() -> int:
     except ModuleNotFoundError as error:
         return _without_packages(error)
     return run()
+
+
+def _old_python() -> int:
+    """Say which Python this needs."""
+    print(
+        f"error: Python 3.11 or newer is needed, and {sys.executable} is {sys.version_info[0]}.{sys.version_info[1]}: "
+        "type `make sweep` once, which installs all packages into .venv, and then `source .venv/bin/activate`",
+        file=sys.stderr,
+    )
+    return 2
 
 
 def _without_packages(error: ModuleNotFoundError) -> int:

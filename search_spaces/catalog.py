@@ -48,12 +48,13 @@ def is_file(name: str) -> bool:
     return name.endswith(".py") or "/" in name
 
 
-def load_study(name: str, commands: Collection[str] = ()) -> Study:
+def load_study(name: str, commands: Collection[str] = (), *, may_be_command: bool = False) -> Study:
     """The study called `name`, or the one in the Python file `name`. Raises UserError where there is none.
 
-    `commands` are words with another meaning where a study is named: none may be called so, one may have been meant.
+    `commands` are words with another meaning: no study may be called so. `may_be_command`: one may have been meant.
     """
-    reserved = (*NAMES, ALL, *commands)
+    studies = (*NAMES, ALL)
+    reserved = (*studies, *commands)
     if is_file(name):
         study = _study_in(_import_file(Path(name)), name)
         if study.name in reserved:
@@ -64,8 +65,8 @@ def load_study(name: str, commands: Collection[str] = ()) -> Study:
         return study
     if name not in NAMES:
         raise UserError(
-            f"unknown study {name!r}: {did_you_mean(name, reserved)}Choose from {', '.join((*NAMES, ALL))}, "
-            "or give a Python file that defines STUDY"
+            f"unknown study {name!r}: {did_you_mean(name, reserved if may_be_command else studies)}"
+            f"Choose from {', '.join(studies)}, or give a Python file that defines STUDY"
         )
     return _study_in(importlib.import_module(f"search_spaces.{MODULES.get(name, name)}"), name)
 

@@ -63,5 +63,13 @@ def first_problem(error: ValidationError) -> str:
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """ "did you mean grid? ", to stand before the list of choices; nothing where none of them is near."""
     by_look = {choice.casefold(): choice for choice in sorted(choices)}
-    near = [by_look[look] for look in difflib.get_close_matches(word.casefold(), by_look, n=2, cutoff=0.5)]
+    near = [by_look[look] for look in by_look if is_abbreviation(word.casefold(), look)] or [
+        by_look[look] for look in difflib.get_close_matches(word.casefold(), by_look, n=2, cutoff=0.5)
+    ]
     return f"did you mean {' or '.join(near)}? " if near else ""
+
+
+def is_abbreviation(word: str, name: str) -> bool:
+    """Whether the word is the initials of a name of several words: "training.lr" of "training.learning_rate"."""
+    (before, _, last), (place, _, full) = word.rpartition("."), name.rpartition(".")
+    return before == place and "_" in full and last == "".join(part[:1] for part in full.split("_"))

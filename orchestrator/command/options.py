@@ -16,7 +16,7 @@ from orchestrator.watch import ShownConsole, for_reader
 from search_spaces.catalog import ALL, NAMES
 from search_spaces.model_kinds import MODELS
 from search_spaces.scales import SCALES
-from trainables.errors import UserError
+from trainables.errors import UserError, is_abbreviation
 
 if TYPE_CHECKING:
     from search_spaces.study import Study
@@ -148,15 +148,21 @@ def setting_hint(option: str) -> str:
     configs = [kind(seed=0, corpus=corpus, output_layer=layer) for kind in (TrialConfig, TransformerTrialConfig)]
     settings = {key for config in configs for key in flat_values(config.model_dump(mode="json"))}
     name = option.lstrip("-").replace("-", "_")
-    keys = sorted(key for key in settings - {*FIXED_KEYS} if key.rpartition(".")[2] == name != "name")
-    return f"for language models, type {' or '.join(f'--set {key}=VALUE' for key in keys)}" if keys else ""
+    leaves = {key: key.rpartition(".")[2] for key in sorted(settings - {*FIXED_KEYS}) if not key.endswith(".name")}
+    meant = [name] if name in leaves.values() else [f"{name}s", name.removesuffix("s")]
+    keys = [key for key, leaf in leaves.items() if leaf in meant or is_abbreviation(name, leaf)]
+    if not keys:
+        return ""
+    several = "for several seeds of each setting type --seeds N; " if name == "seed" else ""
+    return f"{several}for language models, type {' or '.join(f'--set {key}=VALUE' for key in keys)}"
 
 
-def named_study(argument: str) -> Study:
-    """The study of that name or in that file. Raises UserError where there is none."""
+def named_study(argument: str, *, may_be_command: bool = False) -> Study:
+    """The study of that name or in that file. Raises UserError where there is none; where a command stands in its
+    place, too, one may have been meant."""
     from search_spaces.catalog import load_study
 
-    return load_study(argument, COMMANDS)
+    return load_study(argument, COMMANDS, may_be_command=may_be_command)
 
 
 def store_url(store: str | os.PathLike[str] | None, storage: str | os.PathLike[str]) -> str:

@@ -21,13 +21,17 @@ PAPER = re.compile(r"[A-Z][^,(]*\((AAAI 2021|ICML 2019)\)")
 
 def studies(form: options.Format = "table") -> None:
     """List the studies, what each reproduces and how many trials it has at paper scale."""
-    from orchestrator.plan import make_plan, scale_named
+    from orchestrator.plan import default_corpora, make_plan, scale_named
     from search_spaces.catalog import NAMES
 
     records = []
     for name in NAMES:
         study = named_study(name)
-        counts = [f"{make_plan(study, scale_named('paper'), corpus).total} on {corpus}" for corpus in study.corpora]
+        paper = scale_named("paper")
+        counts = [
+            f"{make_plan(study, paper, corpus).total}{f' on {corpus}' if study.reads_text else ''}"
+            for corpus in default_corpora(study, paper)
+        ]
         records.append({"study": name, "trials": ", ".join(counts), "question": study.question, "source": study.source})
     headings = {"study": "study", "trials": "paper scale", "question": "question", "source": "source"}
     if form == "table":
@@ -35,7 +39,7 @@ def studies(form: options.Format = "table") -> None:
         del headings["source"]
         for record in records:
             source = PAPER.sub(r"\1", record["source"])
-            record["question"] += f" [{source}]"
+            record["question"] += f" [{source}]" if source else ""
             record["trials"] = record["trials"].replace(", ", "\n")
     print_records(records, headings, form)
 

@@ -167,7 +167,7 @@ def _plans_of(study: str, scale: str, corpora: list[str] | None, request: PlanRe
         raise UserError("--model is for one study, and not each of all has language models: name one")
     plans = []
     for argument in catalog.NAMES if everything else (study,):
-        chosen, fitting = named_study(argument), replace(request, argument=argument)
+        chosen, fitting = named_study(argument, may_be_command=True), replace(request, argument=argument)
         if everything:
             # Those that tune nothing have no use for how to search, nor others for inputs to measure, or for seeds.
             fitting = replace(fitting, inputs=request.inputs.for_study(chosen))

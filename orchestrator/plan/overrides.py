@@ -61,7 +61,8 @@ def _require_keys(overrides: Mapping[str, Any], keys: Sequence[list[str]], conte
             )
         kinds = {content["kind"] for content, own in zip(contents, keys, strict=True) if key in own}
         if not kinds:
-            hint = did_you_mean(key, {key for content_keys in keys for key in content_keys})
+            known = {key for content_keys in keys for key in content_keys}
+            hint = did_you_mean(key, {key for key in known if not any(other.startswith(f"{key}.") for other in known)})
             raise UserError(
                 f"--set knows no key {key!r}: {hint}Keys are those of the config, as --dry-run --format json prints it"
             )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from orchestrator.cluster import RunOptions
+from orchestrator.cluster import RunOptions, check_torch_gpu
 from orchestrator.guard import was_started_again
 from orchestrator.plan import Plan, typed_variant
 from orchestrator.store import COMPLETE, LOST, OPEN, PlannedTrial
@@ -63,6 +63,7 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
                 return 0
         else:
             _put_right(plan, options.store_url, say)
+            _require_gpu(plan, store, options)
             members = tuner.start() if tuner is not None else _register(plan, store, say)
         threading.Thread(target=lambda: list(map(importlib.import_module, REPORT_NEEDS)), daemon=True).start()
         summary = RemainingWork(
@@ -98,6 +99,18 @@ def _put_right(plan: Plan, store_url: str, say: Callable[[str], None]) -> None:
     if first:
         more = f" So it is with {counted(len(others), 'other')}." if others else ""
         say(f"The results store is damaged, and put right where this study reads it. {first}{more}")
+
+
+def _require_gpu(plan: Plan, store: Store, options: RunOptions) -> None:
+    """Before anything is registered: a GPU, where trials ask for one of this machine and some are left to train."""
+    if not options.gpus_per_trial or options.address is not None:
+        return
+    trial_ids = [trial.trial_id for trial in plan.trials]
+    states = store.states(trial_ids)
+    left = [trial_id for trial_id in trial_ids if states.get(trial_id, "planned") in OPEN]
+    options.storage.bring(left)
+    if any(options.storage.trial(trial_id).outcome() is None for trial_id in left):
+        check_torch_gpu()
 
 
 def _certain(plan: Plan) -> list[PlannedTrial]:

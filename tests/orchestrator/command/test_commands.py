@@ -12,6 +12,7 @@ from typer.main import get_command
 
 from orchestrator.command.app import app, main
 from orchestrator.command.options import COMMANDS
+from orchestrator.store import open_store
 from orchestrator.store.records import StudyKey
 from orchestrator.store.store import Store
 from tests.support.command import sweep
@@ -131,7 +132,9 @@ def test_the_command_that_stops_what_was_submitted_is_one_that_works(
 
 
 @pytest.mark.skipif(Path("/dev/nvidiactl").exists(), reason="this machine has a GPU")
-def test_a_missing_gpu_is_said_before_ray_is_started(tmp_path: Path) -> None:
+def test_a_missing_gpu_is_said_before_ray_is_started_and_before_a_trial_is_registered(tmp_path: Path) -> None:
     answer = sweep("gss_grid", "--scale", "smoke", "--gpus-per-trial", "1", "--storage", tmp_path)
     assert answer.returncode == 2 and "Ray" not in answer.stdout
+    with open_store(f"sqlite:///{tmp_path / 'results.db'}") as store:
+        assert store.studies() == []
     assert "A trial asks for a GPU" in answer.stderr and "or train on CPUs with --gpus-per-trial 0" in answer.stderr

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import fcntl
+import io
 import os
 import pty
 import re
@@ -14,6 +16,7 @@ import termios
 
 import pytest
 
+from orchestrator.command.app import main
 from tests.support.command import ROOT, sweep
 
 
@@ -68,3 +71,12 @@ def test_of_all_studies_each_has_a_line_with_what_it_takes_alone() -> None:
 def _last(study: str) -> str:
     shown = sweep(study, "--scale", "smoke", "--dry-run").stdout
     return next(line for line in shown.splitlines() if line.startswith(f"{study}, scale smoke"))
+
+
+def test_studies_without_a_source_or_a_corpus_are_listed_with_their_trials(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["studies", "--format", "csv"]) == 0
+    rows = {row["study"]: row for row in csv.DictReader(io.StringIO(capsys.readouterr().out))}
+    assert rows["softcap"]["trials"] == "60 on ptb" and rows["spam"]["trials"] == "360"
+    assert rows["seeds"]["trials"] == "55 on ptb, 55 on wikitext-2"
+    assert main(["studies"]) == 0
+    assert "[]" not in capsys.readouterr().out

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.command.app import main
+from orchestrator.command.options import named_study
 from tests.support.command import ROOT
+from trainables.errors import UserError
 from trainables.trial_folder import code_version
 
 
@@ -77,6 +79,21 @@ def test_without_its_packages_the_program_says_how_to_install_them() -> None:
     assert answer.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("version", [(3, 8, 1), (3, 10, 9)])
+def test_an_old_python_is_told_which_one_is_needed(version: tuple[int, ...]) -> None:
+    """Before 3.10 there is no sys.orig_argv, and what is imported has words that these do not read."""
+    script = f"""
+import runpy, sys
+del sys.orig_argv
+sys.version_info = {version}
+sys.argv = ["sweep.py", "gss_grid"]
+runpy.run_path({str(ROOT / "sweep.py")!r}, run_name="__main__")
+"""
+    answer = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert answer.returncode == 2 and answer.stdout == ""
+    assert answer.stderr.startswith("error: Python 3.11 or newer is needed, and ") and answer.stderr.count("\n") == 1
+
+
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--version"]) == 0
     number = version("softmax-bottleneck-sweeps")
@@ -89,6 +106,14 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         ("gss_grid --epochs 3", "there is no option --epochs: for language models, type --set training.epochs=VALUE"),
         ("retry gss_grid --learning-rate 3", "type --set training.learning_rate=VALUE"),
         ("gss_grid --vocabulary-limit=9", "type --set corpus.vocabulary_limit=VALUE"),
+        ("gss_grid --epoch 3", "there is no option --epoch: for language models, type --set training.epochs=VALUE"),
+        ("gss_grid --lr 3", "there is no option --lr: for language models, type --set training.learning_rate=VALUE"),
+        (
+            "gss_grid --seed 3",
+            "for several seeds of each setting type --seeds N; for language models, type",
+        ),
+        ("gss_grid --set training.lr=3", "--set knows no key 'training.lr': did you mean training.learning_rate?"),
+        ("statu", "unknown study 'statu': did you mean status"),
         ("gss_grid --sha256 0", "No such option: --sha256"),
         ("gss_grid --name=mos", "No such option: --name"),
         ("GSS_GRID", "unknown study 'GSS_GRID': did you mean gss_grid?"),
@@ -100,3 +125,10 @@ def test_a_mistyped_word_is_answered_with_the_right_one(
 ) -> None:
     assert main(typed.split()) == 2
     assert sentence in capsys.readouterr().err
+
+
+def test_only_where_a_command_may_stand_is_one_offered_for_an_unknown_study() -> None:
+    with pytest.raises(UserError, match=r"'studie': did you mean studies or"):
+        named_study("studie", may_be_command=True)
+    with pytest.raises(UserError, match=r"'mystudy': Choose from gss_grid, seeds"):
+        named_study("mystudy")
