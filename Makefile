@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 STUDY ?= gss_grid
 ARGS ?=
 PIP_ARGS ?=
+PIP_OPTIONS := --quiet --disable-pip-version-check --no-compile
 NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 
 .PHONY: sweep test help chaos cluster-test image-test check audit lock format bench clean
@@ -75,6 +76,8 @@ lock:
 	mv requirements.lock.new requirements.lock
 
 # torch has no hash (see torch.txt), so it comes apart; PIP_ARGS can name the package index of its build for it alone.
+# What pip would compile one file after another, a minute of it, is compiled on all cores, but for the packages' tests; a
+# file of some package that is no Python, such as a template, is left as it is.
 $(VENV)/ready: pyproject.toml requirements.lock torch.txt
 	@$(PYTHON) $(NEW_ENOUGH) || { \
 	    echo "error: Python 3.11 or newer is needed, and $(PYTHON) is $$($(PYTHON) --version 2>&1):" \
@@ -83,9 +86,10 @@ $(VENV)/ready: pyproject.toml requirements.lock torch.txt
 	    echo "error: $(VENV) is an environment of an older Python, or a broken one: remove that folder," \
 	    "or name another one with VENV=FOLDER"; exit 2; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --requirement requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_ARGS) --requirement torch.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --require-hashes --requirement requirements.lock
+	$(BIN)/python -m pip install $(PIP_OPTIONS) $(PIP_ARGS) --requirement torch.txt
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --no-deps --no-build-isolation --editable .
+	@$(BIN)/python -m compileall -qq -j 0 -x '/tests/' $(VENV)/lib || :
 	touch $@
 
 clean:
