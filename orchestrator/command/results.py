@@ -240,7 +240,7 @@ def upgrade_store(store: options.StoreUrl = None, storage: options.Storage = opt
 def check_store(
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
-    put_right: Annotated[bool, typer.Option("--repair", help="Plan anew what is damaged.")] = False,
+    put_right: Annotated[bool, typer.Option("--repair", help="Plan what is damaged again.")] = False,
 ) -> None:
     """Check a store for damage; exit status 1 where there is some that stays."""
     from orchestrator.store import COPY, PAGES_DAMAGED, check, repair

@@ -182,7 +182,7 @@ def _nothing_to_retry(plan: Plan, store: Store) -> str:
     if plan.key in keys:
         hint += (
             " Trials of it did that this command does not plan: type the --seeds that they were run with, or, where "
-            "the study has changed since, run it anew."
+            "the study has changed since, run it again."
         )
     return (
         f"No trial of {plan.study.name} at scale {plan.scale.name}{on_corpus(plan.corpus.name)} has failed or "

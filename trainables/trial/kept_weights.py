@@ -37,7 +37,7 @@ def measure_kept(
     if not isinstance(config, LanguageTrialConfig):
         raise UserError(
             f"{', '.join(names)} cannot be taken later of a trial of kind {config.kind}, which keeps no weights: run "
-            "the study anew with another --storage (and --store)"
+            "the study again with another --storage (and --store)"
         )
     folder = TrialFolder(directory, config.trial_id, note)
     _require_weights(folder)
@@ -72,7 +72,7 @@ def _require_weights(folder: TrialFolder) -> None:
     if not folder.kept_weights.is_file():
         raise UserError(
             f"the weights that the trial kept are needed, and {folder.kept_weights} is missing: put the trial's folder "
-            "back, or train the study anew with another --storage (and --store)"
+            "back, or train the study again with another --storage (and --store)"
         )
 
 
@@ -84,5 +84,5 @@ def _read_weights(folder: TrialFolder, device: str) -> dict[str, Tensor]:
             raise DamagedFileError(f"{path} holds the weights of another trial, {str(state.get('trial_id'))[:12]}")
         folder.check_kept_weights()
     except DamagedFileError as error:
-        raise UserError(f"{error}: put the file back as it was, or train the study anew elsewhere") from error
+        raise UserError(f"{error}: put the file back as it was, or train the study again elsewhere") from error
     return tensors

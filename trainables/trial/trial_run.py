@@ -248,7 +248,7 @@ def _restore(trainer: Trainer, checkpoint: tuple[dict[str, Tensor], dict[str, An
     except (KeyError, TypeError, ValueError) as error:
         raise UserError(
             f"the checkpoints in {folder.path} are whole, but not of this program's version ({first_line(error)}): "
-            "remove them, and the trial starts anew"
+            "remove them, and the trial starts from the beginning"
         ) from error
 
 
