@@ -12,6 +12,8 @@ from .index import CARD_FILE as CARD_FILE
 from .index import Card as Card
 from .index import read_card as read_card
 from .index import write_index as write_index
+from .paths import CONFIG_FILE as CONFIG_FILE
+from .paths import RUN_ALONE as RUN_ALONE
 from .questions import StudyResults as StudyResults
 from .questions import answer as answer
 from .rank_figure import write_rank_figure as write_rank_figure

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from orchestrator.analysis import ID_DIGITS, FlatResults, Row
 from orchestrator.report import formats
 from orchestrator.report.index import Card
-from orchestrator.report.paths import TRIALS_FOLDER, trial_page
+from orchestrator.report.paths import CONFIG_FILE, RUN_ALONE, TRIALS_FOLDER, trial_page
 from orchestrator.report.plots import Axis, Curve, plot, spanned
 from orchestrator.report.prose import TEMPLATES, template
 from orchestrator.report.records import StudyRecords
@@ -96,6 +96,8 @@ class TrialPage:
             times=[f"{moment:{MINUTE}} UTC" for moment in self.times],
             folder=trial_directory(Path(), self.row["trial_id"]),
             page=trial_page,
+            config_file=CONFIG_FILE,
+            run_alone=RUN_ALONE,
             neighbours=self.neighbours,
         )
 

@@ -12,8 +12,7 @@ from flask import Flask, Response, abort, request, send_from_directory
 from werkzeug.wrappers import Response as AnyResponse
 
 from orchestrator.analysis import flatten
-from orchestrator.report import write_results
-from orchestrator.view.parts import SHORT_ID
+from orchestrator.report import CONFIG_FILE, write_results
 from orchestrator.view.source import Source
 from trainables.errors import UserError
 
@@ -26,7 +25,7 @@ def register(server: Flask, source: Source) -> None:
         with _answering():
             key, text = source.key(variant), io.StringIO()
             with source.store() as opened:
-                results = flatten(opened.results(key, request.args.getlist("trial") or None))
+                results = flatten(opened.results(key, request.args.getlist("trial") or None)).of_variant(key)
             write_results(results, form, text)
         return _file(text.getvalue(), f"{key.variant}.{form}")
 
@@ -36,7 +35,7 @@ def register(server: Flask, source: Source) -> None:
             trial_id, keys = source.trial(start)
             with source.store() as opened:
                 (row,) = opened.results(keys[0], [trial_id])
-        return _file(json.dumps(row["config"], indent=1) + "\n", f"{trial_id[:SHORT_ID]}.json")
+        return _file(json.dumps(row["config"], indent=1) + "\n", CONFIG_FILE)
 
     @server.get("/report/<path:path>")
     def report(path: str) -> AnyResponse:

@@ -8,7 +8,7 @@ from typing import Any
 
 from dash import Dash, Input, Output, State, dcc, html, no_update
 
-from orchestrator.report import cell, setting, title
+from orchestrator.report import CONFIG_FILE, RUN_ALONE, cell, setting, title
 from orchestrator.store import Attempt
 from orchestrator.view import curve_figures, parts
 from orchestrator.view.figure import Figure
@@ -57,7 +57,7 @@ def register(app: Dash, source: Source) -> None:
         try:
             trial = read_trial(source, *trial_id)
         except UserError as error:
-            return no_update, no_update, no_update, no_update, parts.trouble(str(error))
+            return no_update, no_update, no_update, no_update, parts.trouble(error)
         now = f"{trial.version} {scale} {form}"
         if now == version:
             return no_update, no_update, no_update, no_update, ""
@@ -76,7 +76,7 @@ def register(app: Dash, source: Source) -> None:
             with source.store() as opened:
                 opened.ask_to_stop(trial_id[0])
         except UserError as error:
-            return str(error)
+            return parts.sentence_of(error)
         return "The trial was asked to stop; its checkpoint is kept, and the next run of the study goes on from it."
 
 
@@ -152,9 +152,15 @@ def _rest(trial: OneTrial) -> parts.Children:
         else html.P("There is none in this storage.", className="soft"),
         html.H2("Run it alone"),
         html.P(
-            [html.A("Its config", href=f"/download/trial/{trial.row['trial_id'][: parts.SHORT_ID]}.json"), ", then:"]
+            [
+                "Save ",
+                html.A("its config", href=f"/download/trial/{trial.row['trial_id'][: parts.SHORT_ID]}.json"),
+                " as ",
+                html.Code(CONFIG_FILE),
+                " and type",
+            ]
         ),
-        html.Pre(f"python -m trainables {trial.row['trial_id'][: parts.SHORT_ID]}.json"),
+        html.Pre(RUN_ALONE, className="command"),
         html.P(
             [
                 "with ",

@@ -1,0 +1,62 @@
+"""A file that a page links to is what the command `results` prints."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from flask import Flask
+
+from orchestrator.report.paths import RUN_ALONE
+from orchestrator.store.records import StudyKey
+from orchestrator.store.store import Store
+from orchestrator.view import downloads
+from orchestrator.view.source import Source
+from tests.support.command import sweep
+from tests.support.store_rows import RUN, SPECTRUM, ids, outcome, plan
+
+KEY = StudyKey(study="gss_grid", scale="quick", corpus="pydocs", overrides='{"training.epochs":3}')
+
+
+@pytest.fixture
+def pages(store: Store, tmp_path: Path) -> Flask:
+    """The links of the pages, over a store with two done trials and one that waits."""
+    trials = plan(3)
+    store.register(KEY, trials)
+    store.claim(ids(trials[:2]), owner="a", lease_s=60)
+    run_id = store.begin_run(RUN)
+    for trial_id in ids(trials[:2]):
+        store.record(outcome(trial_id), run_id=run_id, spectrum=SPECTRUM)
+    server = Flask(__name__)
+    downloads.register(server, Source(str(tmp_path / "results.db"), str(tmp_path)))
+    return server
+
+
+@pytest.mark.parametrize("form", ["csv", "json"])
+def test_a_file_is_what_results_prints(pages: Flask, tmp_path: Path, form: str) -> None:
+    printed = sweep("results", "gss_grid", "--storage", tmp_path, "--format", form)
+    assert printed.returncode == 0, printed.stderr
+    file = pages.test_client().get("/download/study/" + KEY.variant, follow_redirects=True)
+    assert file.status_code == 404, "without a format there is no such file"
+    file = pages.test_client().get(f"/download/study/{KEY.variant}.{form}")
+    assert file.text == printed.stdout
+    assert file.headers["Content-Disposition"] == f'attachment; filename="{KEY.variant}.{form}"'
+
+
+def test_a_file_of_some_trials_says_first_which_study_they_are_of(pages: Flask) -> None:
+    start = ids(plan(3))[1]
+    head, line = pages.test_client().get(f"/download/study/{KEY.variant}.csv?trial={start}").text.splitlines()
+    assert head.startswith("study,scale,corpus,overrides,")
+    assert line.startswith("gss_grid,quick,pydocs,")
+
+
+def test_a_config_has_the_name_that_the_command_beside_it_takes(pages: Flask) -> None:
+    (planned,) = plan(1)
+    file = pages.test_client().get(f"/download/trial/{planned.trial_id[:12]}.json")
+    name = file.headers["Content-Disposition"].removeprefix("attachment; filename=").strip('"')
+    assert name in RUN_ALONE.split() and file.json is not None and file.json["seed"] == planned.config["seed"]
+
+
+def test_a_study_that_there_is_not_is_a_sentence(pages: Flask) -> None:
+    answer = pages.test_client().get("/download/study/none.csv")
+    assert answer.status_code == 404 and "the store has no study 'none'" in answer.text
