@@ -81,6 +81,12 @@ class Progress(Studies):
             LostTrial(trial_id=row.id, name=row.name, key=_key(row), state=row.state, cause=row.cause) for row in rows
         ]
 
+    def lost_count(self) -> int:
+        """How many trials have no result; one of several studies counts once."""
+        query = select(func.count(trial.c.id.distinct())).join_from(study_trial, trial).where(trial.c.state.in_(LOST))
+        with self._database.read() as connection:
+            return int(connection.execute(query).scalar_one())
+
     def ended_in_run(self, key: StudyKey) -> tuple[int, float]:
         """How many of the study's trials the newest run of them that goes on has brought to an end, and how many
         seconds ago it began; (0, 0.0) where there is none."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 from dash import Dash, Input, Output, dcc, html
 
+from orchestrator.plan import typed_model, typed_settings
 from orchestrator.report import number
-from orchestrator.store import COMPLETE, LOST, RunningTrial, StudySummary
+from orchestrator.store import COMPLETE, LOST, RunningTrial, StudyKey, StudySummary
 from orchestrator.view import parts
-from orchestrator.view.source import LOST_SHOWN, Overview, Source
-from orchestrator.words import counted, duration, one_line
+from orchestrator.view.source import Overview, Source
+from orchestrator.words import duration, one_line
+from search_spaces.catalog import NAMES
+from trainables.corpora import NO_TEXT
 from trainables.errors import PROGRAM, UserError
 from trainables.trial_folder import perplexity
 
@@ -30,7 +34,7 @@ def register(app: Dash, source: Source) -> None:
         try:
             return _content(source.overview())
         except UserError as error:
-            return parts.trouble(str(error))
+            return parts.trouble(error)
 
 
 def _content(overview: Overview) -> parts.Children:
@@ -46,7 +50,7 @@ def _content(overview: Overview) -> parts.Children:
         ]
         for trial in overview.lost
     ]
-    lost_count = sum(summary.counts[state] for summary in overview.studies for state in LOST)
+    lost_shown = len({trial.trial_id for trial in overview.lost})
     return [
         html.H1("Studies"),
         _studies(overview),
@@ -56,15 +60,34 @@ def _content(overview: Overview) -> parts.Children:
             running,
             empty="Nothing runs now.",
         ),
-        html.H2(f"Without a result: {lost_count}", id="lost"),
+        html.H2(f"Without a result: {overview.lost_count}", id="lost"),
         parts.table(["trial", "study", "state", "cause"], lost, empty="No trial failed or diverged."),
-        *([html.P(f"The last {LOST_SHOWN} of them.", className="soft")] if lost_count > len(lost) else []),
-        *(
-            [html.P(f"{PROGRAM} retry STUDY runs the {counted(lost_count, 'trial')} again.", className="soft")]
-            if lost_count
-            else []
-        ),
+        *([html.P(f"The last {lost_shown} of them.", className="soft")] if overview.lost_count > lost_shown else []),
+        *_retries(overview),
     ]
+
+
+def _retries(overview: Overview) -> parts.Children:
+    """What to type for the studies that have trials without a result."""
+    keys = [summary.key for summary in reversed(overview.studies) if any(summary.counts[state] for state in LOST)]
+    if not keys:
+        return []
+    words = (
+        "A line runs again what one study has without a result; add --seeds, --data-dir, --store and --storage where "
+        "its run had them."
+    )
+    return [html.P(words, className="soft"), html.Pre("\n".join(map(retry_command, keys)), className="command")]
+
+
+def retry_command(key: StudyKey) -> str:
+    """What is typed to run the trials of this study again that have no result; a study of one's own lies in a file,
+    which the store does not name."""
+    corpus = [] if key.corpus == NO_TEXT.name else ["--corpus", key.corpus]
+    settings = [word for setting in typed_settings(key.overrides) for word in ("--set", setting)]
+    study = key.study if key.study in NAMES else f"{key.study}.py"
+    return (
+        f"{PROGRAM} retry {shlex.join([study, '--scale', key.scale, *corpus, *typed_model(key.overrides), *settings])}"
+    )
 
 
 def _running_row(trial: RunningTrial) -> list[Any]:

@@ -33,6 +33,9 @@ class Overview:
     studies: list[StudySummary]
     running: list[RunningTrial]
     lost: list[LostTrial]
+    """Those that ended last."""
+    lost_count: int
+    """Of all trials, one of several studies once."""
     seconds_left: dict[StudyKey, float]
     """Of studies that run and have come far enough to say so."""
 
@@ -178,6 +181,7 @@ class Source:
                 studies=studies,
                 running=running,
                 lost=opened.lost(LOST_SHOWN),
+                lost_count=opened.lost_count(),
                 seconds_left={key: seconds for key, seconds in left.items() if seconds is not None},
             )
 

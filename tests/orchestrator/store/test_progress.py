@@ -64,6 +64,19 @@ def test_the_lost_come_newest_first_and_no_more_than_asked_for(store: Store) -> 
     ]
 
 
+def test_a_lost_trial_of_two_studies_is_counted_once_and_one_of_none_not_at_all(store: Store) -> None:
+    trials = plan(4)
+    store.register(KEY, trials)
+    store.register(OTHER, trials[:2])
+    run_id = store.begin_run(RUN)
+    store.claim(ids(trials), owner="a", lease_s=60)
+    for trial_id, state in zip(ids(trials[:3]), ("failed", "done", "diverged"), strict=True):
+        assert store.record(outcome(trial_id, state=state), run_id=run_id, spectrum=None, attempt=1)
+    assert store.lost_count() == 2
+    store.register(KEY, trials[:2])
+    assert store.lost_count() == 1
+
+
 def test_ends_are_those_of_the_newest_run_that_goes_on_and_has_some(store: Store) -> None:
     trials = plan(6)
     store.register(KEY, trials)

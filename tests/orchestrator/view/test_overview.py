@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from orchestrator.store.records import STATES, StudySummary
-from orchestrator.view.overview import _content
-from orchestrator.view.source import Overview
-from tests.support.store_rows import KEY
+import pytest
+
+from orchestrator.store.records import STATES, StudyKey, StudySummary
+from orchestrator.store.store import Store
+from orchestrator.view.overview import _content, retry_command
+from orchestrator.view.source import Overview, Source
+from tests.support.store_rows import KEY, RUN, ids, outcome, plan
+from trainables.errors import PROGRAM
 
 
 def summary(scale: str, **counts: int) -> StudySummary:
@@ -19,7 +25,7 @@ def summary(scale: str, **counts: int) -> StudySummary:
 
 def studies(*summaries: StudySummary) -> list[dict[str, Any]]:
     """The rows of the first table by the titles of its columns; of a progress bar its value and its end."""
-    content = _content(Overview(studies=list(summaries), running=[], lost=[], seconds_left={}))
+    content = _content(Overview(studies=list(summaries), running=[], lost=[], lost_count=0, seconds_left={}))
     head, body = content[1].children.children
     titles = [cell.children for cell in head.children.children]
     cells = [[cell.children for cell in row.children] for row in body.children]
@@ -32,3 +38,33 @@ def test_trials_that_were_stopped_early_are_counted_and_fill_the_bar() -> None:
     assert (first["done"], first["stopped early"], first["trials"], first["without a result"]) == (17, 4, 22, 1)
     assert "small" in first["study"] and second["stopped early"] == 0
     assert "stopped early" not in studies(summary("quick", done=2, planned=3))[0]
+
+
+def test_a_failed_trial_of_two_studies_is_one_and_each_study_has_its_command(store: Store, tmp_path: Path) -> None:
+    trials, other = plan(2), replace(KEY, study="seeds", scale="smoke")
+    store.register(KEY, trials)
+    store.register(other, trials[:1])
+    store.register(replace(KEY, study="averaging"), trials[1:])
+    store.claim(ids(trials), owner="a", lease_s=60)
+    failed = outcome(trials[0].trial_id, state="failed", measurements={})
+    store.record(failed, run_id=store.begin_run(RUN), spectrum=None, attempt=1)
+    content = _content(Source(str(tmp_path / "results.db"), str(tmp_path)).overview())
+    heading = next(part for part in content if getattr(part, "id", None) == "lost")
+    assert heading.children == "Without a result: 1"
+    assert content[-1].children.splitlines() == [retry_command(other), retry_command(KEY)]
+    assert "The last" not in str(content)
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        (KEY, "gss_grid --scale quick --corpus pydocs"),
+        (StudyKey(study="mine", scale="smoke", corpus="none"), "mine.py --scale smoke"),
+        (
+            replace(KEY, overrides='{"--model": "transformer", "training.learning_rate": [5, 10]}'),
+            "gss_grid --scale quick --corpus pydocs --model transformer --set training.learning_rate=5,10",
+        ),
+    ],
+)
+def test_the_command_for_a_study_names_all_that_makes_it_this_one(key: StudyKey, words: str) -> None:
+    assert shlex.split(retry_command(key).removeprefix(PROGRAM)) == ["retry", *words.split()]
