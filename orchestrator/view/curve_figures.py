@@ -24,23 +24,8 @@ def learning_curves(curves: Mapping[str, Sequence[EpochMetrics]]) -> Figure:
     """Validation perplexity by epoch, a line a trial; a diamond where weights begin to be averaged."""
     traces = []
     for place, (name, epochs) in enumerate(curves.items()):
-        switch = next((epoch.epoch for epoch in epochs if epoch.averaging), None)
-        traces.append(
-            {
-                "type": "scatter",
-                "mode": "lines+markers",
-                "name": as_text(name),
-                "x": [epoch.epoch for epoch in epochs],
-                "y": [epoch.valid_perplexity for epoch in epochs],
-                "line": line_style(place),
-                "marker": {
-                    "line": {"width": 0},
-                    "opacity": 1,
-                    "symbol": ["diamond" if epoch.epoch == switch else "circle" for epoch in epochs],
-                    "size": [10 if epoch.epoch == switch else 3 for epoch in epochs],
-                },
-            }
-        )
+        curve = _curve(name, epochs, [epoch.valid_loss for epoch in epochs], place)
+        traces += _with_switch(curve, _switch(epochs))
     last = max((len(epochs) for epochs in curves.values()), default=0)
     return _over_epochs(traces, "validation perplexity", last)
 
@@ -49,27 +34,54 @@ def trial_curve(epochs: Sequence[EpochMetrics]) -> Figure:
     """A trial's perplexities by epoch, and where it switches to averaged weights."""
     # The last is drawn over the others.
     lines = {"training": [e.train_loss for e in epochs], "validation": [e.valid_loss for e in epochs]}
-    traces = [
-        {
-            "type": "scatter",
-            "mode": "lines+markers" if len(epochs) <= MOST_MARKED else "lines",
-            "name": name,
-            "x": [epoch.epoch for epoch in epochs],
-            "y": [perplexity(loss) for loss in losses],
-            "line": line_style(1 - place),
-            "marker": {"size": 4},
-        }
-        for place, (name, losses) in enumerate(lines.items())
-    ]
+    traces = [_curve(name, epochs, losses, 1 - place) for place, (name, losses) in enumerate(lines.items())]
     figure = _over_epochs(traces, "perplexity", len(epochs))
-    switch = next((epoch.epoch for epoch in epochs if epoch.averaging), None)
-    if switch is not None:
-        add_line(figure, "x", switch - 0.5, "averaged from here")
+    if (switch := _switch(epochs)) is not None:
+        add_line(figure, "x", epochs[switch].epoch - 0.5, "averaged from here")
     return figure
+
+
+def _curve(name: str, epochs: Sequence[EpochMetrics], losses: Sequence[float], place: int) -> dict[str, Any]:
+    """The perplexities of these losses in the style of this place, with a marker an epoch where there are few."""
+    return {
+        "type": "scatter",
+        "mode": "lines+markers" if len(epochs) <= MOST_MARKED else "lines",
+        "name": as_text(name),
+        "x": [epoch.epoch for epoch in epochs],
+        "y": [perplexity(loss) for loss in losses],
+        "line": line_style(place),
+        "marker": {"size": 4},
+    }
+
+
+def _with_switch(curve: dict[str, Any], switch: int | None) -> list[dict[str, Any]]:
+    """The curve with a diamond at the epoch of this index, which is a trace of its own where epochs have no markers."""
+    if switch is None:
+        return [curve]
+    if "markers" in curve["mode"]:
+        at_switch = [index == switch for index in range(len(curve["x"]))]
+        marker = {
+            "symbol": ["diamond" if at else "circle" for at in at_switch],
+            "size": [10 if at else 4 for at in at_switch],
+            "line": {"width": 0},
+            "opacity": 1,
+        }
+        return [{**curve, "marker": marker}]
+    point = {"mode": "markers", "x": [curve["x"][switch]], "y": [curve["y"][switch]], "showlegend": False}
+    marker = {"symbol": "diamond", "size": 10, "color": curve["line"]["color"]}
+    group = {"legendgroup": f"{curve['name']}"}
+    return [{**curve, **group}, {**curve, **group, **point, "marker": marker}]
+
+
+def _switch(epochs: Sequence[EpochMetrics]) -> int | None:
+    """The index of the first epoch with averaged weights."""
+    return next((index for index, epoch in enumerate(epochs) if epoch.averaging), None)
 
 
 def _over_epochs(traces: Sequence[Mapping[str, Any]], y: str, last: int) -> Figure:
     figure = figure_of(traces, x="epoch", y=y, y_type="log", showlegend=True)
+    # Else plotly says 7 where it means 700.
+    figure["layout"]["yaxis"] |= {"tickformat": "~g", "tickfont": {"size": 10}}
     if last <= FEW_EPOCHS:
         figure["layout"]["xaxis"]["dtick"] = 1
     return figure

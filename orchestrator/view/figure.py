@@ -42,6 +42,8 @@ def figure_of(
             "paper_bgcolor": "#ffffff",
             "plot_bgcolor": "#ffffff",
             "hoverlabel": {"align": "left"},
+            # What a reader has zoomed into stays where the same axes are drawn with more numbers.
+            "uirevision": f"{x} {y} {y_type}",
             **layout,
         },
     }

@@ -83,6 +83,7 @@ def test_a_curve_is_of_perplexities_and_marks_where_averaging_begins() -> None:
     assert trace["x"] == [1, 2, 3]
     assert trace["y"] == pytest.approx([math.exp(3), math.exp(2), math.exp(1)])
     assert trace["marker"]["symbol"] == ["circle", "circle", "diamond"]
+    assert curve_figures.trial_curve(epochs)["layout"]["yaxis"]["tickformat"] == "~g", "whole numbers between decades"
     assert curve_figures.trial_curve(epochs)["layout"]["shapes"][0]["x0"] == 2.5
     assert "shapes" not in curve_figures.trial_curve(epochs[:2])["layout"]
 
@@ -93,6 +94,28 @@ def test_twenty_curves_differ_in_colour_or_dash_and_long_ones_have_no_markers() 
     assert len({(trace["line"]["color"], trace["line"]["dash"]) for trace in traces}) == 20
     assert {trace["mode"] for trace in curve_figures.trial_curve(epochs)["data"]} == {"lines+markers"}
     assert {trace["mode"] for trace in curve_figures.trial_curve(epochs * 60)["data"]} == {"lines"}
+    assert {trace["mode"] for trace in curve_figures.learning_curves({"x": epochs * 60})["data"]} == {"lines"}
+
+
+def test_a_long_curve_has_a_marker_where_averaging_begins_and_nowhere_else() -> None:
+    epochs = training([1] * 150, [3.0] * 150, averaged_from=101, jump=0.5)
+    curve, switch = curve_figures.learning_curves({"x": epochs})["data"]
+    assert (curve["mode"], switch["mode"], switch["marker"]["symbol"]) == ("lines", "markers", "diamond")
+    assert switch["x"] == [101] and switch["y"] == [curve["y"][100]]
+    assert switch["marker"]["color"] == curve["line"]["color"]
+    assert switch["showlegend"] is False and switch["legendgroup"] == curve["legendgroup"]
+
+
+def test_a_zoom_stays_where_the_same_axes_are_drawn_with_more_numbers() -> None:
+    epochs, sigma = training([1, 1], [3.0, 2.0], averaged_from=3, jump=0.5), np.array([10.0, 1.0])
+
+    def zoom(figure: Any) -> str:
+        return str(figure["layout"]["uirevision"])
+
+    curves = curve_figures.learning_curves({"x": epochs[:1]}), curve_figures.learning_curves({"x": epochs})
+    spectra = [curve_figures.spectra({"x": sigma}, linear=linear) for linear in (False, True)]
+    assert zoom(curves[0]) == zoom(curves[1]) != ""
+    assert len({zoom(curves[0]), *map(zoom, spectra)}) == 3
 
 
 @pytest.mark.parametrize("length", [1, 300, 10_000])
