@@ -26,3 +26,4 @@ from .repair import repair as repair
 from .repair import repair_for as repair_for
 from .store import Store as Store
 from .troubles import COPY as COPY
+from .troubles import StoreAwayError as StoreAwayError

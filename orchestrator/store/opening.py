@@ -16,7 +16,7 @@ from orchestrator.store.database import AWAY_S, Database
 from orchestrator.store.schema import REVISIONS, metadata
 from orchestrator.store.store import Store
 from orchestrator.store.triggers import make_triggers
-from orchestrator.store.troubles import AFRESH, COPY, user_errors
+from orchestrator.store.troubles import AFRESH, COPY, StoreAwayError, user_errors
 from trainables.errors import PROGRAM, UserError
 
 if TYPE_CHECKING:
@@ -97,8 +97,9 @@ def _reach(url: str, *, create: bool, away_s: float = AWAY_S) -> Database:
 
 
 def _missing(address: str) -> UserError:
-    return UserError(
-        f"There is no results store {address} yet: run a study first, or name where it lies with --storage or --store."
+    return StoreAwayError(
+        f"There is no results store {address} yet",
+        "run a study first, or name where it lies with --storage or --store",
     )
 
 

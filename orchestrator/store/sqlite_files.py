@@ -10,6 +10,7 @@ from urllib.parse import quote
 from sqlalchemy import Engine, event
 from sqlalchemy.engine import URL
 
+from orchestrator.store.troubles import StoreAwayError
 from trainables.errors import UserError
 
 
@@ -50,9 +51,10 @@ class SqliteFiles:
     def _changed(self, path: Path) -> UserError:
         if self.is_unchanging:
             return UserError(f"Somebody writes into the results store {self._database}: type the same command again.")
-        return UserError(
-            f"{path} was deleted or replaced while this command used it as its results store: put it back, or leave it "
-            "as it is, and type the same command again; what lies as result files is recorded anew."
+        return StoreAwayError(
+            f"{path} was deleted or replaced while this command used it as its results store",
+            "put it back, or leave it as it is, and type the same command again; what lies as result files is recorded "
+            "anew",
         )
 
     def _note_connection(self, connection: sqlite3.Connection, _record: object) -> None:

@@ -43,6 +43,15 @@ NEVER_WRITTEN = (ValueError, TypeError, AttributeError, OverflowError, Recursion
 sound then."""
 
 
+class StoreAwayError(UserError):
+    """That a store cannot be used, `problem`, and what to do about it."""
+
+    def __init__(self, problem: str, cure: str) -> None:
+        super().__init__(f"{problem}: {cure}.")
+        self.problem = problem
+        """The sentence without its dot and without a cure, for who only looks on."""
+
+
 @contextmanager
 def user_errors(store: str, cure: str = CHECK) -> Iterator[None]:
     """Turn curable database errors into a UserError about `store`, an address without a password; pass on the rest.
@@ -55,20 +64,29 @@ def user_errors(store: str, cure: str = CHECK) -> Iterator[None]:
         problem = _problem(error, cure)
         if problem is None:
             raise
-        raise UserError(f"The results store {store} cannot be used: {problem}.") from error
+        raise StoreAwayError(f"The results store {store} cannot be used: {problem[0]}", problem[1]) from error
     except UnicodeDecodeError as error:  # what SQLite itself says of damage may repeat it
-        raise UserError(f"The results store {store} cannot be used: {CURES['SQLITE_CORRUPT']}.") from error
+        said, cure = _said_and_cure(CURES["SQLITE_CORRUPT"])
+        raise StoreAwayError(f"The results store {store} cannot be used: {said}", cure) from error
 
 
-def _problem(error: DBAPIError, cure: str) -> str | None:
+def _problem(error: DBAPIError, cure: str) -> tuple[str, str] | None:
+    """What is amiss and what to do about it; None for what no user can cure."""
     code, said = code_of(error), first_line(str(error.orig)) or "no answer"
     if code is None and isinstance(error.orig, sqlite3.OperationalError):
-        return f"it holds what this program never wrote ({said}): {cure}"
+        return f"it holds what this program never wrote ({said})", cure
     if _is_from_the_client(error):
-        return f"{said}: check that the server runs and that host, port, user, password and database are right"
+        return said, "check that the server runs and that host, port, user, password and database are right"
     if code is None and isinstance(error, ProgrammingError):
         return None
-    return next((CURES[prefix] for prefix in CURES if code and code.startswith(prefix)), f"{said}: {cure}")
+    known = next((CURES[prefix] for prefix in CURES if code and code.startswith(prefix)), None)
+    return (said, cure) if known is None else _said_and_cure(known)
+
+
+def _said_and_cure(words: str) -> tuple[str, str]:
+    """The halves of one of `CURES`."""
+    said, _, cure = words.partition(": ")
+    return said, cure
 
 
 def code_of(error: DBAPIError) -> str | None:

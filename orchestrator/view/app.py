@@ -48,28 +48,41 @@ def make_app(source: Source, token: str, port: int) -> Dash:
                 ]
             ),
             html.Main(id="page"),
+            # Ticks where the page is a sentence about trouble, which may pass.
+            dcc.Interval(id="page-again", interval=parts.LIVE_MS, disabled=True),
         ]
     )
 
-    @app.callback(Output("page", "children"), Input("address", "pathname"), Input("address", "search"))
-    def page(path: str | None, search: str | None) -> Any:
-        kind, _, rest = unquote(path or "/").strip("/").partition("/")
-        asked = parse_qs((search or "").lstrip("?"))
+    @app.callback(
+        Output("page", "children"),
+        Output("page-again", "disabled"),
+        Input("address", "pathname"),
+        Input("address", "search"),
+        Input("page-again", "n_intervals"),
+    )
+    def page(path: str | None, search: str | None, _: int | None) -> tuple[Any, bool]:
         try:
-            if kind == "study":
-                return study_page.layout(source, rest)
-            if kind == "trial":
-                return trial_page.layout(source, rest, asked.get("study", [""])[0])
-            if kind == "compare":
-                return compare_page.layout(source, asked.get("trial", []))
+            return _page(source, path or "/", search or ""), True
         except UserError as error:
-            return [parts.trouble(str(error)), html.P(dcc.Link("To the overview", href="/"))]
-        if kind:
-            return [parts.trouble(f"there is no page {path}"), html.P(dcc.Link("To the overview", href="/"))]
-        return overview.layout()
+            return [parts.trouble(error), html.P(dcc.Link("To the overview", href="/"))], False
 
     for room in (overview, study_page, trial_page, compare_page):
         room.register(app, source)
     downloads.register(app.server, source)
     access.guard(app.server, token, port, app.csp_hashes())
     return app
+
+
+def _page(source: Source, path: str, search: str) -> Any:
+    """What is at this address. Raises UserError where there is nothing, or the store cannot be read."""
+    kind, _, rest = unquote(path).strip("/").partition("/")
+    asked = parse_qs(search.lstrip("?"))
+    if kind == "study":
+        return study_page.layout(source, rest)
+    if kind == "trial":
+        return trial_page.layout(source, rest, asked.get("study", [""])[0])
+    if kind == "compare":
+        return compare_page.layout(source, asked.get("trial", []))
+    if kind:
+        raise UserError(f"there is no page {path}")
+    return overview.layout()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from dash import Dash, Input, Output, dcc, html
+from dash import Dash, Input, Output, State, dcc, html, no_update
 
 from orchestrator.report import cell, setting, title
 from orchestrator.view import curve_figures, parts
@@ -26,52 +26,74 @@ def layout(source: Source, starts: Sequence[str]) -> Any:
             "table"
         )
     trials = [read_trial(source, start) for start in dict.fromkeys(starts)]
-    head = [
-        "",
-        *(parts.trial_link(trial.row["trial_id"], label, trial.keys[0]) for label, trial in _labelled(trials).items()),
-    ]
     return html.Div(
         [
             html.H1("Side by side"),
+            dcc.Interval(id="compare-tick", interval=parts.LIVE_MS),
             dcc.Store(id="compared", data=[trial.row["trial_id"] for trial in trials]),
+            dcc.Store(id="compare-version"),
             html.P([parts.study_link(trials[0].keys[0]), *_downloads(trials)], className="actions"),
-            parts.table(head, _settings(trials)),
+            html.Div(id="compare-trouble"),
+            html.Div(id="compare-settings"),
             html.H2("Learning curves"),
             html.Div(id="compare-curves"),
             html.H2("Spectra"),
             dcc.RadioItems(["logarithmic", "linear"], "logarithmic", id="compare-scale", inline=True),
             html.Div(id="compare-sigma"),
             html.H2("Metrics"),
-            parts.table(head, _metrics(trials), empty="None of them has metrics yet."),
+            html.Div(id="compare-metrics"),
         ]
     )
 
 
 def register(app: Dash, source: Source) -> None:
-    """Draw the figures."""
+    """Have the page follow its trials."""
 
     @app.callback(
+        Output("compare-settings", "children"),
         Output("compare-curves", "children"),
         Output("compare-sigma", "children"),
-        Input("compared", "data"),
+        Output("compare-metrics", "children"),
+        Output("compare-version", "data"),
+        Output("compare-trouble", "children"),
+        Input("compare-tick", "n_intervals"),
         Input("compare-scale", "value"),
         Input("picture-format", "value"),
+        State("compared", "data"),
+        State("compare-version", "data"),
     )
-    def draw(trial_ids: Sequence[str], scale: str, form: str) -> tuple[Any, Any]:
+    def show(_: int | None, scale: str, form: str, trial_ids: Sequence[str], version: str | None) -> tuple[Any, ...]:
         try:
-            trials = _labelled([read_trial(source, trial_id) for trial_id in trial_ids])
+            trials = [read_trial(source, trial_id) for trial_id in trial_ids]
         except UserError as error:
-            return parts.trouble(str(error)), None
-        curves = {label: trial.epochs for label, trial in trials.items() if trial.epochs}
-        sigma = {label: trial.spectrum for label, trial in trials.items() if trial.spectrum is not None}
-        return (
-            _graph("learning-curves", curve_figures.learning_curves(curves), form)
-            if curves
-            else html.P("None of them has ended an epoch.", className="soft"),
-            _graph("spectra", curve_figures.spectra(sigma, linear=scale == "linear"), form)
-            if sigma
-            else html.P("None of them has a spectrum yet.", className="soft"),
-        )
+            return *[no_update] * 5, parts.trouble(error)
+        now = " ".join([*(trial.version for trial in trials), scale, form])
+        if now == version:
+            return *[no_update] * 5, ""
+        head = ["", *_names(trials)]
+        metrics = parts.table(head, _metrics(trials), empty="None of them has metrics yet.")
+        figures = _curves(trials, form), _spectra(trials, scale == "linear", form)
+        return parts.table(head, _settings(trials)), *figures, metrics, now, ""
+
+
+def _names(trials: Sequence[OneTrial]) -> list[Any]:
+    """Links to the trials' pages."""
+    labelled = _labelled(trials).items()
+    return [parts.trial_link(trial.row["trial_id"], label, trial.keys[0]) for label, trial in labelled]
+
+
+def _curves(trials: Sequence[OneTrial], form: str) -> Any:
+    curves = {label: trial.epochs for label, trial in _labelled(trials).items() if trial.epochs}
+    if not curves:
+        return html.P("None of them has ended an epoch.", className="soft")
+    return _graph("learning-curves", curve_figures.learning_curves(curves), form)
+
+
+def _spectra(trials: Sequence[OneTrial], linear: bool, form: str) -> Any:
+    sigma = {label: trial.spectrum for label, trial in _labelled(trials).items() if trial.spectrum is not None}
+    if not sigma:
+        return html.P("None of them has a spectrum yet.", className="soft")
+    return _graph("spectra", curve_figures.spectra(sigma, linear=linear), form)
 
 
 def _graph(file: str, figure: Figure, form: str) -> Any:

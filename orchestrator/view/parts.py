@@ -9,8 +9,9 @@ from urllib.parse import quote, urlencode
 from dash import dcc, html
 
 from orchestrator.plan import typed_model, typed_settings
-from orchestrator.store import StudyKey
+from orchestrator.store import StoreAwayError, StudyKey
 from orchestrator.view.figure import Figure
+from trainables.errors import UserError
 
 SHORT_ID = 12
 """Digits of a trial's id, as everywhere else."""
@@ -94,9 +95,17 @@ def stop_button(name: str, text: str, question: str) -> Any:
     return dcc.ConfirmDialogProvider(html.Button(text, className="stop"), id=name, message=question)
 
 
-def trouble(sentence: str) -> Any:
+def trouble(what: UserError | str) -> Any:
     """What went wrong, where a reader sees it."""
+    sentence = what if isinstance(what, str) else sentence_of(what)
     return html.P(sentence, className="trouble", role="alert")
+
+
+def sentence_of(error: UserError) -> str:
+    """What a reader of a page is told of the error, who can wait and has no command to type again."""
+    if isinstance(error, StoreAwayError):
+        return f"{error.problem}. This page comes back by itself once the store can be read."
+    return str(error)
 
 
 def host_of(owner: str) -> str:

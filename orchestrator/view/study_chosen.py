@@ -9,9 +9,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
-from dash import Dash, Input, Output, State, dcc, html, no_update
+from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
 
 from orchestrator.report import title
+from orchestrator.store import ENDED
 from orchestrator.view import choices, curve_figures, parts, rows, study_figures
 from orchestrator.view.answers import Answers
 from orchestrator.view.choices import MAP
@@ -108,13 +109,16 @@ def register(app: Dash, source: Source) -> None:
             if now == drawn:  # the table tells its filters and ticks as soon as it is there, and has none yet
                 return (no_update,) * 5
             if tab == "beside the papers":
-                return _beside_papers(source.answers(key)), *hidden, "", now
+                has_end = any(state in ENDED for state in table.ends["state"])
+                return _beside_papers(source.answers(key), has_end=has_end), *hidden, "", now
             if tab in OF_CHOSEN:
                 figure = _of_chosen(source, table, ids, choice)
             else:
                 figure = _over_all(table.only(places), choice)
         except UserError as error:
-            return parts.trouble(str(error)), *hidden, "", ""
+            if ctx.triggered_id == "study-version":  # no choice of the reader's: what is drawn may stay
+                return (no_update,) * 5
+            return parts.trouble(error), *hidden, "", ""
         config = parts.graph_config(choice["form"], f"{variant}-{tab.replace(' ', '-')}")
         shown = parts.graph("chosen-figure", figure, config=config, height=460)
         if tab == "parallel coordinates":
@@ -171,9 +175,10 @@ def _over_all(table: StudyTable, choice: Mapping[str, Any]) -> Figure:
     return study_figures.parallel(table, names, colour) if colour else empty("No trial is done yet.")
 
 
-def _beside_papers(answers: Answers | None) -> Any:
+def _beside_papers(answers: Answers | None, *, has_end: bool) -> Any:
+    """The tables with published values; `has_end` says whether a trial has ended, from when on they are computed."""
     if answers is None:
-        return html.P("Computed as soon as a trial is done.", className="soft")
+        return html.P("It is being computed." if has_end else "Computed as soon as a trial is done.", className="soft")
     if answers.trouble:
         return parts.trouble(answers.trouble)
     if not answers.tables:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote
 
-from dash import Dash, Input, Output, State, dcc, html, no_update
+from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
 
 from orchestrator.plan import study_of
 from orchestrator.report import CARD_FILE, Card, blown_up, read_card
@@ -29,9 +29,8 @@ REPORT = "report.html"
 def layout(source: Source, variant: str) -> Any:
     """The page of the study of this variant. Raises UserError where there is none."""
     key = source.key(variant)
-    study, table, card = built_in(key), source.table(key), _card(source, key)
-    heading = study.title if study and study.title else card.title if card else key.study
-    question = study.question if study else card.question if card else ""
+    study, table = built_in(key), source.table(key)
+    heading, question = _heading(source, key)
     first = choices.first_axes(study, table)
     return html.Div(
         [
@@ -41,12 +40,12 @@ def layout(source: Source, variant: str) -> Any:
             dcc.Store(id="study-epochs", data=_epochs(source.overview(), key)),
             dcc.Store(id="study-answered"),
             dcc.Store(id="study-drawn", data=_drawn(first, (), {}, table.version, "png")),
-            html.H1(heading),
+            html.H1(heading, id="study-heading"),
             html.P(parts.variant_words(key), className="variant"),
-            *([html.P(question, className="question")] if question else []),
-            html.Div(card.findings[0] if card and card.findings else "", id="study-answer", className="answer"),
+            html.P(question, id="study-question", className="question"),
+            html.Div(_finding(source, key), id="study-answer", className="answer"),
             html.Div(id="study-progress"),
-            html.Div([*_links(source, key), _stop_study()], className="actions"),
+            html.Div([html.Span(_links(source, key), id="study-links"), _stop_study()], className="actions"),
             html.P(id="study-stopped", role="status"),
             html.Div([*(_choice(name, table, first[name], variant) for name in AXES), _scales()], className="controls"),
             parts.graph("scatter", _scatter(table, first), config=parts.graph_config("png", f"{variant}-scatter")),
@@ -97,7 +96,9 @@ def register(app: Dash, source: Source) -> None:
         try:
             table = source.table(source.key(variant))
         except UserError as error:
-            return empty(str(error)), config, ""
+            if ctx.triggered_id == "study-version":  # no choice of the reader's: what is drawn may stay
+                return no_update, no_update, no_update
+            return empty(parts.sentence_of(error)), config, ""
         # A box filters the table and leaves the points around it where they are.
         typed = {name: wanted for name, wanted in (filters or {}).items() if name not in brushed}
         now = _drawn(axes, logarithmic, typed, table.version, form)
@@ -118,6 +119,9 @@ def register(app: Dash, source: Source) -> None:
 def _register_live(app: Dash, source: Source) -> None:
     @app.callback(
         output={
+            "heading": Output("study-heading", "children"),
+            "question": Output("study-question", "children"),
+            "links": Output("study-links", "children"),
             "progress": Output("study-progress", "children"),
             "not_running": Output("study-stop-place", "hidden"),
             "version": Output("study-version", "data"),
@@ -145,7 +149,7 @@ def _register_live(app: Dash, source: Source) -> None:
         map_values: dict[str, str | None],
     ) -> dict[str, Any]:
         kept: dict[str, Any] = {
-            **dict.fromkeys(("not_running", "version", "epochs"), no_update),
+            **dict.fromkeys(("heading", "question", "links", "not_running", "version", "epochs"), no_update),
             **dict.fromkeys(("options", "values"), dict.fromkeys(AXES, no_update)),
             **dict.fromkeys(("map_options", "map_values"), dict.fromkeys(MAP, no_update)),
         }
@@ -154,8 +158,17 @@ def _register_live(app: Dash, source: Source) -> None:
             table, overview = source.table(key), source.overview()
             counts = overview.of(key).counts
         except UserError as error:
-            return {**kept, "progress": parts.trouble(str(error))}
-        now = {**kept, "progress": _progress(source, key), "not_running": not counts["running"]}
+            # Of no version, all is drawn again once the store can be read: trouble may stand in place of some.
+            return {**kept, "progress": parts.trouble(error), "version": "" if version else no_update}
+        heading, question = _heading(source, key)
+        now = {
+            **kept,
+            "heading": heading,
+            "question": question,
+            "links": _links(source, key),
+            "progress": _progress(source, key),
+            "not_running": not counts["running"],
+        }
         # An answer of equal epochs would have the curves drawn again at every tick.
         if (epochs_now := _epochs(overview, key)) != epochs:
             now["epochs"] = epochs_now
@@ -189,12 +202,15 @@ def _register_answer(app: Dash, source: Source) -> None:
     )
     def answer(_: int | None, variant: str, shown: str | None) -> tuple[Any, Any]:
         try:
-            answers = source.answers(source.key(variant))
+            key = source.key(variant)
+            answers = source.answers(key)
         except UserError:
             return no_update, no_update
-        if answers is None or (version := str(hash(repr(answers)))) == shown:
+        if answers is None:
             return no_update, no_update
-        return answers.headline or answers.trouble or no_update, version
+        said = answers.headline or answers.trouble or _finding(source, key)
+        version = str(hash((repr(answers), said)))
+        return (no_update, no_update) if version == shown else (said or no_update, version)
 
 
 def _register_stop(app: Dash, source: Source) -> None:
@@ -212,7 +228,7 @@ def _register_stop(app: Dash, source: Source) -> None:
             with source.store() as opened:
                 opened.ask_to_stop(key)
         except UserError as error:
-            return str(error)
+            return parts.sentence_of(error)
         return "The study was asked to stop; results and checkpoints are kept, and the same command goes on."
 
 
@@ -240,6 +256,21 @@ def _drawn(
 
 def _card(source: Source, key: StudyKey) -> Card | None:
     return read_card(source.storage.folder / "reports" / key.variant / CARD_FILE)
+
+
+def _heading(source: Source, key: StudyKey) -> tuple[str, str]:
+    """Title and question: of a study of one's own those that its report has, as soon as there is one."""
+    study = built_in(key)
+    if study:
+        return study.title or key.study, study.question
+    card = _card(source, key)
+    return (card.title, card.question) if card else (key.study, "")
+
+
+def _finding(source: Source, key: StudyKey) -> str:
+    """The first that the report has found; empty where there is none."""
+    card = _card(source, key)
+    return card.findings[0] if card and card.findings else ""
 
 
 def _choice(name: str, table: StudyTable, value: str | None, variant: str) -> Any:

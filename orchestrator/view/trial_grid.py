@@ -8,7 +8,7 @@ from typing import Any
 import dash_ag_grid
 from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
 
-from orchestrator.view import rows
+from orchestrator.view import parts, rows
 from orchestrator.view.source import Source
 from orchestrator.view.table import StudyTable
 from trainables.errors import UserError
@@ -72,7 +72,7 @@ def register(app: Dash, source: Source) -> None:
             places = rows.chosen(table, request["filterModel"] or {}, request["sortModel"] or ())
             shown = rows.records(table, places[request["startRow"] : request["endRow"]], variant)
         except UserError as error:
-            return {"rowData": [], "rowCount": 0}, str(error)
+            return {"rowData": [], "rowCount": 0}, parts.sentence_of(error)
         return {"rowData": shown, "rowCount": len(places)}, f"{len(places):,} of {len(table.ids):,} trials"
 
     @app.callback(
