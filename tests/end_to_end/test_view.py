@@ -118,7 +118,7 @@ def own_address(link: str) -> str:
 def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(browser: Browser, study: Path, tmp_path: Path) -> None:
     settings = [f"training.epochs={EPOCHS}", f"training.batch_size={LENGTHS}"]
     typed = (word for setting in settings for word in ("--set", setting))
-    with ended(start(study, "--scale", "smoke", *typed, "--storage", tmp_path)):
+    with ended(start(study, "--scale", "smoke", *typed, "--storage", tmp_path)) as process:
         wait_for(lambda: (tmp_path / "results.db").exists(), timeout_s=60, what="the store")
         with viewed(tmp_path) as link:
             browser.open(link, width=1280)
@@ -155,6 +155,10 @@ def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(browser: Browser,
             browser.wait_until("document.querySelector('#study-progress').textContent.includes('left')")
             asked = [url for url in browser.requests() if not url.startswith("data:")]
             assert asked and all(url.startswith(own_address(link)) for url in asked)
+            assert "Stop the study?" in browser.click_and_agree("#study-stop button")
+            browser.wait_until("document.querySelector('#study-stopped').textContent.includes('was asked to stop')")
+            wait_for(lambda: process.poll() is not None, timeout_s=60, what="the study's stop")
+            browser.wait_until("document.querySelector('#study-stop-place').hidden")
 
 
 def act_until(browser: Browser, act: Callable[[float, float], None], expression: str) -> None:
@@ -255,6 +259,25 @@ def test_a_store_that_is_gone_is_said_and_comes_back(browser: Browser, grid: Pat
         away.rename(grid / "results.db")
     browser.wait_until("document.querySelector('#overview table') !== null")
     assert "gss_grid" in text(browser, "#overview table")
+
+
+def test_a_study_opened_or_changed_while_the_store_is_gone_comes_back(browser: Browser, grid: Path, link: str) -> None:
+    browser.open(link, width=1280)
+    away = (grid / "results.db").rename(grid / "away.db")
+    try:
+        browser.open(f"{own_address(link)}/study/gss_grid-smoke-pydocs", width=1280)
+        browser.wait_until("document.querySelector('#page > .trouble')?.textContent.includes('comes back by itself')")
+    finally:
+        away.rename(grid / "results.db")
+    browser.wait_until(f"{POINTS} === 4 && document.querySelector('#chosen > *') !== null")
+    away = (grid / "results.db").rename(grid / "away.db")
+    try:
+        tab = "[...document.querySelectorAll('#chosen-tab label')].find((l) => l.textContent.trim() === 'spectra')"
+        browser.wait_until(f"({tab}.click(), document.querySelector('#chosen .trouble') !== null)")
+    finally:
+        away.rename(grid / "results.db")
+    browser.wait_until("document.querySelector('#chosen-figure .ytitle')?.textContent === 'singular value'")
+    assert text(browser, "#chosen .trouble") == "" and browser.evaluate(POINTS) == 4
 
 
 EVIL = """<!DOCTYPE html><title>began</title><script>

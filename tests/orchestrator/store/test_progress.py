@@ -70,7 +70,8 @@ def test_a_lost_trial_of_two_studies_is_counted_once_and_one_of_none_not_at_all(
     store.register(OTHER, trials[:2])
     run_id = store.begin_run(RUN)
     store.claim(ids(trials), owner="a", lease_s=60)
-    for trial_id, state in zip(ids(trials[:3]), ("failed", "done", "diverged"), strict=True):
+    states: tuple[FinalState, ...] = ("failed", "done", "diverged")
+    for trial_id, state in zip(ids(trials), states, strict=False):
         assert store.record(outcome(trial_id, state=state), run_id=run_id, spectrum=None, attempt=1)
     assert store.lost_count() == 2
     store.register(KEY, trials[:2])
