@@ -31,9 +31,7 @@ from search_spaces.study import Study
 
 STUDY = Study(name="later", trials=GRID.trials, corner=GRID.corner, measurements=(*GRID.measurements, "top_k@1"))
 """
-LONGER = ("--scale", "smoke", "--max-concurrent", "1", "--set", "training.epochs=6",
-          "--set", "training.epoch_tokens=8000")  # fmt: skip
-"""Trials of a second or more."""
+SMOKE = ("--scale", "smoke", "--max-concurrent", "1")
 MEASUREMENTS = ("perplexity@1", "spectrum@1")
 pytestmark = pytest.mark.timeout(600)
 AWAY_S = 10
@@ -64,12 +62,12 @@ def test_killed_and_cut_off_a_sweep_ends_with_the_table_of_one_in_a_folder(store
     here = write_corpus(tmp_path / "data" / "readme", train=TEXT, valid=TEXT, test=TEXT)
     study = tmp_path / "later.py"
     study.write_text(STUDY)
-    answer = sweep(study, *LONGER, "--storage", undisturbed, "--corpus", "readme", "--data-dir", here.parent)
+    answer = sweep(study, *SMOKE, "--storage", undisturbed, "--corpus", "readme", "--data-dir", here.parent)
     assert answer.returncode == 0, answer.stdout + answer.stderr
 
     data = ("--corpus", "readme", "--data-dir", f"s3://{store.bucket}/data")
     place = ("--storage", f"s3://{store.bucket}/runs", "--store", tmp_path / "results.db")
-    options = (*LONGER, *place, *data)
+    options = (*SMOKE, *place, *data)
     killed = Process(tmp_path, typed, "gss_grid", *options, ray=ray)
     killed.wait_until(lambda: _objects(store, "result.json"), WAIT_S)
     killed.kill()
@@ -105,7 +103,7 @@ def _objects(store: ObjectStore, name: str) -> dict[str, str]:
 
 def test_a_killed_trial_goes_on_from_the_bucket_on_another_machine(store: ObjectStore, tmp_path: Path) -> None:
     url = f"s3://{store.bucket}/killed"
-    request = PlanRequest(overrides={"training.epochs": 40})
+    request = PlanRequest(overrides={"training.epochs": 20})
     config = make_plan(load_study("gss_grid"), scale_named("smoke"), "pydocs", request).trials[0].config
     undisturbed, worker = Process(tmp_path, work, config, str(tmp_path)), Process(tmp_path, work, config, url)
     assert worker.hear(WAIT_S) == 1

@@ -158,13 +158,15 @@ def tuned(folder: Path) -> list[tuple[str, str, str, list[float]]]:
         return scripted_tuning.table(store)
 
 
-def test_a_search_that_is_killed_twice_ends_with_the_trials_of_an_undisturbed_one(tmp_path: Path) -> None:
+@pytest.mark.chaos(1, 2)
+def test_a_search_that_is_killed_ends_with_the_trials_of_an_undisturbed_one(tmp_path: Path, rounds: int) -> None:
+    """Killed once, and twice under `make chaos`."""
     undisturbed, disturbed = tmp_path / "undisturbed", tmp_path / "disturbed"
     for folder in (undisturbed, disturbed):
         folder.mkdir()
     start_ray()
     tune(print, undisturbed)
-    for _ in range(2):
+    for _ in range(rounds):
         before = starts(disturbed)
         driver = Process(tmp_path, tune, disturbed, ray=start_ray())
         driver.wait_until(lambda before=before: starts(disturbed) > before)  # type: ignore[misc]
