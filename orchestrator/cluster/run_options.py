@@ -34,6 +34,11 @@ class RunOptions:
     typed: tuple[str, ...] = field(default=(), repr=False)
     """The command line behind `sweep.py` and `run` or `retry`; empty on workers."""
 
+    @property
+    def takes_own_gpu(self) -> bool:
+        """Whether trials ask for a GPU of this machine, and not of a cluster's."""
+        return bool(self.gpus_per_trial) and self.address is None
+
     def for_workers(self) -> RunOptions:
         """The same without what may hold a password."""
         return replace(self, store_url="", typed=(), log_to=())

@@ -70,7 +70,7 @@ class RemainingWork:
             self._recover(work, run_id)
             work = self._work()
             if not work.nothing:
-                if self.options.gpus_per_trial and self.options.address is None:
+                if self.options.takes_own_gpu:
                     check_torch_gpu()  # before Ray is started, and anything is downloaded
                 # What is announced can be read: a text that cannot be had ends the run, or leaves trials out, before.
                 # A retry has seen to that before it forgot what its trials came to.

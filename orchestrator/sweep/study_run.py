@@ -57,13 +57,14 @@ def run_study(plan: Plan, options: RunOptions, console: Console, *, again: bool 
             if was_started_again():
                 retried = _still_open(members, store, plan.key)
             else:
-                retried = _reset_lost(members, store, options.storage, lambda: ensure_texts(plan, console))
+                retried = _reset_lost(members, store, options.storage, lambda: _what_waits(plan, options, console))
             if retried is None:
                 say(_nothing_to_retry(plan, store))
                 return 0
         else:
             _put_right(plan, options.store_url, say)
-            _require_gpu(plan, store, options)
+            if options.takes_own_gpu and _is_left_to_train(plan, store, options.storage):
+                check_torch_gpu()
             members = tuner.start() if tuner is not None else _register(plan, store, say)
         threading.Thread(target=lambda: list(map(importlib.import_module, REPORT_NEEDS)), daemon=True).start()
         summary = RemainingWork(
@@ -101,16 +102,20 @@ def _put_right(plan: Plan, store_url: str, say: Callable[[str], None]) -> None:
         say(f"The results store is damaged, and put right where this study reads it. {first}{more}")
 
 
-def _require_gpu(plan: Plan, store: Store, options: RunOptions) -> None:
-    """Before anything is registered: a GPU, where trials ask for one of this machine and some are left to train."""
-    if not options.gpus_per_trial or options.address is not None:
-        return
+def _is_left_to_train(plan: Plan, store: Store, storage: Storage) -> bool:
+    """Whether a trial that is known yet has no result, neither in the store nor as a file."""
     trial_ids = [trial.trial_id for trial in plan.trials]
     states = store.states(trial_ids)
     left = [trial_id for trial_id in trial_ids if states.get(trial_id, "planned") in OPEN]
-    options.storage.bring(left)
-    if any(options.storage.trial(trial_id).outcome() is None for trial_id in left):
+    storage.bring(left)
+    return any(storage.trial(trial_id).outcome() is None for trial_id in left)
+
+
+def _what_waits(plan: Plan, options: RunOptions, console: Console) -> frozenset[str]:
+    """Before a retry forgets anything: trials whose text cannot be had. Raises UserError where a GPU is missing."""
+    if options.takes_own_gpu:
         check_torch_gpu()
+    return ensure_texts(plan, console)
 
 
 def _certain(plan: Plan) -> list[PlannedTrial]:
@@ -143,7 +148,7 @@ def _tuner(plan: Plan, store: Store, *, plans: bool) -> Tuner | None:
 def _reset_lost(
     members: Sequence[PlannedTrial], store: Store, storage: Storage, waiting: Callable[[], frozenset[str]]
 ) -> list[PlannedTrial] | None:
-    """Plan failed and diverged trials again; a diverged one starts anew, a failed one from its checkpoint.
+    """Plan failed and diverged trials again: a diverged one from its beginning, a failed one from its checkpoint.
 
     Before anything is forgotten, `waiting` says which of them cannot run now; they stay as they are. None where no
     trial has failed or diverged.
