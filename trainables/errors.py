@@ -62,14 +62,23 @@ def first_problem(error: ValidationError) -> str:
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """ "did you mean grid? ", to stand before the list of choices; nothing where none of them is near."""
-    by_look = {choice.casefold(): choice for choice in sorted(choices)}
-    near = [by_look[look] for look in by_look if is_abbreviation(word.casefold(), look)] or [
-        by_look[look] for look in difflib.get_close_matches(word.casefold(), by_look, n=2, cutoff=0.5)
-    ]
+    near = nearest(word, choices, most=2, cutoff=0.5)
     return f"did you mean {' or '.join(near)}? " if near else ""
 
 
-def is_abbreviation(word: str, name: str) -> bool:
+def nearest(word: str, choices: Iterable[str], *, most: int = 1, cutoff: float) -> list[str]:
+    """Of the choices the word itself, else those it abbreviates, else the `most` that look most like it, by difflib's
+    ratio of at least `cutoff`. Upper and lower case are the same."""
+    by_look = {choice.casefold(): choice for choice in sorted(choices)}
+    look = word.casefold()
+    if look in by_look:
+        return [by_look[look]]
+    return [choice for known, choice in by_look.items() if _is_abbreviation(look, known)] or [
+        by_look[known] for known in difflib.get_close_matches(look, by_look, n=most, cutoff=cutoff)
+    ]
+
+
+def _is_abbreviation(word: str, name: str) -> bool:
     """Whether the word is the initials of a name of several words: "training.lr" of "training.learning_rate"."""
     (before, _, last), (place, _, full) = word.rpartition("."), name.rpartition(".")
     return before == place and "_" in full and last == "".join(part[:1] for part in full.split("_"))

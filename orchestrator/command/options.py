@@ -16,7 +16,7 @@ from orchestrator.watch import ShownConsole, for_reader
 from search_spaces.catalog import ALL, NAMES
 from search_spaces.model_kinds import MODELS
 from search_spaces.scales import SCALES
-from trainables.errors import UserError, is_abbreviation
+from trainables.errors import UserError, nearest
 
 if TYPE_CHECKING:
     from search_spaces.study import Study
@@ -147,13 +147,13 @@ def setting_hint(option: str) -> str:
     corpus, layer = CorpusConfig(name="", sha256="0" * 64), SoftmaxConfig()
     configs = [kind(seed=0, corpus=corpus, output_layer=layer) for kind in (TrialConfig, TransformerTrialConfig)]
     settings = {key for config in configs for key in flat_values(config.model_dump(mode="json"))}
-    name = option.lstrip("-").replace("-", "_")
     leaves = {key: key.rpartition(".")[2] for key in sorted(settings - {*FIXED_KEYS}) if not key.endswith(".name")}
-    meant = [name] if name in leaves.values() else [f"{name}s", name.removesuffix("s")]
-    keys = [key for key, leaf in leaves.items() if leaf in meant or is_abbreviation(name, leaf)]
+    name = option.lstrip("-").replace("-", "_")
+    meant = nearest(name, leaves.values(), cutoff=0.75)
+    keys = [key for key, leaf in leaves.items() if leaf in meant]
     if not keys:
         return ""
-    several = "for several seeds of each setting type --seeds N; " if name == "seed" else ""
+    several = "for several seeds of each setting type --seeds N; " if "seed" in meant else ""
     return f"{several}for language models, type {' or '.join(f'--set {key}=VALUE' for key in keys)}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -108,6 +109,10 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         ("gss_grid --vocabulary-limit=9", "type --set corpus.vocabulary_limit=VALUE"),
         ("gss_grid --epoch 3", "there is no option --epoch: for language models, type --set training.epochs=VALUE"),
         ("gss_grid --lr 3", "there is no option --lr: for language models, type --set training.learning_rate=VALUE"),
+        ("gss_grid --learning-rat 3", "type --set training.learning_rate=VALUE"),
+        ("gss_grid --hiden-width 3", "type --set model.hidden_width=VALUE"),
+        ("gss_grid --storag x", "No such option: --storag"),
+        ("gss_grid --seds 3", "for several seeds of each setting type --seeds N; for language models, type"),
         (
             "gss_grid --seed 3",
             "for several seeds of each setting type --seeds N; for language models, type",
@@ -132,3 +137,11 @@ def test_only_where_a_command_may_stand_is_one_offered_for_an_unknown_study() ->
         named_study("studie", may_be_command=True)
     with pytest.raises(UserError, match=r"'mystudy': Choose from gss_grid, seeds"):
         named_study("mystudy")
+
+
+@pytest.mark.parametrize("typed", ["traning=3", "training.averging=3", "evaluatio=3"])
+def test_of_settings_only_those_that_take_a_value_are_offered(typed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["gss_grid", "--set", typed]) == 2
+    offered = re.search(r"did you mean (.*?)\? ", capsys.readouterr().err)
+    for key in offered[1].split(" or ") if offered else ():
+        assert key not in ("training", "training.averaging", "evaluation", "model")
