@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from orchestrator.report.build import ReportResult
 from orchestrator.report.sections.grid import heat_map
 from orchestrator.report.sections.spectra import shown_indices
-from tests.support.synthetic_results import csv_records, fail, make_results, report_on
+from tests.support.synthetic_results import STUDY, csv_records, fail, make_results, report_on
 from trainables.errors import UserError
 
 INJECTION = '<script>alert("1")</script>'
@@ -186,3 +187,10 @@ def test_a_folder_that_is_a_file_is_one_clear_sentence(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
     with pytest.raises(UserError, match=r"taken cannot .*--out"):
         report_on([], tmp_path / "taken")
+
+
+@pytest.mark.parametrize(("source", "heading"), [("Somebody (2024)", "Deviations from the source"), ("", "Deviations")])
+def test_only_a_study_with_a_source_deviates_from_it(tmp_path: Path, source: str, heading: str) -> None:
+    study = replace(STUDY, source=source, deviations=("The models are small.",))
+    page = report_on(rows_in_state("planned"), tmp_path / "report", study=study).path.read_text(encoding="utf-8")
+    assert f'<h2 id="deviations">{heading}</h2>' in page
