@@ -14,7 +14,8 @@ def view(
     store: options.StoreUrl = None,
     storage: options.Storage = options.STORAGE,
     port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="Of this machine. [default: 8642, or a free one]")
+        int | None,
+        typer.Option(min=1, max=65535, help="Where the browser finds the pages. [default: 8642, or a free one]"),
     ] = None,
 ) -> None:
     """Show studies and trials in a browser, live while sweeps run."""

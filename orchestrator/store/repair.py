@@ -1,4 +1,4 @@
-"""Damage put right where nothing is lost by it: what is sound stays, what is damaged is planned anew."""
+"""Damage put right where nothing is lost by it: what is sound stays, what is damaged is planned again."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _repair(connection: Connection, concerned: Callable[[Connection], Collection
         connection.exec_driver_sql("PRAGMA defer_foreign_keys = ON")
         connection.exec_driver_sql("PRAGMA ignore_check_constraints = ON")  # a row may break several until all is done
     sentences = [
-        *_index_anew(connection),
+        *_index_again(connection),
         *_fill_in(connection),
         *_replace_moments(connection),
         *_free(connection),
@@ -134,10 +134,10 @@ def _repair(connection: Connection, concerned: Callable[[Connection], Collection
     return sentences
 
 
-def _index_anew(connection: Connection) -> Iterator[str]:
+def _index_again(connection: Connection) -> Iterator[str]:
     if not all(map(is_about_a_row, sqlite_findings(connection))):
         connection.exec_driver_sql("REINDEX")
-        yield "Indices do not fit their tables: they are made anew."
+        yield "Indices do not fit their tables: they are made again."
 
 
 def _replace_moments(connection: Connection) -> Iterator[str]:
@@ -172,7 +172,7 @@ def _fix_numbers(connection: Connection) -> Iterator[str]:
     size = func.length(spectrum.c.singular_values)
     right_length = update(spectrum).where(size != 8 * spectrum.c.length).values(length=size // 8)
     if spectra := connection.execute(right_length).rowcount:
-        yield f"The lengths of {spectra} spectra are not those of their values: they are counted anew."
+        yield f"The lengths of {spectra} spectra are not those of their values: they are counted again."
     is_idle = stop_request.c.study_id.is_(None) == stop_request.c.trial_id.is_(None)
     if requests := connection.execute(delete(stop_request).where(is_idle)).rowcount:
         yield f"{requests} requests to stop name no study and no trial, or both: they are removed."

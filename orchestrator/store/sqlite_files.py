@@ -54,7 +54,7 @@ class SqliteFiles:
         return StoreAwayError(
             f"{path} was deleted or replaced while this command used it as its results store",
             "put it back, or leave it as it is, and type the same command again; what lies as result files is recorded "
-            "anew",
+            "again",
         )
 
     def _note_connection(self, connection: sqlite3.Connection, _record: object) -> None:

@@ -10,7 +10,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError, ProgrammingError
 
 from trainables.errors import PROGRAM, UserError, first_line
 
-AFRESH = "if it was this study's, move it away and run the study again, which records anew what lies as result files"
+AFRESH = "if it was this study's, move it away and run the study again, which records again what lies as result files"
 COPY = f"put back a copy of it, or name another store with --store; {AFRESH}"
 CHECK = f"see what is wrong with `{PROGRAM} store check` (and this store's --storage or --store)"
 CURES = {

@@ -59,7 +59,7 @@ def _cause(name: str, data_dir: Path) -> str:
     if name == PYDOCS:
         return "this Python's documentation is of another version: run every worker on the Python that made the plan"
     if is_built_in(name):
-        return "another version of this program made the plan: run every worker on that version, or plan anew"
+        return "another version of this program made the plan: run every worker on that version, or plan it again"
     return f"the files in {data_dir / name} have changed: plan the study again, or put the earlier files back"
 
 

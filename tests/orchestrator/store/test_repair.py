@@ -212,7 +212,7 @@ def test_a_run_puts_its_study_right_beside_another_whose_rows_break_the_rules(
     assert check(url) == []
 
 
-def test_indices_that_do_not_fit_their_tables_are_made_anew(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_indices_that_do_not_fit_their_tables_are_made_again(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     before, swapped = state_of(url), ("sqlite_autoindex_study_trial_1", "sqlite_autoindex_study_trial_2")
     with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
         connection.execute("PRAGMA writable_schema = ON")
@@ -223,7 +223,7 @@ def test_indices_that_do_not_fit_their_tables_are_made_anew(url: str, capsys: py
     assert main(["store", "check", "--store", url]) == 1
     told = capsys.readouterr().out
     assert "missing from index" in told and "with --repair, which can put indices right; if it is more than" in told
-    assert repair(url) == ["Indices do not fit their tables: they are made anew."]
+    assert repair(url) == ["Indices do not fit their tables: they are made again."]
     assert check(url) == []
     assert state_of(url) == before
 
