@@ -1,10 +1,11 @@
-"""SIGKILL at a random moment, or exactly between two durable writes, of a real sweep: the same command, typed again
-where it has to be, ends with the table of a sweep that nobody disturbed."""
+"""SIGKILL at a random moment, or exactly between two durable writes, or another signal, of a real sweep: the same
+command, typed again where it has to be, ends with the table of a sweep that nobody disturbed."""
 
 from __future__ import annotations
 
 import functools
 import importlib
+import itertools
 import random
 import shutil
 import time
@@ -15,6 +16,7 @@ import pytest
 
 from orchestrator.cluster.local_node import LATER_S
 from tests.support.disturbed import OPTIONS, SEED, Keep, Round, Undisturbed, judge, undisturbed_sweep
+from tests.support.signalled import KINDS, signalled
 from tests.support.typed_sweep import LATER, STUDY, TypedSweep
 from tests.support.victims import STARTED_LATER, VICTIMS
 
@@ -99,6 +101,21 @@ def kill_at_random(part: Round, sweep: TypedSweep, undisturbed: Undisturbed, cha
         sweep.forget()
     part.troubles.append(f"no {victim} lived for long enough to be killed")
     return None
+
+
+@pytest.mark.chaos(1, 50)
+def test_a_signal_at_any_moment_is_answered_at_once_and_the_same_command_goes_on(
+    undisturbed: Undisturbed, tmp_path: Path, rounds: int, keep: Keep
+) -> None:
+    """Answered at once, out soon, and nothing is left running."""
+    chance = random.Random(SEED)
+    kinds = itertools.islice(itertools.cycle(chance.sample(KINDS, len(KINDS))), rounds)
+    answers = []
+    for number, kind in enumerate(kinds):
+        with TypedSweep(tmp_path / str(number), *OPTIONS) as sweep:
+            answers.append(signalled(sweep, kind, undisturbed, chance))
+        keep("signals", answers[-1])
+    assert [answer for answer in answers if answer.troubles] == [], f"seed {SEED}"
 
 
 @pytest.mark.parametrize("step", STEPS, ids=lambda step: step.what)
