@@ -60,7 +60,8 @@ def no_ray() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Files of long tests first, so that no process is left alone with one: real commands and kills, then Ray's.
+    """Files of long tests first, so that no process is left alone with one: real commands and kills, then Ray's, then
+    those that train.
 
     What takes minutes is for `make chaos` alone.
     """
@@ -76,9 +77,9 @@ def _only_in_chaos(item: pytest.Item) -> bool:
     return marker is not None and marker.args[0] == 0
 
 
-def _turn(item: pytest.Item) -> tuple[bool, bool]:
-    fixtures = getattr(item, "fixturenames", ())
-    return not {"end_to_end", "kills"} & set(item.path.parts), not {"one_ray", "no_ray"} & set(fixtures)
+def _turn(item: pytest.Item) -> tuple[bool, bool, bool]:
+    folders, fixtures = set(item.path.parts), set(getattr(item, "fixturenames", ()))
+    return not {"end_to_end", "kills"} & folders, not {"one_ray", "no_ray"} & fixtures, "trainables" not in folders
 
 
 def pytest_sessionfinish() -> None:

@@ -17,6 +17,7 @@ from trainables.errors import UserError
 SETTINGS = {"training.epochs": 2}
 
 
+@pytest.mark.usefixtures("one_ray")
 def test_a_sweep_its_frames_and_its_models(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     storage = str(tmp_path / "results")
     frame = run("gss_grid", scale="smoke", storage=storage, max_concurrent=1, settings=SETTINGS)
