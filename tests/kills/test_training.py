@@ -103,15 +103,16 @@ def _newest_step(directory: Path) -> int:
 def test_resuming_from_any_step_gives_the_same_next_steps(
     tmp_path: Path, layer: OutputLayerConfig, training: dict[str, Any]
 ) -> None:
-    """Every single step of the first two epochs, the averaging switch included."""
+    """Every single step of the first epochs of a short text, the averaging switch included."""
+    corpus = tiny.corpus(1500)
     config = ET_ASGD.model_copy(
         update={"output_layer": layer, "training": ET_ASGD.training.model_copy(update=training)}
     )
     checkpoints = Checkpoints(TrialFolder(tmp_path, config.trial_id))
-    straight = Trainer(config, tiny.corpus(), Runtime())
+    straight = Trainer(config, corpus, Runtime())
     while len(straight.progress.epochs) < 3:
         checkpoints.save(straight.progress.step + 1, *straight.snapshot())
-        resumed = Trainer(config, tiny.corpus(), Runtime())
+        resumed = Trainer(config, corpus, Runtime())
         newest = checkpoints.latest("cpu")
         assert newest is not None
         resumed.restore(*newest)
