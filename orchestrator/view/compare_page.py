@@ -17,6 +17,12 @@ from orchestrator.view.study_chosen import MOST_COMPARED
 from trainables.config import flat_values
 from trainables.errors import UserError
 
+LACKS = {
+    "compare-learning-curves": "None of them has ended an epoch.",
+    "compare-spectra": "None of them has a spectrum yet.",
+}
+"""The graphs, and what is said where there is none."""
+
 
 def layout(source: Source, starts: Sequence[str]) -> Any:
     """The page of the trials whose ids begin so. Raises UserError where they are not two to six that there are."""
@@ -62,18 +68,28 @@ def register(app: Dash, source: Source) -> None:
         State("compared", "data"),
         State("compare-version", "data"),
     )
-    def show(_: int | None, scale: str, form: str, trial_ids: Sequence[str], version: str | None) -> tuple[Any, ...]:
+    def show(_: int | None, scale: str, form: str, trial_ids: Sequence[str], before: Any) -> tuple[Any, ...]:
         try:
             trials = [read_trial(source, trial_id) for trial_id in trial_ids]
         except UserError as error:
             return *[no_update] * 5, parts.trouble(error)
-        now = " ".join([*(trial.version for trial in trials), scale, form])
-        if now == version:
+        figures = _figures(trials, linear=scale == "linear")
+        now = {
+            "version": " ".join([*(trial.version for trial in trials), scale, form]),
+            "graphs": {name: figure["layout"]["uirevision"] for name, figure in figures.items()},
+        }
+        if now == before:
             return *[no_update] * 5, ""
+        shown = before["graphs"] if before else {}
+        graphs = [
+            parts.graph_again(name, figures[name], config=parts.graph_config(form, name), shown=shown)
+            if name in figures
+            else html.P(lack, className="soft")
+            for name, lack in LACKS.items()
+        ]
         head = ["", *_names(trials)]
         metrics = parts.table(head, _metrics(trials), empty="None of them has metrics yet.")
-        figures = _curves(trials, form), _spectra(trials, scale == "linear", form)
-        return parts.table(head, _settings(trials)), *figures, metrics, now, ""
+        return parts.table(head, _settings(trials)), *graphs, metrics, now, ""
 
 
 def _names(trials: Sequence[OneTrial]) -> list[Any]:
@@ -82,22 +98,15 @@ def _names(trials: Sequence[OneTrial]) -> list[Any]:
     return [parts.trial_link(trial.row["trial_id"], label, trial.keys[0]) for label, trial in labelled]
 
 
-def _curves(trials: Sequence[OneTrial], form: str) -> Any:
-    curves = {label: trial.epochs for label, trial in _labelled(trials).items() if trial.epochs}
-    if not curves:
-        return html.P("None of them has ended an epoch.", className="soft")
-    return _graph("learning-curves", curve_figures.learning_curves(curves), form)
-
-
-def _spectra(trials: Sequence[OneTrial], linear: bool, form: str) -> Any:
-    sigma = {label: trial.spectrum for label, trial in _labelled(trials).items() if trial.spectrum is not None}
-    if not sigma:
-        return html.P("None of them has a spectrum yet.", className="soft")
-    return _graph("spectra", curve_figures.spectra(sigma, linear=linear), form)
-
-
-def _graph(file: str, figure: Figure, form: str) -> Any:
-    return parts.graph(f"compare-{file}", figure, config=parts.graph_config(form, file))
+def _figures(trials: Sequence[OneTrial], *, linear: bool) -> dict[str, Figure]:
+    """By the names of their graphs, those that the trials have something for."""
+    labelled = _labelled(trials)
+    curves = {label: trial.epochs for label, trial in labelled.items() if trial.epochs}
+    sigma = {label: trial.spectrum for label, trial in labelled.items() if trial.spectrum is not None}
+    return {
+        **({"compare-learning-curves": curve_figures.learning_curves(curves)} if curves else {}),
+        **({"compare-spectra": curve_figures.spectra(sigma, linear=linear)} if sigma else {}),
+    }
 
 
 def _labelled(trials: Sequence[OneTrial]) -> dict[str, OneTrial]:

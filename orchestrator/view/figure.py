@@ -42,7 +42,7 @@ def figure_of(
             "paper_bgcolor": "#ffffff",
             "plot_bgcolor": "#ffffff",
             "hoverlabel": {"align": "left"},
-            # What a reader has zoomed into stays where the same axes are drawn with more numbers.
+            # Of figures over the same axes this is the same: see `parts.graph_again`.
             "uirevision": f"{x} {y} {y_type}",
             **layout,
         },

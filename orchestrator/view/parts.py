@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from dash import dcc, html
+from dash import Patch, dcc, html, no_update, set_props
 
 from orchestrator.plan import typed_model, typed_settings
 from orchestrator.store import StoreAwayError, StudyKey
@@ -74,6 +74,24 @@ def facts(pairs: Sequence[tuple[str, Any]], *, empty: str = "") -> Any:
 def graph(name: str, figure: Figure, *, config: Any, height: int = 420) -> Any:
     """A figure that can be zoomed, and saved as its `config` says, see `graph_config`."""
     return dcc.Graph(id=name, figure=figure, config=config, style={"height": f"{height}px"})
+
+
+def graph_again(name: str, figure: Figure, *, config: Any, shown: Mapping[str, str], height: int = 420) -> Any:
+    """The graph for its place. Of a graph that is `shown`, by the `uirevision` of its figure, with the same axes, all
+    but these axes becomes another one: they are what a reader has zoomed into.
+
+    Plotly's own `uirevision` does not keep them, as Dash writes them into the figure.
+    """
+    layout = figure["layout"]
+    if shown.get(name) != layout["uirevision"]:
+        return graph(name, figure, config=config, height=height)
+    change = Patch()
+    change["data"] = figure["data"]
+    for key in ("shapes", "annotations"):
+        change["layout"][key] = layout.get(key, [])
+    change["layout"]["xaxis"]["dtick"] = layout["xaxis"].get("dtick")
+    set_props(name, {"figure": change, "config": config})
+    return no_update
 
 
 def graph_config(form: str, name: str) -> Any:

@@ -97,7 +97,7 @@ def register(app: Dash, source: Source) -> None:
             "drawn": State("chosen-drawn", "data"),
         },
     )
-    def draw(choice: Mapping[str, Any], variant: str, drawn: str | None) -> tuple[Any, ...]:
+    def draw(choice: Mapping[str, Any], variant: str, drawn: Sequence[str] | None) -> tuple[Any, ...]:
         tab = choice["tab"]
         hidden = (tab != "grid map", "" if tab == "spectra" else "hidden")
         try:
@@ -106,11 +106,13 @@ def register(app: Dash, source: Source) -> None:
             places = rows.chosen(table, choice["filters"] or {})
             ids, words = _chosen(table, places, choice["ticked"]) if tab in OF_CHOSEN else ([], "")
             now = json.dumps([tab, ids, words, *(choice[name] or None for name in FOLLOWS[tab])])
-            if now == drawn:  # the table tells its filters and ticks as soon as it is there, and has none yet
+            if (
+                drawn and now == drawn[0]
+            ):  # the table tells its filters and ticks as soon as it is there, and has none yet
                 return (no_update,) * 5
             if tab == "beside the papers":
                 has_end = any(state in ENDED for state in table.ends["state"])
-                return _beside_papers(source.answers(key), has_end=has_end), *hidden, "", now
+                return _beside_papers(source.answers(key), has_end=has_end), *hidden, "", [now, ""]
             if tab in OF_CHOSEN:
                 figure = _of_chosen(source, table, ids, choice)
             else:
@@ -118,14 +120,16 @@ def register(app: Dash, source: Source) -> None:
         except UserError as error:
             if ctx.triggered_id == "study-version":  # no choice of the reader's: what is drawn may stay
                 return (no_update,) * 5
-            return parts.trouble(error), *hidden, "", ""
+            return parts.trouble(error), *hidden, "", None
         config = parts.graph_config(choice["form"], f"{variant}-{tab.replace(' ', '-')}")
-        shown = parts.graph("chosen-figure", figure, config=config, height=460)
+        before = {"chosen-figure": drawn[1]} if drawn else {}
+        shown = parts.graph_again("chosen-figure", figure, config=config, shown=before, height=460)
+        axes = figure["layout"]["uirevision"] if tab in OF_CHOSEN and figure["data"] else ""
         if tab == "parallel coordinates":
             shown.style["minWidth"] = (
                 f"{AXIS_PX * len(figure['data'][0].get('dimensions', ())) if figure['data'] else 0}px"
             )
-        return shown, *hidden, words, now
+        return shown, *hidden, words, [now, axes]
 
     @app.callback(Output("compare", "children"), Output("compare", "href"), Input("trials", "selectedRows"))
     def compare(ticked: Sequence[Mapping[str, Any]] | None) -> tuple[str, str]:

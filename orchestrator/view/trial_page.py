@@ -30,6 +30,8 @@ def layout(source: Source, start: str, variant: str) -> Any:
             html.Div(id="trial-trouble"),
             html.P(id="trial-stopped", role="status"),
             html.Div(id="trial"),
+            html.H2("Learning curve"),
+            html.Div(id="trial-curve-place"),
             html.H2("Singular values"),
             dcc.RadioItems(["logarithmic", "linear"], "logarithmic", id="trial-scale", inline=True),
             html.Div(id="trial-spectrum"),
@@ -43,6 +45,7 @@ def register(app: Dash, source: Source) -> None:
 
     @app.callback(
         Output("trial", "children"),
+        Output("trial-curve-place", "children"),
         Output("trial-spectrum", "children"),
         Output("trial-rest", "children"),
         Output("trial-version", "data"),
@@ -53,15 +56,17 @@ def register(app: Dash, source: Source) -> None:
         State("trial-id", "data"),
         State("trial-version", "data"),
     )
-    def show(_: int | None, scale: str, form: str, trial_id: Sequence[str], version: str | None) -> tuple[Any, ...]:
+    def show(_: int | None, scale: str, form: str, trial_id: Sequence[str], before: Any) -> tuple[Any, ...]:
         try:
             trial = read_trial(source, *trial_id)
         except UserError as error:
-            return no_update, no_update, no_update, no_update, parts.trouble(error)
-        now = f"{trial.version} {scale} {form}"
-        if now == version:
-            return no_update, no_update, no_update, no_update, ""
-        return _head(trial, form), _spectrum(trial, scale == "linear", form), _rest(trial), now, ""
+            return *[no_update] * 5, parts.trouble(error)
+        now = {"version": f"{trial.version} {scale} {form}", "graphs": _graphs(trial, scale)}
+        if now == before:
+            return *[no_update] * 5, ""
+        shown = before["graphs"] if before else {}
+        figures = _curve(trial, form, shown), _spectrum(trial, scale == "linear", form, shown)
+        return _head(trial), *figures, _rest(trial), now, ""
 
     @app.callback(
         Output("trial-stopped", "children"),
@@ -80,8 +85,15 @@ def register(app: Dash, source: Source) -> None:
         return "The trial was asked to stop; its checkpoint is kept, and the next run of the study goes on from it."
 
 
-def _head(trial: OneTrial, form: str) -> parts.Children:
-    """What it is, its config and its curve."""
+def _graphs(trial: OneTrial, scale: str) -> dict[str, str]:
+    """The graphs that its page has, with the `uirevision` of each."""
+    curve = {"trial-curve": curve_figures.trial_curve(trial.epochs)} if trial.epochs else {}
+    figures = {**curve, **({} if trial.spectrum is None else {"trial-sigma": _sigma(trial, scale == "linear")})}
+    return {name: figure["layout"]["uirevision"] for name, figure in figures.items()}
+
+
+def _head(trial: OneTrial) -> parts.Children:
+    """What it is, and its config."""
     row = trial.row
     running = row["state"] == "running"
     stop = parts.stop_button("trial-stop", "Stop this trial", "Stop this trial? Its checkpoint is kept.")
@@ -108,19 +120,25 @@ def _head(trial: OneTrial, form: str) -> parts.Children:
             empty="The study's other trials have the same config but for the seed.",
         ),
         html.Details([html.Summary("All settings"), parts.table(["setting", "value"], _settings(trial.same))]),
-        html.H2("Learning curve"),
-        _graph("trial-curve", curve_figures.trial_curve(trial.epochs), form, trial)
-        if trial.epochs
-        else html.P("No epoch has ended yet, or this trial trains none.", className="soft"),
     ]
 
 
-def _spectrum(trial: OneTrial, linear: bool, form: str) -> Any:
+def _curve(trial: OneTrial, form: str, shown: Mapping[str, str]) -> Any:
+    if not trial.epochs:
+        return html.P("No epoch has ended yet, or this trial trains none.", className="soft")
+    return _graph("trial-curve", curve_figures.trial_curve(trial.epochs), form, trial, shown)
+
+
+def _spectrum(trial: OneTrial, linear: bool, form: str, shown: Mapping[str, str]) -> Any:
     if trial.spectrum is None:
         return html.P("It has no spectrum.", className="soft")
+    return _graph("trial-sigma", _sigma(trial, linear), form, trial, shown)
+
+
+def _sigma(trial: OneTrial, linear: bool) -> Figure:
+    assert trial.spectrum is not None
     tolerance = trial.row["metrics"].get("press_tolerance")
-    figure = curve_figures.spectra({trial.row["name"]: trial.spectrum}, linear=linear, tolerance=tolerance)
-    return _graph("trial-sigma", figure, form, trial)
+    return curve_figures.spectra({trial.row["name"]: trial.spectrum}, linear=linear, tolerance=tolerance)
 
 
 def _rest(trial: OneTrial) -> parts.Children:
@@ -189,6 +207,6 @@ def _settings(settings: Mapping[str, Any]) -> list[list[str]]:
     ]
 
 
-def _graph(name: str, figure: Figure, form: str, trial: OneTrial) -> Any:
+def _graph(name: str, figure: Figure, form: str, trial: OneTrial, shown: Mapping[str, str]) -> Any:
     config = parts.graph_config(form, f"{trial.row['trial_id'][: parts.SHORT_ID]}-{name}")
-    return parts.graph(name, figure, config=config)
+    return parts.graph_again(name, figure, config=config, shown=shown)

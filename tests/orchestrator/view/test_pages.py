@@ -14,10 +14,11 @@ from orchestrator.report.index import CARD_FILE, Card
 from orchestrator.report.paths import RUN_ALONE
 from orchestrator.store.records import StudyKey
 from orchestrator.store.store import Store
+from orchestrator.view import parts, study_chosen
 from orchestrator.view import source as source_module
-from orchestrator.view import study_chosen
 from orchestrator.view.app import make_app
 from orchestrator.view.choices import AXES, MAP
+from orchestrator.view.figure import figure_of
 from orchestrator.view.source import Source
 from tests.support.store_rows import epoch, ids, plan
 
@@ -108,7 +109,7 @@ def test_trials_side_by_side_are_followed(app: Dash, store: Store, tmp_path: Pat
 
 def test_a_trial_is_run_alone_by_the_command_that_a_report_says(app: Dash) -> None:
     (trial_id,) = ids(plan(1))
-    _, _, rest, *_ = callback(app, "trial-rest.children")(1, "linear", "png", [trial_id, MINE.variant], None)
+    _, _, _, rest, *_ = callback(app, "trial-rest.children")(1, "linear", "png", [trial_id, MINE.variant], None)
     template = Path(trial_pages.__file__).parent / "templates" / "trial.html.j2"
     assert RUN_ALONE in str(rest) and "{{ run_alone }}" in template.read_text()
 
@@ -121,3 +122,16 @@ def test_published_values_are_said_to_be_computed_once_a_trial_has_ended(has_end
 def test_what_is_no_outage_is_said_as_it_is(app: Dash) -> None:
     (trouble, _), asks_no_more = callback(app, "page.children")("/none", "", None)
     assert trouble.children == "there is no page /none" and not asks_no_more
+
+
+def test_a_graph_that_is_shown_keeps_its_axes_and_another_one_takes_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    changed: dict[str, Any] = {}
+    monkeypatch.setattr(parts, "set_props", changed.__setitem__)
+    figure = figure_of([{"x": [1, 2]}], x="epoch", y="perplexity")
+    axes = figure["layout"]["uirevision"]
+    assert parts.graph_again("curve", figure, config={}, shown={"curve": "other axes"}).figure == figure
+    assert changed == {}
+    assert parts.graph_again("curve", figure, config={}, shown={"curve": axes}) is no_update
+    operations = changed["curve"]["figure"].to_plotly_json()["operations"]
+    places = [operation["location"] for operation in operations]
+    assert ["data"] in places and not any("range" in place or place[-1:] == ["layout"] for place in places)
