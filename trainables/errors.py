@@ -8,8 +8,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-PROGRAM = os.environ.get("SWEEP_PROGRAM", "python sweep.py")
-"""What is typed before the name of a command or a study: the installed script, the module, or the checkout's file."""
+PROGRAM = os.environ.get("SWEEP_PROGRAM") or f"python {'sweep.py' if Path('sweep.py').is_file() else '-m sweep'}"
+"""What is typed before the name of a command or a study: the installed script, the module, or the checkout's file.
+Python code outside the checkout, such as a notebook, has the module."""
 KEPT = "results and checkpoints are kept"
 GO_ON = f"type the same command again to go on; {KEPT}."
 """What may be said wherever a sweep stops before its end."""

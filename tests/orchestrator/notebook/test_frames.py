@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import pytest
 
 from orchestrator import epochs, results, spectra
 from orchestrator.store.store import Store
+from tests.support.command import ROOT
 from tests.support.store_rows import KEY, RUN, SPECTRUM, ids, outcome, plan
 from trainables.errors import UserError
 
@@ -77,3 +81,16 @@ def test_what_is_not_there_is_one_sentence(place: str, tmp_path: Path) -> None:
         epochs(KEY.study, scale="smoke", storage=place)
     with pytest.raises(UserError, match="There is no results store"):
         spectra(storage=str(tmp_path / "nowhere"))
+
+
+def test_outside_the_checkout_an_error_names_a_command_that_works_there(tmp_path: Path) -> None:
+    surroundings = {name: value for name, value in os.environ.items() if name != "SWEEP_PROGRAM"}
+    surroundings["PYTHONPATH"] = os.fspath(ROOT)
+    script = "from trainables.errors import PROGRAM; print(PROGRAM)"
+    for folder, program in ((ROOT, "python sweep.py"), (tmp_path, "python -m sweep")):
+        named = subprocess.run(
+            [sys.executable, "-c", script], cwd=folder, env=surroundings, capture_output=True, text=True, check=True
+        )
+        assert named.stdout == f"{program}\n"
+    words = ["-m", "sweep", "status", "--help"]
+    assert subprocess.run([sys.executable, *words], cwd=tmp_path, env=surroundings, capture_output=True).returncode == 0
