@@ -49,7 +49,7 @@ class Reached:
     reach: Reach
     panel: Any
     x: Mapping[Any, float | None]
-    """Of each value of `by` the least x at which the mean is there; None: nowhere."""
+    """Of each value of `by` with a trial in the panel the least x at which the mean is there; None: nowhere."""
     some: Mapping[Any, float | None]
     """The least x at which a trial is there."""
     every: Mapping[Any, float | None]
@@ -120,7 +120,7 @@ def line_numbers(frame: pd.DataFrame, request: Lines) -> LineNumbers:
         lines=lines,
         references=_references(every, request, panels),
         reached=tuple(
-            _reached(reach, panel, {by: lines[panel, reach.metric, by] for by in groups})
+            _reached(reach, panel, {by: line for by in groups if (line := lines[panel, reach.metric, by])})
             for reach in request.reaches
             if reach.metric in request.metrics
             for panel in panels

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, product
 from typing import Any
@@ -72,7 +73,8 @@ def line_section(numbers: LineNumbers) -> Section:
 
 def _findings(numbers: LineNumbers) -> Iterator[str]:
     for reached in numbers.reached:
-        yield _reach_sentence(reached, numbers)
+        if reached.x:
+            yield _reach_sentence(reached, numbers)
     for _, checked in groupby(numbers.claims, key=lambda panel: panel.claim):
         yield _claim_sentence(list(checked))
     if numbers.limited:
@@ -84,16 +86,17 @@ def _findings(numbers: LineNumbers) -> Iterator[str]:
 
 def _reach_sentence(reached: Reached, numbers: LineNumbers) -> str:
     reach, x_title = reached.reach, formats.title(numbers.request.x)
-    far = max(
-        (x for (_, metric, _), line in numbers.lines.items() if metric == reach.metric for x in line), default=0.0
-    )
-    parts = [
-        f"first at {x_title} {place:g} by {listed([formats.setting(by) for by, x in reached.x.items() if x == place])}"
-        for place in sorted({x for x in reached.x.values() if x is not None})
-    ]
-    never = [formats.setting(by) for by, x in reached.x.items() if x is None]
-    if never:
-        parts.append(f"nowhere up to {far:g} by {listed(never)}")
+    places: dict[str, list[str]] = {}
+    for by, place in sorted(reached.x.items(), key=lambda item: math.inf if item[1] is None else item[1]):
+        line = numbers.lines[reached.panel, reach.metric, by]
+        if place is None:
+            words = f"nowhere up to {max(line):g}"
+        elif place == min(line):
+            words = f"already at {x_title} {place:g}, the least tried,"
+        else:
+            words = f"first at {x_title} {place:g}"
+        places.setdefault(words, []).append(formats.setting(by))
+    parts = [f"{words} by {listed(names)}" for words, names in places.items()]
     metric = formats.capital(formats.title(reach.metric))
     bound = "at most" if reach.at_most else "at least"
     panel = numbers.request.panel
@@ -105,9 +108,9 @@ def _reach_table(reach: Reach, reached: Sequence[Reached], numbers: LineNumbers)
     """Where each line first gets so far: in the mean, by one of its trials, and by all of them."""
     request, rows = numbers.request, []
     for at, by in product(reached, numbers.groups):
-        line, place = numbers.lines[at.panel, reach.metric, by], at.x[by]
-        if not line:
+        if by not in at.x:
             continue
+        line, place = numbers.lines[at.panel, reach.metric, by], at.x[by]
         last = max(line) if place is None else place
         places = {"in the mean": place, "by some trial": at.some[by], "by every trial": at.every[by]}
         panel = {formats.title(request.panel): Cell(formats.setting(at.panel), kind="label")} if request.panel else {}

@@ -97,9 +97,21 @@ def test_the_findings_say_what_the_numbers_say(numbers: LineNumbers) -> None:
     text = "\n".join(line_section(numbers).findings)
     assert "Score of at least 90 at alpha = 1.0" not in text
     assert "is reached first at width 8 by a; nowhere up to 8 by b." in text
+    assert "is reached already at width 2, the least tried, by a; nowhere up to 2 by b." in text
     assert "ours agree in the mean: by score, b is better than a in the mean at 2 of 2 places" in text
     assert "every one of its trials is better at 1, and worse at 0" in text
     assert "1 fit stopped at the limit" in text and "b alpha=1.0 d=8 seed=1" in text
+
+
+def test_nothing_is_said_of_a_line_without_a_trial_in_a_panel() -> None:
+    scores = {key: values for key, values in SCORES.items() if key != (0.1, "b", 2)}
+    numbers = line_numbers(frame(scores), REQUEST)
+    assert [set(reached.x) for reached in numbers.reached] == [{"a", "b"}, {"a"}, {"a", "b"}, {"a"}]
+    text = "\n".join(line_section(numbers).findings)
+    assert "already at width 2, the least tried, by a." in text and "nowhere up to 2" not in text
+    lost = frame(scores)
+    lost.loc[lost["alpha"] == 0.1, "state"] = "failed"
+    assert "0.1" not in "\n".join(line_section(line_numbers(lost, REQUEST)).findings)
 
 
 def test_tables_and_files_hold_every_point(numbers: LineNumbers) -> None:
