@@ -31,7 +31,8 @@ def with_model(study: Study, model: str) -> Study:
         )
     if not (study.reads_text and study.trains):
         raise UserError(
-            f"{OPTION} is for studies that train language models, and {study.name} trains none: leave it out"
+            f"{OPTION} is for studies that train language models on the text of --corpus, and {study.name} does not: "
+            "leave it out"
         )
     if model == LSTM:
         return replace(study, trials=lambda corpus: _require_lstms(study, list(study.trials(corpus))))

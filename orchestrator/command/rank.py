@@ -149,7 +149,9 @@ def _print_several(files: Sequence[Path], steps: Sequence[int], ranked: Sequence
     measures = list(dict.fromkeys(name for record in records for name in record))
     if form == "table":
         first = {"step": "step"} if steps else {"file": "file"}
-        shown = {name: heading for name, heading in SHOWN.items() if any(record.get(name) for record in records)}
+        shown = {
+            name: heading for name, heading in SHOWN.items() if any(record.get(name) is not None for record in records)
+        }
         texts = [{name: _text(record.get(name)) for name in (*first, *shown)} for record in records]
         print_records(texts, {**first, **shown}, form)
         return

@@ -24,15 +24,22 @@ from trainables.errors import UserError
 
 PTB = CorpusConfig(name="ptb", sha256="0" * 64)
 MARKOV = CorpusConfig(name="markov", sha256="1" * 64)
-TAKEN = ("gss_grid", "seeds", "plif_frozen", "mos_k", "mos_dropout", "rank_metrics", "word_similarity", "plif_lm")
+TAKEN = (
+    *("gss_grid", "seeds", "plif_frozen", "mos_k", "mos_dropout", "rank_metrics", "word_similarity", "plif_lm"),
+    "softcap",
+)
 REFUSED = {
     "averaging": "which differ in their AWD-LSTM alone",
     "qualitative": "which differ in their AWD-LSTM alone",
     "fair_capacity": "fair_capacity tunes",
-    "layer_gates": "layer_gates trains none",
-    "press_robustness": "press_robustness trains none",
-    "published": "published trains none",
-    "dirichlet": "dirichlet trains none",
+    "layer_gates": "layer_gates does not",
+    "press_robustness": "press_robustness does not",
+    "published": "published does not",
+    "dirichlet": "dirichlet does not",
+    "spam": "on the text of --corpus, and spam does not",
+    "head_rank": "head_rank has its own Transformers",
+    "saturation": "saturation has its own Transformers",
+    "confounders": "confounders has its own Transformers",
 }
 
 

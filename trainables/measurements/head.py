@@ -58,6 +58,7 @@ PLAIN_GAINS = (
 )
 ONE_PLUS_GAINS = ("gemma", "gemma2", "gemma3", "gemma3_text", "qwen3_next", "qwen3_5", "qwen3_5_moe")
 """Model types whose gain is 1 + the stored weight."""
+PLAIN = "Taken for a plain softmax, as no config.json beside it says whether its logits are bent."
 CAPS = ("final_logit_softcapping", "logits_soft_cap")
 """Settings of config.json that bend the logits."""
 KL_NATS = ("1e-1", "1e-2", "1e-3")
@@ -207,14 +208,18 @@ def _bounds(checkpoint: Checkpoint, head: Head, context_norm: float | None) -> t
     if cap := _cap(checkpoint):
         return bounds, [f"Its logits are bent ({cap}), so it bounds neither the rank of log P nor a KL divergence."]
     bounds["log_p_rank_bound"] = log_p_rank_bound(words, width, bias=head.has_bias)
-    gain_D, notes = np.ones(width), []
+    gain_D, notes = np.ones(width), [] if checkpoint.config else [PLAIN]
     norm = context_norm
     if norm is None and head.is_usual:
         gain, note = _final_gain(checkpoint, width)
         if gain is not None:
-            gain_D, norm, notes = gain, math.sqrt(width), [note]
+            gain_D, norm = gain, math.sqrt(width)
+            notes.append(note)
     if norm is None:
-        return bounds, ["How large contexts are is not known, so there are no bounds of KL: give --context-norm."]
+        return bounds, [
+            *notes,
+            "How large contexts are is not known, so there are no bounds of KL: give --context-norm.",
+        ]
     bounds["context_norm"] = norm * float(np.abs(gain_D).max())
     try:
         bounds_R1 = kl_bounds(head.tensor.blocks, gain_D=gain_D, norm=norm)

@@ -72,7 +72,7 @@ def over(**fields):
         (("fair_capacity", "--set", "output_layer.mixtures=3"), "2 of 3 trials, such as one of output layer softmax"),
         (("gss_grid", "--model", "transfromer", "--dry-run"), "did you mean transformer"),
         (("results", "gss_grid", "--model", "gru"), "Choose from lstm, transformer"),
-        (("dirichlet", "--model", "transformer", "--dry-run"), "dirichlet trains none"),
+        (("dirichlet", "--model", "transformer", "--dry-run"), "dirichlet does not"),
         (("fair_capacity", "--model", "transformer", "--dry-run"), "fair_capacity tunes settings of an AWD-LSTM"),
         (("averaging", "--model", "transformer", "--dry-run"), "which differ in their AWD-LSTM alone"),
         (("all", "--model", "transformer", "--dry-run"), "--model is for one study"),

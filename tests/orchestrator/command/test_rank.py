@@ -59,6 +59,17 @@ def test_several_are_one_table_in_the_order_of_their_steps(tmp_path: Path) -> No
     assert "stable rank" in table and "1000" in table
 
 
+def test_a_rank_of_zero_is_shown(tmp_path: Path) -> None:
+    """Contexts times so small a head say nothing of the words: no direction is needed within 0.001 nats."""
+    paths = [
+        write_checkpoint(tmp_path / f"step{step}.safetensors", {HEAD: 1e-6 * head(40, 6), NORM: np.ones(6)})
+        for step in (1, 2)
+    ]
+    answer = sweep("rank", *paths)
+    assert answer.returncode == 0 and "KL-rank bound (0.1 nats)" in answer.stdout, answer.stdout
+    assert answer.stderr.count("Taken for a plain softmax, as no config.json beside it says") == 1
+
+
 def test_what_is_true_of_one_file_alone_is_said_with_its_name(tmp_path: Path) -> None:
     paths = of_steps(tmp_path, 1, 2)
     np.save(tmp_path / "m.npy", head())

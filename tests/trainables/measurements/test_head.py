@@ -157,13 +157,14 @@ def test_contexts_are_bounded_by_the_final_norm(tmp_path: Path, tensors: Any, co
 def test_without_a_norm_of_contexts_there_is_no_bound_of_kl(tmp_path: Path) -> None:
     path = written(tmp_path, {HEAD: head(), "h.0.weight": head(), NORM: np.ones(8)}, config={"model_type": "llama"})
     both = written(tmp_path / "both", {HEAD: head(), EMBEDDING: head(), NORM: np.ones(8)})
-    for ranked in (
-        rank_file(path, tensor="h.0.weight"),
-        rank_file(written(tmp_path / "b", {HEAD: head()})),
-        rank_file(both, tensor=EMBEDDING),  # which no context is multiplied with
+    for ranked, has_config in (
+        (rank_file(path, tensor="h.0.weight"), True),
+        (rank_file(written(tmp_path / "b", {HEAD: head()})), False),
+        (rank_file(both, tensor=EMBEDDING), False),  # which no context is multiplied with
     ):
         assert ranked.report["kl_rank_bound_1e-1"] is None and ranked.report["log_p_rank_bound"] == 9
-        assert "give --context-norm" in ranked.notes[1]
+        assert "give --context-norm" in ranked.notes[-1]
+        assert any("Taken for a plain softmax" in note for note in ranked.notes) != has_config
     assert rank_file(path, tensor="h.0.weight", context_norm=1e-9).report["kl_rank_bound_1e-3"] == 0
     with pytest.raises(UserError, match=r"model\.norm\.weight \(8\) .* must be finite"):
         rank_file(written(tmp_path / "c", {HEAD: head(), NORM: np.full(8, np.nan)}))
