@@ -28,7 +28,7 @@ def extrapolation_section(numbers: ExtrapolationNumbers) -> Section:
     x = formats.title(request.x)
     return Section(
         kind="extrapolation",
-        heading=request.title or f"Where the loss leaves the law of larger {x}",
+        heading=request.title or f"Where the loss leaves the law of {_larger(request.x)}",
         findings=tuple(_findings(numbers)),
         cautions=tuple(_cautions(numbers)),
         tables=(_table(numbers),) if numbers.held_out else (),
@@ -69,14 +69,14 @@ def _drawings(numbers: ExtrapolationNumbers) -> Iterator[Drawing]:
 
 def _findings(numbers: ExtrapolationNumbers) -> Iterator[str]:
     """Where the loss first leaves the law, from wide to narrow, then where it was not told apart from it."""
-    x, first = formats.title(numbers.request.x), numbers.first
+    x, larger, first = formats.title(numbers.request.x), _larger(numbers.request.x), numbers.first
     if not numbers.held_out:
-        yield f"Where the loss leaves the law of larger {x} cannot be said: {numbers.fit.missing}."
+        yield f"Where the loss leaves the law of {larger} cannot be said: {numbers.fit.missing}."
         return
     if first is not None:
         side, words = ("above", "worse") if first.leaves > 0 else ("below", "better")
         yield (
-            f"From large to small, the loss first leaves the law of all larger {x} at {x} {_size(first.x)}: it is "
+            f"From large to small, the loss first leaves the law of all {larger} at {x} {_size(first.x)}: it is "
             f"{formats.ranged(first.difference)} nats per token {side} what {first.fitted} larger sizes predict "
             f"(Bonferroni-adjusted {formats.p_equals(first.p_adjusted)}), {words} than the law."
         )
@@ -86,14 +86,19 @@ def _findings(numbers: ExtrapolationNumbers) -> Iterator[str]:
     same = [line for line in numbers.held_out if not line.leaves and line.difference.interval]
     if same:
         yield (
-            f"The loss is not told apart from the law of larger {x} at {x} {_told(same)}, in nats per token, which "
+            f"The loss is not told apart from the law of {larger} at {x} {_told(same)}, in nats per token, which "
             "does not show that it follows the law there."
         )
     without = [line for line in numbers.held_out if not line.difference.interval]
     if without:
         shown = listed([f"{_size(line.x)} {formats.ranged(line.difference)}" for line in without])
         why = without[0].difference.missing
-        yield f"Without an interval, as {why}, the loss less what the law of larger {x} predicts is, by {x}: {shown}."
+        yield f"Without an interval, as {why}, the loss less what the law of {larger} predicts is, by {x}: {shown}."
+
+
+def _larger(x: str) -> str:
+    """ "larger width", "larger numbers of parameters"."""
+    return "larger numbers of parameters" if x == "parameters" else f"larger {formats.title(x)}"
 
 
 def _told(lines: list[HeldOut]) -> str:

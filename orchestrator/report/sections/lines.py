@@ -161,12 +161,12 @@ def _claim_sentence(checked: Sequence[ClaimChecked]) -> str:
     )
 
 
-def _places(numbers: LineNumbers) -> list[float]:
-    return sorted({x for line in numbers.lines.values() for x in line})
+def _places(numbers: LineNumbers, panels: Sequence[Any]) -> list[float]:
+    return sorted({x for (panel, _, _), line in numbers.lines.items() if panel in panels for x in line})
 
 
 def _table(numbers: LineNumbers, metric: str) -> TextTable:
-    request, places = numbers.request, _places(numbers)
+    request, places = numbers.request, _places(numbers, numbers.panels)
     rows = []
     for (panel, its_metric, by), line in numbers.lines.items():
         if its_metric == metric:
@@ -214,7 +214,7 @@ def _draw(numbers: LineNumbers) -> Figure:
     request, panels = numbers.request, numbers.panels
     width_in, height_in = PANEL_WIDTH_IN * len(panels) + 0.4, PANEL_HEIGHT_IN * len(request.metrics) + 0.5
     figure, grid = new_panels(
-        len(request.metrics), len(panels), width_in=width_in, height_in=height_in, sharey="row", sharex=True
+        len(request.metrics), len(panels), width_in=width_in, height_in=height_in, sharey="row", sharex="col"
     )
     for i, metric in enumerate(request.metrics):
         for j, panel in enumerate(panels):
@@ -230,7 +230,7 @@ def _draw(numbers: LineNumbers) -> Figure:
 
 
 def _draw_panel(axes: Axes, numbers: LineNumbers, panel: Any, metric: str) -> None:
-    request, places = numbers.request, _places(numbers)
+    request, places = numbers.request, _places(numbers, [panel])
     for k, group in enumerate(numbers.groups):
         line = numbers.lines[panel, metric, group]
         points = line.values()

@@ -123,6 +123,12 @@ def test_tables_and_files_hold_every_point(numbers: LineNumbers) -> None:
     assert section.files["claims.csv"][1][-4:] == ["2 4", "2 4", "2", ""]
 
 
+def test_a_panel_has_ticks_at_its_own_places(numbers: LineNumbers) -> None:
+    """Those of another kind of model, such as 15, 30 and 61 beside 16, 32 and 64, would run into them."""
+    figure = line_section(numbers).drawings[0].draw()
+    assert [axes.get_xticks().tolist() for axes in figure.axes] == [[2, 4, 8], [2], [2, 4, 8], [2]]
+
+
 def test_every_line_has_a_colour_and_a_marker_of_its_own(numbers: LineNumbers, tmp_path: Path) -> None:
     drawing = line_section(numbers).drawings[0]
     figure, svg = drawing.draw(), draw(drawing, tmp_path)[f"{drawing.name}.svg"].decode()

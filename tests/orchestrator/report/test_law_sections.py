@@ -122,6 +122,16 @@ def test_where_the_loss_leaves_the_law_is_the_first_sentence() -> None:
     assert "cannot be said" in few.findings[0] and few.tables == () and len(few.drawings) == 1
 
 
+def test_larger_models_by_parameters_have_larger_numbers_of_them() -> None:
+    rows = width_rows({16: 0.3, 8: 0.8})
+    for row in rows:
+        row["metrics"]["parameters"] = 1000 * row["config"]["model"]["width"]
+    section = section_of(rows, Extrapolation(x="parameters"))
+    assert section.heading == "Where the loss leaves the law of larger numbers of parameters"
+    assert "the law of all larger numbers of parameters at parameters 16000:" in section.findings[0]
+    assert not any("larger parameters" in finding for finding in section.findings)
+
+
 def test_correlations_are_said_the_finest_way_first_and_that_the_choice_decides() -> None:
     section = section_of(settings_rows(), RANKS)
     assert "a level for each triple of values of three settings taken away, 1 of 2 metrics" in section.findings[0]
