@@ -270,12 +270,13 @@ class PowerLaw(Analysis):
 
 @dataclass(frozen=True, kw_only=True)
 class Extrapolation(Analysis):
-    """Ask where the loss of narrow models leaves the law E + a x^-b that is fitted to wider ones."""
+    """Ask where the loss of narrow models leaves the law E + a x^-b that is fitted to wider ones.
+
+    Each size is held against the law of all larger ones, where there are four or more of these.
+    """
 
     x: str
     """A config value or a metric, by its column: a positive number that orders the sizes."""
-    fitted: int = 4
-    """Each size is held against the law of all larger ones, where there are at least so many."""
     metric: str = "test_perplexity"
     title: str = ""
     claim: str = ""

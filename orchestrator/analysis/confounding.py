@@ -118,9 +118,7 @@ def _correlation(points: pd.DataFrame, metric: str, y: str, settings: Sequence[s
 
 
 def _controls(points: pd.DataFrame, settings: Sequence[str], shape: Shape) -> NDArray[np.float64]:
-    if not settings:
-        return np.zeros((len(points), 0))
-    return design([list(points[name]) for name in settings], shape)
+    return design([list(points[name]) for name in settings], shape, count=len(points))
 
 
 def _explained(points: pd.DataFrame, metric: str, settings: Sequence[str]) -> Mapping[str, float | None]:

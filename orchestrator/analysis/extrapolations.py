@@ -66,12 +66,12 @@ def extrapolation_numbers(frame: pd.DataFrame, request: Extrapolation) -> Extrap
     if not trials:
         return None
     curve = curve_over_seeds(places, [one.value for one in trials])
-    sizes, least = len(curve.x_R), max(request.fitted, FEWEST_PLACES)
-    if sizes <= least:
-        missing = f"the law is fitted to {least} sizes or more and a smaller one is held out, there are {sizes} in all"
+    sizes = len(curve.x_R)
+    if sizes <= FEWEST_PLACES:
+        missing = f"the law is fitted to {FEWEST_PLACES} sizes or more and a smaller one is held out, there are {sizes} in all"
         fit = LawFit(panel=None, group=None, points=points_of(curve), missing=missing, trials=trials, places=places)
         return ExtrapolationNumbers(request=request, fit=fit, fitted=(), held_out=())
-    count, from_place = sizes - least, 0
+    count, from_place = sizes - FEWEST_PLACES, 0
     held_out: list[HeldOut] = []
     for place in range(count - 1, -1, -1):
         held_out.append(_held_out(curve, place, max(from_place, place + 1), family=count))

@@ -63,17 +63,17 @@ class Laws:
     squares_B: Array
     """What is left: the sum of squares over the values' means, each as often as it has values."""
 
-    def at(self, x: float, curve: int = 0) -> Array:
-        """L(x) of each draw."""
-        values: Array = self.limit_B + self.factor_KB[curve] * x**-self.exponent_B
+    def at(self, x: float) -> Array:
+        """L(x) of each draw, by the first curve."""
+        values: Array = self.limit_B + self.factor_KB[0] * x**-self.exponent_B
         return values
 
-    def inverse(self, loss_B: ArrayLike, curve: int = 0) -> Array:
-        """The x at which the law has these values: infinite where it is above them everywhere."""
+    def inverse(self, loss_B: ArrayLike) -> Array:
+        """The x at which the first curve's law has these values: infinite where it is above them everywhere."""
         above_B = np.asarray(loss_B, dtype=np.float64) - self.limit_B
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            x_B: Array = (np.maximum(above_B, 0) / self.factor_KB[curve]) ** (-1 / self.exponent_B)
-        x_B[self.factor_KB[curve] == 0] = np.nan
+            x_B: Array = (np.maximum(above_B, 0) / self.factor_KB[0]) ** (-1 / self.exponent_B)
+        x_B[self.factor_KB[0] == 0] = np.nan
         return x_B
 
 

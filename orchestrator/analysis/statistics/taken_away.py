@@ -34,12 +34,12 @@ TOGETHER: Mapping[Shape, int] = {"levels": 1, "pairs": 2, "triples": 3}
 """How many settings share a level."""
 
 
-def design(settings: Sequence[Sequence[Any]], shape: Shape) -> NDArray[np.float64]:
-    """The N x K columns that a shape takes away, beside a constant; S sequences of N values each.
+def design(settings: Sequence[Sequence[Any]], shape: Shape, *, count: int) -> NDArray[np.float64]:
+    """The N x K columns that a shape takes away, beside a constant; S sequences of N values each,
+    N being `count`.
 
     Columns may follow from one another. What are no numbers have levels in place of a straight line.
     """
-    count = len(settings[0]) if settings else 0
     if shape == "none" or not settings:
         return np.zeros((count, 0))
     if shape == "lines":
