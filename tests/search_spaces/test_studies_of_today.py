@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.plan.study_plan import Plan, make_plan, scale_named
 from search_spaces import confounders, head_rank, saturation
-from search_spaces.analyses import PartialCorrelations, PowerLaw
+from search_spaces.analyses import PartialCorrelations
 from search_spaces.catalog import load_study
 from search_spaces.scales import SCALES
 from search_spaces.study import Study, group_of
@@ -103,8 +103,3 @@ def test_at_quick_heads_have_six_ranks_up_to_the_width_and_two_seeds() -> None:
     lstms = {config.model.head_rank for config in trials if isinstance(config, TrialConfig)}
     others = {config.model.head_rank for config in trials if isinstance(config, TransformerTrialConfig)}
     assert lstms == {2, 4, 8, 15, 30, 61} and others == {2, 4, 8, 16, 32, 64} and len(trials) == 2 * 7 * 6 * 2
-
-
-def test_the_plain_head_is_the_baseline() -> None:
-    request = head_rank.STUDY.analyses[0]
-    assert isinstance(request, PowerLaw) and request.baseline == head_rank.LAYERS[0].name
