@@ -68,7 +68,10 @@ def extrapolation_numbers(frame: pd.DataFrame, request: Extrapolation) -> Extrap
     curve = curve_over_seeds(places, [one.value for one in trials])
     sizes = len(curve.x_R)
     if sizes <= FEWEST_PLACES:
-        missing = f"the law is fitted to {FEWEST_PLACES} sizes or more and a smaller one is held out, there are {sizes} in all"
+        missing = (
+            f"the law is fitted to {FEWEST_PLACES} sizes or more and a smaller one is held out, there are {sizes} "
+            "in all"
+        )
         fit = LawFit(panel=None, group=None, points=points_of(curve), missing=missing, trials=trials, places=places)
         return ExtrapolationNumbers(request=request, fit=fit, fitted=(), held_out=())
     count, from_place = sizes - FEWEST_PLACES, 0
