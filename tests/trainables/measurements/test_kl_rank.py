@@ -158,6 +158,23 @@ def test_of_a_falling_curve_the_first_rank_below_each_limit_is_found(length: int
     assert {0, *(2**power for power in range(9) if 2**power < last)} <= seen.keys()
 
 
+@pytest.mark.parametrize(("start", "least"), [(20, 20), (16, 20), (5, 5), (6, 5)])
+def test_of_a_curve_that_rises_again_a_crossing_is_found_that_may_be_a_later_one(start: int, least: int) -> None:
+    """It is at the limit at r = 5 alone, between the powers of two, and from 20 on."""
+    curve = [2.0 - 0.05 * rank for rank in range(20)] + [0.05] * 12
+    curve[5] = 0.1
+    seen = curve_around(lambda ranks: [curve[rank] for rank in ranks], [0.1], [start], len(curve) - 1)
+    assert min(rank for rank, kl in seen.items() if kl <= 0.1) == least
+    assert seen[least] <= 0.1 < seen[least - 1] and (5 in seen) == (least == 5)
+
+
+def test_the_kl_of_steep_bends_rises_at_many_ranks() -> None:
+    steep = bent_log_p(256, 500, 20, k=3.0, spread=10.0)
+    rises = np.diff(brute_force(steep, until=-1.0))
+    assert (rises > 1e-9).sum() > 40 and rises.max() > 4
+    assert_same(steep, found(steep))
+
+
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
 def test_a_value_that_is_not_finite_is_refused_with_its_row(bad: float) -> None:
     log_p = bent_log_p(50, 20, 3)
