@@ -49,7 +49,8 @@ GPU_FLOPS = 3e12
 SOFTMAX_OPERATIONS = 40
 """What exponential, maximum and sums cost for each logit, in matrix operations of the same time."""
 KL_RANK_OPERATIONS = 12 * 300
-"""For each logit: about 12 ranks are looked at for one bound. Measured: 0.15 to 0.2 s for 512 x 2,000 on one core."""
+"""For each logit: 8 to 19 ranks are looked at for one bound, the more the higher the KL rank. Measured on one core for
+made-up 512 x 2,000, Gram matrix included, medians: 0.12 to 0.16 s of a plain softmax, 0.3 to 0.45 s of bends."""
 TRIAL_OVERHEAD_S = 1.0
 """Reading the corpus, building the model, writing the result."""
 STACK = 16
