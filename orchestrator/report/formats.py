@@ -66,7 +66,7 @@ WITH_BOUND = {
 """Titles of metrics whose names end in a number."""
 VALUES_SHOWN = 12
 LARGEST_WRITTEN = 1e7
-"""A perplexity beyond it, of a model that blew up, has more digits than mean anything."""
+"""Beyond it a number, as the perplexity of a model that blew up, has more digits than mean anything."""
 NAMES_SHOWN = 5
 MINUS, DASH = "\N{MINUS SIGN}", "\N{EN DASH}"
 """A dash stands where there is no value."""
@@ -105,14 +105,15 @@ def with_counts(values: Mapping[str, int]) -> str:
 
 
 def number(value: Any, *, digits: int = 5) -> str:
-    """`digits` significant digits, thousands separated; whole numbers whole; a dash where there is no value."""
+    """`digits` significant digits, thousands separated; whole numbers whole, and those with more digits before the point
+    rounded to one, up to `LARGEST_WRITTEN`; a dash where there is no value."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return DASH
     if not is_number(value):
         return str(value)
     if float(value).is_integer() and abs(value) < 1e15:
         return f"{int(value):,}".replace("-", MINUS)
-    if 1e-3 <= abs(value) < 10**digits:
+    if 1e-3 <= abs(value) < LARGEST_WRITTEN:
         decimals = digits - 1 - math.floor(math.log10(abs(value)))
         return f"{value:,.{max(decimals, 0)}f}".replace("-", MINUS)
     return f"{value:,.{digits - 1}g}".replace("-", MINUS)

@@ -20,6 +20,8 @@ MINUS, DASH = formats.MINUS, "\N{EN DASH}"
         (formats.number, float("nan"), DASH),
         (formats.number, 24_220_000, "24,220,000"),
         (formats.number, 12.34567, "12.346"),
+        (formats.number, 1_234_567.8, "1,234,568"),
+        (formats.number, 1.234e9 + 0.5, "1.234e+09"),
         (formats.number, -0.5, f"{MINUS}0.50000"),
         (formats.number, 1.19e-7, f"1.19e{MINUS}07"),
         (formats.number, "gram", "gram"),
