@@ -31,7 +31,7 @@ FOLLOWS: Mapping[str, Sequence[str]] = {
     "beside the papers": ("version", "answered"),
 }
 """The tabs, and what changes what they show, beside the trials that are chosen."""
-AXIS_PX = 90
+AXIS_PX = 100
 """Between two axes of parallel coordinates, at least."""
 BEST = ("test_perplexity", "valid_perplexity")
 

@@ -14,6 +14,15 @@ from orchestrator.view.table import StudyTable
 from trainables.errors import UserError
 
 PAGE = 50
+COLUMN = {
+    "sortable": True,
+    "resizable": True,
+    "width": 150,
+    "floatingFilter": True,
+    "wrapHeaderText": True,
+    "autoHeaderHeight": True,
+}
+"""Any but where `rows.columns` says otherwise; a metric's title is on as many lines as it takes."""
 
 
 def layout(table: StudyTable) -> list[Any]:
@@ -24,7 +33,7 @@ def layout(table: StudyTable) -> list[Any]:
         dash_ag_grid.AgGrid(
             id="trials",
             columnDefs=rows.columns(table),
-            defaultColDef={"sortable": True, "resizable": True, "width": 150, "floatingFilter": True},
+            defaultColDef=COLUMN,
             rowModelType="infinite",
             getRowId="params.data.id",
             dashGridOptions=_grid_options(again=False),

@@ -198,7 +198,7 @@ def _attempt(attempt: Attempt) -> list[Any]:
     """A row of the table; only a result is an end without a cause."""
     took = duration((attempt.ended_at - attempt.started_at).total_seconds()) if attempt.ended_at else ""
     end = attempt.cause or ("done" if attempt.ended_at else "it goes on")
-    return [str(attempt.number), attempt.place, f"{attempt.started_at:%Y-%m-%d %H:%M:%S}", took, end]
+    return [attempt.number, attempt.place, f"{attempt.started_at:%Y-%m-%d %H:%M:%S}", took, end]
 
 
 def _settings(settings: Mapping[str, Any]) -> list[list[str]]:

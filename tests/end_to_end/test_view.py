@@ -207,7 +207,7 @@ def test_every_page_fits_and_complains_of_nothing(
         ids = [row.trial_id[:12] for row in store.trials(summary.key)]
     pages = {
         "/": "#overview table",
-        f"/study/{summary.key.variant}": "#chosen-figure .scatterlayer",
+        f"/study/{summary.key.variant}": "#page:has(#chosen-figure .scatterlayer) #trials .ag-row",
         f"/trial/{ids[0]}": "#trial-sigma .scatterlayer",
         "/compare?" + "&".join(f"trial={start}" for start in ids): "#compare-spectra .scatterlayer",
     }
@@ -218,6 +218,9 @@ def test_every_page_fits_and_complains_of_nothing(
         assert browser.complaints() == [], page
         assert browser.evaluate("document.querySelector('.modebar [data-title*=hare]')") is None
         assert browser.evaluate("document.documentElement.scrollWidth") <= width, page
+        titles = "[...document.querySelectorAll('.ag-header-cell-text')]"
+        cut = browser.evaluate(f"{titles}.filter((t) => t.scrollWidth > t.clientWidth).map((t) => t.textContent)")
+        assert cut == [], page
         paper = browser.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (sum(map(int, re.findall(r"\d+", paper))) < 200) == dark
         foreign = [url for url in browser.requests() if not url.startswith((own_address(link), "data:", "blob:"))]
