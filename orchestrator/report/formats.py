@@ -105,8 +105,8 @@ def with_counts(values: Mapping[str, int]) -> str:
 
 
 def number(value: Any, *, digits: int = 5) -> str:
-    """`digits` significant digits, thousands separated; whole numbers whole, and those with more digits before the point
-    rounded to one, up to `LARGEST_WRITTEN`; a dash where there is no value."""
+    """`digits` significant digits, thousands separated; whole numbers whole, and those with more digits before the
+    point rounded to one, up to `LARGEST_WRITTEN`; a dash where there is no value."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return DASH
     if not is_number(value):
