@@ -73,20 +73,12 @@ def register(app: Dash, source: Source) -> None:
             trials = [read_trial(source, trial_id) for trial_id in trial_ids]
         except UserError as error:
             return *[no_update] * 5, parts.trouble(error)
-        figures = _figures(trials, linear=scale == "linear")
-        now = {
-            "version": " ".join([*(trial.version for trial in trials), scale, form]),
-            "graphs": {name: figure["layout"]["uirevision"] for name, figure in figures.items()},
-        }
-        if now == before:
+        version = " ".join([*(trial.version for trial in trials), scale, form])
+        if before and before["version"] == version:
             return *[no_update] * 5, ""
-        shown = before["graphs"] if before else {}
-        graphs = [
-            parts.graph_again(name, figures[name], config=parts.graph_config(form, name), shown=shown)
-            if name in figures
-            else html.P(lack, className="soft")
-            for name, lack in LACKS.items()
-        ]
+        figures = _figures(trials, linear=scale == "linear")
+        graphs = parts.graphs_again(figures, LACKS, form=form, shown=before["graphs"] if before else {})
+        now = {"version": version, "graphs": parts.axes_of(figures)}
         head = ["", *_names(trials)]
         metrics = parts.table(head, _metrics(trials), empty="None of them has metrics yet.")
         return parts.table(head, _settings(trials)), *graphs, metrics, now, ""

@@ -94,6 +94,24 @@ def graph_again(name: str, figure: Figure, *, config: Any, shown: Mapping[str, s
     return no_update
 
 
+def graphs_again(
+    figures: Mapping[str, Figure], lacks: Mapping[str, str], *, form: str, shown: Mapping[str, str], file: str = ""
+) -> list[Any]:
+    """For the place of each graph in `lacks` its figure as `graph_again` draws it, or what is said where it has none.
+    What the camera saves is named `file` and the graph's name."""
+    return [
+        graph_again(name, figures[name], config=graph_config(form, f"{file}{name}"), shown=shown)
+        if name in figures
+        else html.P(lack, className="soft")
+        for name, lack in lacks.items()
+    ]
+
+
+def axes_of(figures: Mapping[str, Figure]) -> dict[str, str]:
+    """By graph the `uirevision` of its figure: what `graph_again` takes as `shown` the next time."""
+    return {name: figure["layout"]["uirevision"] for name, figure in figures.items()}
+
+
 def graph_config(form: str, name: str) -> Any:
     """What a figure's tool bar does; `form` is what its camera saves."""
     removed = ["lasso2d", "autoScale2d"]

@@ -106,9 +106,8 @@ def register(app: Dash, source: Source) -> None:
             places = rows.chosen(table, choice["filters"] or {})
             ids, words = _chosen(table, places, choice["ticked"]) if tab in OF_CHOSEN else ([], "")
             now = json.dumps([tab, ids, words, *(choice[name] or None for name in FOLLOWS[tab])])
-            if (
-                drawn and now == drawn[0]
-            ):  # the table tells its filters and ticks as soon as it is there, and has none yet
+            # The table tells its filters and ticks as soon as it is there, and has none yet.
+            if drawn and now == drawn[0]:
                 return (no_update,) * 5
             if tab == "beside the papers":
                 has_end = any(state in ENDED for state in table.ends["state"])

@@ -17,6 +17,12 @@ from orchestrator.view.source import Source
 from orchestrator.words import duration
 from trainables.errors import UserError
 
+LACKS = {
+    "trial-curve": "No epoch has ended yet, or this trial trains none.",
+    "trial-sigma": "It has no spectrum.",
+}
+"""The graphs, and what is said where there is none."""
+
 
 def layout(source: Source, start: str, variant: str) -> Any:
     """The page of the trial whose id begins so, as one of the study of this variant. Raises UserError where there is
@@ -61,12 +67,14 @@ def register(app: Dash, source: Source) -> None:
             trial = read_trial(source, *trial_id)
         except UserError as error:
             return *[no_update] * 5, parts.trouble(error)
-        now = {"version": f"{trial.version} {scale} {form}", "graphs": _graphs(trial, scale)}
-        if now == before:
+        version = f"{trial.version} {scale} {form}"
+        if before and before["version"] == version:
             return *[no_update] * 5, ""
+        figures = _figures(trial, linear=scale == "linear")
+        file = f"{trial.row['trial_id'][: parts.SHORT_ID]}-"
         shown = before["graphs"] if before else {}
-        figures = _curve(trial, form, shown), _spectrum(trial, scale == "linear", form, shown)
-        return _head(trial), *figures, _rest(trial), now, ""
+        graphs = parts.graphs_again(figures, LACKS, form=form, shown=shown, file=file)
+        return _head(trial), *graphs, _rest(trial), {"version": version, "graphs": parts.axes_of(figures)}, ""
 
     @app.callback(
         Output("trial-stopped", "children"),
@@ -85,11 +93,14 @@ def register(app: Dash, source: Source) -> None:
         return "The trial was asked to stop; its checkpoint is kept, and the next run of the study goes on from it."
 
 
-def _graphs(trial: OneTrial, scale: str) -> dict[str, str]:
-    """The graphs that its page has, with the `uirevision` of each."""
-    curve = {"trial-curve": curve_figures.trial_curve(trial.epochs)} if trial.epochs else {}
-    figures = {**curve, **({} if trial.spectrum is None else {"trial-sigma": _sigma(trial, scale == "linear")})}
-    return {name: figure["layout"]["uirevision"] for name, figure in figures.items()}
+def _figures(trial: OneTrial, *, linear: bool) -> dict[str, Figure]:
+    """By the names of their graphs, those that the trial has something for."""
+    figures = {"trial-curve": curve_figures.trial_curve(trial.epochs)} if trial.epochs else {}
+    if trial.spectrum is not None:
+        tolerance = trial.row["metrics"].get("press_tolerance")
+        sigma = {trial.row["name"]: trial.spectrum}
+        figures["trial-sigma"] = curve_figures.spectra(sigma, linear=linear, tolerance=tolerance)
+    return figures
 
 
 def _head(trial: OneTrial) -> parts.Children:
@@ -121,24 +132,6 @@ def _head(trial: OneTrial) -> parts.Children:
         ),
         html.Details([html.Summary("All settings"), parts.table(["setting", "value"], _settings(trial.same))]),
     ]
-
-
-def _curve(trial: OneTrial, form: str, shown: Mapping[str, str]) -> Any:
-    if not trial.epochs:
-        return html.P("No epoch has ended yet, or this trial trains none.", className="soft")
-    return _graph("trial-curve", curve_figures.trial_curve(trial.epochs), form, trial, shown)
-
-
-def _spectrum(trial: OneTrial, linear: bool, form: str, shown: Mapping[str, str]) -> Any:
-    if trial.spectrum is None:
-        return html.P("It has no spectrum.", className="soft")
-    return _graph("trial-sigma", _sigma(trial, linear), form, trial, shown)
-
-
-def _sigma(trial: OneTrial, linear: bool) -> Figure:
-    assert trial.spectrum is not None
-    tolerance = trial.row["metrics"].get("press_tolerance")
-    return curve_figures.spectra({trial.row["name"]: trial.spectrum}, linear=linear, tolerance=tolerance)
 
 
 def _rest(trial: OneTrial) -> parts.Children:
@@ -205,8 +198,3 @@ def _settings(settings: Mapping[str, Any]) -> list[list[str]]:
     return [
         [name, setting(value) if not isinstance(value, list) else json.dumps(value)] for name, value in settings.items()
     ]
-
-
-def _graph(name: str, figure: Figure, form: str, trial: OneTrial, shown: Mapping[str, str]) -> Any:
-    config = parts.graph_config(form, f"{trial.row['trial_id'][: parts.SHORT_ID]}-{name}")
-    return parts.graph_again(name, figure, config=config, shown=shown)
