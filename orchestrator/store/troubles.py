@@ -14,25 +14,28 @@ AFRESH = "if it was this study's, move it away and run the study again, which re
 COPY = f"put back a copy of it, or name another store with --store; {AFRESH}"
 CHECK = f"see what is wrong with `{PROGRAM} store check` (and this store's --storage or --store)"
 CURES = {
-    "SQLITE_FULL": "the disk is full: make room and give the same command again; what was recorded is kept",
-    "SQLITE_READONLY": "it is read-only: make it and its folder writable, or name another store with --store",
-    "SQLITE_CANTOPEN": "it cannot be opened or created: name a file in a folder you may write to with --store",
-    "SQLITE_IOERR": "the disk refuses to read or write: check its space, your quota and its health, then try again",
-    "SQLITE_NOTADB": f"the file is no SQLite database: name another store with --store; {AFRESH}",
-    "SQLITE_CORRUPT": f"the file is damaged: {COPY}",
-    "SQLITE_ERROR": f"its tables are damaged: {COPY}",
-    "SQLITE_BUSY": "another process has been writing to it for too long: end that process, then try again",
-    "SQLITE_LOCKED": "another process has been writing to it for too long: end that process, then try again",
-    "53100": "the server's disk is full: make room and give the same command again; what was recorded is kept",
-    "53": "the server is out of resources: free some (connections, memory) and try again",
-    "25006": "the server is read-only: name its primary server with --store",
-    "28": "the server refuses the user or password: put the right ones into --store",
-    "3D": "there is no such database: make it with createdb, or name another one with --store",
-    "42501": "the user may not do that: grant it CREATE on the schema and all rights on the tables",
-    "42": "its tables are not those that this program made: put back a copy of it, or name another store with --store",
-    "57014": "the server took more than 45 s for one statement: see what keeps it busy, then try again",
-    "57P": "the server was shut down: start it and give the same command again; what was recorded is kept",
-    "08": "the connection was lost: check the server and give the same command again; what was recorded is kept",
+    "SQLITE_FULL": ("the disk is full", "make room and give the same command again; what was recorded is kept"),
+    "SQLITE_READONLY": ("it is read-only", "make it and its folder writable, or name another store with --store"),
+    "SQLITE_CANTOPEN": ("it cannot be opened or created", "name a file in a folder you may write to with --store"),
+    "SQLITE_IOERR": ("the disk refuses to read or write", "check its space, your quota and its health, then try again"),
+    "SQLITE_NOTADB": ("the file is no SQLite database", f"name another store with --store; {AFRESH}"),
+    "SQLITE_CORRUPT": ("the file is damaged", COPY),
+    "SQLITE_ERROR": ("its tables are damaged", COPY),
+    "SQLITE_BUSY": ("another process has been writing to it for too long", "end that process, then try again"),
+    "SQLITE_LOCKED": ("another process has been writing to it for too long", "end that process, then try again"),
+    "53100": ("the server's disk is full", "make room and give the same command again; what was recorded is kept"),
+    "53": ("the server is out of resources", "free some (connections, memory) and try again"),
+    "25006": ("the server is read-only", "name its primary server with --store"),
+    "28": ("the server refuses the user or password", "put the right ones into --store"),
+    "3D": ("there is no such database", "make it with createdb, or name another one with --store"),
+    "42501": ("the user may not do that", "grant it CREATE on the schema and all rights on the tables"),
+    "42": (
+        "its tables are not those that this program made",
+        "put back a copy of it, or name another store with --store",
+    ),
+    "57014": ("the server took more than 45 s for one statement", "see what keeps it busy, then try again"),
+    "57P": ("the server was shut down", "start it and give the same command again; what was recorded is kept"),
+    "08": ("the connection was lost", "check the server and give the same command again; what was recorded is kept"),
 }
 """What is amiss and what to do, by SQLite's error names and PostgreSQL's states; a key stands for all codes that begin
 with it (SQLITE_READONLY_DIRECTORY and the like)."""
@@ -66,7 +69,7 @@ def user_errors(store: str, cure: str = CHECK) -> Iterator[None]:
             raise
         raise StoreAwayError(f"The results store {store} cannot be used: {problem[0]}", problem[1]) from error
     except UnicodeDecodeError as error:  # what SQLite itself says of damage may repeat it
-        said, cure = _said_and_cure(CURES["SQLITE_CORRUPT"])
+        said, cure = CURES["SQLITE_CORRUPT"]
         raise StoreAwayError(f"The results store {store} cannot be used: {said}", cure) from error
 
 
@@ -79,14 +82,7 @@ def _problem(error: DBAPIError, cure: str) -> tuple[str, str] | None:
         return said, "check that the server runs and that host, port, user, password and database are right"
     if code is None and isinstance(error, ProgrammingError):
         return None
-    known = next((CURES[prefix] for prefix in CURES if code and code.startswith(prefix)), None)
-    return (said, cure) if known is None else _said_and_cure(known)
-
-
-def _said_and_cure(words: str) -> tuple[str, str]:
-    """The halves of one of `CURES`."""
-    said, _, cure = words.partition(": ")
-    return said, cure
+    return next((CURES[prefix] for prefix in CURES if code and code.startswith(prefix)), (said, cure))
 
 
 def code_of(error: DBAPIError) -> str | None:
