@@ -9,6 +9,7 @@ import sys
 
 WORDS = "SWEEP_WORDS"
 """The variable with the typed words, where some of them are passwords."""
+INSTALL = "type `make sweep` once, which installs all packages into .venv, and then `source .venv/bin/activate`"
 
 TYPED = getattr(sys, "orig_argv", [sys.executable, *sys.argv])
 """Which Python before 3.10 does not keep: it is told apart from a new enough one in `main`."""
@@ -66,7 +67,7 @@ def _old_python() -> int:
     """Say which Python this needs."""
     print(
         f"error: Python 3.11 or newer is needed, and {sys.executable} is {sys.version_info[0]}.{sys.version_info[1]}: "
-        "type `make sweep` once, which installs all packages into .venv, and then `source .venv/bin/activate`",
+        f"{INSTALL}",
         file=sys.stderr,
     )
     return 2
@@ -76,8 +77,7 @@ def _without_packages(error: ModuleNotFoundError) -> int:
     """Say that the environment is missing: this file needs more than Python."""
     print(
         f"error: the package {error.name} is not installed for {sys.executable} (Python "
-        f"{sys.version_info.major}.{sys.version_info.minor}; 3.11 or newer is needed): type `make sweep` once, which "
-        "installs all packages into .venv, and then `source .venv/bin/activate`",
+        f"{sys.version_info.major}.{sys.version_info.minor}; 3.11 or newer is needed): {INSTALL}",
         file=sys.stderr,
     )
     return 2

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from orchestrator.plan.swept_settings import as_setting, values_in
-from trainables.config import AnyConfig, dotted_keys, read_config, replaced
+from trainables.config import AnyConfig, dotted_keys, read_config, replaced, value_at
 from trainables.errors import UserError, did_you_mean
 
 FIXED_KEYS = ("schema_version", "kind", "corpus.name", "corpus.sha256")
@@ -61,10 +61,9 @@ def _require_keys(overrides: Mapping[str, Any], keys: Sequence[list[str]], conte
             )
         kinds = {content["kind"] for content, own in zip(contents, keys, strict=True) if key in own}
         if not kinds:
-            known = {key for content_keys in keys for key in content_keys}
-            hint = did_you_mean(key, {key for key in known if not any(other.startswith(f"{key}.") for other in known)})
             raise UserError(
-                f"--set knows no key {key!r}: {hint}Keys are those of the config, as --dry-run --format json prints it"
+                f"--set knows no key {key!r}: {did_you_mean(key, _single_keys(contents))}Keys are those of the config, "
+                "as --dry-run --format json prints it"
             )
         of_them = [(content, own) for content, own in zip(contents, keys, strict=True) if content["kind"] in kinds]
         without = [content for content, own in of_them if key not in own]
@@ -73,6 +72,13 @@ def _require_keys(overrides: Mapping[str, Any], keys: Sequence[list[str]], conte
                 f"--set takes keys that every trial has, and {len(without)} of {len(of_them)} trials, such as one of "
                 f"{_what(without[0], key)}, have no {key!r}: write a study of those that do"
             )
+
+
+def _single_keys(contents: Sequence[Mapping[str, Any]]) -> set[str]:
+    """The keys of single values, and not of whole parts such as `training`."""
+    return {
+        key for content in contents for key in dotted_keys(content) if not isinstance(value_at(content, key), Mapping)
+    }
 
 
 def _what(content: Mapping[str, Any], key: str) -> str:
