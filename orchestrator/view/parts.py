@@ -116,10 +116,12 @@ def graph_config(form: str, name: str) -> Any:
     """What a figure's tool bar does; `form` is what its camera saves."""
     removed = ["lasso2d", "autoScale2d"]
     image = {"format": form, "filename": name, "scale": 2}
-    # Its makers offer to take figures to a server of theirs: not from here.
     return {
+        # Its makers offer to take figures to a server of theirs: not from here.
         "displaylogo": False,
         "showSendToCloud": False,
+        # By default WebGL draws four pixels for every one of the screen: a third of a large study's page.
+        "plotGlPixelRatio": 1,
         "responsive": True,
         "modeBarButtonsToRemove": removed,
         "toImageButtonOptions": image,

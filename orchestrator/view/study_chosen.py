@@ -12,7 +12,7 @@ import numpy as np
 from dash import Dash, Input, Output, State, ctx, dcc, html, no_update
 
 from orchestrator.report import title
-from orchestrator.store import ENDED
+from orchestrator.store import ENDED, StudyKey
 from orchestrator.view import choices, curve_figures, parts, rows, study_figures
 from orchestrator.view.answers import Answers
 from orchestrator.view.choices import MAP
@@ -36,8 +36,12 @@ AXIS_PX = 100
 BEST = ("test_perplexity", "valid_perplexity")
 
 
-def layout(table: StudyTable, first: Mapping[str, str | None]) -> Any:
-    """The tabs, what they show by default, and the way to the page of comparison; `first` is the grid map's."""
+def layout(source: Source, key: StudyKey, first: Mapping[str, Any]) -> Any:
+    """The tabs with what is drawn at first, and the way to the page of comparison; `first` is where all choices stand
+    that the drawing follows. Raises UserError where the store cannot be read."""
+    table = source.table(key)
+    first = {"tab": next(iter(FOLLOWS)), "scale": "logarithmic", "ticked": None, "filters": None, **first}
+    shown, words, drawn = _draw(source, key, first, None) or (None, "", None)
     menus = [
         html.Label(
             [
@@ -49,11 +53,11 @@ def layout(table: StudyTable, first: Mapping[str, str | None]) -> Any:
     ]
     return html.Div(
         [
-            dcc.Store(id="chosen-drawn"),
-            html.P([html.Span(id="chosen-words"), " ", dcc.Link("", href="", id="compare")], className="soft"),
+            dcc.Store(id="chosen-drawn", data=drawn),
+            html.P([html.Span(words, id="chosen-words"), " ", dcc.Link("", href="", id="compare")], className="soft"),
             dcc.RadioItems(
                 list(FOLLOWS),
-                next(iter(FOLLOWS)),
+                first["tab"],
                 id="chosen-tab",
                 inline=True,
                 className="tabs",
@@ -62,9 +66,9 @@ def layout(table: StudyTable, first: Mapping[str, str | None]) -> Any:
             ),
             html.Div(menus, id="map-choices", className="controls", hidden=True),
             dcc.RadioItems(
-                ["logarithmic", "linear"], "logarithmic", id="spectra-scale", inline=True, className="hidden"
+                ["logarithmic", "linear"], first["scale"], id="spectra-scale", inline=True, className="hidden"
             ),
-            html.Div(id="chosen", className="scroll"),
+            html.Div(shown, id="chosen", className="scroll"),
         ]
     )
 
@@ -98,37 +102,17 @@ def register(app: Dash, source: Source) -> None:
         },
     )
     def draw(choice: Mapping[str, Any], variant: str, drawn: Sequence[str] | None) -> tuple[Any, ...]:
-        tab = choice["tab"]
-        hidden = (tab != "grid map", "" if tab == "spectra" else "hidden")
+        hidden = (choice["tab"] != "grid map", "" if choice["tab"] == "spectra" else "hidden")
         try:
-            key = source.key(variant)
-            table = source.table(key)
-            places = rows.chosen(table, choice["filters"] or {})
-            ids, words = _chosen(table, places, choice["ticked"]) if tab in OF_CHOSEN else ([], "")
-            now = json.dumps([tab, ids, words, *(choice[name] or None for name in FOLLOWS[tab])])
-            # The table tells its filters and ticks as soon as it is there, and has none yet.
-            if drawn and now == drawn[0]:
-                return (no_update,) * 5
-            if tab == "beside the papers":
-                has_end = any(state in ENDED for state in table.ends["state"])
-                return _beside_papers(source.answers(key), has_end=has_end), *hidden, "", [now, ""]
-            if tab in OF_CHOSEN:
-                figure = _of_chosen(source, table, ids, choice)
-            else:
-                figure = _over_all(table.only(places), choice)
+            again = _draw(source, source.key(variant), choice, drawn)
         except UserError as error:
             if ctx.triggered_id == "study-version":  # no choice of the reader's: what is drawn may stay
                 return (no_update,) * 5
             return parts.trouble(error), *hidden, "", None
-        config = parts.graph_config(choice["form"], f"{variant}-{tab.replace(' ', '-')}")
-        before = {"chosen-figure": drawn[1]} if drawn else {}
-        shown = parts.graph_again("chosen-figure", figure, config=config, shown=before, height=460)
-        axes = figure["layout"]["uirevision"] if tab in OF_CHOSEN and figure["data"] else ""
-        if tab == "parallel coordinates":
-            shown.style["minWidth"] = (
-                f"{AXIS_PX * len(figure['data'][0].get('dimensions', ())) if figure['data'] else 0}px"
-            )
-        return shown, *hidden, words, [now, axes]
+        if again is None:
+            return (no_update,) * 5
+        shown, words, now = again
+        return shown, *hidden, words, now
 
     @app.callback(Output("compare", "children"), Output("compare", "href"), Input("trials", "selectedRows"))
     def compare(ticked: Sequence[Mapping[str, Any]] | None) -> tuple[str, str]:
@@ -137,6 +121,32 @@ def register(app: Dash, source: Source) -> None:
             return (f"Two to {MOST_COMPARED} ticked trials can be compared." if count else ""), ""
         query = urlencode([("trial", row["id"][: parts.SHORT_ID]) for row in ticked or ()])
         return f"Compare these {count} side by side", f"/compare?{query}"
+
+
+def _draw(
+    source: Source, key: StudyKey, choice: Mapping[str, Any], drawn: Sequence[str] | None
+) -> tuple[Any, str, Sequence[str]] | None:
+    """What the tab shows, of which trials, in words, and what is drawn then: a description, and the axes of its figure.
+    Nothing where that is `drawn` already: the table tells its filters and ticks as soon as it is there, and has none.
+    """
+    tab, table = choice["tab"], source.table(key)
+    places = rows.chosen(table, choice["filters"] or {})
+    ids, words = _chosen(table, places, choice["ticked"]) if tab in OF_CHOSEN else ([], "")
+    now = json.dumps([tab, ids, words, *(choice[name] or None for name in FOLLOWS[tab])])
+    if drawn and now == drawn[0]:
+        return None
+    if tab == "beside the papers":
+        has_end = any(state in ENDED for state in table.ends["state"])
+        return _beside_papers(source.answers(key), has_end=has_end), "", [now, ""]
+    of_chosen = tab in OF_CHOSEN
+    figure = _of_chosen(source, table, ids, choice) if of_chosen else _over_all(table.only(places), choice)
+    config = parts.graph_config(choice["form"], f"{key.variant}-{tab.replace(' ', '-')}")
+    before = {"chosen-figure": drawn[1]} if drawn else {}
+    shown = parts.graph_again("chosen-figure", figure, config=config, shown=before, height=460)
+    axes = figure["layout"]["uirevision"] if of_chosen and figure["data"] else ""
+    if tab == "parallel coordinates" and figure["data"]:
+        shown.style["minWidth"] = f"{AXIS_PX * len(figure['data'][0].get('dimensions', ()))}px"
+    return shown, words, [now, axes]
 
 
 def _chosen(

@@ -27,6 +27,8 @@ from orchestrator.view.table import StudyTable
 
 MOST_SVG_POINTS = 2_000
 """Of more, WebGL draws them; a browser without it can show no more."""
+ROOM_OF_NUMBERS = 70
+"""Beside an axis, in pixels."""
 SMALLEST, LARGEST = 5, 18
 """Diameters of points, in pixels."""
 
@@ -72,6 +74,10 @@ def scatter(table: StudyTable, axes: Mapping[str, str | None], logarithmic: Coll
     )
     if "x" in logarithmic and x in table.numeric:
         figure["layout"]["xaxis"]["type"] = "log"
+    if by_webgl and {x, y} <= set(table.numeric):  # to make room for its numbers plotly would draw all points twice
+        figure["layout"]["margin"]["l"] = ROOM_OF_NUMBERS
+        for axis in ("xaxis", "yaxis"):
+            figure["layout"][axis]["automargin"] = False
     return figure
 
 

@@ -32,12 +32,14 @@ def layout(source: Source, variant: str) -> Any:
     study, table = built_in(key), source.table(key)
     heading, question = _heading(source, key)
     first = choices.first_axes(study, table)
+    epochs = _epochs(source.overview(), key)
+    followed = {"version": table.version, "epochs": epochs, "answered": None, "form": "png", "y": first["y"]}
     return html.Div(
         [
             dcc.Interval(id="study-tick", interval=parts.LIVE_MS),
             dcc.Store(id="study-variant", data=variant),
             dcc.Store(id="study-version", data=table.version),
-            dcc.Store(id="study-epochs", data=_epochs(source.overview(), key)),
+            dcc.Store(id="study-epochs", data=epochs),
             dcc.Store(id="study-answered"),
             dcc.Store(id="study-drawn", data=_drawn(first, (), {}, table.version, "png")),
             html.H1(heading, id="study-heading"),
@@ -54,7 +56,7 @@ def layout(source: Source, variant: str) -> Any:
                 className="soft",
             ),
             html.Div(trial_grid.layout(table), id="study-grid"),
-            study_chosen.layout(table, choices.first_map(study, table)),
+            study_chosen.layout(source, key, {**choices.first_map(study, table), **followed}),
         ]
     )
 
