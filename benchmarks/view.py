@@ -19,6 +19,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from http.cookiejar import CookieJar
 from pathlib import Path
@@ -49,6 +50,14 @@ VALUES: dict[str, Any] = {
     "trials.getRowsRequest": {"startRow": 0, "endRow": 50, "sortModel": [], "filterModel": {}},
 }
 """What an open page of the study sends of its parts."""
+WANTED = {
+    "overview.children",
+    "study-progress.children",
+    "study-answer.children",
+    "scatter.figure",
+    "trials.getRowsResponse",
+}
+"""What viewers ask for."""
 
 
 def fill(url: str) -> list[PlannedTrial]:
@@ -160,7 +169,7 @@ def sweep() -> None:
     for _ in range(SWEEP_ROUNDS):
         alone.append(_sweep_seconds(viewers=0))
         beside.append(_sweep_seconds(viewers=VIEWERS))
-        print(f"alone {alone[-1]:.2f} s, beside {VIEWERS} viewers {beside[-1]:.2f} s")
+        print(f"alone {alone[-1]:.2f} s, beside {VIEWERS} viewers {beside[-1]:.2f} s", flush=True)
     print(f"ratio of the medians {statistics.median(beside) / statistics.median(alone):.3f}")
 
 
@@ -170,19 +179,16 @@ def _sweep_seconds(*, viewers: int) -> float:
         start = time.perf_counter()
         command = [sys.executable, str(ROOT / "sweep.py"), *SWEEP, "--storage", storage]
         process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-        over = threading.Event()
-        threads = []
         if viewers:
             VALUES["study-variant.data"] = _variant(storage)
-            with _viewed("--storage", storage) as (link, _):
-                threads = [threading.Thread(target=_look, args=(link, over)) for _ in range(viewers)]
-                for thread in threads:
-                    thread.start()
+            over = threading.Event()
+            with _viewed("--storage", storage) as (link, _), ThreadPoolExecutor(viewers) as pool:
+                looks = [pool.submit(_look, link, over) for _ in range(viewers)]
                 process.wait()
                 seconds = time.perf_counter() - start
                 over.set()
-                for thread in threads:
-                    thread.join()
+                for look in looks:
+                    look.result()
                 return seconds
         process.wait()
         return time.perf_counter() - start
@@ -205,27 +211,21 @@ def _look(link: str, over: threading.Event) -> None:
     opener.open(link).read()
     address = link.partition("/?")[0]
     known = json.load(opener.open(f"{address}/_dash-dependencies"))
-    wanted = (
-        "overview.children",
-        "..study-progress.",
-        "..study-answer.",
-        "..scatter.figure",
-        "..trials.getRowsResponse",
-    )
-    bodies = [_body(callback) for callback in known if callback["output"].startswith(wanted)]
-    assert len(bodies) == len(wanted)
+    bodies = [_body(callback) for callback in known if WANTED & set(_outputs(callback))]
+    assert len(bodies) == len(WANTED)
     while not over.wait(LIVE_S):
         for body in bodies:
             request = urllib.request.Request(f"{address}/_dash-update-component", body, HEADERS)
             opener.open(request).read()
 
 
+def _outputs(callback: dict[str, Any]) -> list[str]:
+    return str(callback["output"]).strip(".").split("...")
+
+
 def _body(callback: dict[str, Any]) -> bytes:
     """As the page sends it."""
-    outputs = [
-        dict(zip(("id", "property"), output.rsplit(".", 1), strict=True))
-        for output in callback["output"].strip(".").split("...")
-    ]
+    outputs = [dict(zip(("id", "property"), output.rsplit(".", 1), strict=True)) for output in _outputs(callback)]
     asked = {
         kind: [{**one, "value": VALUES.get(f"{one['id']}.{one['property']}")} for one in callback[kind]]
         for kind in ("inputs", "state")
