@@ -46,18 +46,19 @@ VALUES: dict[str, Any] = {
     "study-x.value": "press_rank",
     "study-y.value": "test_perplexity",
     "study-scales.value": [],
+    "chosen-tab.value": "learning curves",
+    "spectra-scale.value": "logarithmic",
+    "picture-format.value": "png",
     "brushed.data": [],
     "trials.getRowsRequest": {"startRow": 0, "endRow": 50, "sortModel": [], "filterModel": {}},
 }
 """What an open page of the study sends of its parts."""
-WANTED = {
-    "overview.children",
-    "study-progress.children",
-    "study-answer.children",
-    "scatter.figure",
-    "trials.getRowsResponse",
+AT_TICK = {"overview.children", "study-progress.children", "study-answer.children"}
+ON_CHANGE = {
+    "study-version": {"scatter.figure", "trials.getRowsResponse", "chosen.children"},
+    "study-epochs": {"chosen.children"},
 }
-"""What viewers ask for."""
+"""What viewers ask for: always, and where one of these has changed."""
 
 
 def fill(url: str) -> list[PlannedTrial]:
@@ -204,30 +205,43 @@ def _variant(storage: str) -> str:
 
 
 def _look(link: str, over: threading.Event) -> None:
-    """Ask for all that an open overview and an open page of the study ask for, as often, and for the study's figure
-    and the first rows of its table at every tick, which a page does only when a trial ends. A browser's work is its
-    machine's."""
+    """Ask for what an open overview and an open page of the study ask for: at every tick how far they are; where an
+    epoch has ended its learning curves; where a trial has, its figure and the first rows of its table too. A browser's
+    work is its machine's."""
     opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor(CookieJar()))
     opener.open(link).read()
     address = link.partition("/?")[0]
-    known = json.load(opener.open(f"{address}/_dash-dependencies"))
-    bodies = [_body(callback) for callback in known if WANTED & set(_outputs(callback))]
-    assert len(bodies) == len(WANTED)
+    callbacks = {
+        output: callback
+        for callback in json.load(opener.open(f"{address}/_dash-dependencies"))
+        for output in _outputs(callback)
+    }
+    values = dict(VALUES)
+
+    def changes(wanted: str) -> dict[str, Any]:
+        body = _body(callbacks[wanted], values)
+        answer = opener.open(urllib.request.Request(f"{address}/_dash-update-component", body, HEADERS)).read()
+        return json.loads(answer)["response"] if answer else {}  # of nothing new there is none
+
     while not over.wait(LIVE_S):
-        for body in bodies:
-            request = urllib.request.Request(f"{address}/_dash-update-component", body, HEADERS)
-            opener.open(request).read()
+        changed = {name: change for wanted in AT_TICK for name, change in changes(wanted).items()}
+        news = ON_CHANGE.keys() & changed.keys()
+        values |= {f"{name}.data": changed[name]["data"] for name in news}
+        for wanted in set[str]().union(*(ON_CHANGE[name] for name in news)):
+            changed = changes(wanted)
+            if "chosen-drawn" in changed:
+                values["chosen-drawn.data"] = changed["chosen-drawn"]["data"]
 
 
 def _outputs(callback: dict[str, Any]) -> list[str]:
     return str(callback["output"]).strip(".").split("...")
 
 
-def _body(callback: dict[str, Any]) -> bytes:
+def _body(callback: dict[str, Any], values: dict[str, Any]) -> bytes:
     """As the page sends it."""
     outputs = [dict(zip(("id", "property"), output.rsplit(".", 1), strict=True)) for output in _outputs(callback)]
     asked = {
-        kind: [{**one, "value": VALUES.get(f"{one['id']}.{one['property']}")} for one in callback[kind]]
+        kind: [{**one, "value": values.get(f"{one['id']}.{one['property']}")} for one in callback[kind]]
         for kind in ("inputs", "state")
     }
     several = callback["output"].startswith("..")

@@ -237,6 +237,11 @@ class GroupSpectra(Spectra):
 
 
 @dataclass(frozen=True, kw_only=True)
+class LossByRank(Analysis):
+    """Ask what the best approximation of log P costs in nats, over its rank (measurement kl_rank), a line a group."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RankOverTraining(Analysis):
     """Ask how ranks and validation perplexity move together from epoch to epoch, and which says more of the other.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from search_spaces.study import Extrapolation, Lines, RankOverTraining, Study
+from search_spaces.study import Extrapolation, Lines, LossByRank, RankOverTraining, Study
 from search_spaces.transformer import transformer
 from trainables.config import CorpusConfig, SoftmaxConfig, TransformerTrialConfig
 
@@ -76,6 +76,7 @@ STUDY = Study(
             logarithmic_x=True,
             note=LOST,
         ),
+        LossByRank(),
         RankOverTraining(ranks=("kl_rank", "entropy_rank")),
     ),
     deviations=(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from search_spaces.awd_lstm import awd_lstm
-from search_spaces.study import Correlation, GroupTable, Lines, PairedComparison, RankOverTraining, Study
+from search_spaces.study import Correlation, GroupTable, Lines, LossByRank, PairedComparison, RankOverTraining, Study
 from trainables.config import (
     AnyConfig,
     CorpusConfig,
@@ -85,6 +85,7 @@ STUDY = Study(
         Correlation(),
         Correlation(x="kl_rank_1e-2"),
         GroupTable(metrics=METRICS, title="Perplexity and ranks by cap"),
+        LossByRank(),
         RankOverTraining(),
     ),
     deviations=(

@@ -52,7 +52,9 @@ from .jacobians import LayerSpectrum as LayerSpectrum
 from .jacobians import Step as Step
 from .jacobians import jacobian_numbers as jacobian_numbers
 from .jacobians import share_interval as share_interval
+from .kl_curves import kl_curves as kl_curves
 from .lines import ClaimChecked as ClaimChecked
+from .lines import Line as Line
 from .lines import LineNumbers as LineNumbers
 from .lines import LinePoint as LinePoint
 from .lines import Reached as Reached

@@ -136,15 +136,16 @@ def _references(frame: pd.DataFrame, request: Lines, panels: Sequence[Any]) -> d
     for panel, metric in product(panels, request.metrics):
         trials = of_group if panel is None else of_group[of_group[request.panel] == panel]
         values = [value for (value,) in values_of_done(trials, metric) if math.isfinite(value)]
-        references |= {(panel, metric): _point(values)} if values else {}
+        references |= {(panel, metric): line_point(values)} if values else {}
     return references
 
 
 def _line(by_x: Mapping[float, list[float]]) -> Line:
-    return {x: _point(values) for x, values in sorted(by_x.items())}
+    return {x: line_point(values) for x, values in sorted(by_x.items())}
 
 
-def _point(values: Sequence[float]) -> LinePoint:
+def line_point(values: Sequence[float]) -> LinePoint:
+    """Of these values, at least one."""
     sample = summarise_sample(values)
     assert sample.mean is not None
     return LinePoint(n=sample.n, mean=sample.mean, sd=sample.sd, least=min(values), greatest=max(values))

@@ -25,6 +25,7 @@ from orchestrator.report.sections.extrapolation import extrapolation_section
 from orchestrator.report.sections.grid import grid_section
 from orchestrator.report.sections.groups import count_section, difference_section, group_section, tuned_section
 from orchestrator.report.sections.jacobians import jacobian_section
+from orchestrator.report.sections.kl_curves import kl_curve_section
 from orchestrator.report.sections.lines import curve_section, line_section
 from orchestrator.report.sections.power_laws import power_law_section
 from orchestrator.report.sections.predictions import prediction_section
@@ -117,6 +118,7 @@ QUESTIONS: Mapping[type[Analysis], tuple[Numbers, Callable[[Any], Section]]] = {
     ),
     analyses.Tuned: (lambda r, _: analysis.tuned_numbers(r.frame), tuned_section),
     analyses.TrueRank: (lambda r, q: analysis.true_rank_numbers(r.frame, q), true_rank_section),
+    analyses.LossByRank: (lambda r, _: analysis.kl_curves(r.frame), kl_curve_section),
     analyses.RankOverTraining: (
         lambda r, q: analysis.rank_training_numbers(r.frame, r.epochs, q, colours=[grid.column for grid in r.grids]),
         rank_training_section,
