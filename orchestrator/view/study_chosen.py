@@ -41,7 +41,7 @@ def layout(source: Source, key: StudyKey, first: Mapping[str, Any]) -> Any:
     that the drawing follows. Raises UserError where the store cannot be read."""
     table = source.table(key)
     first = {"tab": next(iter(FOLLOWS)), "scale": "logarithmic", "ticked": None, "filters": None, **first}
-    shown, words, drawn = _draw(source, key, first, None) or (None, "", None)
+    content, words, drawn = _draw(source, key, first, None) or (None, "", None)
     menus = [
         html.Label(
             [
@@ -68,7 +68,7 @@ def layout(source: Source, key: StudyKey, first: Mapping[str, Any]) -> Any:
             dcc.RadioItems(
                 ["logarithmic", "linear"], first["scale"], id="spectra-scale", inline=True, className="hidden"
             ),
-            html.Div(shown, id="chosen", className="scroll"),
+            html.Div(content, id="chosen", className="scroll"),
         ]
     )
 
@@ -111,8 +111,8 @@ def register(app: Dash, source: Source) -> None:
             return parts.trouble(error), *hidden, "", None
         if again is None:
             return (no_update,) * 5
-        shown, words, now = again
-        return shown, *hidden, words, now
+        content, words, now = again
+        return content, *hidden, words, now
 
     @app.callback(Output("compare", "children"), Output("compare", "href"), Input("trials", "selectedRows"))
     def compare(ticked: Sequence[Mapping[str, Any]] | None) -> tuple[str, str]:
@@ -142,11 +142,11 @@ def _draw(
     figure = _of_chosen(source, table, ids, choice) if of_chosen else _over_all(table.only(places), choice)
     config = parts.graph_config(choice["form"], f"{key.variant}-{tab.replace(' ', '-')}")
     before = {"chosen-figure": drawn[1]} if drawn else {}
-    shown = parts.graph_again("chosen-figure", figure, config=config, shown=before, height=460)
+    content = parts.graph_again("chosen-figure", figure, config=config, shown=before, height=460)
     axes = figure["layout"]["uirevision"] if of_chosen and figure["data"] else ""
     if tab == "parallel coordinates" and figure["data"]:
-        shown.style["minWidth"] = f"{AXIS_PX * len(figure['data'][0].get('dimensions', ()))}px"
-    return shown, words, [now, axes]
+        content.style["minWidth"] = f"{AXIS_PX * len(figure['data'][0].get('dimensions', ()))}px"
+    return content, words, [now, axes]
 
 
 def _chosen(

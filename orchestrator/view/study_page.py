@@ -136,56 +136,53 @@ def _register_live(app: Dash, source: Source) -> None:
         inputs={
             "_": Input("study-tick", "n_intervals"),
             "variant": State("study-variant", "data"),
-            "version": State("study-version", "data"),
-            "epochs": State("study-epochs", "data"),
-            "values": {name: State(f"study-{name}", "value") for name in AXES},
-            "map_values": {name: State(f"map-{name}", "value") for name in MAP},
+            "shown": {
+                "version": State("study-version", "data"),
+                "epochs": State("study-epochs", "data"),
+                "values": {name: State(f"study-{name}", "value") for name in AXES},
+                "map_values": {name: State(f"map-{name}", "value") for name in MAP},
+            },
         },
     )
-    def follow(
-        _: int | None,
-        variant: str,
-        version: str,
-        epochs: int,
-        values: dict[str, str | None],
-        map_values: dict[str, str | None],
-    ) -> dict[str, Any]:
+    def follow(_: int | None, variant: str, shown: Mapping[str, Any]) -> dict[str, Any]:
         kept: dict[str, Any] = {
             **dict.fromkeys(("heading", "question", "links", "not_running", "version", "epochs"), no_update),
             **dict.fromkeys(("options", "values"), dict.fromkeys(AXES, no_update)),
             **dict.fromkeys(("map_options", "map_values"), dict.fromkeys(MAP, no_update)),
         }
         try:
-            key = source.key(variant)
-            table, overview = source.table(key), source.overview()
-            counts = overview.of(key).counts
+            return {**kept, **_news(source, source.key(variant), shown)}
         except UserError as error:
             # Of no version, all is drawn again once the store can be read: trouble may stand in place of some.
-            return {**kept, "progress": parts.trouble(error), "version": "" if version else no_update}
-        heading, question = _heading(source, key)
-        now = {
-            **kept,
-            "heading": heading,
-            "question": question,
-            "links": _links(source, key),
-            "progress": _progress(source, key),
-            "not_running": not counts["running"],
-        }
-        # An answer of equal epochs would have the curves drawn again at every tick.
-        if (epochs_now := _epochs(overview, key)) != epochs:
-            now["epochs"] = epochs_now
-        if table.version == version:
-            return now
-        study = built_in(key)
-        return {
-            **now,
-            "version": table.version,
-            "options": {name: choices.options(table, name) for name in AXES},
-            "map_options": {name: choices.options(table, name) for name in MAP},
-            # With the first result come the first numbers that an axis can have.
-            "values": _still(values, choices.first_axes(study, table), table),
-            "map_values": _still(map_values, choices.first_map(study, table), table),
-        }
+            return {**kept, "progress": parts.trouble(error), "version": "" if shown["version"] else no_update}
+
+
+def _news(source: Source, key: StudyKey, shown: Mapping[str, Any]) -> dict[str, Any]:
+    """What of the page is another than is shown, or may be. Raises UserError where the store cannot be read."""
+    table, overview = source.table(key), source.overview()
+    heading, question = _heading(source, key)
+    news = {
+        "heading": heading,
+        "question": question,
+        "links": _links(source, key),
+        "progress": _progress(source, key),
+        "not_running": not overview.of(key).counts["running"],
+    }
+    # An answer of equal epochs would have the curves drawn again at every tick.
+    if (epochs := _epochs(overview, key)) != shown["epochs"]:
+        news["epochs"] = epochs
+    if table.version == shown["version"]:
+        return news
+    study = built_in(key)
+    return {
+        **news,
+        "version": table.version,
+        "options": {name: choices.options(table, name) for name in AXES},
+        "map_options": {name: choices.options(table, name) for name in MAP},
+        # With the first result come the first numbers that an axis can have.
+        "values": _still(shown["values"], choices.first_axes(study, table), table),
+        "map_values": _still(shown["map_values"], choices.first_map(study, table), table),
+    }
 
 
 def _epochs(overview: Overview, key: StudyKey) -> int:
