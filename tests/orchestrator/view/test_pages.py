@@ -42,8 +42,8 @@ def callback(app: Dash, output: str) -> Callable[..., Any]:
 
 def follow(app: Dash, version: str) -> dict[str, Any]:
     """What a tick of a study's page changes."""
-    choice: dict[str, Any] = {"values": dict.fromkeys(AXES), "map_values": dict.fromkeys(MAP)}
-    made = callback(app, "study-version.data")(_=1, variant=MINE.variant, version=version, epochs=0, **choice)
+    shown = {"version": version, "epochs": 0, "values": dict.fromkeys(AXES), "map_values": dict.fromkeys(MAP)}
+    made = callback(app, "study-version.data")(_=1, variant=MINE.variant, shown=shown)
     assert isinstance(made, dict)
     return made
 
@@ -69,6 +69,33 @@ def test_an_open_page_draws_all_again_after_trouble(app: Dash, tmp_path: Path) -
     assert follow(app, "")["version"] is no_update, "which would draw at every tick"
     away.rename(tmp_path / "results.db")
     assert follow(app, "")["version"] == version
+
+
+def test_a_page_comes_with_its_first_curves_which_are_drawn_again_where_something_changed(
+    app: Dash, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "set_props", lambda *_: None)  # which only a server's callback may call
+    trial_ids = ids(plan(2))
+    attempts = store.claim(trial_ids, owner="a", lease_s=60)
+    store.record_epochs({trial_ids[0]: [epoch(1)]}, attempts=attempts)
+    content, _ = callback(app, "page.children")(f"/study/{MINE.variant}", "", None)
+    assert content["chosen"].children.id == "chosen-figure" and content["chosen-words"].children
+    choice = {
+        "tab": content["chosen-tab"].value,
+        "scale": content["spectra-scale"].value,
+        "ticked": None,
+        "filters": None,
+        **{name: content[f"map-{name}"].value for name in MAP},
+        "y": content["study-y"].value,
+        "version": content["study-version"].data,
+        "epochs": content["study-epochs"].data,
+        "answered": None,
+        "form": "png",
+    }
+    draw, drawn = callback(app, "chosen.children"), content["chosen-drawn"].data
+    assert draw({**choice, "ticked": [], "filters": {}}, MINE.variant, drawn) == (no_update,) * 5
+    for change in ({"tab": "spectra"}, {"ticked": [{"id": trial_ids[1]}]}, {"epochs": 2}, {"form": "svg"}):
+        assert draw({**choice, **change}, MINE.variant, drawn)[4] not in (no_update, drawn), change
 
 
 def test_title_question_answer_and_link_come_with_the_report(app: Dash, tmp_path: Path) -> None:
