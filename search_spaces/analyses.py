@@ -80,24 +80,38 @@ class GroupTable(Analysis):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Differences(Analysis):
-    """Ask for how much lower a metric is in each group than in its baseline, from means (positive: better)."""
+class AgainstBaselines(Analysis):
+    """Ask for a metric in groups against others."""
 
     baselines: Mapping[str, str]
     """Group -> the group that it is held against."""
     metric: str = "test_perplexity"
+
+    def __post_init__(self) -> None:
+        """Raises TypeError where `baselines` are no mapping: it would be noticed after all training."""
+        if not isinstance(self.baselines, Mapping):
+            raise TypeError(
+                f"baselines of {type(self).__name__} map a group to the group that it is held against, as in "
+                f"{{'mos': 'softmax'}}; got {self.baselines!r}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Differences(AgainstBaselines):
+    """Ask for how much lower a metric is in each group than in its baseline, from means (positive: better)."""
+
     source: str = ""
     published: Mapping[str, Mapping[str, Mapping[str, float]]] = field(default_factory=dict)
     """Corpus -> group -> who says so -> the difference."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison(Analysis):
-    """Ask for significance tests of a metric between each group and its baseline, over the same seeds."""
+class Comparison(AgainstBaselines):
+    """Ask for significance tests of a metric between each group and its baseline, over the same seeds.
 
-    baselines: Mapping[str, str]
-    """Group -> the group that it is held against; all of them are one family for Holm's correction."""
-    metric: str = "test_perplexity"
+    All pairs are one family for Holm's correction.
+    """
+
     seeds: tuple[int, ...] | None = None
     """The trials that count; None takes all. A seed that somebody chose is no random one."""
     source: str = ""
@@ -106,16 +120,12 @@ class Comparison(Analysis):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PairedComparison(Analysis):
+class PairedComparison(AgainstBaselines):
     """Ask for paired significance tests of a metric between each group and its baseline.
 
-    For groups whose trials of one seed share what makes trials differ, such as data: the pairs are the trials of the
-    same seed.
+    All pairs are one family for Holm's correction. For groups whose trials of one seed share what makes trials differ,
+    such as data: the pairs are the trials of the same seed.
     """
-
-    baselines: Mapping[str, str]
-    """Group -> the group that it is held against; all of them are one family for Holm's correction."""
-    metric: str = "test_perplexity"
 
 
 @dataclass(frozen=True, kw_only=True)

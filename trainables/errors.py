@@ -56,9 +56,14 @@ def terminal_text(text: str) -> str:
 
 
 def first_problem(error: ValidationError) -> str:
-    """ "training.epochs: Input should be greater than 0": the first thing wrong, after its place in the content."""
-    first = error.errors()[0]
-    return f"{'.'.join(map(str, first['loc'])) or 'the whole'}: {first['msg']}"
+    """ "training.epochs: Input should be greater than 0": the first thing wrong, after its place in the content; a name
+    that does not exist goes before one that is missing, which it may be a misspelling of."""
+    problems = error.errors()
+    first = next((problem for problem in problems if problem["type"] == "extra_forbidden"), problems[0])
+    place = ".".join(map(str, first["loc"]))
+    missing = [".".join(map(str, problem["loc"])) for problem in problems if problem["type"] == "missing"]
+    meant = did_you_mean(place, missing).strip() if first["type"] == "extra_forbidden" else ""
+    return f"{place or 'the whole'}: {first['msg']}" + (f"; {meant}" if meant else "")
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:

@@ -21,7 +21,7 @@ from orchestrator.command.run import run
 from orchestrator.command.status import status
 from orchestrator.command.submit_and_stop import stop, submit
 from orchestrator.command.view import view
-from trainables.errors import KEPT, PROGRAM, UserError
+from trainables.errors import KEPT, PROGRAM, UserError, nearest
 
 HELP = f"""Sweeps of language models, and what their numbers mean.
 
@@ -133,15 +133,22 @@ store_app.command("upgrade")(upgrade_store)
 store_app.command("check")(check_store)
 
 
+def _refuse_misspelt(first: str, second: str = "") -> None:
+    """A first word that is no command is a study, which stands alone: before another word it was meant as a command."""
+    if second and not second.startswith("-") and (near := nearest(first, COMMANDS, cutoff=0.6)):
+        raise UserError(f"there is no command {first!r}: did you mean {near[0]}?")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; returns the exit status: 0 done, 1 some trials failed, 2 bad input, 130 interrupted."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # a name need not be one that the terminal's encoding has
             stream.reconfigure(errors="backslashreplace")
-    if arguments and arguments[0] not in COMMANDS and arguments[0] not in OPTIONS:
-        arguments.insert(0, "run")
     try:
+        if arguments and arguments[0] not in COMMANDS and arguments[0] not in OPTIONS:
+            _refuse_misspelt(*arguments[:2])
+            arguments.insert(0, "run")
         app(args=arguments, prog_name=PROGRAM.removeprefix("python "), obj=arguments[1:])
     except SystemExit as ending:
         if ending.code is None or isinstance(ending.code, int):

@@ -9,20 +9,23 @@ from typing import Any
 
 from orchestrator.plan.estimates import Estimate, estimate
 from orchestrator.plan.overrides import overrides_json
-from orchestrator.plan.study_trials import named_trials, tuning_plan
+from orchestrator.plan.study_trials import named_trials, tuning_plan, written_groups
 from orchestrator.plan.text_checks import require_text
 from orchestrator.plan.texts import text_of
 from orchestrator.plan.tuning.tuning_plan import DEFAULT_SEARCH, TuningPlan
 from orchestrator.plan.user_inputs import UserInputs
 from orchestrator.plan.variants import model_override
 from orchestrator.store import Place, PlannedTrial, StudyKey
+from orchestrator.words import some_of
 from search_spaces.model_kinds import with_model
 from search_spaces.scales import SCALES, Scale
-from search_spaces.study import Curves, GridMap, Study
+from search_spaces.study import AgainstBaselines, Curves, GridMap, Study, group_of
 from trainables.config import AnyConfig, CorpusConfig, LanguageTrialConfig, flat_values
 from trainables.corpora import DEFAULT_DATA_DIR, NO_TEXT, CorpusIdentity, identity, resolve_argument
 from trainables.errors import UserError, did_you_mean
 from trainables.parameters import parameter_count
+
+GROUPS_SHOWN = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +130,8 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
         trials = tuple(_trial_plan(name, config, text) for name, config in named)
     _refuse_duplicates(study, trials, overrides)
     _refuse_unknown_keys(study, trials)
+    if tuning is None:
+        _refuse_unknown_groups(planned, content, trials)
     # Another way to search is another variant of the study; a larger budget, or more seeds, is more of the same one.
     searched = {} if tuning is None or tuning.search == DEFAULT_SEARCH else {"search": tuning.search}
     variant = overrides_json({**overrides, **inputs.overrides, **searched, **models})
@@ -193,6 +198,26 @@ def _refuse_unknown_keys(study: Study, trials: Sequence[TrialPlan]) -> None:
                 f"{did_you_mean(key, keys)}Keys are those of the config, as --dry-run --format json "
                 "prints it; fix its analyses"
             )
+
+
+def _refuse_unknown_groups(study: Study, corpus: CorpusConfig, trials: Sequence[TrialPlan]) -> None:
+    """So would a comparison with a group that the study does not have; one that this scale leaves out is there at
+    another."""
+    compared = {
+        group
+        for request in study.analyses
+        if isinstance(request, AgainstBaselines)
+        for pair in request.baselines.items()
+        for group in pair
+    }
+    unknown = compared - {group_of(trial.name) for trial in trials}
+    groups = written_groups(study, corpus) if unknown else set()
+    for group in sorted(unknown - groups):
+        raise UserError(
+            f"an analysis of {study.name} compares {group!r}, which is no group: {did_you_mean(group, groups)}Groups "
+            f"are what the names of trials say before their seed, here {some_of(sorted(groups), GROUPS_SHOWN)}; fix "
+            "its baselines"
+        )
 
 
 def _refuse_duplicates(study: Study, trials: Sequence[TrialPlan], overrides: Mapping[str, Any]) -> None:

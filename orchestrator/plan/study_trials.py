@@ -14,7 +14,7 @@ from orchestrator.plan.swept_settings import combinations, swept_keys
 from orchestrator.plan.trial_names import has_any, trial_names, with_settings
 from orchestrator.plan.tuning.tuning_plan import TuningPlan, plan_tuning
 from search_spaces.scales import SCALES, Scale, apply_scale, smoke_corner
-from search_spaces.study import Study
+from search_spaces.study import Study, group_of
 from trainables.config import KINDS, AnyConfig, CorpusConfig, TrialConfig, read_config
 from trainables.corpora import NO_TEXT
 from trainables.errors import UserError, first_line, first_problem
@@ -47,6 +47,14 @@ def named_trials(
         ]
     count = seed_count(study, scale, written, [config for _, config in trials], seeds)
     return repeat_with_seeds(trials, count), count
+
+
+def written_groups(study: Study, corpus: CorpusConfig) -> set[str]:
+    """What the names of all its trials say before their seed, at scale paper. Raises UserError where the study cannot
+    make them."""
+    written = _written_trials(study, corpus)
+    with _blaming(study, "its label function"):
+        return {group_of(name) for name in trial_names(study, written, written, written)}
 
 
 def takes_seeds(study: Study) -> bool:
@@ -167,7 +175,8 @@ def _blaming(study: Study, part: str) -> Iterator[None]:
     except UserError:
         raise  # says already what is wrong and what to do
     except Exception as error:
-        problem = first_problem(error) if isinstance(error, ValidationError) else first_line(str(error))
-        raise UserError(
-            f"the study {study.name} cannot make its trials: {type(error).__name__}: {problem}; fix {part}"
-        ) from error
+        if isinstance(error, ValidationError):
+            problem = f"{error.title}: {first_problem(error)}"
+        else:
+            problem = f"{type(error).__name__}: {first_line(str(error))}"
+        raise UserError(f"the study {study.name} cannot make its trials: {problem}; fix {part}") from error

@@ -67,7 +67,10 @@ def names(summary: StudySummaryNumbers) -> list[str]:
         return []
     name, settings = summary.named_otherwise
     trained = listed([f"{formats.title(key)} {formats.setting(value)}" for key, value in settings.items()])
-    return [f'Names have settings as the study writes them, for scale paper: "{name}" was trained with {trained}.']
+    return [
+        "Names have settings as the study writes them, for scale paper, and those of --set as they were typed: "
+        f'"{name}" was trained with {trained}.'
+    ]
 
 
 def _not_alike(environment: Environment) -> list[str]:

@@ -1,6 +1,8 @@
 import pytest
+from pydantic import ValidationError
 
-from trainables.errors import did_you_mean, first_line, last_line
+from trainables.config import GssConfig
+from trainables.errors import did_you_mean, first_line, first_problem, last_line
 
 
 @pytest.mark.parametrize(
@@ -14,6 +16,20 @@ from trainables.errors import did_you_mean, first_line, last_line
 )
 def test_a_line_of_an_error_stands_for_it(error: BaseException | str, first: str, last: str) -> None:
     assert (first_line(error), last_line(error)) == (first, last)
+
+
+@pytest.mark.parametrize(
+    ("fields", "sentence"),
+    [
+        ({"c": 0.0, "kk": 2.0}, "kk: Extra inputs are not permitted; did you mean k?"),
+        ({"c": 0.0}, "k: Field required"),
+        ({"c": 0.0, "k": 2.0, "bend": 1}, "bend: Extra inputs are not permitted"),
+    ],
+)
+def test_a_misspelt_name_goes_before_the_one_that_is_missing_for_it(fields: dict[str, float], sentence: str) -> None:
+    with pytest.raises(ValidationError) as raised:
+        GssConfig.model_validate(fields)
+    assert first_problem(raised.value) == sentence
 
 
 def test_what_may_have_been_meant_is_named() -> None:

@@ -12,6 +12,7 @@ from orchestrator.report.prose import prose
 from orchestrator.report.sections.group_figures import gain_drawings, group_drawings
 from orchestrator.report.sections.section import Section
 from orchestrator.report.tables import Cell, csv_lines, ends, text_table
+from orchestrator.words import listed
 
 ORDERED = ("test_perplexity", "valid_perplexity", "press_rank", "effective_rank_1e-4")
 
@@ -26,6 +27,7 @@ def group_section(numbers: GroupNumbers) -> Section:
         kind="groups",
         heading=request.title,
         findings=tuple(_orders(numbers)),
+        cautions=tuple(_unmeasured(numbers)),
         tables=(text_table(caption, (_cells(line, numbers, printed) for line in lines)),),
         files={"groups.csv": csv_lines([_record(line, numbers) for line in lines])},
         drawings=group_drawings(numbers),
@@ -45,6 +47,15 @@ def _cells(line: GroupLine, numbers: GroupNumbers, printed: Collection[str]) -> 
                 Cell(formats.printed(value, metric), value.value) if value else Cell(DASH)
             )
     return cells
+
+
+def _unmeasured(numbers: GroupNumbers) -> Iterator[str]:
+    """Metrics that were asked for and that no done trial has, as when they are misspelt."""
+    lines = [line for line in numbers.lines if line.done]
+    if lines and (
+        lacking := [name for name in numbers.request.metrics if not any(line.values[name].n for line in lines)]
+    ):
+        yield f"No done trial has {listed(lacking)}, which this study asks for; metrics are the columns of `results`."
 
 
 def _orders(numbers: GroupNumbers) -> Iterator[str]:

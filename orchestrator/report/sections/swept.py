@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
 from typing import Any
@@ -83,12 +83,20 @@ def _findings(numbers: SweptNumbers, metrics: list[str]) -> Iterator[str]:
         of, lowest = "", f"; lowest at {formats.setting(least)}"
         if len(means) > 1:
             of = f", mean of {counted(len(means), 'model')}"
-            alike = sum(min(m, key=m.__getitem__) == least for m in means.values())
-            lowest += f", in {'every one' if alike == len(means) else f'{alike}'} of them"
+            lowest += f", in {_how_many(means.values(), least)}"
         at_end = _at_end(least, numbers.values) if metric.endswith(BEST_WHERE_LOWEST) else ""
         if len(set(overall.values())) == 1:
             lowest = at_end = ""
         yield f"{formats.capital(formats.title(metric))} by {title}{of}: {shown}{lowest}.{at_end}"
+
+
+def _how_many(means: Collection[Mapping[Any, float]], least: Any) -> str:
+    """How many models have their lowest at this value of the setting alone, and how many have none."""
+    alone = sum(all(by_value[least] < m for value, m in by_value.items() if value != least) for by_value in means)
+    if alone == len(means):
+        return "every one of them"
+    equal = sum(len(set(by_value.values())) == 1 for by_value in means)
+    return f"{alone} of them" + (f"; {equal} of them the same at all values" if equal else "")
 
 
 def _at_end(best: Any, values: Sequence[Any]) -> str:

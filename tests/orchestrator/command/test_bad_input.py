@@ -13,8 +13,8 @@ from tests.support.command import sweep
 LOGGED = ("gss_grid", "--scale", "smoke", "--storage", "{tmp}/r", "--log-to")
 SUBMIT = ("submit", "gss_grid", "--storage", "/shared")
 NOWHERE = ("--address", "http://127.0.0.1:9")
-HEAD = """from search_spaces.study import Correlation, Curves, GridMap, Study
-from trainables.config import SoftmaxConfig, TrialConfig
+HEAD = """from search_spaces.study import Comparison, Correlation, Curves, Differences, GridMap, Study
+from trainables.config import MosConfig, SoftmaxConfig, TrialConfig
 from search_spaces.tuning import Dimension, Tuning
 def trial(corpus):
     return TrialConfig(seed=1, corpus=corpus, output_layer=SoftmaxConfig())
@@ -60,6 +60,7 @@ def over(**fields):
         (("gss_grid", "--format", "json"), "--dry-run"),
         (("gss_grid", "--scale", "smoke", "--gpus-per-trial", "nan", "--storage", "{tmp}/r"), "gpus-per-trial"),
         (("statsu",), "did you mean status"),
+        (("reprot", "gss_grid"), "there is no command 'reprot': did you mean report?"),
         (("corpus", "check", "ptb", "--data-dir", "{tmp}/wrong"), "train.txt"),
         (("gss_grid", "--search", "tpe"), "gss_grid tunes nothing"),
         (("fair_capacity", "--search", "gird"), "did you mean grid"),
@@ -151,6 +152,9 @@ def test_an_override_that_makes_no_sense_is_named(setting: str, sentence: str) -
             "STUDY = over(analyses=(Curves(x='training.epoch', metrics=('loss',), caption=''),))",
             "training.epochs",
         ),
+        ("STUDY = over(analyses=(Comparison(baselines=('softmax',)),))", "map a group to the group"),
+        ("STUDY = over(analyses=(Differences(baselines={'softmax': 'softmx'}),))", "did you mean softmax?"),
+        ("STUDY = over(trials=lambda corpus: [MosConfig(mixture=3)])", "MosConfig: mixture: Extra inputs are not"),
         ("STUDY = tuned(key='sede')", "sede"),
         ("STUDY = tuned(key='model.dropout_hidden')", "less than 1"),
         ("STUDY = tuned(side='two words')", "single words"),

@@ -182,6 +182,15 @@ def test_a_mean_of_equal_values_is_said_to_be_one_where_an_interval_would_have_n
     ]
 
 
+def test_a_metric_that_no_done_trial_has_is_said_to_be_lacking() -> None:
+    request = GroupTable(metrics=("presrank", "press_rank"))
+    rows = [done_trial("mos", 1, press_rank=5), done_trial("softmax", 1)]
+    for these, said in ((rows, True), ([{**row, "state": "planned", "metrics": {}} for row in rows], False)):
+        section = group_section(group_numbers(flatten(these).frame(), request, corpus="x", scale="quick"))
+        sentence = "No done trial has presrank, which this study asks for; metrics are the columns of `results`."
+        assert section.cautions == ((sentence,) if said else ())
+
+
 def test_a_row_is_as_high_among_thirty_groups_as_among_three() -> None:
     def row_in(groups: int) -> float:
         rows = [done_trial(f"g{i}", 1, test_perplexity=float(i)) for i in range(groups)]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -167,6 +169,22 @@ def test_settings_of_different_kinds_of_trials_are_each_swept() -> None:
     assert places == {(x, y): [f"a, x={x}", f"b, y={y}"] for x in (1, 2) for y in (3, 4)}
     numbers = swept_numbers(frame, BySetting(key="x", others=("y",), metrics=("m",)))
     assert [(line.group, line.value) for line in numbers.lines] == [("a", 1), ("a", 2)]
+
+
+def test_a_model_with_the_same_value_everywhere_is_lowest_nowhere() -> None:
+    values = {("softmax", 1): 14, ("softmax", 2): 14, ("gss", 1): 82, ("gss", 2): 90}
+
+    def rank_sentence(measured: Mapping[tuple[str, int], int]) -> str:
+        rows = [
+            {"group": group, "state": "done", "x": x, "press_rank": float(rank)}
+            for (group, x), rank in measured.items()
+        ]
+        numbers = swept_numbers(pd.DataFrame(rows), BySetting(key="x", metrics=("press_rank",)))
+        return swept_section(numbers).findings[0]
+
+    assert rank_sentence(values).endswith("lowest at 1, in 1 of them; 1 of them the same at all values.")
+    assert rank_sentence({**values, ("softmax", 2): 15}).endswith("lowest at 1, in every one of them.")
+    assert rank_sentence({**values, ("softmax", 2): 13}).endswith("lowest at 1, in 1 of them.")
 
 
 def test_many_models_and_values_that_are_no_numbers_are_drawn(tmp_path: Path) -> None:
