@@ -158,12 +158,13 @@ def _chosen(
     metric = next((name for name in BEST if name in table.metrics), None)
     if metric is None:
         return list(table.ids[:MOST_BEST]), "Of the first trials."
-    values = table.numbers(metric)
-    places = sorted((p for p in shown if np.isfinite(values[p])), key=values.__getitem__)
+    values, places = table.numbers(metric), np.array(shown, dtype=np.intp)
+    places = places[np.isfinite(values[places])]
+    best = places[np.argsort(values[places], kind="stable")[:MOST_BEST]]
     words = (
         f"Of the {min(len(places), MOST_BEST)} with the lowest {title(metric)}; tick trials in the table for others."
     )
-    return [table.ids[place] for place in places[:MOST_BEST]], words
+    return [table.ids[place] for place in best], words
 
 
 def _of_chosen(source: Source, table: StudyTable, ids: Sequence[str], choice: Mapping[str, Any]) -> Figure:

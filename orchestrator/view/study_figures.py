@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -40,7 +39,7 @@ def scatter(table: StudyTable, axes: Mapping[str, str | None], logarithmic: Coll
     """
     x, y, colour, size = (axes[name] for name in ("x", "y", "colour", "size"))
     assert x is not None and y is not None
-    places = [place for place in range(len(table.ids)) if _is_shown(table.columns[x][place], table.columns[y][place])]
+    places = np.flatnonzero(_is_there(table, x) & _is_there(table, y)).tolist()
     by_webgl = len(places) > MOST_SVG_POINTS
     marker: dict[str, Any] = {"size": 6 if by_webgl else 8, "color": COLOURS[0]}
     if not by_webgl:
@@ -105,8 +104,11 @@ def _has_several(values: NDArray[np.float64]) -> bool:
     return len(np.unique(values[np.isfinite(values)])) > 1
 
 
-def _is_shown(*values: Any) -> bool:
-    return all(value is not None and not (isinstance(value, float) and not math.isfinite(value)) for value in values)
+def _is_there(table: StudyTable, name: str) -> NDArray[np.bool_]:
+    """Whether a trial has a value in this column that has a place on an axis."""
+    if name in table.numeric:
+        return np.isfinite(table.numbers(name))
+    return np.array([value is not None for value in table.columns[name]], dtype=bool)
 
 
 def _along(table: StudyTable, name: str, places: Sequence[int]) -> Any:

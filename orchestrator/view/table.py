@@ -102,7 +102,7 @@ class StudyTable:
 
     def numbers(self, name: str) -> NDArray[np.float64]:
         """A numeric column, NaN where a trial has none."""
-        return np.array([np.nan if value is None else value for value in self.columns[name]], dtype=np.float64)
+        return np.array(self.columns[name], dtype=np.float64)
 
 
 def read_table(store: Store, key: StudyKey, before: StudyTable | None) -> StudyTable:
