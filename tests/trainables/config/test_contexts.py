@@ -66,7 +66,7 @@ def test_a_file_may_name_no_more_than_places(tmp_path: Path) -> None:
         (b'"\xe4"', "UTF-8"),
         (b"{", "not one"),
         ({"last_token_index": 1}, "not one"),
-        ([{"index": 1}], r"not one \(0.last_token_index: Field required\)"),
+        ([{"index": 1}], r"not one \(0.index: Extra inputs are not permitted; did you mean 0.last_token_index\?\)"),
         ([{"last_token_index": -1}], "greater than or equal to 0"),
         ([{"last_token_index": 1, "group": "a b"}], "group"),
         ([], "empty list"),
