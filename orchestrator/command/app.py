@@ -134,8 +134,14 @@ store_app.command("check")(check_store)
 
 
 def _refuse_misspelt(first: str, second: str = "") -> None:
-    """A first word that is no command is a study, which stands alone: before another word it was meant as a command."""
-    if second and not second.startswith("-") and (near := nearest(first, COMMANDS, cutoff=0.6)):
+    """A first word that is no command is a study, which stands alone: before another word it was meant as a command.
+    Options may stand before either."""
+    if (
+        second
+        and not first.startswith("-")
+        and not second.startswith("-")
+        and (near := nearest(first, COMMANDS, cutoff=0.6))
+    ):
         raise UserError(f"there is no command {first!r}: did you mean {near[0]}?")
 
 

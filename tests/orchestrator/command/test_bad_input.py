@@ -167,6 +167,12 @@ def test_a_broken_study_file_gets_one_clear_sentence(tmp_path: Path, body: str, 
     _assert_refused(sentence, file, "--dry-run")
 
 
+def test_options_may_stand_before_the_study(tmp_path: Path) -> None:
+    answer = sweep("--storage", tmp_path, "gss_grid", "--scale", "smoke", "--dry-run")
+    assert answer.returncode == 0, answer.stderr
+    assert answer.stdout == sweep("gss_grid", "--scale", "smoke", "--dry-run", "--storage", tmp_path).stdout
+
+
 def _assert_refused(sentence: str, *arguments: str | Path) -> None:
     answer = sweep(*arguments)
     assert answer.returncode == 2, answer.stdout + answer.stderr
