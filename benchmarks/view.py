@@ -221,16 +221,14 @@ def _look(link: str, over: threading.Event) -> None:
     def changes(wanted: str) -> dict[str, Any]:
         body = _body(callbacks[wanted], values)
         answer = opener.open(urllib.request.Request(f"{address}/_dash-update-component", body, HEADERS)).read()
-        return json.loads(answer)["response"] if answer else {}  # of nothing new there is none
+        changed: dict[str, Any] = json.loads(answer)["response"] if answer else {}  # of nothing new there is none
+        values.update({f"{name}.data": change["data"] for name, change in changed.items() if "data" in change})
+        return changed
 
     while not over.wait(LIVE_S):
-        changed = {name: change for wanted in AT_TICK for name, change in changes(wanted).items()}
-        news = ON_CHANGE.keys() & changed.keys()
-        values |= {f"{name}.data": changed[name]["data"] for name in news}
+        news = {name for wanted in AT_TICK for name in changes(wanted)} & ON_CHANGE.keys()
         for wanted in set[str]().union(*(ON_CHANGE[name] for name in news)):
-            changed = changes(wanted)
-            if "chosen-drawn" in changed:
-                values["chosen-drawn.data"] = changed["chosen-drawn"]["data"]
+            changes(wanted)
 
 
 def _outputs(callback: dict[str, Any]) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from orchestrator.analysis.lines import Line, line_point
-from orchestrator.analysis.values import trials_by_group
+from orchestrator.analysis.values import values_by_group
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,14 +20,14 @@ def kl_curves(frame: pd.DataFrame) -> Mapping[str, Line]:
     metrics = {int(name.removeprefix(KL_AT_RANK)): name for name in frame.columns if name.startswith(KL_AT_RANK)}
     if 0 not in metrics:
         return {}
-    by_rank = {rank: trials_by_group(frame, metrics[rank]) for rank in sorted(metrics)}
+    by_rank = {rank: values_by_group(frame, metrics[rank]) for rank in sorted(metrics)}
     return {
         group: {
-            float(rank): line_point([trial.value for trial in trials[group]])
-            for rank, trials in by_rank.items()
+            float(rank): line_point(values[group])
+            for rank, values in by_rank.items()
             # A trial's curve ends at its KL rank: further on a mean would be of the others alone.
-            if len(trials[group]) == len(all_trials)
+            if len(values[group]) == len(of_all)
         }
-        for group, all_trials in by_rank[0].items()
-        if all_trials
+        for group, of_all in by_rank[0].items()
+        if of_all
     }

@@ -201,8 +201,7 @@ def _refuse_unknown_keys(study: Study, trials: Sequence[TrialPlan]) -> None:
 
 
 def _refuse_unknown_groups(study: Study, corpus: CorpusConfig, trials: Sequence[TrialPlan]) -> None:
-    """So would a comparison with a group that the study does not have; one that this scale leaves out is there at
-    another."""
+    """A comparison with a group that the study has at no scale would answer nothing, and only after the training."""
     compared = {
         group
         for request in study.analyses

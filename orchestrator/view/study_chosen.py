@@ -41,7 +41,9 @@ def layout(source: Source, key: StudyKey, first: Mapping[str, Any]) -> Any:
     that the drawing follows. Raises UserError where the store cannot be read."""
     table = source.table(key)
     first = {"tab": next(iter(FOLLOWS)), "scale": "logarithmic", "ticked": None, "filters": None, **first}
-    content, words, drawn = _draw(source, key, first, None) or (None, "", None)
+    made = _draw(source, key, first, None)
+    assert made is not None, "nothing is drawn yet"
+    content, words, drawn = made
     menus = [
         html.Label(
             [

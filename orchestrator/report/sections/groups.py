@@ -52,9 +52,8 @@ def _cells(line: GroupLine, numbers: GroupNumbers, printed: Collection[str]) -> 
 def _unmeasured(numbers: GroupNumbers) -> Iterator[str]:
     """Metrics that were asked for and that no done trial has, as when they are misspelt."""
     lines = [line for line in numbers.lines if line.done]
-    if lines and (
-        lacking := [name for name in numbers.request.metrics if not any(line.values[name].n for line in lines)]
-    ):
+    lacking = [name for name in numbers.request.metrics if not any(line.values[name].n for line in lines)]
+    if lines and lacking:
         yield f"No done trial has {listed(lacking)}, which this study asks for; metrics are the columns of `results`."
 
 

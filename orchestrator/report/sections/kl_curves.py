@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from functools import partial
 
 from matplotlib.figure import Figure
@@ -14,7 +15,7 @@ from orchestrator.report.figures import PALE, Drawing, group_colour, group_line,
 from orchestrator.report.hover import name_marks
 from orchestrator.report.prose import prose
 from orchestrator.report.sections.section import Section
-from orchestrator.report.tables import Cell, text_table
+from orchestrator.report.tables import Cell, csv_lines, text_table
 
 BOUNDS_NATS = (0.1, 0.01, 0.001)
 """Those of the KL ranks."""
@@ -29,9 +30,11 @@ def kl_curve_section(lines: Mapping[str, Line]) -> Section:
         | {"trials": Cell(str(line[0].n))}
         for group, line in lines.items()
     ]
-    head = ["group", "rank", "n", "mean", "sd", "least", "greatest"]
-    points = [(group, rank, point) for group, line in lines.items() for rank, point in line.items()]
-    records = [[group, f"{rank:g}", p.n, p.mean, p.sd, p.least, p.greatest] for group, rank, p in points]
+    records = [
+        {"group": group, "rank": f"{rank:g}", **asdict(point)}
+        for group, line in lines.items()
+        for rank, point in line.items()
+    ]
     return Section(
         kind="kl-curves",
         heading="What a lower rank would cost",
@@ -45,7 +48,7 @@ def kl_curve_section(lines: Mapping[str, Line]) -> Section:
             ),
         ),
         method=prose("method_kl_curves.txt"),
-        files={"kl_over_rank.csv": [head, *records]},
+        files={"kl_over_rank.csv": csv_lines(records)},
         wide=False,
     )
 
