@@ -10,6 +10,7 @@ Without a URL: a SQLite store in a temporary folder. A PostgreSQL store has to b
 from __future__ import annotations
 
 import json
+import os
 import re
 import statistics
 import subprocess
@@ -42,7 +43,6 @@ SWEEP = ("gss_grid", "--scale", "smoke", "--set", "training.epochs=180", "--max-
 ROOT = Path(__file__).parents[1]
 HEADERS = {"Content-Type": "application/json"}
 VALUES: dict[str, Any] = {
-    "study-variant.data": None,
     "study-x.value": "press_rank",
     "study-y.value": "test_perplexity",
     "study-scales.value": [],
@@ -168,43 +168,60 @@ def sweep() -> None:
     """Print the seconds of a sweep alone and beside five viewers of its study, round by round, and the ratio."""
     alone, beside = [], []
     for _ in range(SWEEP_ROUNDS):
-        alone.append(_sweep_seconds(viewers=0))
-        beside.append(_sweep_seconds(viewers=VIEWERS))
-        print(f"alone {alone[-1]:.2f} s, beside {VIEWERS} viewers {beside[-1]:.2f} s", flush=True)
+        with tempfile.TemporaryDirectory() as storage:
+            alone.append(_sweep_seconds(storage))
+        with tempfile.TemporaryDirectory() as storage, _viewers(storage) as pid:
+            before = _processor_seconds(pid)
+            beside.append(_sweep_seconds(storage))
+            server, answers = (now - then for now, then in zip(_processor_seconds(pid), before, strict=True))
+        print(
+            f"alone {alone[-1]:.2f} s, beside {VIEWERS} viewers {beside[-1]:.2f} s; processor: the server "
+            f"{server:.2f} s, what it starts for answers {answers:.2f} s",
+            flush=True,
+        )
     print(f"ratio of the medians {statistics.median(beside) / statistics.median(alone):.3f}")
 
 
-def _sweep_seconds(*, viewers: int) -> float:
-    """Of the whole command; the viewers look at the study from when there is a store to the end."""
-    with tempfile.TemporaryDirectory() as storage:
-        start = time.perf_counter()
-        command = [sys.executable, str(ROOT / "sweep.py"), *SWEEP, "--storage", storage]
-        process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL)
-        if viewers:
-            VALUES["study-variant.data"] = _variant(storage)
-            over = threading.Event()
-            with _viewed("--storage", storage) as (link, _), ThreadPoolExecutor(viewers) as pool:
-                looks = [pool.submit(_look, link, over) for _ in range(viewers)]
-                process.wait()
-                seconds = time.perf_counter() - start
-                over.set()
-                for look in looks:
-                    look.result()
-                return seconds
-        process.wait()
-        return time.perf_counter() - start
+def _sweep_seconds(storage: str) -> float:
+    """Of the whole command."""
+    start = time.perf_counter()
+    command = [sys.executable, str(ROOT / "sweep.py"), *SWEEP, "--storage", storage]
+    subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
+    return time.perf_counter() - start
 
 
-def _variant(storage: str) -> str:
+@contextmanager
+def _viewers(storage: str) -> Iterator[int]:
+    """Five that look at the study as soon as the store has it; yields the id of the process that serves them."""
+    open_store(str(Path(storage) / "results.db")).close()
+    over = threading.Event()
+    with _viewed("--storage", storage) as (link, pid), ThreadPoolExecutor(VIEWERS) as pool:
+        looks = [pool.submit(_look, link, storage, over) for _ in range(VIEWERS)]
+        try:
+            yield pid
+        finally:
+            over.set()
+        for look in looks:
+            look.result()
+
+
+def _processor_seconds(pid: int) -> tuple[float, float]:
+    """Of the process, and of those that it had started and that are over."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    ticks = [int(number) / os.sysconf("SC_CLK_TCK") for number in fields[11:15]]
+    return sum(ticks[:2]), sum(ticks[2:])
+
+
+def _variant(storage: str, over: threading.Event) -> str:
     """Of the sweep's study, as soon as the store has it."""
-    while True:
+    while not over.wait(LIVE_S):
         with suppress(UserError), open_store(str(Path(storage) / "results.db"), create=False) as store:
             for summary in store.progress():
                 return summary.key.variant
-        time.sleep(0.05)
+    raise UserError("the sweep ended without a study: look at its output")
 
 
-def _look(link: str, over: threading.Event) -> None:
+def _look(link: str, storage: str, over: threading.Event) -> None:
     """Ask for what an open overview and an open page of the study ask for: at every tick how far they are; where an
     epoch has ended its learning curves; where a trial has, its figure and the first rows of its table too. A browser's
     work is its machine's."""
@@ -216,7 +233,7 @@ def _look(link: str, over: threading.Event) -> None:
         for callback in json.load(opener.open(f"{address}/_dash-dependencies"))
         for output in _outputs(callback)
     }
-    values = dict(VALUES)
+    values = VALUES | {"study-variant.data": _variant(storage, over)}
 
     def changes(wanted: str) -> dict[str, Any]:
         body = _body(callbacks[wanted], values)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.command import VariantFilter, no_study, store_url, study_name
-from trainables.errors import UserError
+from trainables.errors import UserError, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +30,7 @@ def results(study: str | None = None, **which: Any) -> pd.DataFrame:
     """
     import pandas as pd
 
-    with _chosen(study, **which) as (store, keys):
+    with _chosen(study, which) as (store, keys):
         frames = [_flat(store, key).frame() for key in keys]
     return pd.concat(frames, ignore_index=True)
 
@@ -42,7 +43,7 @@ def epochs(study: str | None = None, **which: Any) -> pd.DataFrame:
     """
     import pandas as pd
 
-    with _chosen(study, **which) as (store, keys):
+    with _chosen(study, which) as (store, keys):
         rows = [
             {**trial, **epoch.model_dump(), "valid_perplexity": epoch.valid_perplexity}
             for key in keys
@@ -60,7 +61,7 @@ def spectra(study: str | None = None, **which: Any) -> pd.DataFrame:
     import numpy as np
     import pandas as pd
 
-    with _chosen(study, **which) as (store, keys):
+    with _chosen(study, which) as (store, keys):
         frames = [
             pd.DataFrame({**trial, "index": np.arange(1, len(sigma) + 1), "singular_value": sigma})
             for key in keys
@@ -72,8 +73,16 @@ def spectra(study: str | None = None, **which: Any) -> pd.DataFrame:
 TRIAL = ("study", "scale", "corpus", "overrides", "trial_id", "name", "group")
 
 
+def _chosen(study: str | None, which: Mapping[str, Any]) -> AbstractContextManager[tuple[Store, list[StudyKey]]]:
+    """As `_variants` says, with its arguments checked."""
+    names = list(inspect.signature(_variants).parameters)[1:]
+    for name in which.keys() - set(names):
+        raise UserError(f"no argument is called {name!r}: {did_you_mean(name, names)}There are {', '.join(names)}")
+    return _variants(study, **which)
+
+
 @contextmanager
-def _chosen(
+def _variants(
     study: str | None,
     *,
     scale: str | None = None,
