@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import ttest_ind
 
 from orchestrator import epochs, results, spectra, trained
 from orchestrator.store.records import StudyKey
@@ -62,6 +63,19 @@ def test_a_grid_of_transformers_is_a_variant_of_its_own_everywhere(tmp_path: Pat
     assert "gss_grid, smoke, pydocs, --model transformer" in str(study_page.layout(source, key.variant))
     answers = _answers(url, key)
     assert "Press rank" in answers.headline and not answers.tables, "nothing printed stands beside"
+
+
+def test_output_layers_are_compared_on_transformers_over_seeds(tmp_path: Path) -> None:
+    answer = sweep("seeds", *MODEL, *SMOKE, tmp_path)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    perplexities = results("seeds", storage=tmp_path, model="transformer").groupby("group").test_perplexity.apply(list)
+    assert sorted(map(len, perplexities)) == [2, 2]
+    test = ttest_ind(perplexities["sigsoftmax"], perplexities["softmax"])
+    low, high = test.confidence_interval()
+    difference = np.mean(perplexities["sigsoftmax"]) - np.mean(perplexities["softmax"])
+    page = Path(answer.stdout.split("Report: ")[1].splitlines()[0]).read_text(encoding="utf-8")
+    for shown in (f"{difference:+.2f} [{low:+.2f}, {high:+.2f}]", f"{test.pvalue:.3f}"):
+        assert shown.replace("-", "\N{MINUS SIGN}") in page, shown
 
 
 def test_a_transformer_is_measured_later_from_the_weights_that_it_kept(tmp_path: Path) -> None:
