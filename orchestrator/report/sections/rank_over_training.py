@@ -126,6 +126,8 @@ def _lag_table(ranks: Sequence[RankTraining]) -> TextTable:
     rows = []
     for numbers in ranks:
         lag, half = numbers.lead_lag, numbers.half_way
+        if not (lag.series or half.told):
+            continue
         rows.append(
             {
                 "rank": Cell(formats.title(numbers.rank)),
