@@ -97,14 +97,15 @@ class RankFactor:
 
 @dataclass(frozen=True, kw_only=True)
 class EqualRank:
-    """Of a group at one x: the x at which the baseline's law has the same loss."""
+    """Of a group at one x: the x at which the baseline's law has the same loss, less what the baseline's trials of that
+    x lie above their law."""
 
     panel: Any
     group: Any
     x: float
     loss: float
     equal: Statistic
-    """Infinite where no x of the baseline's law has so low a loss."""
+    """Infinite where no x has so low a loss."""
     ratio: Statistic
     """`equal` over x; its p-value is that of a ratio of 1."""
     p_adjusted: float | None = None
@@ -231,9 +232,13 @@ def _equals(
     baseline, curve = curves[panel, request.baseline], curves[pair]
     rows = min(len(baseline.mean_BR), len(curve.mean_BR))
     law = laws[panel, request.baseline]
+    inside = Interval(low=float(baseline.x_R[0]), high=float(baseline.x_R[-1]))
     for place, x in enumerate(curve.x_R):
-        equal_B = law.inverse(np.resize(curve.mean_BR[:, place], len(law.limit_B)))[:rows]
-        inside = Interval(low=float(baseline.x_R[0]), high=float(baseline.x_R[-1]))
+        loss_B = np.resize(curve.mean_BR[:, place], len(law.limit_B))
+        for same in np.flatnonzero(baseline.x_R == x):
+            # What the baseline itself lies off its law there is no doing of the group's.
+            loss_B += law.at(float(x)) - baseline.mean_BR[:, same]
+        equal_B = law.inverse(loss_B)[:rows]
         yield EqualRank(
             panel=panel,
             group=group,

@@ -48,6 +48,11 @@ class LanguageModel(nn.Module, ABC):
         """The weights that the output layer is passed, V x D: the embedding, or the head's; differentiable."""
         return self.embedding_VD if self.head is None else self.head.weight()
 
+    @torch.no_grad()
+    def exact_output_weight(self) -> Tensor:
+        """The same in float64. Of a head A B, too, whose product in float32 has a full rank by its rounding."""
+        return self.embedding_VD.double() if self.head is None else self.head.exact_weight()
+
     def train_in(self, precision: Precision) -> None:
         """From now on, matrix products in training mode are in this precision (see `TrainingConfig.precision`); TF32 is
         torch's to make (see `trainables.device.products_in`)."""

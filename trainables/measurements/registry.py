@@ -212,7 +212,7 @@ def _gradient_bottleneck(model: LanguageModel, corpus: Corpus, config: LanguageT
     indices = np.array(sampled_contexts(len(tokens)))
     contexts_nC = context_vectors(model, tokens[: indices.max() + 1], window=config.evaluation.window)[indices]
     targets_n = torch.tensor(tokens[indices + 1])
-    return Measured(gradient_bottleneck_metrics(model.output, model.output_weight(), contexts_nC, targets_n))
+    return Measured(gradient_bottleneck_metrics(model.output, model.exact_output_weight(), contexts_nC, targets_n))
 
 
 def _top_k(model: LanguageModel, corpus: Corpus, config: LanguageTrialConfig) -> Measured:

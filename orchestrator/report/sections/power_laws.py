@@ -191,7 +191,10 @@ def _equal_table(numbers: PowerLawNumbers) -> TextTable:
         }
         for line in numbers.equals
     ]
-    caption = f"At single sizes: the {x} at which the law of {baseline} has the same loss (\N{INFINITY}: none has)"
+    caption = (
+        f"At single sizes: the {x} at which the law of {baseline}, moved through its trials of that size, has the same "
+        "loss (\N{INFINITY}: none has)"
+    )
     return TextTable(**{**vars(text_table(caption, rows)), "folded": True})
 
 

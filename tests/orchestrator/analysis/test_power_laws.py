@@ -62,6 +62,18 @@ def test_at_single_ranks_the_plain_rank_of_the_same_loss_is_said_and_where_it_li
     assert mos[-1].extrapolated
 
 
+def test_what_the_plain_head_lies_off_its_law_is_not_put_down_to_another_one() -> None:
+    """Both have the same losses but for seeds, which no law describes: each single rank is worth itself."""
+    rows = head_rank_rows({"softmax": 1.0, "gss": 1.0}, seeds=8, deviation=0.003)
+    for row in rows:
+        row["metrics"]["test_perplexity"] *= math.exp(0.03 * (-1) ** math.log2(row["config"]["model"]["head_rank"]))
+    numbers = numbers_of(rows)
+    assert all(fit.misfit is not None and fit.misfit < 1e-3 for fit in numbers.fits)
+    for line in numbers.equals:
+        assert line.ratio.value == pytest.approx(1.0, abs=0.1)
+        assert line.p_adjusted is not None and line.p_adjusted > 0.05
+
+
 def test_a_loss_below_the_plain_limit_has_no_plain_rank() -> None:
     rows = head_rank_rows({"softmax": 1.0, "mos": 2.0})
     for row in rows:

@@ -139,14 +139,16 @@ def test_contexts_are_evenly_spaced_and_have_a_next_word() -> None:
     assert set(np.diff(many)) == {39, 40} and many[0] in (38, 39)
 
 
+@pytest.mark.parametrize("head_rank", [None, 3])
 @pytest.mark.parametrize(
     "config", [SoftmaxConfig(), GssConfig(c=-1.5, k=2.5), MosConfig(mixtures=3)], ids=lambda config: config.name
 )
 def test_of_a_model_it_is_that_of_its_layer_at_its_contexts(
-    monkeypatch: pytest.MonkeyPatch, config: OutputLayerConfig
+    monkeypatch: pytest.MonkeyPatch, config: OutputLayerConfig, head_rank: int | None
 ) -> None:
+    """A head of a lower rank than the contexts' width has a Jacobian of that rank, whatever its product rounds to."""
     monkeypatch.setattr(gradient_bottleneck, "CONTEXTS", 20)
-    trial, corpus = tiny.trial(output_layer=config), tiny.corpus()
+    trial, corpus = tiny.trial(output_layer=config, head_rank=head_rank), tiny.corpus()
     model = Trainer(trial, corpus, Runtime()).model.eval()
     before = {name: parameter.clone() for name, parameter in model.named_parameters()}
     metrics, values = measure([GRADIENT_BOTTLENECK], model, corpus, trial, Runtime())[GRADIENT_BOTTLENECK]
@@ -154,7 +156,10 @@ def test_of_a_model_it_is_that_of_its_layer_at_its_contexts(
     indices = sampled_contexts(len(corpus.test))
     hidden = context_vectors(model, corpus.test, window=70)[indices].double()
     targets = torch.tensor(corpus.test[[index + 1 for index in indices]])
-    pairs = gradients_and_jacobians(config, model.output, model.embedding_VD.detach().double(), hidden, targets)
+    weight = model.embedding_VD.detach().double()
+    if model.head is not None and model.head.left_VR is not None and model.head.right_RD is not None:
+        weight = model.head.left_VR.detach().double() @ model.head.right_RD.detach().double()
+    pairs = gradients_and_jacobians(config, model.output, weight, hidden, targets)
     shares, angles = dense(pairs)
     assert metrics["gradient_contexts"] == 20
     assert metrics["gradient_lost_share"] == pytest.approx(shares.mean(), rel=1e-6)
