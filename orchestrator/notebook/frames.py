@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -86,7 +87,7 @@ def _variants(
     study: str | None,
     *,
     scale: str | None = None,
-    corpus: str | Sequence[str] | None = None,
+    corpus: str | Path | Sequence[str | Path] | None = None,
     overrides: Mapping[str, Any] | None = None,
     model: str | None = None,
     storage: str | Path = "results",
@@ -97,10 +98,11 @@ def _variants(
     from orchestrator.store import open_store
     from trainables.corpora import corpus_name
 
-    corpora = (corpus,) if corpus is None or isinstance(corpus, str) else corpus
+    corpora = (corpus,) if corpus is None or isinstance(corpus, str | os.PathLike) else corpus
     named = {**plain_settings({} if overrides is None else overrides), **model_override(model)}
     setting = None if overrides is None and model is None else overrides_json(named)
-    variants = [VariantFilter(scale=scale, corpus=name and corpus_name(name), overrides=setting) for name in corpora]
+    names = [None if one is None else corpus_name(os.fspath(one)) for one in corpora]
+    variants = [VariantFilter(scale=scale, corpus=one, overrides=setting) for one in names]
     name = study and study_name(study)
     with open_store(store_url(store, storage), create=False) as opened:
         every = [summary.key for summary in opened.studies()]

@@ -6,15 +6,19 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.notebook.frames import plain_settings, results
-from search_spaces.catalog import ALL
+from orchestrator.plan import DEFAULT_SEARCH, as_typed, default_corpora, read_inputs, scale_named
+from search_spaces.catalog import ALL, NAMES
 from trainables.errors import UserError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from search_spaces.study import Study
 
 ENDED = (0, 1)
 """Exit statuses of a sweep that has come to its end, with and without trials that failed."""
@@ -48,25 +52,41 @@ def run(study: str, **options: Any) -> pd.DataFrame:
         raise
     if status not in ENDED:
         raise UserError(line.strip().removeprefix("error: ") or f"the sweep ended with status {status}")
-    which: dict[str, Any] = {name: options[name] for name in ("storage", "store") if options.get(name) is not None}
-    scale = options.get("scale") or "quick"
-    corpora = options.get("corpus") or (None if study == ALL else _default_corpora(study, scale))
-    name = None if study == ALL else study
-    which |= {"overrides": options.get("settings") or {}, "model": options.get("model")}
-    return results(name, scale=scale, corpus=corpora, **which)
+    return _results_of(study, options)
 
 
-def _default_corpora(study: str, scale: str) -> Sequence[str]:
+def _results_of(study: str, options: Mapping[str, Any]) -> pd.DataFrame:
+    """Of the variants that a run with these options is of."""
+    import pandas as pd
+
     from orchestrator.command import named_study
-    from orchestrator.plan import default_corpora, scale_named
 
-    return default_corpora(named_study(study), scale_named(scale))
+    places = {name: options[name] for name in ("storage", "store") if options.get(name) is not None}
+    scale, everything = options.get("scale") or "quick", study == ALL
+    frames = []
+    for name in NAMES if everything else (study,):
+        chosen = named_study(name)
+        typed = options.get("corpus") if chosen.reads_text or not everything else None
+        corpora = typed or default_corpora(chosen, scale_named(scale))
+        which = {"overrides": _overrides(chosen, options), "model": options.get("model"), **places}
+        frames.append(results(name, scale=scale, corpus=corpora, **which))
+    return pd.concat(frames, ignore_index=True)
+
+
+def _overrides(study: Study, options: Mapping[str, Any]) -> dict[str, Any]:
+    """What makes this variant of the study another one, but for its model."""
+    contexts, benchmarks = (path and Path(path) for path in map(options.get, ("contexts", "benchmarks")))
+    search = options.get("search")
+    searched = {} if study.tuning is None or search in (None, DEFAULT_SEARCH) else {"search": search}
+    return {
+        **(options.get("settings") or {}),
+        **read_inputs(contexts, benchmarks).for_study(study).overrides,
+        **searched,
+    }
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:
     """The options as they are typed."""
-    from orchestrator.plan import as_typed
-
     if refused := {"dry_run", "form", "format", "set"} & options.keys():
         raise UserError(f"run takes no {min(refused)}: it runs a study, and settings are a dict named settings")
     words = []

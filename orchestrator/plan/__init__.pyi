@@ -40,6 +40,7 @@ from .tuning.search import Tried as Tried
 from .tuning.search import suggest as suggest
 from .tuning.search import thresholds as thresholds
 from .tuning.tuner import Tuner as Tuner
+from .tuning.tuning_plan import DEFAULT_SEARCH as DEFAULT_SEARCH
 from .user_inputs import read_inputs as read_inputs
 from .variants import model_of as model_of
 from .variants import model_override as model_override

@@ -60,6 +60,20 @@ def test_a_sweep_its_frames_and_its_models(tmp_path: Path, capfd: pytest.Capture
         trained("ffffffffffff", storage=storage)
 
 
+@pytest.mark.usefixtures("one_ray")
+def test_results_of_a_run_are_of_its_variant_whatever_made_it_one(tmp_path: Path) -> None:
+    contexts, folder = tmp_path / "mine.json", tmp_path / "text"
+    contexts.write_text('[{"last_token_index": 5}]')
+    folder.mkdir()
+    for split in ("train", "valid", "test"):
+        (folder / f"{split}.txt").write_text("open the file and read the file\n" * 100)
+    options = {"scale": "smoke", "storage": tmp_path / "results", "max_concurrent": 1, "corpus": folder}
+    frame = run("qualitative", contexts=contexts, **options)
+    assert set(frame.corpus) == {"text"} and set(frame.state) == {"done"}
+    assert frame.overrides.str.startswith('{"--contexts":"mine.json ').all()
+    assert len(results("qualitative", storage=tmp_path / "results", corpus=folder)) == len(frame)
+
+
 def test_what_the_command_refuses_is_raised(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="run takes no dry_run"):
         run("gss_grid", dry_run=True)
