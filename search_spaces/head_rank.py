@@ -87,7 +87,7 @@ def coarse(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
 
 
 def corner(trials: Sequence[LanguageTrialConfig]) -> list[LanguageTrialConfig]:
-    """For scale smoke, plain and mixed heads: of full rank of the LSTM, and of as many ranks of the Transformer as a law
+    """For scale smoke, plain and mixed heads: of the LSTM's full rank, and of as many ranks of the Transformer as a law
     needs."""
     return [
         trial

@@ -17,7 +17,9 @@ CLAIM = (
     "Godey, de la Clergerie and Sagot (2024, arXiv 2404.07647) find that \N{LEFT DOUBLE QUOTATION MARK}models based on "
     "less than 1000 hidden dimensions tend to adopt degenerate latent representations in late pretraining, which leads "
     "to reduced evaluation performance\N{RIGHT DOUBLE QUOTATION MARK} (its abstract). How far its small models lie off "
-    "the law of larger ones stands in the paper, of which only the abstract could be read: that number is not here."
+    "the law of larger ones stands in the paper, of which only the abstract could be read: that number is not here. "
+    "Kulkarni et al. (2026, arXiv 2602.20433) find \N{LEFT DOUBLE QUOTATION MARK}that low effective rank does not "
+    "cause late-stage performance degradation in small models, but instead co-occurs with it\N{RIGHT DOUBLE QUOTATION MARK}."
 )
 
 LOST = (
