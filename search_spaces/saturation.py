@@ -19,7 +19,8 @@ CLAIM = (
     "to reduced evaluation performance\N{RIGHT DOUBLE QUOTATION MARK} (its abstract). How far its small models lie off "
     "the law of larger ones stands in the paper, of which only the abstract could be read: that number is not here. "
     "Kulkarni et al. (2026, arXiv 2602.20433) find \N{LEFT DOUBLE QUOTATION MARK}that low effective rank does not "
-    "cause late-stage performance degradation in small models, but instead co-occurs with it\N{RIGHT DOUBLE QUOTATION MARK}."
+    "cause late-stage performance degradation in small models, but instead co-occurs with "
+    "it\N{RIGHT DOUBLE QUOTATION MARK}."
 )
 
 LOST = (
