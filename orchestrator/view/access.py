@@ -14,7 +14,12 @@ REPORT_POLICY = (
     "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'"
 )
-"""Of a file that whoever writes to the storage has made: it sorts its tables, and sees nothing of these pages."""
+"""Of a page that whoever writes to the storage has made: it sorts its tables, and sees nothing of these pages."""
+FILE_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'"
+)
+"""Of any other file from there: SVG and XML can hold scripts too. No sandbox: not every browser shows a PDF in one."""
 REFUSED = "This page needs the link that `view` printed when it started: open that one."
 
 
@@ -25,12 +30,7 @@ def guard(server: Flask, token: str, port: int, script_hashes: Sequence[str]) ->
     plotly does for WebGL.
     """
     cookie = f"sweep-view-{port}"
-    scripts = " ".join(["'self'", "'unsafe-eval'", *(f"'{value.strip(chr(39))}'" for value in script_hashes)])
-    policy = (
-        f"default-src 'none'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
-        "font-src 'self' data:; connect-src 'self'; worker-src blob:; base-uri 'none'; form-action 'none'; "
-        "frame-ancestors 'none'"
-    )
+    own_policy = _own_policy(script_hashes)
 
     @server.before_request
     def check() -> AnyResponse | None:
@@ -47,12 +47,27 @@ def guard(server: Flask, token: str, port: int, script_hashes: Sequence[str]) ->
 
     @server.after_request
     def harden(response: Response) -> Response:
-        is_report = request.path.startswith("/report/") and response.mimetype == "text/html"
-        response.headers["Content-Security-Policy"] = REPORT_POLICY if is_report else policy
+        response.headers["Content-Security-Policy"] = _policy(request.path, response.mimetype) or own_policy
         response.headers["Referrer-Policy"] = "no-referrer"
         response.headers["X-Content-Type-Options"] = "nosniff"
         response.headers["X-Frame-Options"] = "DENY"
         return response
+
+
+def _own_policy(script_hashes: Sequence[str]) -> str:
+    scripts = " ".join(["'self'", "'unsafe-eval'", *(f"'{value.strip(chr(39))}'" for value in script_hashes)])
+    return (
+        f"default-src 'none'; script-src {scripts}; style-src 'self' 'unsafe-inline'; img-src 'self' data: blob:; "
+        "font-src 'self' data:; connect-src 'self'; worker-src blob:; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'"
+    )
+
+
+def _policy(path: str, kind: str | None) -> str | None:
+    """That of a file of the storage; None where the answer is these pages' own."""
+    if not path.startswith("/report/"):
+        return None
+    return REPORT_POLICY if kind == "text/html" else FILE_POLICY
 
 
 def _same(given: str, token: str) -> bool:

@@ -1,0 +1,56 @@
+"""What a browser is told that it may do with an answer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from flask import Flask
+
+from orchestrator.view import access, downloads
+from orchestrator.view.source import Source
+
+FETCHED_BY_DEFAULT = ("script-src", "script-src-elem", "script-src-attr", "connect-src", "worker-src", "object-src")
+"""Where a policy does not name it, its default-src counts."""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Flask:
+    """Files of a storage and one page of its own."""
+    server = Flask(__name__)
+    downloads.register(server, Source(str(tmp_path / "results.db"), str(tmp_path)))
+    server.add_url_rule("/", view_func=lambda: "its own page")
+    access.guard(server, "token", 1, [])
+    (tmp_path / "reports").mkdir()
+    return server
+
+
+def policy(server: Flask, path: str) -> dict[str, str]:
+    """By directive, what the answer's policy allows."""
+    browser = server.test_client()
+    browser.set_cookie("sweep-view-1", "token")
+    answer = browser.get(path)
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    parts = [part.split(maxsplit=1) for part in answer.headers["Content-Security-Policy"].split(";")]
+    return {name: "".join(allowed) for name, *allowed in parts}
+
+
+@pytest.mark.parametrize("kind", ["svg", "svgz", "xhtml", "xht", "xml", "js", "png", "pdf", "csv", "json", "unknown"])
+def test_a_file_of_the_storage_runs_nothing_and_connects_nowhere(server: Flask, tmp_path: Path, kind: str) -> None:
+    (tmp_path / "reports" / f"a.{kind}").write_text("text")
+    allowed = policy(server, f"/report/a.{kind}")
+    assert allowed["default-src"] == "'none'" and not allowed.keys() & set(FETCHED_BY_DEFAULT)
+    assert allowed["base-uri"] == allowed["form-action"] == allowed["frame-ancestors"] == "'none'"
+    assert "sandbox" not in allowed, "in which not every browser shows a PDF"
+
+
+@pytest.mark.parametrize("name", ["a.html", "a.htm", "a.html.gz", "none.html"])
+def test_a_page_of_the_storage_is_of_no_origin(server: Flask, tmp_path: Path, name: str) -> None:
+    for file in ("a.html", "a.htm", "a.html.gz"):
+        (tmp_path / "reports" / file).write_text("text")
+    allowed = policy(server, f"/report/{name}")
+    assert "allow-same-origin" not in allowed["sandbox"] and allowed["default-src"] == "'none'"
+
+
+def test_its_own_pages_run_files_of_this_server(server: Flask) -> None:
+    assert "'self'" in policy(server, "/")["script-src"]
