@@ -19,7 +19,9 @@ from typing import Any
 from orchestrator.store import StudyKey
 from trainables.errors import UserError, last_line
 
-PATIENCE_S = 120
+PATIENCE_S = 600
+"""Three minutes of a core take ten below a sweep: beside a trial on each core the process has 15 parts in 51 of one, by
+the kernel's weights of its niceness and of theirs."""
 AGAIN_S = 10.0
 REST, REST_BESIDE_TRIALS = 10, 50
 """Answers are computed again at most so often, and for so many times their seconds they are not."""
@@ -59,9 +61,11 @@ class _Computed:
     end_s: float
 
     def is_stale(self, versions: Versions, *, trials_run: bool) -> bool:
-        """Whether the trials' ends are others by now, and a time is over that what took long makes longer."""
+        """Whether the trials' ends are others by now, or there was trouble, which may have passed; and a time is over
+        that what took long makes longer."""
         rest_s = max(AGAIN_S, self.took_s * (REST_BESIDE_TRIALS if trials_run else REST))
-        return self.versions != versions and time.monotonic() - self.end_s > rest_s
+        is_old = self.versions != versions or bool(self.answers.trouble)
+        return is_old and time.monotonic() - self.end_s > rest_s
 
 
 class AnswersBehind:
@@ -77,7 +81,8 @@ class AnswersBehind:
     def get(self, key: StudyKey, versions: Versions, *, trials_run: bool) -> Answers | None:
         """Those computed last, of the trials' ends as their versions tell them; None before the first.
 
-        They are computed again where a trial has ended since: seldom while trials run, as that takes their time.
+        They are computed again where a trial has ended since or there was trouble: seldom while trials run, as that
+        takes their time.
         """
         if not versions:
             return None
@@ -91,13 +96,18 @@ class AnswersBehind:
     def _compute(self, key: StudyKey, versions: Versions) -> None:
         with self._one_at_a_time:
             start = time.monotonic()
+            answers = Answers(trouble=f"the statistics of {key.study} cannot be had: see what `view` printed")
             try:
                 answers = compute_answers(self._url, key)
             except UserError as error:
                 answers = Answers(trouble=str(error))
-            end = time.monotonic()
+            finally:
+                end = time.monotonic()
+                self._keep(key, _Computed(versions, answers, end - start, end))
+
+    def _keep(self, key: StudyKey, computed: _Computed) -> None:
         with self._lock:
-            self._computed[key] = _Computed(versions, answers, end - start, end)
+            self._computed[key] = computed
             self._asked.discard(key)
             while len(self._computed) > MOST_STUDIES:
                 del self._computed[next(iter(self._computed))]

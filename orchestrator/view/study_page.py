@@ -207,7 +207,7 @@ def _register_answer(app: Dash, source: Source) -> None:
             return no_update, no_update
         if answers is None:
             return no_update, no_update
-        said = answers.headline or answers.trouble or _finding(source, key)
+        said = answers.headline or _finding(source, key) or answers.trouble
         version = str(hash((repr(answers), said)))
         return (no_update, no_update) if version == shown else (said or no_update, version)
 

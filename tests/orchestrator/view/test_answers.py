@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from orchestrator.store import open_store
+from orchestrator.report.index import CARD_FILE, Card
+from orchestrator.store import Store, open_store
 from orchestrator.view.answers import AGAIN_S, Answers, AnswersBehind
+from orchestrator.view.app import make_app
 from orchestrator.view.source import Source
 from tests.support.command import wait_for
 from tests.support.store_rows import KEY, RUN, outcome, plan
+from trainables.errors import UserError
 
 
 def test_nothing_is_computed_before_a_trial_has_ended(tmp_path: Path) -> None:
@@ -31,6 +35,15 @@ def test_nothing_is_computed_before_a_trial_has_ended(tmp_path: Path) -> None:
     assert answers is not None and answers.trouble == "" and answers.headline
 
 
+def get_and_wait(behind: AnswersBehind, version: str, *, trials_run: bool = False) -> Answers | None:
+    """What is there now; returns once what that began is computed."""
+    shown = behind.get(KEY, {"a": (version,)}, trials_run=trials_run)
+    deadline = time.perf_counter() + 10
+    while behind._asked and time.perf_counter() < deadline:
+        time.sleep(0.001)
+    return shown
+
+
 @pytest.mark.parametrize(("trials_run", "rest_s"), [(False, 20), (True, 100)])
 def test_answers_that_took_two_seconds_are_computed_again_after_a_rest(
     monkeypatch: pytest.MonkeyPatch, trials_run: bool, rest_s: float
@@ -45,11 +58,7 @@ def test_answers_that_took_two_seconds_are_computed_again_after_a_rest(
         return Answers(headline=f"{len(calls)}")
 
     def get(version: str) -> Answers | None:
-        shown = behind.get(KEY, {"a": (version,)}, trials_run=trials_run)
-        deadline = time.perf_counter() + 10
-        while behind._asked and time.perf_counter() < deadline:
-            time.sleep(0.001)
-        return shown
+        return get_and_wait(behind, version, trials_run=trials_run)
 
     monkeypatch.setattr("orchestrator.view.answers.compute_answers", compute)
     monkeypatch.setattr("orchestrator.view.answers.time.monotonic", lambda: clock[0])
@@ -65,3 +74,44 @@ def test_answers_that_took_two_seconds_are_computed_again_after_a_rest(
     assert get("more are done") == Answers(headline="2")
     assert calls == [1000, 1002 + rest_s + 1]
     assert rest_s > AGAIN_S
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+@pytest.mark.parametrize("error", [UserError("the store is away"), RuntimeError("an error of ours")])
+def test_trouble_passes_after_a_rest_though_no_trial_has_ended(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    clock = [1000.0]
+    results: Iterator[Exception | Answers] = iter([error, Answers(headline="There is one.")])
+    behind = AnswersBehind("sqlite://")
+
+    def compute(*_: object) -> Answers:
+        result = next(results)
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+    monkeypatch.setattr("orchestrator.view.answers.compute_answers", compute)
+    monkeypatch.setattr("orchestrator.view.answers.time.monotonic", lambda: clock[0])
+    assert get_and_wait(behind, "done") is None
+    for moment in (1000 + AGAIN_S - 1, 1000 + AGAIN_S + 1):
+        clock[0] = moment
+        shown = get_and_wait(behind, "done")
+        assert shown is not None and shown.trouble.startswith("the st")
+    assert get_and_wait(behind, "done") == Answers(headline="There is one.")
+
+
+def test_what_the_report_has_found_goes_before_trouble(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.register(KEY, plan(1))
+    source = Source(str(tmp_path / "results.db"), str(tmp_path))
+    monkeypatch.setattr(source, "answers", lambda _: Answers(trouble="the store is away"))
+    made = make_app(source, "token", 1).callback_map["..study-answer.children...study-answered.data.."]
+    answer = made["callback"].__wrapped__
+    assert answer(1, KEY.variant, None)[0] == "the store is away"
+    folder = tmp_path / "reports" / KEY.variant
+    folder.mkdir(parents=True)
+    card = Card(title="", variant="", question="", scale="quick", trials="1", findings=("It does.",))
+    (folder / CARD_FILE).write_text(card.model_dump_json())
+    assert answer(2, KEY.variant, None)[0] == "It does."
