@@ -59,6 +59,8 @@ ON_CHANGE = {
     "study-epochs": {"chosen.children"},
 }
 """What viewers ask for: always, and where one of these has changed."""
+OF_TROUBLE = ("comes back by itself", "the statistics of ")
+"""Words of it where it is no component of the class: in an empty figure, and in the place of a study's answer."""
 
 
 def fill(url: str) -> list[PlannedTrial]:
@@ -238,7 +240,7 @@ def _look(link: str, storage: str, over: threading.Event) -> None:
     def changes(wanted: str) -> dict[str, Any]:
         body = _body(callbacks[wanted], values)
         answer = opener.open(urllib.request.Request(f"{address}/_dash-update-component", body, HEADERS)).read()
-        changed: dict[str, Any] = json.loads(answer)["response"] if answer else {}  # of nothing new there is none
+        changed = _changes(answer)
         values.update({f"{name}.data": change["data"] for name, change in changed.items() if "data" in change})
         return changed
 
@@ -246,6 +248,27 @@ def _look(link: str, storage: str, over: threading.Event) -> None:
         news = {name for wanted in AT_TICK for name in changes(wanted)} & ON_CHANGE.keys()
         for wanted in set[str]().union(*(ON_CHANGE[name] for name in news)):
             changes(wanted)
+
+
+def _changes(answer: bytes) -> dict[str, Any]:
+    """By output what it is now. Raises UserError where that is trouble, as with a store that is locked."""
+    changed: dict[str, Any] = json.loads(answer)["response"] if answer else {}  # of nothing new there is none
+    for told in _troubles(changed):
+        raise UserError(f"a viewer was told: {told}")
+    return changed
+
+
+def _troubles(part: Any) -> Iterator[str]:
+    """What a part of an answer says of trouble."""
+    if isinstance(part, dict):
+        if part.get("className") == "trouble":
+            yield str(part["children"])
+        part = list(part.values())
+    if isinstance(part, list):
+        for one in part:
+            yield from _troubles(one)
+    elif isinstance(part, str) and any(words in part for words in OF_TROUBLE):
+        yield part
 
 
 def _outputs(callback: dict[str, Any]) -> list[str]:
