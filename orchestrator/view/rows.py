@@ -10,7 +10,8 @@ from typing import Any
 
 from orchestrator.report import title
 from orchestrator.view.parts import trial_address
-from orchestrator.view.table import StudyTable
+from orchestrator.view.table import MOST_TEXTS, StudyTable
+from orchestrator.words import is_number
 
 FIRST_METRICS = ("valid_perplexity", "test_perplexity", "press_rank", "entropy_rank")
 DIGITS, BOX_DIGITS = 5, 7
@@ -33,6 +34,8 @@ NAME = {"pinned": "left", "width": 236, "cellRenderer": "markdown", "cellClass":
 NUMBER = {
     "valueFormatter": {"function": "Math.abs(params.value) >= 1e7 ? params.value.toExponential(4) : params.value"}
 }
+TEXT = {"filterParams": {"maxNumConditions": MOST_TEXTS}}
+"""As many as a box over an axis of texts can hold; the grid keeps two by itself."""
 CAUSE = {"flex": 1, "minWidth": 240}
 
 
@@ -45,7 +48,7 @@ def columns(table: StudyTable) -> list[dict[str, Any]]:
             "headerTooltip": name,
             "filter": "agNumberColumnFilter" if _is_numeric(table, name) else "agTextColumnFilter",
             **(NAME if place == 0 else {"tooltipField": name}),
-            **(NUMBER if _is_numeric(table, name) else {}),
+            **(NUMBER if _is_numeric(table, name) else TEXT),
             **(CAUSE if name == "cause" else {}),
         }
         for place, name in enumerate(_names(table))
@@ -91,6 +94,25 @@ def _plain(words: str) -> str:
     return re.sub(r"([^\w\s])", r"\\\1", words)
 
 
+def along(table: StudyTable, name: str, low: float, high: float) -> Filter:
+    """The filter that passes what lies from `low` to `high` on the axis of this column: numbers, or places of texts."""
+    if name in table.numeric:
+        return between(low, high)
+    return _one_of([text for place, text in enumerate(table.levels(name)) if low <= place <= high])
+
+
+def _one_of(texts: Sequence[str]) -> Filter:
+    """The filter that passes these texts."""
+    if not texts:
+        return {"filterType": "text", "operator": "AND", "conditions": [_text("blank"), _text("notBlank")]}
+    conditions = [{**_text("equals"), "filter": text} for text in texts]
+    return conditions[0] if len(texts) == 1 else {"filterType": "text", "operator": "OR", "conditions": conditions}
+
+
+def _text(kind: str) -> dict[str, str]:
+    return {"filterType": "text", "type": kind}
+
+
 def between(low: float, high: float) -> Filter:
     """The filter that passes the numbers from `low` to `high`."""
     low, high = (float(f"{end:.{BOX_DIGITS}g}") for end in (low, high))
@@ -108,7 +130,7 @@ def _passes_one(value: Any, wanted: Filter) -> bool:
     kind = wanted["type"]
     if kind in ("blank", "notBlank"):
         return (value is None) == (kind == "blank")
-    if value is None:
+    if value is None or (wanted.get("filterType") == "number" and not is_number(value)):
         return False
     sought = wanted.get("filter")
     if kind == "inRange":

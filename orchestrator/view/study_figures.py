@@ -32,14 +32,23 @@ SMALLEST, LARGEST = 5, 18
 """Diameters of points, in pixels."""
 
 
-def scatter(table: StudyTable, axes: Mapping[str, str | None], logarithmic: Collection[str] = ()) -> Figure:
+def scatter(
+    table: StudyTable,
+    axes: Mapping[str, str | None],
+    logarithmic: Collection[str] = (),
+    shown: Sequence[int] | None = None,
+) -> Figure:
     """A point a trial that has both x and y; `customdata` is the start of its id.
 
-    `axes` names the columns of x, y, colour and size; `logarithmic` which of "x" and "y" are.
+    `axes` names the columns of x, y, colour and size; `logarithmic` which of "x" and "y" are; `shown` the places of the
+    trials that may have a point, all of them where it is None. A text stands on an axis where `StudyTable.levels` has
+    it, whatever is shown.
     """
     x, y, colour, size = (axes[name] for name in ("x", "y", "colour", "size"))
     assert x is not None and y is not None
     places = np.flatnonzero(_is_there(table, x) & _is_there(table, y)).tolist()
+    if shown is not None:
+        places = sorted({*places} & {*shown})
     by_webgl = len(places) > MOST_SVG_POINTS
     marker: dict[str, Any] = {"size": 6 if by_webgl else 8, "color": COLOURS[0]}
     if not by_webgl:
@@ -73,6 +82,10 @@ def scatter(table: StudyTable, axes: Mapping[str, str | None], logarithmic: Coll
     )
     if "x" in logarithmic and x in table.numeric:
         figure["layout"]["xaxis"]["type"] = "log"
+    for name, axis in ((x, "xaxis"), (y, "yaxis")):
+        if name not in table.numeric:
+            levels = [as_text(text) for text in table.levels(name)]
+            figure["layout"][axis] |= {"type": "category", "categoryorder": "array", "categoryarray": levels}
     if by_webgl and {x, y} <= set(table.numeric):  # to make room for its numbers plotly would draw all points twice
         figure["layout"]["margin"]["l"] = ROOM_OF_NUMBERS
         for axis in ("xaxis", "yaxis"):

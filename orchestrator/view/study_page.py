@@ -106,7 +106,7 @@ def register(app: Dash, source: Source) -> None:
         now = _drawn(axes, logarithmic, typed, table.version, form)
         if now == drawn:
             return no_update, no_update, no_update
-        return _scatter(table.only(rows.chosen(table, typed)), axes, logarithmic), config, now
+        return _scatter(table, axes, logarithmic, rows.chosen(table, typed)), config, now
 
     @app.callback(
         Output("address", "href", allow_duplicate=True),
@@ -236,10 +236,15 @@ def built_in(key: StudyKey) -> Study | None:
     return study_of(load_study(key.study), key.overrides) if key.study in NAMES else None
 
 
-def _scatter(table: StudyTable, axes: Mapping[str, str | None], logarithmic: Sequence[str] = ()) -> Figure:
+def _scatter(
+    table: StudyTable,
+    axes: Mapping[str, str | None],
+    logarithmic: Sequence[str] = (),
+    shown: Sequence[int] | None = None,
+) -> Figure:
     if not {axes["x"], axes["y"]} <= table.columns.keys():
         return empty("No trial is done yet.")
-    return study_figures.scatter(table, axes, logarithmic)
+    return study_figures.scatter(table, axes, logarithmic, shown)
 
 
 def _drawn(

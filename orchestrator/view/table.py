@@ -100,6 +100,10 @@ class StudyTable:
             versions={trial_id: self.versions[trial_id] for trial_id in ids},
         )
 
+    def levels(self, name: str) -> list[str]:
+        """The different texts of a column in plan order: where they stand on an axis of texts, whatever it shows."""
+        return list(dict.fromkeys(str(value) for value in self.columns[name] if value is not None))
+
     def numbers(self, name: str) -> NDArray[np.float64]:
         """A numeric column, NaN where a trial has none."""
         return np.array(self.columns[name], dtype=np.float64)

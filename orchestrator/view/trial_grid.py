@@ -101,10 +101,10 @@ def register(app: Dash, source: Source) -> None:
         again = _grid_options(again=grid_options["cacheBlockSize"] == PAGE)
         return no_update if columns == shown else columns, again
 
-    _register_brush(app)
+    _register_brush(app, source)
 
 
-def _register_brush(app: Dash) -> None:
+def _register_brush(app: Dash, source: Source) -> None:
     @app.callback(
         Output("trials", "filterModel"),
         Output("brushed", "data"),
@@ -114,6 +114,7 @@ def _register_brush(app: Dash) -> None:
         Input("study-scales", "value"),
         State("trials", "filterModel"),
         State("brushed", "data"),
+        State("study-variant", "data"),
         prevent_initial_call=True,
     )
     def brush(
@@ -123,19 +124,23 @@ def _register_brush(app: Dash) -> None:
         _: Sequence[str],
         filters: Mapping[str, Any] | None,
         brushed: list[str],
+        variant: str,
     ) -> tuple[Any, Any]:
         is_drawn = ctx.triggered_id == "scatter"
         if is_drawn and not any(name.startswith("selections") for name in drawn or ()):
             return no_update, no_update
-        # Other axes have no box yet; what the reader has typed into other columns stays.
-        box = box_filter(drawn or {}, x, y) if is_drawn else {}
+        try:
+            # Other axes have no box yet; what the reader has typed into other columns stays.
+            box = box_filter(source.table(source.key(variant)), drawn or {}, x, y) if is_drawn else {}
+        except UserError:
+            return no_update, no_update
         if not (box or brushed):
             return no_update, no_update
         others = {name: wanted for name, wanted in (filters or {}).items() if name not in brushed}
         return {**others, **box}, list(box)
 
 
-def box_filter(drawn: Mapping[str, Any], x: str, y: str) -> dict[str, Any]:
+def box_filter(table: StudyTable, drawn: Mapping[str, Any], x: str, y: str) -> dict[str, Any]:
     """The filters of the last box in what plotly says was drawn; none where there is no box."""
     boxes = drawn.get("selections")
     if boxes is None:  # a box that was moved comes by its corners: "selections[0].x0"
@@ -145,7 +150,6 @@ def box_filter(drawn: Mapping[str, Any], x: str, y: str) -> dict[str, Any]:
     filters = {}
     for axis, place in ((x, "x"), (y, "y")):
         ends = [end for end in (box.get(f"{place}0"), box.get(f"{place}1")) if isinstance(end, int | float)]
-        # An axis of texts has places and no numbers.
-        if len(ends) == 2:
-            filters[axis] = rows.between(*sorted(ends))
+        if len(ends) == 2 and axis in table.columns:
+            filters[axis] = rows.along(table, axis, *sorted(ends))
     return filters

@@ -48,7 +48,16 @@ def test_a_text_colours_by_kind_and_makes_an_axis_of_texts() -> None:
         ("b", ["b"], [2]),
     ]
     assert len({trace["marker"]["color"] for trace in traces["data"]}) == 2
-    assert traces["layout"]["yaxis"]["type"] == "log" and "type" not in traces["layout"]["xaxis"]
+    assert traces["layout"]["yaxis"]["type"] == "log" and traces["layout"]["xaxis"]["type"] == "category"
+
+
+def test_a_text_stays_in_its_place_on_an_axis_whatever_is_shown() -> None:
+    layers = ["2", "<b>", "2", "1"]
+    content = replace(table({"m": [1.0, 2.0, 3.0, None]}), settings={"layer": layers})
+    for shown in (None, [1], [2, 1]):
+        figure = study_figures.scatter(content, axes("layer", "m"), (), shown)
+        assert figure["layout"]["xaxis"]["categoryarray"] == ["2", "&lt;b&gt;", "1"]
+        assert figure["data"][0]["x"] == [["2", "&lt;b&gt;", "2"][place] for place in sorted(shown or range(3))]
 
 
 def test_a_perplexity_beyond_every_number_is_infinite_and_no_error() -> None:

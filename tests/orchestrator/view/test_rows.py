@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -135,7 +136,26 @@ def test_a_page_shows_the_columns_that_it_names_and_no_long_texts() -> None:
     ],
 )
 def test_a_box_is_a_range_of_both_axes(drawn: dict[str, Any]) -> None:
-    assert box_filter(drawn, "x", "y") == {"x": rows.between(2, 5), "y": rows.between(-1, 3)}
+    content = table({"x": [1], "y": [2]})
+    assert box_filter(content, drawn, "x", "y") == {"x": rows.between(2, 5), "y": rows.between(-1, 3)}
+    assert box_filter(content, drawn, "gone", "y") == {"y": rows.between(-1, 3)}
+
+
+@given(st.lists(st.sampled_from(["gss", "none", "0.1", 0.1, None])), st.floats(-1, 5), st.floats(0, 5))
+def test_a_box_over_an_axis_of_texts_passes_the_texts_whose_places_are_in_it(
+    others: list[Any], low: float, width: float
+) -> None:
+    values = ["mos", *others]
+    content = replace(table({"y": [1] * len(values)}), settings={"x": values})
+    levels = list(dict.fromkeys(str(value) for value in values if value is not None))
+    inside = {level for place, level in enumerate(levels) if low <= place <= low + width}
+    drawn = {"selections": [{"x0": low, "x1": low + width, "y0": 0, "y1": 2}]}
+    passed = rows.chosen(content, box_filter(content, drawn, "x", "y"))
+    assert passed == [place for place, value in enumerate(values) if value is not None and str(value) in inside]
+
+
+def test_a_range_of_numbers_passes_no_text_and_is_no_error() -> None:
+    assert rows.chosen(table({"a": [1, "none", 0.5, None]}), {"a": rows.between(0, 2)}) == [0, 2]
 
 
 def test_an_odd_filter_passes_all_or_none_and_is_no_error() -> None:
@@ -156,8 +176,9 @@ def test_names_are_words_and_no_markdown() -> None:
 
 
 def test_no_box_filters_nothing() -> None:
-    assert box_filter({"selections": []}, "x", "y") == {}
-    assert box_filter({"selections": [{"path": "M1,2L3,4Z"}]}, "x", "y") == {}
+    content = table({"x": [1], "y": [2]})
+    assert box_filter(content, {"selections": []}, "x", "y") == {}
+    assert box_filter(content, {"selections": [{"path": "M1,2L3,4Z"}]}, "x", "y") == {}
 
 
 def test_a_table_of_many_trials_is_paged_without_a_gap() -> None:

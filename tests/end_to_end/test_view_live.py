@@ -1,0 +1,89 @@
+"""A study's page in a real Chromium over a store in which trials end while somebody looks; no sweep runs."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from orchestrator.store.opening import open_store
+from orchestrator.store.records import PlannedTrial, StudyKey
+from orchestrator.store.store import Store
+from tests.end_to_end.test_view import POINTS, own_address, places_at_rest, viewed
+from tests.support.browser import EXECUTABLE, Browser
+from tests.support.store_rows import RUN, outcome, plan
+
+pytestmark = pytest.mark.skipif(EXECUTABLE is None, reason="no Chromium on this machine")
+KEY = StudyKey(study="mine", scale="smoke", corpus="pydocs")
+TRIALS = [trial for group in ("mos", "<b>gss</b>", "softmax") for trial in plan(3, group=group)]
+TABLE = "document.querySelector('#trials-shown').textContent"
+
+
+@dataclass
+class Page:
+    """The study's page, and the store that it follows."""
+
+    browser: Browser
+    store: Store
+
+    def choose(self, **axes: str) -> None:
+        """As a reader does by the menus."""
+        for name, column in axes.items():
+            self.browser.evaluate(f"dash_clientside.set_props('study-{name}', {{value: {column!r}}})")
+
+    def drag(self, *corners: tuple[float, float]) -> None:
+        """From the first of two places on the scatter to the second; as shares of its width and height."""
+        rectangle = "document.querySelector('#scatter .nsewdrag').getBoundingClientRect().toJSON()"
+        left, top, width, height = (self.browser.evaluate(rectangle)[side] for side in ("x", "y", "width", "height"))
+        (x0, y0), (x1, y1) = ((left + x * width, top + y * height) for x, y in corners)
+        time.sleep(0.4)  # for a figure, two presses within 0.3 s are a double click
+        self.browser.mouse("mouseMoved", x0, y0)
+        self.browser.mouse("mousePressed", x0, y0)
+        for step in (0.3, 0.7, 1):
+            self.browser.mouse("mouseMoved", x0 + step * (x1 - x0), y0 + step * (y1 - y0), buttons=1)
+            time.sleep(0.15)  # it looks at what is in the box ten times a second
+        self.browser.mouse("mouseReleased", x1, y1)
+
+    def end(self, trial: PlannedTrial, number: int) -> None:
+        """Have the trial end with a result."""
+        self.store.claim([trial.trial_id], owner="a", lease_s=60)
+        measured = {"perplexity@1": {"test_perplexity": 100.0 + number}, "spectrum@1": {"press_rank": 10 * number}}
+        ended = outcome(trial.trial_id, measurements=measured)
+        self.store.record(ended, run_id=self.store.begin_run(RUN), spectrum=None, attempt=1)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    with Browser(tmp_path_factory.mktemp("profile")) as running:
+        yield running
+
+
+@pytest.fixture
+def page(browser: Browser, tmp_path: Path) -> Iterator[Page]:
+    """Seven of nine trials have ended."""
+    with open_store(str(tmp_path / "results.db")) as store:
+        shown = Page(browser, store)
+        store.register(KEY, TRIALS)
+        for number, trial in enumerate(TRIALS[:7]):
+            shown.end(trial, number)
+        with viewed(tmp_path) as link:
+            browser.open(link, width=1280)
+            browser.open(f"{own_address(link)}/study/{KEY.variant}", width=1280)
+            browser.wait_until(f"{POINTS} === 7 && {TABLE} === '9 of 9 trials'")
+            browser.wait_until("document.querySelector('#study-progress p') !== null")
+            places_at_rest(browser)
+            yield shown
+
+
+def test_a_box_over_an_axis_of_texts_filters_the_table(page: Page) -> None:
+    page.choose(x="group", y="test_perplexity", colour="seed")
+    ticks = "[...document.querySelectorAll('#scatter .xtick')].map((t) => t.textContent)"
+    page.browser.wait_until(f"{ticks}.join() === 'mos,<b>gss</b>,softmax'")
+    for left, right, count in ((0.4, 0.6, 3), (0.02, 0.6, 6), (0.25, 0.3, 0), (0.4, 0.98, 4), (0.02, 0.98, 7)):
+        page.drag((left, 0.01), (right, 0.99))
+        page.browser.wait_until(f"{TABLE} === '{count} of 9 trials'")
+    answers = [e["params"]["response"] for e in page.browser.events if e.get("method") == "Network.responseReceived"]
+    assert [answer["url"] for answer in answers if answer["status"] >= 400] == []
