@@ -24,7 +24,7 @@ PATIENCE_S = 600
 the kernel's weights of its niceness and of theirs."""
 AGAIN_S = 10.0
 REST, REST_BESIDE_TRIALS = 10, 50
-"""Answers are computed again at most so often, and for so many times their seconds they are not."""
+"""Answers are computed again at most so often, and for so many times what they took of the processor they are not."""
 MOST_STUDIES = 50
 NICENESS = 19
 """A sweep on the same machine goes first: Ray's workers have 15."""
@@ -58,6 +58,7 @@ class _Computed:
     versions: Versions
     answers: Answers
     took_s: float
+    """Of the processor: beside a sweep little of it is given to answers."""
     end_s: float
 
     def is_stale(self, versions: Versions, *, trials_run: bool) -> bool:
@@ -95,15 +96,14 @@ class AnswersBehind:
 
     def _compute(self, key: StudyKey, versions: Versions) -> None:
         with self._one_at_a_time:
-            start = time.monotonic()
+            before_s = _children_s()
             answers = Answers(trouble=f"the statistics of {key.study} cannot be had: see what `view` printed")
             try:
                 answers = compute_answers(self._url, key)
             except UserError as error:
                 answers = Answers(trouble=str(error))
             finally:
-                end = time.monotonic()
-                self._keep(key, _Computed(versions, answers, end - start, end))
+                self._keep(key, _Computed(versions, answers, _children_s() - before_s, time.monotonic()))
 
     def _keep(self, key: StudyKey, computed: _Computed) -> None:
         with self._lock:
@@ -111,6 +111,12 @@ class AnswersBehind:
             self._asked.discard(key)
             while len(self._computed) > MOST_STUDIES:
                 del self._computed[next(iter(self._computed))]
+
+
+def _children_s() -> float:
+    """What processes that this one started, and that are over, took of the processor."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def compute_answers(url: str, key: StudyKey) -> Answers:
