@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -77,21 +78,28 @@ def graph(name: str, figure: Figure, *, config: Any, height: int = 420) -> Any:
 
 
 def graph_again(name: str, figure: Figure, *, config: Any, shown: Mapping[str, str], height: int = 420) -> Any:
-    """The graph for its place. Of a graph that is `shown`, by the `uirevision` of its figure, with the same axes, all
-    but these axes becomes another one: they are what a reader has zoomed into.
-
-    Plotly's own `uirevision` does not keep them, as Dash writes them into the figure.
-    """
-    layout = figure["layout"]
-    if shown.get(name) != layout["uirevision"]:
+    """The graph for its place; of a graph that is `shown`, by the `uirevision` of its figure, with the same axes, only
+    what `change_to` changes."""
+    if shown.get(name) != figure["layout"]["uirevision"]:
         return graph(name, figure, config=config, height=height)
-    change = Patch()
+    set_props(name, {"figure": change_to(figure), "config": config})
+    return no_update
+
+
+def change_to(figure: Figure) -> Patch:
+    """What makes another figure over the same axes this one: all but what a reader has zoomed into or drawn there.
+
+    Plotly's own `uirevision` does not keep that, as Dash writes it into the figure.
+    """
+    change, layout = Patch(), figure["layout"]
     change["data"] = figure["data"]
     for key in ("shapes", "annotations"):
         change["layout"][key] = layout.get(key, [])
-    change["layout"]["xaxis"]["dtick"] = layout["xaxis"].get("dtick")
-    set_props(name, {"figure": change, "config": config})
-    return no_update
+    for key in ("showlegend", "margin"):
+        change["layout"][key] = layout.get(key)
+    for axis, key in product(("xaxis", "yaxis"), ("dtick", "automargin", "categoryarray")):
+        change["layout"][axis][key] = layout[axis].get(key)
+    return change
 
 
 def graphs_again(

@@ -140,13 +140,12 @@ def _draw(
     if tab == "beside the papers":
         has_end = any(state in ENDED for state in table.ends["state"])
         return _beside_papers(source.answers(key), has_end=has_end), "", [now, ""]
-    of_chosen = tab in OF_CHOSEN
-    figure = _of_chosen(source, table, ids, choice) if of_chosen else _over_all(table.only(places), choice)
+    figure = _of_chosen(source, table, ids, choice) if tab in OF_CHOSEN else _over_all(table.only(places), choice)
     config = parts.graph_config(choice["form"], f"{key.variant}-{tab.replace(' ', '-')}")
     before = {"chosen-figure": drawn[1]} if drawn else {}
     content = parts.graph_again("chosen-figure", figure, config=config, shown=before, height=460)
-    axes = figure["layout"]["uirevision"] if of_chosen and figure["data"] else ""
-    if tab == "parallel coordinates" and figure["data"]:
+    axes = figure["layout"]["uirevision"] if figure["data"] else ""
+    if tab == "parallel coordinates" and figure["data"] and content is not no_update:
         content.style["minWidth"] = f"{AXIS_PX * len(figure['data'][0].get('dimensions', ()))}px"
     return content, words, [now, axes]
 

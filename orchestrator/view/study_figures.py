@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from orchestrator.store import OPEN
 from orchestrator.view.figure import (
     COLOURS,
     SCALE,
@@ -157,18 +158,18 @@ def parallel(table: StudyTable, names: Sequence[str], colour: str) -> Figure:
         },
         "labelangle": -12,
     }
-    return figure_of([trace], margin={"l": 60, "r": 30, "t": 90, "b": 30})
+    return figure_of([trace], margin={"l": 60, "r": 30, "t": 90, "b": 30}, uirevision=f"over {[*complete]}")
 
 
 def grid_map(table: StudyTable, row: str, column: str, metric: str) -> Figure:
-    """The mean of a metric over the trials of each cell, by two settings."""
+    """The mean of a metric over the trials of each cell, by two settings. Trials that have not ended have their cells,
+    too: the axes are the same when they end."""
     values = table.numbers(metric)
-    shown = [
-        place
-        for place in map(int, np.flatnonzero(np.isfinite(values)))
-        if None not in (table.columns[row][place], table.columns[column][place])
-    ]
-    rows, columns = _levels(table, row, shown), _levels(table, column, shown)
+    has_place = _is_there(table, row) & _is_there(table, column)
+    shown = np.flatnonzero(has_place & np.isfinite(values)).tolist()
+    may_come = np.isin(table.ends["state"], OPEN)
+    on_axes = np.flatnonzero(has_place & (np.isfinite(values) | may_come)).tolist()
+    rows, columns = _levels(table, row, on_axes), _levels(table, column, on_axes)
     sums, counts = np.zeros((len(rows), len(columns))), np.zeros((len(rows), len(columns)))
     for place in shown:
         cell = rows[table.columns[row][place]], columns[table.columns[column][place]]
@@ -186,7 +187,8 @@ def grid_map(table: StudyTable, row: str, column: str, metric: str) -> Figure:
         "hovertemplate": f"{label(row)} %{{y}}, {label(column)} %{{x}}<br>mean %{{z:.5~g}} of %{{customdata}}"
         "<extra></extra>",
     }
-    figure = figure_of([trace], x=label(column), y=label(row))
+    axes = f"{column} {trace['x']} {row} {trace['y']}"
+    figure = figure_of([trace], x=label(column), y=label(row), uirevision=axes)
     for axis in ("xaxis", "yaxis"):
         figure["layout"][axis]["type"] = "category"
     return figure

@@ -32,6 +32,7 @@ def layout(source: Source, variant: str) -> Any:
     study, table = built_in(key), source.table(key)
     heading, question = _heading(source, key)
     first = choices.first_axes(study, table)
+    scatter = _scatter(table, first)
     epochs = _epochs(source.overview(), key)
     followed = {"version": table.version, "epochs": epochs, "answered": None, "form": "png", "y": first["y"]}
     return html.Div(
@@ -41,7 +42,7 @@ def layout(source: Source, variant: str) -> Any:
             dcc.Store(id="study-version", data=table.version),
             dcc.Store(id="study-epochs", data=epochs),
             dcc.Store(id="study-answered"),
-            dcc.Store(id="study-drawn", data=_drawn(first, (), {}, table.version, "png")),
+            dcc.Store(id="study-drawn", data=[_drawn(first, (), {}, table.version, "png"), _axes(scatter)]),
             html.H1(heading, id="study-heading"),
             html.P(parts.variant_words(key), className="variant"),
             html.P(question, id="study-question", className="question"),
@@ -50,7 +51,7 @@ def layout(source: Source, variant: str) -> Any:
             html.Div([html.Span(_links(source, key), id="study-links"), _stop_study()], className="actions"),
             html.P(id="study-stopped", role="status"),
             html.Div([*(_choice(name, table, first[name], variant) for name in AXES), _scales()], className="controls"),
-            parts.graph("scatter", _scatter(table, first), config=parts.graph_config("png", f"{variant}-scatter")),
+            parts.graph("scatter", scatter, config=parts.graph_config("png", f"{variant}-scatter")),
             html.P(
                 "A point a trial: click it to open its page, drag a box to have the table show only what is in it.",
                 className="soft",
@@ -92,7 +93,7 @@ def register(app: Dash, source: Source) -> None:
         filters: Mapping[str, rows.Filter] | None,
         brushed: list[str],
         variant: str,
-        drawn: str,
+        drawn: Sequence[str] | None,
     ) -> tuple[Any, Any, Any]:
         config = parts.graph_config(form, f"{variant}-scatter")
         try:
@@ -100,13 +101,16 @@ def register(app: Dash, source: Source) -> None:
         except UserError as error:
             if ctx.triggered_id == "study-version":  # no choice of the reader's: what is drawn may stay
                 return no_update, no_update, no_update
-            return empty(parts.sentence_of(error)), config, ""
+            return empty(parts.sentence_of(error)), config, None
         # A box filters the table and leaves the points around it where they are.
         typed = {name: wanted for name, wanted in (filters or {}).items() if name not in brushed}
         now = _drawn(axes, logarithmic, typed, table.version, form)
-        if now == drawn:
+        drawn_before, axes_before = drawn or ("", "")
+        if now == drawn_before:
             return no_update, no_update, no_update
-        return _scatter(table, axes, logarithmic, rows.chosen(table, typed)), config, now
+        figure = _scatter(table, axes, logarithmic, rows.chosen(table, typed))
+        shown = parts.change_to(figure) if _axes(figure) == axes_before else figure
+        return shown, config, [now, _axes(figure)]
 
     @app.callback(
         Output("address", "href", allow_duplicate=True),
@@ -245,6 +249,11 @@ def _scatter(
     if not {axes["x"], axes["y"]} <= table.columns.keys():
         return empty("No trial is done yet.")
     return study_figures.scatter(table, axes, logarithmic, shown)
+
+
+def _axes(figure: Figure) -> str:
+    """The same text for figures over the same axes."""
+    return str(figure["layout"]["uirevision"])
 
 
 def _drawn(

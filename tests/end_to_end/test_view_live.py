@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -34,10 +35,10 @@ class Page:
         for name, column in axes.items():
             self.browser.evaluate(f"dash_clientside.set_props('study-{name}', {{value: {column!r}}})")
 
-    def drag(self, *corners: tuple[float, float]) -> None:
-        """From the first of two places on the scatter to the second; as shares of its width and height."""
-        rectangle = "document.querySelector('#scatter .nsewdrag').getBoundingClientRect().toJSON()"
-        left, top, width, height = (self.browser.evaluate(rectangle)[side] for side in ("x", "y", "width", "height"))
+    def drag(self, *corners: tuple[float, float], across: str = "document.querySelector('#scatter .nsewdrag')") -> None:
+        """From the first of two places on an element to the second; as shares of its width and height."""
+        rectangle = self.browser.evaluate(f"{across}.getBoundingClientRect().toJSON()")
+        left, top, width, height = (rectangle[side] for side in ("x", "y", "width", "height"))
         (x0, y0), (x1, y1) = ((left + x * width, top + y * height) for x, y in corners)
         time.sleep(0.4)  # for a figure, two presses within 0.3 s are a double click
         self.browser.mouse("mouseMoved", x0, y0)
@@ -50,7 +51,10 @@ class Page:
     def end(self, trial: PlannedTrial, number: int) -> None:
         """Have the trial end with a result."""
         self.store.claim([trial.trial_id], owner="a", lease_s=60)
-        measured = {"perplexity@1": {"test_perplexity": 100.0 + number}, "spectrum@1": {"press_rank": 10 * number}}
+        measured = {
+            "perplexity@1": {"test_perplexity": 100.0 + number},
+            "spectrum@1": {"press_rank": 10 * number, "entropy_rank": 7 * number},
+        }
         ended = outcome(trial.trial_id, measurements=measured)
         self.store.record(ended, run_id=self.store.begin_run(RUN), spectrum=None, attempt=1)
 
@@ -87,3 +91,62 @@ def test_a_box_over_an_axis_of_texts_filters_the_table(page: Page) -> None:
         page.browser.wait_until(f"{TABLE} === '{count} of 9 trials'")
     answers = [e["params"]["response"] for e in page.browser.events if e.get("method") == "Network.responseReceived"]
     assert [answer["url"] for answer in answers if answer["status"] >= 400] == []
+
+
+def now(browser: Browser, graph: str, *parts: str) -> list[Any]:
+    """Parts of a figure, as plotly has them now."""
+    figure = f"document.querySelector('#{graph} .js-plotly-plot')"
+    return list(browser.evaluate(f"JSON.parse(JSON.stringify([{', '.join(f'{figure}.{part}' for part in parts)}]))"))
+
+
+def wait_for_part(browser: Browser, graph: str, part: str) -> None:
+    browser.wait_until(f"document.querySelector('#{graph} .js-plotly-plot').{part}")
+
+
+def zoom(browser: Browser, graph: str, x: list[float], y: list[float]) -> None:
+    ranges = f"{{'xaxis.range': {x}, 'yaxis.range': {y}}}"
+    browser.evaluate(f"void Plotly.relayout(document.querySelector('#{graph} .js-plotly-plot'), {ranges})")
+
+
+def test_a_zoom_and_a_box_in_the_scatter_stay_where_a_trial_ends(page: Page) -> None:
+    page.choose(x="press_rank", y="test_perplexity", colour="group")
+    page.browser.wait_until("document.querySelector('#scatter .xtitle').textContent === 'Press rank'")
+    places_at_rest(page.browser)
+    page.drag((0.25, 0.01), (0.8, 0.99))
+    page.browser.wait_until(f"{TABLE} === '4 of 9 trials'")
+    zoom(page.browser, "scatter", [5, 55], [101, 105])
+    parts = ("layout.xaxis.range", "layout.yaxis.range", "layout.selections")
+    before = now(page.browser, "scatter", *parts)
+    assert before[:2] == [[5, 55], [101, 105]] and len(before[2]) == 1
+    page.end(TRIALS[7], 4)
+    page.browser.wait_until(f"{TABLE} === '5 of 9 trials'")
+    wait_for_part(page.browser, "scatter", "data[2].text.length === 2")
+    assert now(page.browser, "scatter", *parts) == before
+    page.choose(x="entropy_rank")
+    wait_for_part(page.browser, "scatter", "layout.xaxis.title.text === 'entropy rank'")
+    assert now(page.browser, "scatter", "layout.xaxis.range")[0] != before[0], "which is of other axes"
+
+
+def test_a_zoom_into_the_grid_map_stays_where_a_trial_ends(page: Page) -> None:
+    for menu, value in {"map-row": "group", "map-column": "seed", "chosen-tab": "grid map"}.items():
+        page.browser.evaluate(f"dash_clientside.set_props({menu!r}, {{value: {value!r}}})")
+    page.browser.wait_until("document.querySelector('#chosen-figure .heatmaplayer image') !== null")
+    wait_for_part(page.browser, "chosen-figure", "layout.xaxis.title.text === 'seed'")
+    zoom(page.browser, "chosen-figure", [0.5, 2.5], [-0.5, 1.5])
+    page.end(TRIALS[7], 3)
+    wait_for_part(page.browser, "chosen-figure", "_fullData[0].z[2][1] === 103")
+    assert now(page.browser, "chosen-figure", "layout.xaxis.range", "layout.yaxis.range") == [[0.5, 2.5], [-0.5, 1.5]]
+
+
+def test_a_range_of_parallel_coordinates_stays_where_a_trial_ends(page: Page) -> None:
+    page.browser.evaluate("dash_clientside.set_props('chosen-tab', {value: 'parallel coordinates'})")
+    axis = "document.querySelectorAll('#chosen-figure .parcoords .axis-brush .background')[1]"
+    page.browser.wait_until(f"{axis} !== undefined")
+    page.browser.evaluate(f"{axis}.scrollIntoView({{block: 'center'}})")
+    page.drag((0.5, 0.3), (0.5, 0.6), across=axis)
+    part = "data[0].dimensions.map((of) => [of.label, of.constraintrange])"
+    wait_for_part(page.browser, "chosen-figure", "data[0].dimensions[1].constraintrange !== undefined")
+    before = now(page.browser, "chosen-figure", part)
+    page.end(TRIALS[7], 3)
+    wait_for_part(page.browser, "chosen-figure", "_fullData[0].dimensions[0].values.length === 8")
+    assert now(page.browser, "chosen-figure", part) == before

@@ -86,6 +86,14 @@ def test_a_cell_of_the_map_is_the_mean_over_its_trials() -> None:
     assert decoded(trace["customdata"]).tolist() == [[2, 0], [1, 1]]
 
 
+def test_the_axes_of_the_map_are_the_same_when_its_trials_end() -> None:
+    content = table({"r": [1, 2, 3, 4], "c": [5, 5, 6, 7], "m": [1, None, None, None]})
+    ends = {**content.ends, "state": ["done", "running", "planned", "failed"]}
+    (trace,) = study_figures.grid_map(replace(content, ends=ends), "r", "c", "m")["data"]
+    assert trace["y"] == ["1", "2", "3"] and trace["x"] == ["5", "6"]
+    assert np.array_equal(decoded(trace["z"]), [[1, np.nan], [np.nan, np.nan], [np.nan, np.nan]], equal_nan=True)
+
+
 def test_a_curve_is_of_perplexities_and_marks_where_averaging_begins() -> None:
     epochs = training([1, 1, 1], [3.0, 2.0, 1.5], averaged_from=3, jump=0.5)
     (trace,) = curve_figures.learning_curves({"x": epochs})["data"]
