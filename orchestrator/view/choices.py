@@ -11,6 +11,8 @@ from search_spaces.analyses import Analysis
 from search_spaces.study import Correlation, GridMap, Study
 
 AXES = ("x", "y", "colour", "size")
+CLEARABLE = ("colour", "size")
+"""The axes that may show nothing."""
 MAP = ("row", "column", "value")
 COSTS = ("epochs", "kept_epoch", "parameters", "seconds", "seconds_per_epoch", "tokens_per_second", "wall_seconds")
 """And memory: what a study is seldom about."""

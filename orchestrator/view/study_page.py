@@ -14,7 +14,7 @@ from orchestrator.report import CARD_FILE, Card, blown_up, read_card
 from orchestrator.storage import is_url
 from orchestrator.store import LOST, StudyKey
 from orchestrator.view import choices, parts, rows, study_chosen, study_figures, trial_grid
-from orchestrator.view.choices import AXES, MAP
+from orchestrator.view.choices import AXES, CLEARABLE, MAP
 from orchestrator.view.figure import Figure, empty
 from orchestrator.view.source import Overview, Source
 from orchestrator.view.table import StudyTable
@@ -291,7 +291,7 @@ def _choice(name: str, table: StudyTable, value: str | None, variant: str) -> An
         choices.options(table, name),
         value,
         id=f"study-{name}",
-        clearable=name in ("colour", "size"),
+        clearable=name in CLEARABLE,
         persistence=variant,
         persistence_type="session",
     )
@@ -303,11 +303,12 @@ def _scales() -> Any:
 
 
 def _still(values: Mapping[str, str | None], first: Mapping[str, str | None], table: StudyTable) -> dict[str, Any]:
-    """What was chosen, as far as the table has it."""
-    return {
-        name: no_update if value in table.columns or (value is None and first[name] is None) else first[name]
-        for name, value in values.items()
-    }
+    """What was chosen, as far as the table has it: nothing, too, where that can be chosen."""
+
+    def is_still(name: str, value: str | None) -> bool:
+        return value in table.columns or (value is None and (name in CLEARABLE or first[name] is None))
+
+    return {name: no_update if is_still(name, value) else first[name] for name, value in values.items()}
 
 
 def _links(source: Source, key: StudyKey) -> list[Any]:

@@ -20,7 +20,7 @@ from orchestrator.view.app import make_app
 from orchestrator.view.choices import AXES, MAP
 from orchestrator.view.figure import figure_of
 from orchestrator.view.source import Source
-from tests.support.store_rows import epoch, ids, plan
+from tests.support.store_rows import RUN, epoch, ids, outcome, plan
 
 MINE = StudyKey(study="mine", scale="smoke", corpus="pydocs")
 
@@ -69,6 +69,17 @@ def test_an_open_page_draws_all_again_after_trouble(app: Dash, tmp_path: Path) -
     assert follow(app, "")["version"] is no_update, "which would draw at every tick"
     away.rename(tmp_path / "results.db")
     assert follow(app, "")["version"] == version
+
+
+def test_a_cleared_colour_stays_cleared_where_a_trial_ends(app: Dash, store: Store) -> None:
+    trials = [*plan(1, group="mos"), *plan(1, group="gss")]
+    store.register(MINE, trials)
+    trial_ids = ids(trials)
+    store.claim(trial_ids, owner="a", lease_s=60)
+    store.record(outcome(trial_ids[0]), run_id=store.begin_run(RUN), spectrum=None, attempt=1)
+    values = follow(app, "")["values"]
+    assert (values["x"], values["y"]) == ("press_rank", "test_perplexity")
+    assert (values["colour"], values["size"]) == (no_update, no_update)
 
 
 def test_a_page_comes_with_its_first_curves_which_are_drawn_again_where_something_changed(
