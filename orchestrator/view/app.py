@@ -82,7 +82,7 @@ def _page(source: Source, path: str, search: str) -> Any:
     if kind == "trial":
         return trial_page.layout(source, rest, asked.get("study", [""])[0])
     if kind == "compare":
-        return compare_page.layout(source, asked.get("trial", []))
+        return compare_page.layout(source, asked.get("trial", []), asked.get("study", [""])[0])
     if kind:
         raise UserError(f"there is no page {path}")
     return overview.layout()

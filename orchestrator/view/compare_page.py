@@ -24,21 +24,22 @@ LACKS = {
 """The graphs, and what is said where there is none."""
 
 
-def layout(source: Source, starts: Sequence[str]) -> Any:
-    """The page of the trials whose ids begin so. Raises UserError where they are not two to six that there are."""
+def layout(source: Source, starts: Sequence[str], variant: str) -> Any:
+    """The page of the trials whose ids begin so, as those of the study of this variant. Raises UserError where they are
+    not two to six that there are."""
     if not 2 <= len(set(starts)) <= MOST_COMPARED:
         raise UserError(
             f"two to {MOST_COMPARED} trials can be compared, and these are {len(set(starts))}: tick them in a study's "
             "table"
         )
-    trials = [read_trial(source, start) for start in dict.fromkeys(starts)]
+    trials = [read_trial(source, start, variant) for start in dict.fromkeys(starts)]
     return html.Div(
         [
             html.H1("Side by side"),
             dcc.Interval(id="compare-tick", interval=parts.LIVE_MS),
-            dcc.Store(id="compared", data=[trial.row["trial_id"] for trial in trials]),
+            dcc.Store(id="compared", data=[[trial.row["trial_id"] for trial in trials], variant]),
             dcc.Store(id="compare-version"),
-            html.P([parts.study_link(trials[0].keys[0]), *_downloads(trials)], className="actions"),
+            html.P([parts.study_link(trials[0].key), *_downloads(trials)], className="actions"),
             html.Div(id="compare-trouble"),
             html.Div(id="compare-settings"),
             html.H2("Learning curves"),
@@ -68,9 +69,10 @@ def register(app: Dash, source: Source) -> None:
         State("compared", "data"),
         State("compare-version", "data"),
     )
-    def show(_: int | None, scale: str, form: str, trial_ids: Sequence[str], before: Any) -> tuple[Any, ...]:
+    def show(_: int | None, scale: str, form: str, compared: Sequence[Any], before: Any) -> tuple[Any, ...]:
+        trial_ids, variant = compared
         try:
-            trials = [read_trial(source, trial_id) for trial_id in trial_ids]
+            trials = [read_trial(source, trial_id, variant) for trial_id in trial_ids]
         except UserError as error:
             return *[no_update] * 5, parts.trouble(error)
         version = " ".join([*(trial.version for trial in trials), scale, form])
@@ -87,7 +89,7 @@ def register(app: Dash, source: Source) -> None:
 def _names(trials: Sequence[OneTrial]) -> list[Any]:
     """Links to the trials' pages."""
     labelled = _labelled(trials).items()
-    return [parts.trial_link(trial.row["trial_id"], label, trial.keys[0]) for label, trial in labelled]
+    return [parts.trial_link(trial.row["trial_id"], label, trial.key) for label, trial in labelled]
 
 
 def _figures(trials: Sequence[OneTrial], *, linear: bool) -> dict[str, Figure]:
@@ -125,10 +127,10 @@ def _metrics(trials: Sequence[OneTrial]) -> list[list[Any]]:
 
 
 def _downloads(trials: Sequence[OneTrial]) -> list[Any]:
-    """Where one study has all of them, their results as files."""
-    common = [key for key in trials[0].keys if all(key in trial.keys for trial in trials)]
-    if not common:
+    """Where one study has all of them, that which they are shown as those of before others, their results as files."""
+    key = next((key for key in (trials[0].key, *trials[0].keys) if all(key in trial.keys for trial in trials)), None)
+    if key is None:
         return []
     query = urlencode([("trial", trial.row["trial_id"]) for trial in trials])
-    address = f"/download/study/{quote(common[0].variant)}"
+    address = f"/download/study/{quote(key.variant)}"
     return [html.A(form.upper(), href=f"{address}.{form}?{query}") for form in ("csv", "json")]

@@ -29,8 +29,10 @@ class OneTrial:
     """As `Store.results` gives it."""
     keys: Sequence[StudyKey]
     """The studies that have it."""
+    key: StudyKey
+    """That as one of which it is shown."""
     different: Mapping[str, Any]
-    """Of its config what differs between the trials of its first study."""
+    """Of its config what differs between the trials of that study."""
     same: Mapping[str, Any]
     epochs: Sequence[EpochMetrics]
     spectrum: NDArray[np.float64] | None
@@ -71,6 +73,7 @@ def read_trial(source: Source, trial_id: str, variant: str = "") -> OneTrial:
     return OneTrial(
         row=row,
         keys=keys,
+        key=key,
         different={name: config.get(name) for name in varying},
         same={name: value for name, value in config.items() if name not in varying},
         epochs=epochs,

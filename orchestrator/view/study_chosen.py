@@ -116,12 +116,17 @@ def register(app: Dash, source: Source) -> None:
         content, words, now = again
         return content, *hidden, words, now
 
-    @app.callback(Output("compare", "children"), Output("compare", "href"), Input("trials", "selectedRows"))
-    def compare(ticked: Sequence[Mapping[str, Any]] | None) -> tuple[str, str]:
+    @app.callback(
+        Output("compare", "children"),
+        Output("compare", "href"),
+        Input("trials", "selectedRows"),
+        State("study-variant", "data"),
+    )
+    def compare(ticked: Sequence[Mapping[str, Any]] | None, variant: str) -> tuple[str, str]:
         count = len(ticked or ())
         if not 2 <= count <= MOST_COMPARED:
             return (f"Two to {MOST_COMPARED} ticked trials can be compared." if count else ""), ""
-        query = urlencode([("trial", row["id"][: parts.SHORT_ID]) for row in ticked or ()])
+        query = urlencode([("study", variant), *(("trial", row["id"][: parts.SHORT_ID]) for row in ticked or ())])
         return f"Compare these {count} side by side", f"/compare?{query}"
 
 

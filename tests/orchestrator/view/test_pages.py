@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -134,15 +135,35 @@ def test_title_question_answer_and_link_come_with_the_report(app: Dash, tmp_path
 def test_trials_side_by_side_are_followed(app: Dash, store: Store, tmp_path: Path) -> None:
     show = callback(app, "compare-curves.children")
     trial_ids = ids(plan(2))
-    *_, version, trouble = show(1, "linear", "png", trial_ids, None)
-    assert trouble == "" and show(2, "linear", "png", trial_ids, version)[4] is no_update
+    *_, version, trouble = show(1, "linear", "png", [trial_ids, MINE.variant], None)
+    assert trouble == "" and show(2, "linear", "png", [trial_ids, MINE.variant], version)[4] is no_update
     attempts = store.claim(trial_ids, owner="a", lease_s=60)
     store.record_epochs({trial_ids[0]: [epoch(1)]}, attempts=attempts)
-    settings, curves, *_, now, _ = show(3, "linear", "png", trial_ids, version)
+    settings, curves, *_, now, _ = show(3, "linear", "png", [trial_ids, MINE.variant], version)
     assert now != version and curves.id == "compare-learning-curves" and "running" in str(settings)
     (tmp_path / "results.db").rename(tmp_path / "away.db")
-    *kept, trouble = show(4, "linear", "png", trial_ids, now)
+    *kept, trouble = show(4, "linear", "png", [trial_ids, MINE.variant], now)
     assert kept == [no_update] * 5 and "comes back by itself" in trouble.children
+
+
+def test_trials_side_by_side_are_those_of_the_study_that_one_comes_from(app: Dash, store: Store) -> None:
+    second = StudyKey(study="second", scale="smoke", corpus="pydocs")
+    trials = [replace(trial, name=f"of the second {number}") for number, trial in enumerate(plan(2))]
+    store.register(second, trials)
+    ticked = [{"id": trial_id} for trial_id in ids(trials)]
+    _, address = callback(app, "compare.href")(ticked, second.variant)
+    path, _, query = address.partition("?")
+    content, _ = callback(app, "page.children")(path, f"?{query}", None)
+    back, *files = next(part for part in content.children if getattr(part, "className", "") == "actions").children
+    assert back.href == parts.study_address(second)
+    assert [link.href.partition("?")[0] for link in files] == [
+        f"/download/study/{second.variant}.{form}" for form in ("csv", "json")
+    ]
+    show = callback(app, "compare-curves.children")
+    settings, *_ = show(1, "linear", "png", content["compared"].data, None)
+    head = settings.children.children[0].children.children[1:]
+    assert [cell.children.children for cell in head] == ["of the second 0", "of the second 1"]
+    assert all(cell.children.href.endswith(f"?study={second.variant}") for cell in head)
 
 
 def test_a_trial_is_run_alone_by_the_command_that_a_report_says(app: Dash) -> None:
