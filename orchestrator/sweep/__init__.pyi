@@ -1,3 +1,4 @@
+from .announcement import retry_command as retry_command
 from .bundle import open_bundle as open_bundle
 from .reports import report_folder as report_folder
 from .reports import write_index as write_index

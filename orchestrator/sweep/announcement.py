@@ -7,6 +7,7 @@ import os
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from orchestrator.cluster import RunOptions
@@ -22,10 +23,11 @@ from orchestrator.plan import (
 )
 from orchestrator.store import COMPLETE, StudyKey, TrialState, hide_password
 from orchestrator.words import counted, duration, on_corpus
+from search_spaces.catalog import NAMES
 from search_spaces.model_kinds import OPTION
 from search_spaces.study import Study
 from trainables.config import CorpusConfig, flat_values, is_generated
-from trainables.corpora import corpus_name
+from trainables.corpora import NO_TEXT, corpus_argument, corpus_name
 from trainables.errors import PROGRAM
 
 RESULTS = ("--storage", "--store")
@@ -102,7 +104,8 @@ def paper_command(argument: str, study: Study, key: StudyKey, typed: Sequence[st
         return None
     alone = "ptb" if key.corpus == "pydocs" else key.corpus
     corpora = (key.corpus,) if is_generated(key.corpus) else study.corpora or (alone,)
-    return _command(argument, study, "paper", corpora, typed, *typed_model(key.overrides))
+    texts = corpora if study.reads_text else ()
+    return command_line(*_words(argument, "paper", texts, typed, *typed_model(key.overrides)))
 
 
 def run_command(
@@ -113,16 +116,36 @@ def run_command(
     words = [word for words, _ in _options(typed, *SIZES) for word in words]
     if not any(_options(typed, "--seeds")) and (seeds := _further_seeds(study, key, rows)):
         words += ["--seeds", str(seeds)]
-    for name, value in json.loads(key.overrides).items():
+    texts = (key.corpus,) if study.reads_text else ()
+    return command_line(*_words(argument, key.scale, texts, typed, *words, *_of_variant(key, rows)))
+
+
+def retry_command(key: StudyKey, rows: Sequence[Mapping[str, Any]] = ()) -> str:
+    """What to type to run again what this variant has without a result, as far as a store knows it, whose rows these
+    are: a study of one's own and a file that the user brought stand there by their names, and seeds are left out."""
+    argument = key.study if key.study in NAMES else f"{key.study}.py"
+    texts = () if key.corpus == NO_TEXT.name else (key.corpus,)
+    return command_line("retry", *_words(argument, key.scale, texts, (), *_of_variant(key, rows)))
+
+
+def _of_variant(key: StudyKey, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The words that make it this variant of its study."""
+    for name, value in _overrides(key).items():
         if name == OPTION:
-            words += [name, value]
+            yield from (name, str(value))
         elif name.startswith("--"):
-            words += [name, value.rpartition(" ")[0]]
+            yield from (name, str(value).rpartition(" ")[0])
         elif name == "search":
-            words += ["--search", str(value)]
+            yield from ("--search", str(value))
         else:
-            words += ["--set", f"{name}={as_typed(_as_set(name, value, rows))}"]
-    return _command(argument, study, key.scale, (key.corpus,), typed, *words)
+            yield from ("--set", f"{name}={as_typed(_as_set(name, value, rows))}")
+
+
+def _overrides(key: StudyKey) -> dict[str, Any]:
+    content: Any = None
+    with suppress(ValueError, RecursionError):  # a store may hold any text
+        content = json.loads(key.overrides)
+    return content if isinstance(content, dict) else {}
 
 
 def _as_set(name: str, value: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
@@ -147,11 +170,11 @@ def _further_seeds(study: Study, key: StudyKey, rows: Sequence[Mapping[str, Any]
     return None if max(repeated.values(), default=1) > 1 else counts.pop()
 
 
-def _command(argument: str, study: Study, scale: str, corpora: Sequence[str], typed: Sequence[str], *words: str) -> str:
+def _words(argument: str, scale: str, corpora: Sequence[str], typed: Sequence[str], *words: str) -> Sequence[str]:
     folders = {corpus_name(value): value for _, value in _options(typed, "--corpus")}
-    texts = [word for corpus in corpora for word in ("--corpus", folders.get(corpus, corpus))]
+    texts = [word for corpus in corpora for word in ("--corpus", folders.get(corpus) or corpus_argument(corpus))]
     kept = [word for words, _ in _options(typed, *PLACES) for word in words]
-    return command_line(argument, "--scale", scale, *(texts if study.reads_text else ()), *words, *kept)
+    return argument, "--scale", scale, *texts, *words, *kept
 
 
 def view_command(typed: Sequence[str]) -> str:

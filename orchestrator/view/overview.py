@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import Any
 
 from dash import Dash, Input, Output, dcc, html
 
-from orchestrator.plan import typed_model, typed_settings
 from orchestrator.report import number
-from orchestrator.store import COMPLETE, LOST, RunningTrial, StudyKey, StudySummary
+from orchestrator.store import COMPLETE, LOST, RunningTrial, StudySummary
 from orchestrator.view import parts
 from orchestrator.view.source import Overview, Source
 from orchestrator.words import duration, one_line
-from search_spaces.catalog import NAMES
-from trainables.corpora import NO_TEXT
 from trainables.errors import PROGRAM, UserError
 from trainables.trial_folder import perplexity
 
@@ -68,26 +64,16 @@ def _content(overview: Overview) -> parts.Children:
 
 
 def _retries(overview: Overview) -> parts.Children:
-    """What to type for the studies that have trials without a result."""
-    keys = [summary.key for summary in reversed(overview.studies) if any(summary.counts[state] for state in LOST)]
-    if not keys:
+    """What to type for the studies that have trials without a result; of those planned last first."""
+    if not overview.retries:
         return []
     words = (
-        "A line runs again what one study has without a result; add --seeds, --data-dir, --store and --storage where "
-        "its run had them."
+        "A line runs again what one study has without a result. What lies in files and folders of your own is named "
+        "there as the store knows it: type the path; add --seeds, --data-dir, --store and --storage where its run had "
+        "them."
     )
-    return [html.P(words, className="soft"), html.Pre("\n".join(map(retry_command, keys)), className="command")]
-
-
-def retry_command(key: StudyKey) -> str:
-    """What is typed to run the trials of this study again that have no result; a study of one's own lies in a file,
-    which the store does not name."""
-    corpus = [] if key.corpus == NO_TEXT.name else ["--corpus", key.corpus]
-    settings = [word for setting in typed_settings(key.overrides) for word in ("--set", setting)]
-    study = key.study if key.study in NAMES else f"{key.study}.py"
-    return (
-        f"{PROGRAM} retry {shlex.join([study, '--scale', key.scale, *corpus, *typed_model(key.overrides), *settings])}"
-    )
+    commands = "\n".join(reversed(overview.retries))
+    return [html.P(words, className="soft"), html.Pre(commands, className="command")]
 
 
 def _running_row(trial: RunningTrial) -> list[Any]:

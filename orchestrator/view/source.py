@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from orchestrator.storage import FolderStorage, Storage, storage_at
-from orchestrator.store import ENDED, LostTrial, RunningTrial, Store, StudyKey, StudySummary, open_store
+from orchestrator.store import ENDED, LOST, LostTrial, RunningTrial, Store, StudyKey, StudySummary, open_store
+from orchestrator.sweep import retry_command
 from orchestrator.view.answers import Answers, AnswersBehind
 from orchestrator.view.table import StudyTable, read_table
 from search_spaces.catalog import NAMES
@@ -38,6 +39,8 @@ class Overview:
     """Of all trials, one of several studies once."""
     seconds_left: dict[StudyKey, float]
     """Of studies that run and have come far enough to say so."""
+    retries: list[str]
+    """What to type for the studies that have trials without a result."""
 
     def of(self, key: StudyKey) -> StudySummary:
         """How far this study is. Raises UserError where the store has it no more."""
@@ -74,6 +77,7 @@ class Source:
         self._fetching = threading.Lock()
         """Held while one trial's files are brought."""
         self._fetched_s: dict[str, float] = {}
+        self._retries: dict[StudyKey, str] = {}
 
     @contextmanager
     def store(self) -> Iterator[Store]:
@@ -176,6 +180,7 @@ class Source:
         with self.store() as opened:
             studies, running = opened.progress(), opened.running()
             busy = [summary for summary in studies if summary.counts["running"]]
+            incomplete = [summary.key for summary in studies if any(summary.counts[state] for state in LOST)]
             left = {summary.key: _seconds_left(opened, summary, running) for summary in busy}
             return Overview(
                 studies=studies,
@@ -183,7 +188,18 @@ class Source:
                 lost=opened.lost(LOST_SHOWN),
                 lost_count=opened.lost_count(),
                 seconds_left={key: seconds for key, seconds in left.items() if seconds is not None},
+                retries=[self._retry(opened, key) for key in incomplete],
             )
+
+    def _retry(self, opened: Store, key: StudyKey) -> str:
+        """The study's command. What its trials have tells a list from several values, and no later trial changes it."""
+        if key not in self._retries:
+            try:
+                rows = [{"config": row.config} for row in opened.trials(key)] if "[" in key.overrides else []
+            except UserError:  # of a damaged study; the others are shown nevertheless
+                return retry_command(key)
+            self._retries[key] = retry_command(key, rows)
+        return self._retries[key]
 
     def _kept(self, kept: _Kept, read: Callable[[T | None], T]) -> T:
         with kept.lock:

@@ -19,6 +19,13 @@ def corpus_name(argument: str) -> str:
     return one_name(Path(argument).resolve().name if _is_path(argument) else argument)
 
 
+def corpus_argument(name: str) -> str:
+    """What to type here after `--corpus` for the corpus of that name: the path of a folder that lies here, and in no
+    data folder."""
+    is_known = _is_path(name) or is_built_in(name) or name in PUBLISHED_CORPORA or _is_folder(folder_in(None, name))
+    return name if is_known or not _is_folder(Path(name)) else f"./{name}"
+
+
 def _is_path(argument: str) -> bool:
     return "/" in argument or argument in (".", "..")
 

@@ -12,7 +12,7 @@ import pytest
 from orchestrator.plan.overrides import overrides_json, parse_overrides
 from orchestrator.plan.study_plan import PlanRequest, make_plan, scale_named
 from orchestrator.store.records import StudyKey
-from orchestrator.sweep.announcement import command_line, paper_command, run_command, view_command
+from orchestrator.sweep.announcement import command_line, paper_command, retry_command, run_command, view_command
 from search_spaces.catalog import load_study
 from search_spaces.study import Study
 
@@ -87,6 +87,12 @@ def test_a_list_that_trials_have_is_no_sweep_of_its_items() -> None:
     assert "learning_rates=[0.01, 0.02]" in shlex.split(run_command("layer_gates", study, key, (), one))
     several = [{"config": {"seed": 1, "learning_rates": rate}} for rate in (0.01, 0.02)]
     assert "learning_rates=0.01,0.02" in shlex.split(run_command("layer_gates", study, key, (), several))
+
+
+@pytest.mark.parametrize("overrides", ["", "no JSON", "[" * 10_000, "[1]", "null", '{"--contexts": 3, "search": [1]}'])
+def test_a_command_for_what_no_program_has_written_is_no_error(overrides: str) -> None:
+    key = StudyKey(study="gss_grid", scale="smoke", corpus="../x", overrides=overrides)
+    assert retry_command(key).startswith("python sweep.py retry gss_grid --scale smoke --corpus ../x")
 
 
 def test_the_command_for_looking_names_the_places_that_were_typed_and_no_password() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -10,10 +11,14 @@ from typing import Any
 
 import pytest
 
+from orchestrator.command import plan_listing
+from orchestrator.plan import Plan
 from orchestrator.store.records import STATES, StudyKey, StudySummary
 from orchestrator.store.store import Store
-from orchestrator.view.overview import _content, retry_command
+from orchestrator.sweep.announcement import retry_command
+from orchestrator.view.overview import _content
 from orchestrator.view.source import Overview, Source
+from tests.support.command import sweep
 from tests.support.store_rows import KEY, RUN, ids, outcome, plan
 from trainables.errors import PROGRAM
 
@@ -25,7 +30,9 @@ def summary(scale: str, **counts: int) -> StudySummary:
 
 def studies(*summaries: StudySummary) -> list[dict[str, Any]]:
     """The rows of the first table by the titles of its columns; of a progress bar its value and its end."""
-    content = _content(Overview(studies=list(summaries), running=[], lost=[], lost_count=0, seconds_left={}))
+    content = _content(
+        Overview(studies=list(summaries), running=[], lost=[], lost_count=0, seconds_left={}, retries=[])
+    )
     head, body = content[1].children.children
     titles = [cell.children for cell in head.children.children]
     cells = [[cell.children for cell in row.children] for row in body.children]
@@ -68,3 +75,41 @@ def test_a_failed_trial_of_two_studies_is_one_and_each_study_has_its_command(sto
 )
 def test_the_command_for_a_study_names_all_that_makes_it_this_one(key: StudyKey, words: str) -> None:
     assert shlex.split(retry_command(key).removeprefix(PROGRAM)) == ["retry", *words.split()]
+
+
+BROUGHT = {
+    "search": ("fair_capacity", "--search", "random"),
+    "contexts": ("qualitative", "--contexts", "my words.json"),
+    "model": ("gss_grid", "--model", "transformer", "--set", "training.epochs=2,3"),
+    "one list": ("layer_gates", "--set", "learning_rates=[0.01, 0.02]"),
+    "several lists": ("layer_gates", "--set", "learning_rates=[0.01, 0.02],[0.03]"),
+    "folder": ("gss_grid", "--corpus", "./tiny"),
+    "folder of data": ("gss_grid", "--corpus", "small"),
+}
+
+
+@pytest.mark.parametrize("typed", BROUGHT.values(), ids=BROUGHT)
+def test_the_command_for_a_study_plans_that_study(
+    typed: Sequence[str], store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my words.json").write_text('[{"last_token_index": 5}]')
+    for folder in (tmp_path / "tiny", tmp_path / "data" / "small", tmp_path / "small"):
+        folder.mkdir(parents=True)
+        for split in ("train", "valid", "test"):
+            (folder / f"{split}.txt").write_text(f"open {folder.parent.name} and read it\n" * 100)
+    monkeypatch.chdir(tmp_path)
+    plans: list[Plan] = []
+    monkeypatch.setattr(plan_listing, "print_plans", lambda made, *_, **__: plans.extend(made))
+    assert sweep(*typed, "--scale", "smoke", "--dry-run", "--format", "json").returncode == 0
+    (key,), trials = {made.key for made in plans}, [trial.planned() for trial in plans[0].trials]
+    store.register(key, trials)
+    store.claim(ids(trials), owner="a", lease_s=60)
+    failed = outcome(trials[0].trial_id, state="failed", measurements={})
+    store.record(failed, run_id=store.begin_run(RUN), spectrum=None, attempt=1)
+    (command,) = Source(str(tmp_path / "results.db"), str(tmp_path)).overview().retries
+    program, retry, *words = shlex.split(command.removeprefix("python "))
+    assert f"python {program}" == PROGRAM and retry == "retry"
+    answer = sweep(*words, "--dry-run", "--format", "json")
+    assert answer.returncode == 0, answer.stderr
+    first, again = plans
+    assert again.key == key and [trial.trial_id for trial in again.trials] == [trial.trial_id for trial in first.trials]
