@@ -198,10 +198,11 @@ def test_a_point_opens_its_trial_and_a_box_filters_the_table(browser: Browser, l
     browser.wait_until("document.querySelectorAll('#trial-sigma .scatterlayer .trace').length === 1")
 
 
-@pytest.mark.parametrize(("width", "dark"), [(1280, False), (400, True)])
-def test_every_page_fits_and_complains_of_nothing(
-    browser: Browser, grid: Path, link: str, width: int, dark: bool
-) -> None:
+LOOKS = ((400, True), (400, False), (1280, False), (1280, True), (400, True))
+"""Widths, and whether in dark colours: all four, and back to the first, as where a window is made narrow."""
+
+
+def test_every_page_fits_and_complains_of_nothing(browser: Browser, grid: Path, link: str) -> None:
     with open_store(str(grid / "results.db"), create=False) as store:
         (summary,) = store.studies()
         ids = [row.trial_id[:12] for row in store.trials(summary.key)]
@@ -211,20 +212,32 @@ def test_every_page_fits_and_complains_of_nothing(
         f"/trial/{ids[0]}": "#trial-sigma .scatterlayer",
         "/compare?" + "&".join(f"trial={start}" for start in ids): "#compare-spectra .scatterlayer",
     }
-    browser.open(link, width=width)
+    browser.open(link, width=400)
     for page, part in pages.items():
-        browser.open(own_address(link) + page, width=width, dark=dark)
+        browser.open(own_address(link) + page, width=400, dark=True)
         browser.wait_until(f"document.querySelector('{part}') !== null")
+        for width, dark in LOOKS:
+            browser.look(width=width, dark=dark)
+            assert_fits(browser, width=width, dark=dark)
         assert browser.complaints() == [], page
         assert browser.evaluate("document.querySelector('.modebar [data-title*=hare]')") is None
-        assert browser.evaluate("document.documentElement.scrollWidth") <= width, page
-        titles = "[...document.querySelectorAll('.ag-header-cell-text')]"
-        cut = browser.evaluate(f"{titles}.filter((t) => t.scrollWidth > t.clientWidth).map((t) => t.textContent)")
-        assert cut == [], page
-        paper = browser.evaluate("getComputedStyle(document.body).backgroundColor")
-        assert (sum(map(int, re.findall(r"\d+", paper))) < 200) == dark
         foreign = [url for url in browser.requests() if not url.startswith((own_address(link), "data:", "blob:"))]
         assert foreign == []
+
+
+def assert_fits(browser: Browser, *, width: int, dark: bool) -> None:
+    """The page is no wider than the window, its figures as wide as their places, no head of a column cut, and its paper
+    dark or light. Waits a moment, as figures are laid out anew a moment after a window has another width."""
+    browser.wait_until(f"innerWidth === {width} && document.documentElement.scrollWidth <= {width}")
+    graphs = "[...document.querySelectorAll('.js-plotly-plot')]"
+    browser.wait_until(
+        f"{graphs}.every((g) => Math.abs(g.querySelector('.main-svg').clientWidth - g.clientWidth) <= 1)"
+    )
+    titles = "[...document.querySelectorAll('.ag-header-cell-text')]"
+    cut = browser.evaluate(f"{titles}.filter((t) => t.scrollWidth > t.clientWidth).map((t) => t.textContent)")
+    assert cut == []
+    paper = browser.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", paper))) < 200) == dark
 
 
 def test_a_study_is_drawn_in_five_ways_and_as_its_table_is_filtered(browser: Browser, link: str) -> None:

@@ -90,12 +90,16 @@ class Browser:
 
     def open(self, url: str, *, width: int, dark: bool = False) -> None:
         """Load a page at that size and wait until it is loaded."""
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
-        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.look(width=width, dark=dark)
         self.events.clear()
         self.call("Page.navigate", url=url)
         self.wait_for_load()
+
+    def look(self, *, width: int, dark: bool) -> None:
+        """Give the page that size, and the scheme of colours that a reader's system has."""
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=900, deviceScaleFactor=1, mobile=False)
+        scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
+        self.call("Emulation.setEmulatedMedia", features=[scheme])
 
     def wait_for_load(self) -> None:
         """Wait until a page has been loaded since `events` was cleared."""
