@@ -97,8 +97,8 @@ class RankFactor:
 
 @dataclass(frozen=True, kw_only=True)
 class EqualRank:
-    """Of a group at one x: the x at which the baseline's law has the same loss, less what the baseline's trials of that
-    x lie above their law."""
+    """Of a group at one x that the baseline has, too: the x at which the baseline's law has the same loss, less what the
+    baseline's trials of that x lie above their law."""
 
     panel: Any
     group: Any
@@ -233,16 +233,16 @@ def _equals(
     rows = min(len(baseline.mean_BR), len(curve.mean_BR))
     law = laws[panel, request.baseline]
     inside = Interval(low=float(baseline.x_R[0]), high=float(baseline.x_R[-1]))
-    for place, x in enumerate(curve.x_R):
-        loss_B = np.resize(curve.mean_BR[:, place], len(law.limit_B))
-        for same in np.flatnonzero(baseline.x_R == x):
-            # What the baseline itself lies off its law there is no doing of the group's.
-            loss_B += law.at(float(x)) - baseline.mean_BR[:, same]
-        equal_B = law.inverse(loss_B)[:rows]
+    _, places, places_of_baseline = np.intersect1d(curve.x_R, baseline.x_R, return_indices=True)
+    for place, same in zip(places, places_of_baseline, strict=True):
+        x = float(curve.x_R[place])
+        # What the baseline itself lies off its law there is no doing of the group's.
+        above_B = baseline.mean_BR[:, same] - law.at(x)
+        equal_B = law.inverse(np.resize(curve.mean_BR[:, place], len(above_B)) - above_B)[:rows]
         yield EqualRank(
             panel=panel,
             group=group,
-            x=float(x),
+            x=x,
             loss=float(curve.mean_BR[0, place]),
             equal=over_draws(equal_B),
             ratio=over_draws(equal_B / x, null=1.0),

@@ -122,7 +122,8 @@ def run_command(
 
 def retry_command(key: StudyKey, rows: Sequence[Mapping[str, Any]] = ()) -> str:
     """What to type to run again what this variant has without a result, as far as a store knows it, whose rows these
-    are: a study of one's own and a file that the user brought stand there by their names, and seeds are left out."""
+    are: a study of one's own and a file that the user brought stand there by their names, and a number of seeds or a
+    budget is left out."""
     argument = key.study if key.study in NAMES else f"{key.study}.py"
     texts = () if key.corpus == NO_TEXT.name else (key.corpus,)
     return command_line("retry", *_words(argument, key.scale, texts, (), *_of_variant(key, rows)))

@@ -21,13 +21,13 @@ from trainables.errors import UserError, last_line
 
 PATIENCE_S = 600
 """Three minutes of a core take ten below a sweep: beside a trial on each core the process has 15 parts in 51 of one, by
-the kernel's weights of its niceness and of theirs."""
+the kernel's weights of its niceness and of theirs, and more where the kernel weighs sessions (autogroup)."""
 AGAIN_S = 10.0
 REST, REST_BESIDE_TRIALS = 10, 50
 """Answers are computed again at most so often, and for so many times what they took of the processor they are not."""
 MOST_STUDIES = 50
 NICENESS = 19
-"""A sweep on the same machine goes first: Ray's workers have 15."""
+"""A sweep on the same machine goes first, as Ray's workers have 15; but for kernels that weigh sessions (autogroup)."""
 
 
 @dataclass(frozen=True, kw_only=True)

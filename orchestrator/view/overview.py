@@ -69,8 +69,8 @@ def _retries(overview: Overview) -> parts.Children:
         return []
     words = (
         "A line runs again what one study has without a result. What lies in files and folders of your own is named "
-        "there as the store knows it: type the path; add --seeds, --data-dir, --store and --storage where its run had "
-        "them."
+        "there as the store knows it: type the path; add --seeds, --budget, --data-dir, --store and --storage where "
+        "its run had them."
     )
     commands = "\n".join(reversed(overview.retries))
     return [html.P(words, className="soft"), html.Pre(commands, className="command")]

@@ -172,7 +172,7 @@ def grid_map(table: StudyTable, row: str, column: str, metric: str) -> Figure:
     rows, columns = _levels(table, row, on_axes), _levels(table, column, on_axes)
     sums, counts = np.zeros((len(rows), len(columns))), np.zeros((len(rows), len(columns)))
     for place in shown:
-        cell = rows[table.columns[row][place]], columns[table.columns[column][place]]
+        cell = rows[_level(table, row, place)], columns[_level(table, column, place)]
         sums[cell] += values[place]
         counts[cell] += 1
     means = np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)
@@ -196,9 +196,14 @@ def grid_map(table: StudyTable, row: str, column: str, metric: str) -> Figure:
 
 def _levels(table: StudyTable, name: str, places: Sequence[int]) -> dict[Any, int]:
     """The different values of a setting in their order, with where they come in it."""
-    values = {table.columns[name][place] for place in places}
-    ordered = sorted(values) if name in table.numeric else sorted(values, key=str)
-    return {value: place for place, value in enumerate(ordered)}
+    values = {_level(table, name, place) for place in places}
+    return {value: place for place, value in enumerate(sorted(values))}
+
+
+def _level(table: StudyTable, name: str, place: int) -> Any:
+    """A number, or the text of what is none, such as a list."""
+    value = table.columns[name][place]
+    return value if name in table.numeric else str(value)
 
 
 def _typed(value: Any) -> str:

@@ -260,7 +260,7 @@ def test_a_study_is_drawn_in_five_ways_and_as_its_table_is_filtered(browser: Bro
         label = f"[...document.querySelectorAll('#chosen-tab label')].find((l) => l.textContent.trim() === '{tab}')"
         browser.wait_until(f"{label} !== undefined")
         browser.evaluate(f"{label}.click()")
-        browser.wait_until(shown, timeout_s=60)
+        browser.wait_until(shown, timeout_s=180)  # of the answer, which is computed below all else
         # What plotly says in place of a figure where it may not compile code for WebGL.
         assert "WebGL is not supported" not in text(browser, "body")
 

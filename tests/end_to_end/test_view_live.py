@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,17 @@ class Page:
             time.sleep(0.15)  # it looks at what is in the box ten times a second
         self.browser.mouse("mouseReleased", x1, y1)
 
+    def drag_until(self, expression: str, *corners: tuple[float, float]) -> None:
+        """Drag over the scatter until the expression is true, three times at most: a busy machine may lay the figure
+        out anew after it was looked at."""
+        for _ in range(3):
+            places_at_rest(self.browser)
+            self.drag(*corners)
+            with suppress(AssertionError):
+                self.browser.wait_until(expression, timeout_s=8)
+                return
+        self.browser.wait_until(expression)
+
     def end(self, trial: PlannedTrial, number: int) -> None:
         """Have the trial end with a result."""
         self.store.claim([trial.trial_id], owner="a", lease_s=60)
@@ -87,8 +99,7 @@ def test_a_box_over_an_axis_of_texts_filters_the_table(page: Page) -> None:
     ticks = "[...document.querySelectorAll('#scatter .xtick')].map((t) => t.textContent)"
     page.browser.wait_until(f"{ticks}.join() === 'mos,<b>gss</b>,softmax'")
     for left, right, count in ((0.4, 0.6, 3), (0.02, 0.6, 6), (0.25, 0.3, 0), (0.4, 0.98, 4), (0.02, 0.98, 7)):
-        page.drag((left, 0.01), (right, 0.99))
-        page.browser.wait_until(f"{TABLE} === '{count} of 9 trials'")
+        page.drag_until(f"{TABLE} === '{count} of 9 trials'", (left, 0.01), (right, 0.99))
     answers = [e["params"]["response"] for e in page.browser.events if e.get("method") == "Network.responseReceived"]
     assert [answer["url"] for answer in answers if answer["status"] >= 400] == []
 
@@ -111,9 +122,7 @@ def zoom(browser: Browser, graph: str, x: list[float], y: list[float]) -> None:
 def test_a_zoom_and_a_box_in_the_scatter_stay_where_a_trial_ends(page: Page) -> None:
     page.choose(x="press_rank", y="test_perplexity", colour="group")
     page.browser.wait_until("document.querySelector('#scatter .xtitle').textContent === 'Press rank'")
-    places_at_rest(page.browser)
-    page.drag((0.25, 0.01), (0.8, 0.99))
-    page.browser.wait_until(f"{TABLE} === '4 of 9 trials'")
+    page.drag_until(f"{TABLE} === '4 of 9 trials'", (0.25, 0.01), (0.8, 0.99))
     zoom(page.browser, "scatter", [5, 55], [101, 105])
     parts = ("layout.xaxis.range", "layout.yaxis.range", "layout.selections")
     before = now(page.browser, "scatter", *parts)
@@ -141,7 +150,7 @@ def test_a_zoom_into_the_grid_map_stays_where_a_trial_ends(page: Page) -> None:
 def test_a_range_of_parallel_coordinates_stays_where_a_trial_ends(page: Page) -> None:
     page.browser.evaluate("dash_clientside.set_props('chosen-tab', {value: 'parallel coordinates'})")
     axis = "document.querySelectorAll('#chosen-figure .parcoords .axis-brush .background')[1]"
-    page.browser.wait_until(f"{axis} !== undefined")
+    page.browser.wait_until(f"{axis} !== undefined", timeout_s=60)
     page.browser.evaluate(f"{axis}.scrollIntoView({{block: 'center'}})")
     page.drag((0.5, 0.3), (0.5, 0.6), across=axis)
     part = "data[0].dimensions.map((of) => [of.label, of.constraintrange])"

@@ -183,7 +183,7 @@ def _equal_table(numbers: PowerLawNumbers) -> TextTable:
         | {
             x: Cell(f"{line.x:g}", line.x),
             "loss": Cell(formats.number(line.loss, digits=4), line.loss),
-            f"{x} of {baseline} with this loss [95%]": _cell(line.equal),
+            f"{x} of {baseline} that is like it [95%]": _cell(line.equal),
             "ratio [95%]": _cell(line.ratio),
             "p": formats.p_value(line.ratio.p_value),
             "Holm p": formats.p_value(line.p_adjusted),

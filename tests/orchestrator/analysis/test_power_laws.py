@@ -76,6 +76,15 @@ def test_what_the_plain_head_lies_off_its_law_is_not_put_down_to_another_one() -
         assert line.p_adjusted is not None and line.p_adjusted > 0.05
 
 
+def test_at_a_rank_that_the_plain_head_lacks_nothing_is_held_against_it() -> None:
+    rows = [
+        row
+        for row in head_rank_rows(FACTORS)
+        if (row["config"]["output_layer"]["name"], row["config"]["model"]["head_rank"]) != ("softmax", 8)
+    ]
+    assert [line.x for line in numbers_of(rows).equals if line.group == "mos"] == [2, 4, 16, 32, 64]
+
+
 def test_a_loss_below_the_plain_limit_has_no_plain_rank() -> None:
     rows = head_rank_rows({"softmax": 1.0, "mos": 2.0})
     for row in rows:

@@ -30,7 +30,7 @@ def test_nothing_is_computed_before_a_trial_has_ended(tmp_path: Path) -> None:
         store.record(outcome(first), run_id=store.begin_run(RUN), spectrum=None)
     source = Source(url, str(tmp_path))
     assert source.answers(KEY) is None
-    wait_for(lambda: source.answers(KEY) is not None, timeout_s=60, what="computed")
+    wait_for(lambda: source.answers(KEY) is not None, timeout_s=240, what="computed")
     answers = source.answers(KEY)
     assert answers is not None and answers.trouble == "" and answers.headline
 

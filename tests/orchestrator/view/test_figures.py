@@ -86,6 +86,12 @@ def test_a_cell_of_the_map_is_the_mean_over_its_trials() -> None:
     assert decoded(trace["customdata"]).tolist() == [[2, 0], [1, 1]]
 
 
+def test_a_setting_of_lists_has_its_texts_on_the_map() -> None:
+    content = table({"r": [[0.1, 0.2], [0.1, 0.2], [0.3]], "c": [5, 5, 6], "m": [1, 3, 4]})
+    (trace,) = study_figures.grid_map(content, "r", "c", "m")["data"]
+    assert trace["y"] == ["[0.1, 0.2]", "[0.3]"] and decoded(trace["customdata"]).tolist() == [[2, 0], [0, 1]]
+
+
 def test_the_axes_of_the_map_are_the_same_when_its_trials_end() -> None:
     content = table({"r": [1, 2, 3, 4], "c": [5, 5, 6, 7], "m": [1, None, None, None]})
     ends = {**content.ends, "state": ["done", "running", "planned", "failed"]}
