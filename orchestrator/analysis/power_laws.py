@@ -97,8 +97,8 @@ class RankFactor:
 
 @dataclass(frozen=True, kw_only=True)
 class EqualRank:
-    """Of a group at one x that the baseline has, too: the x at which the baseline's law has the same loss, less what the
-    baseline's trials of that x lie above their law."""
+    """Of a group at one x that the baseline has, too: the x at which the baseline's law has the same loss, less what
+    the baseline's trials of that x lie above their law."""
 
     panel: Any
     group: Any
