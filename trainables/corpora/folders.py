@@ -23,7 +23,8 @@ def corpus_argument(name: str) -> str:
     """What to type here after `--corpus` for the corpus of that name: the path of a folder that lies here, and in no
     data folder."""
     is_known = _is_path(name) or is_built_in(name) or name in PUBLISHED_CORPORA or _is_folder(folder_in(None, name))
-    return name if is_known or not Path(name, FILES[0]).is_file() else f"./{name}"
+    lies_here = _is_folder(Path(name)) and Path(name, FILES[0]).is_file()
+    return f"./{name}" if lies_here and not is_known else name
 
 
 def _is_path(argument: str) -> bool:

@@ -145,6 +145,8 @@ def test_whenever_it_is_killed_a_run_leaves_nothing_that_is_not_removed(base: Pa
 def test_what_works_in_a_run_s_folder_ends_with_the_run(base: Path, python: Start) -> None:
     with scratch_folder() as folder:
         daemon = python("import time; time.sleep(600)", TMPDIR=str(folder))
+        # For a moment after it has begun, the kernel has not set up its environment.
+        wait_for(lambda: str(folder) in Path(f"/proc/{daemon.pid}/environ").read_text(), timeout_s=20, what="begun")
         assert remove_leftovers() == NOTHING
     assert ended(daemon) == -signal.SIGKILL
     assert [*base.iterdir()] == []
