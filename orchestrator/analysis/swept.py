@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
@@ -16,7 +15,7 @@ import numpy as np
 from orchestrator.analysis.statistics.estimates import Interval
 from orchestrator.analysis.statistics.samples import SampleSummary, mean_interval, summarise_sample
 from orchestrator.analysis.values import values_of_done
-from orchestrator.plan import without_settings
+from orchestrator.plan import read_overrides, without_settings
 from search_spaces.analyses import Analysis, Correlation, GridMap
 from search_spaces.study import Study
 
@@ -94,11 +93,8 @@ def swept_settings(frame: pd.DataFrame, overrides: str) -> tuple[tuple[str, ...]
 
     `overrides` are those of the study's key, as JSON.
     """
-    content: Any = {}
-    with suppress(ValueError, RecursionError):  # a store may hold any text
-        content = json.loads(overrides)
-    settings = content.items() if isinstance(content, dict) else ()
-    several = {key: values for key, values in settings if isinstance(values, list) and key in frame}
+    settings = read_overrides(overrides)
+    several = {key: values for key, values in settings.items() if isinstance(values, list) and key in frame}
     for key, values in several.items():
         texts = frame[key].map(lambda value: json.dumps(value) if isinstance(value, list) else value)
         if None in values:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from orchestrator.notebook.frames import plain_settings, results
-from orchestrator.plan import DEFAULT_SEARCH, as_typed, default_corpora, read_inputs, scale_named
+from orchestrator.plan import PlanRequest, as_typed, default_corpora, read_inputs, scale_named, variant_overrides
 from search_spaces.catalog import ALL, NAMES
 from trainables.errors import UserError
 
@@ -68,21 +68,20 @@ def _results_of(study: str, options: Mapping[str, Any]) -> pd.DataFrame:
         chosen = named_study(name)
         typed = options.get("corpus") if chosen.reads_text or not everything else None
         corpora = typed or default_corpora(chosen, scale_named(scale))
-        which = {"overrides": _overrides(chosen, options), "model": options.get("model"), **places}
-        frames.append(results(name, scale=scale, corpus=corpora, **which))
+        frames.append(results(name, scale=scale, corpus=corpora, overrides=_overrides(chosen, options), **places))
     return pd.concat(frames, ignore_index=True)
 
 
 def _overrides(study: Study, options: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes this variant of the study another one, but for its model."""
+    """What makes this variant of the study another one."""
     contexts, benchmarks = (path and Path(path) for path in map(options.get, ("contexts", "benchmarks")))
-    search = options.get("search")
-    searched = {} if study.tuning is None or search in (None, DEFAULT_SEARCH) else {"search": search}
-    return {
-        **(options.get("settings") or {}),
-        **read_inputs(contexts, benchmarks).for_study(study).overrides,
-        **searched,
-    }
+    request = PlanRequest(
+        overrides=options.get("settings") or {},
+        inputs=read_inputs(contexts, benchmarks).for_study(study),
+        search=options.get("search"),
+        model=options.get("model"),
+    )
+    return variant_overrides(study, request)
 
 
 def _words(options: Mapping[str, Any]) -> list[str]:

@@ -16,6 +16,7 @@ from .outlook import remaining as remaining
 from .overrides import FIXED_KEYS as FIXED_KEYS
 from .overrides import overrides_json as overrides_json
 from .overrides import parse_overrides as parse_overrides
+from .overrides import read_overrides as read_overrides
 from .study_plan import Plan as Plan
 from .study_plan import PlanRequest as PlanRequest
 from .study_plan import TrialPlan as TrialPlan
@@ -27,7 +28,6 @@ from .study_trials import scale_summary as scale_summary
 from .study_trials import takes_seeds as takes_seeds
 from .swept_settings import as_setting as as_setting
 from .swept_settings import as_typed as as_typed
-from .swept_settings import typed_settings as typed_settings
 from .texts import text_of as text_of
 from .trial_names import completed_group as completed_group
 from .trial_names import differing_settings as differing_settings
@@ -40,10 +40,11 @@ from .tuning.search import Tried as Tried
 from .tuning.search import suggest as suggest
 from .tuning.search import thresholds as thresholds
 from .tuning.tuner import Tuner as Tuner
-from .tuning.tuning_plan import DEFAULT_SEARCH as DEFAULT_SEARCH
 from .user_inputs import read_inputs as read_inputs
 from .variants import model_of as model_of
 from .variants import model_override as model_override
 from .variants import study_of as study_of
 from .variants import typed_model as typed_model
+from .variants import typed_settings as typed_settings
 from .variants import typed_variant as typed_variant
+from .variants import variant_overrides as variant_overrides

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from orchestrator.plan.swept_settings import as_setting, values_in
@@ -30,6 +31,14 @@ def parse_overrides(settings: Sequence[str]) -> dict[str, Any]:
 def overrides_json(overrides: Mapping[str, Any]) -> str:
     """Overrides as canonical JSON: what tells variants of a study apart."""
     return json.dumps(overrides, sort_keys=True, separators=(",", ":"))
+
+
+def read_overrides(text: str) -> dict[str, Any]:
+    """What `overrides_json` wrote, with lists for tuples; nothing where the text is anything else."""
+    content: Any = None
+    with suppress(ValueError, RecursionError):  # a store may hold any text
+        content = json.loads(text)
+    return content if isinstance(content, dict) else {}
 
 
 def apply_overrides(configs: Sequence[AnyConfig], overrides: Mapping[str, Any]) -> list[AnyConfig]:

@@ -12,9 +12,9 @@ from orchestrator.plan.overrides import overrides_json
 from orchestrator.plan.study_trials import named_trials, tuning_plan, written_groups
 from orchestrator.plan.text_checks import require_text
 from orchestrator.plan.texts import text_of
-from orchestrator.plan.tuning.tuning_plan import DEFAULT_SEARCH, TuningPlan
+from orchestrator.plan.tuning.tuning_plan import TuningPlan
 from orchestrator.plan.user_inputs import UserInputs
-from orchestrator.plan.variants import model_override
+from orchestrator.plan.variants import variant_overrides
 from orchestrator.store import Place, PlannedTrial, StudyKey
 from orchestrator.words import some_of
 from search_spaces.model_kinds import with_model
@@ -115,7 +115,7 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
     """Resolve every trial of the study. Raises UserError for a study, corpus or override that makes no sense."""
     request = request or PlanRequest()
     overrides, inputs = request.overrides, request.inputs
-    measurements, models = inputs.measurements(study), model_override(request.model)
+    measurements, variant = inputs.measurements(study), variant_overrides(study, request)
     planned = study if request.model is None else with_model(study, request.model)
     text, data_dir = _text(study, corpus, request.data_dir)
     content = CorpusConfig(name=text.name, sha256=text.sha256)
@@ -132,9 +132,6 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
     _refuse_unknown_keys(study, trials)
     if tuning is None:
         _refuse_unknown_groups(planned, content, trials)
-    # Another way to search is another variant of the study; a larger budget, or more seeds, is more of the same one.
-    searched = {} if tuning is None or tuning.search == DEFAULT_SEARCH else {"search": tuning.search}
-    variant = overrides_json({**overrides, **inputs.overrides, **searched, **models})
     return Plan(
         study=study,
         argument=request.argument or study.name,
@@ -142,7 +139,7 @@ def make_plan(study: Study, scale: Scale, corpus: str, request: PlanRequest | No
         corpus=text,
         data_dir=data_dir,
         benchmarks_dir=(request.data_dir or DEFAULT_DATA_DIR).resolve(),
-        key=StudyKey(study=study.name, scale=scale.name, corpus=text.name, overrides=variant),
+        key=StudyKey(study=study.name, scale=scale.name, corpus=text.name, overrides=overrides_json(variant)),
         measurements=measurements,
         inputs=inputs,
         trials=trials,

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from itertools import product
 from typing import Any
 
-from search_spaces.model_kinds import OPTION
 from trainables.errors import UserError
 
 JSON = json.JSONDecoder()
@@ -78,17 +76,6 @@ def as_typed(setting: Any) -> str:
         return text if values_in(text) == list(setting) else ",".join(map(json.dumps, setting))
     is_plain = isinstance(setting, str) and setting == setting.strip() and values_in(setting) == [setting]
     return setting if is_plain and isinstance(setting, str) else json.dumps(setting)
-
-
-def typed_settings(overrides: str) -> list[str]:
-    """A variant's settings as they are typed after `--set`: "training.learning_rate=5,10"; no text where it holds no
-    settings. `typed_variant` says these and its model."""
-    with suppress(ValueError, AttributeError):
-        settings: dict[str, Any] = json.loads(overrides)
-        # Stored as JSON, which has lists for tuples.
-        tuples = ((name, tuple(value) if isinstance(value, list) else value) for name, value in settings.items())
-        return [f"{name}={as_typed(value)}" for name, value in tuples if name != OPTION]
-    return []
 
 
 def swept_keys(overrides: Mapping[str, Any]) -> list[str]:

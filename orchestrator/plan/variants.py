@@ -1,14 +1,24 @@
-"""Variants of a study that train another model: how a study's key keeps it, and how that is typed."""
+"""Variants of a study: what makes one, how a study's key keeps it, and how that is typed."""
 
 from __future__ import annotations
 
-import json
-from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from orchestrator.plan.swept_settings import typed_settings
+from orchestrator.plan.overrides import read_overrides
+from orchestrator.plan.swept_settings import as_typed
+from orchestrator.plan.tuning.tuning_plan import DEFAULT_SEARCH
 from search_spaces.model_kinds import LSTM, OPTION, require_model, with_model
 from search_spaces.study import Study
+
+if TYPE_CHECKING:
+    from orchestrator.plan.study_plan import PlanRequest
+
+
+def variant_overrides(study: Study, request: PlanRequest) -> dict[str, Any]:
+    """What makes this another variant of the study, for `StudyKey.overrides`: another way to search, too; a larger
+    budget, or more seeds, is more of the same one. Raises UserError for a model that there is not."""
+    searched = {} if study.tuning is None or request.search in (None, DEFAULT_SEARCH) else {"search": request.search}
+    return {**request.overrides, **request.inputs.overrides, **searched, **model_override(request.model)}
 
 
 def model_override(model: str | None) -> dict[str, str]:
@@ -24,16 +34,24 @@ def model_override(model: str | None) -> dict[str, str]:
 
 def model_of(overrides: str) -> str:
     """What was typed after `--model` of a variant, whose overrides these are: "lstm" where nothing was."""
-    content: Any = None
-    with suppress(ValueError, RecursionError):  # a store may hold any text
-        content = json.loads(overrides)
-    return str(content.get(OPTION, LSTM)) if isinstance(content, dict) else LSTM
+    return str(read_overrides(overrides).get(OPTION, LSTM))
 
 
 def typed_model(overrides: str) -> list[str]:
     """The option with its value, as two words; none for the study's own model."""
     model = model_of(overrides)
     return [] if model == LSTM else [OPTION, model]
+
+
+def typed_settings(overrides: str) -> list[str]:
+    """A variant's settings as they are typed after `--set`: "training.learning_rate=5,10"; no text where it holds no
+    settings. `typed_variant` says these and its model."""
+    # Stored as JSON, which has lists for tuples.
+    return [
+        f"{name}={as_typed(tuple(value) if isinstance(value, list) else value)}"
+        for name, value in read_overrides(overrides).items()
+        if name != OPTION
+    ]
 
 
 def typed_variant(overrides: str) -> list[str]:

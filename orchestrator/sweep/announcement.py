@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any
 
 from orchestrator.cluster import RunOptions
@@ -16,6 +14,7 @@ from orchestrator.plan import (
     as_typed,
     is_paper_scale,
     outlook,
+    read_overrides,
     scale_summary,
     setting_hash,
     typed_model,
@@ -116,8 +115,7 @@ def run_command(
     words = [word for words, _ in _options(typed, *SIZES) for word in words]
     if not any(_options(typed, "--seeds")) and (seeds := _further_seeds(study, key, rows)):
         words += ["--seeds", str(seeds)]
-    texts = (key.corpus,) if study.reads_text else ()
-    return command_line(*_words(argument, key.scale, texts, typed, *words, *_of_variant(key, rows)))
+    return command_line(*_words(argument, key.scale, (key.corpus,), typed, *words, *_of_variant(key, rows)))
 
 
 def retry_command(key: StudyKey, rows: Sequence[Mapping[str, Any]] = ()) -> str:
@@ -125,13 +123,12 @@ def retry_command(key: StudyKey, rows: Sequence[Mapping[str, Any]] = ()) -> str:
     are: a study of one's own and a file that the user brought stand there by their names, and a number of seeds or a
     budget is left out."""
     argument = key.study if key.study in NAMES else f"{key.study}.py"
-    texts = () if key.corpus == NO_TEXT.name else (key.corpus,)
-    return command_line("retry", *_words(argument, key.scale, texts, (), *_of_variant(key, rows)))
+    return command_line("retry", *_words(argument, key.scale, (key.corpus,), (), *_of_variant(key, rows)))
 
 
 def _of_variant(key: StudyKey, rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The words that make it this variant of its study."""
-    for name, value in _overrides(key).items():
+    for name, value in read_overrides(key.overrides).items():
         if name == OPTION:
             yield from (name, str(value))
         elif name.startswith("--"):
@@ -140,13 +137,6 @@ def _of_variant(key: StudyKey, rows: Sequence[Mapping[str, Any]]) -> Iterator[st
             yield from ("--search", str(value))
         else:
             yield from ("--set", f"{name}={as_typed(_as_set(name, value, rows))}")
-
-
-def _overrides(key: StudyKey) -> dict[str, Any]:
-    content: Any = None
-    with suppress(ValueError, RecursionError):  # a store may hold any text
-        content = json.loads(key.overrides)
-    return content if isinstance(content, dict) else {}
 
 
 def _as_set(name: str, value: Any, rows: Sequence[Mapping[str, Any]]) -> Any:
@@ -173,9 +163,9 @@ def _further_seeds(study: Study, key: StudyKey, rows: Sequence[Mapping[str, Any]
 
 def _words(argument: str, scale: str, corpora: Sequence[str], typed: Sequence[str], *words: str) -> Sequence[str]:
     folders = {corpus_name(value): value for _, value in _options(typed, "--corpus")}
-    texts = [word for corpus in corpora for word in ("--corpus", folders.get(corpus) or corpus_argument(corpus))]
+    texts = [folders.get(corpus) or corpus_argument(corpus) for corpus in corpora if corpus != NO_TEXT.name]
     kept = [word for words, _ in _options(typed, *PLACES) for word in words]
-    return argument, "--scale", scale, *texts, *words, *kept
+    return argument, "--scale", scale, *(word for text in texts for word in ("--corpus", text)), *words, *kept
 
 
 def view_command(typed: Sequence[str]) -> str:

@@ -8,9 +8,8 @@ import shlex
 import pytest
 
 from orchestrator.plan.study_plan import Plan, PlanRequest, make_plan, scale_named
-from orchestrator.plan.swept_settings import typed_settings
 from orchestrator.plan.trial_names import setting_hash
-from orchestrator.plan.variants import model_of, model_override, study_of, typed_model, typed_variant
+from orchestrator.plan.variants import model_of, model_override, study_of, typed_model, typed_settings, typed_variant
 from orchestrator.sweep.announcement import paper_command, run_command
 from search_spaces.catalog import load_study
 from search_spaces.scales import SCALES, apply_scale
