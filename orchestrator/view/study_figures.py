@@ -39,14 +39,15 @@ def scatter(
     logarithmic: Collection[str] = (),
     shown: Sequence[int] | None = None,
 ) -> Figure:
-    """A point a trial that has both x and y; `customdata` is the start of its id.
+    """A point a trial that has both x and y, or a sentence where no trial has; `customdata` is the start of its id.
 
     `axes` names the columns of x, y, colour and size; `logarithmic` which of "x" and "y" are; `shown` the places of the
     trials that may have a point, all of them where it is None. A text stands on an axis where `StudyTable.levels` has
     it, whatever is shown.
     """
     x, y, colour, size = (axes[name] for name in ("x", "y", "colour", "size"))
-    assert x is not None and y is not None
+    if x is None or y is None or not {x, y} <= table.columns.keys():
+        return empty("No trial is done yet.")
     places = np.flatnonzero(_is_there(table, x) & _is_there(table, y)).tolist()
     if shown is not None:
         places = sorted({*places} & {*shown})

@@ -32,7 +32,7 @@ def layout(source: Source, variant: str) -> Any:
     study, table = built_in(key), source.table(key)
     heading, question = _heading(source, key)
     first = choices.first_axes(study, table)
-    scatter = _scatter(table, first)
+    scatter = study_figures.scatter(table, first)
     epochs = _epochs(source.overview(), key)
     followed = {"version": table.version, "epochs": epochs, "answered": None, "form": "png", "y": first["y"]}
     return html.Div(
@@ -108,7 +108,7 @@ def register(app: Dash, source: Source) -> None:
         drawn_before, axes_before = drawn or ("", "")
         if now == drawn_before:
             return no_update, no_update, no_update
-        figure = _scatter(table, axes, logarithmic, rows.chosen(table, typed))
+        figure = study_figures.scatter(table, axes, logarithmic, rows.chosen(table, typed))
         shown = parts.change_to(figure) if _axes(figure) == axes_before else figure
         return shown, config, [now, _axes(figure)]
 
@@ -238,17 +238,6 @@ def _register_stop(app: Dash, source: Source) -> None:
 def built_in(key: StudyKey) -> Study | None:
     """The study's description, which only a built-in one has here: a user's own lies in a file."""
     return study_of(load_study(key.study), key.overrides) if key.study in NAMES else None
-
-
-def _scatter(
-    table: StudyTable,
-    axes: Mapping[str, str | None],
-    logarithmic: Sequence[str] = (),
-    shown: Sequence[int] | None = None,
-) -> Figure:
-    if not {axes["x"], axes["y"]} <= table.columns.keys():
-        return empty("No trial is done yet.")
-    return study_figures.scatter(table, axes, logarithmic, shown)
 
 
 def _axes(figure: Figure) -> str:
