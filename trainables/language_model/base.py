@@ -5,6 +5,7 @@ Shapes: T time, B batch, V vocabulary, D width of the embedding, C width of the 
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -51,7 +52,7 @@ class LanguageModel(nn.Module, ABC):
     @torch.no_grad()
     def exact_output_weight(self) -> Tensor:
         """The same in float64. Of a head A B, too, whose product in float32 has a full rank by its rounding."""
-        return self.embedding_VD.double() if self.head is None else self.head.exact_weight()
+        return self.embedding_VD.double() if self.head is None else copy.deepcopy(self.head).double().weight()
 
     def train_in(self, precision: Precision) -> None:
         """From now on, matrix products in training mode are in this precision (see `TrainingConfig.precision`); TF32 is

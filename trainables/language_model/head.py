@@ -25,12 +25,6 @@ class OutputHead(nn.Module):
             return self.weight_VD
         return self.left_VR @ self.right_RD
 
-    def exact_weight(self) -> Tensor:
-        """V x D in float64, from products in float64."""
-        if self.left_VR is None or self.right_RD is None:
-            return self.weight().double()
-        return self.left_VR.double() @ self.right_RD.double()
-
     def initialise(self, deviation: float, generator: torch.Generator) -> None:
         """Draw normal weights so that every entry of V x D has this standard deviation.
 
