@@ -162,8 +162,8 @@ def test_a_running_sweep_is_followed_and_a_trial_of_it_stopped(browser: Browser,
 
 
 def act_until(browser: Browser, act: Callable[[float, float], None], expression: str) -> None:
-    """Act at the scatter's rightmost point until the expression is true, three times at most: a busy machine may lay
-    the figure out anew after it was looked at and before the mouse is there."""
+    """Act at the rightmost point of the scatter at rest until the expression is true, three times at most: a busy
+    machine may lay the figure out anew after it was looked at and before the mouse is there."""
     for _ in range(3):
         if places := places_at_rest(browser):
             act(*max(places))

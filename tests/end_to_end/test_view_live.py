@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 from orchestrator.store.opening import open_store
 from orchestrator.store.records import PlannedTrial, StudyKey
 from orchestrator.store.store import Store
-from tests.end_to_end.test_view import POINTS, own_address, places_at_rest, viewed
+from tests.end_to_end.test_view import POINTS, act_until, own_address, places_at_rest, viewed
 from tests.support.browser import EXECUTABLE, Browser
 from tests.support.store_rows import RUN, outcome, plan
 
@@ -50,15 +49,8 @@ class Page:
         self.browser.mouse("mouseReleased", x1, y1)
 
     def drag_until(self, expression: str, *corners: tuple[float, float]) -> None:
-        """Drag over the scatter until the expression is true, three times at most: a busy machine may lay the figure
-        out anew after it was looked at."""
-        for _ in range(3):
-            places_at_rest(self.browser)
-            self.drag(*corners)
-            with suppress(AssertionError):
-                self.browser.wait_until(expression, timeout_s=8)
-                return
-        self.browser.wait_until(expression)
+        """Drag over the scatter until the expression is true."""
+        act_until(self.browser, lambda *_: self.drag(*corners), expression)
 
     def end(self, trial: PlannedTrial, number: int) -> None:
         """Have the trial end with a result."""
