@@ -14,7 +14,7 @@ from torch import Tensor
 from benchmarks.gpu_timing import seconds_a_call
 from trainables.device import Graphs, graphs_on, products_in
 from trainables.language_model import AwdLstm
-from trainables.stack import OUTPUT, StackedDraws, StackedModel, StackedUpdate, Weights, stacked_states
+from trainables.stack import OUTPUT, StackedDraws, StackedUpdate, Weights, stacked_model, stacked_states
 from trainables.training import Trainer, Window
 
 
@@ -33,9 +33,8 @@ def parts_ms(trainers: Sequence[Trainer], calls: int) -> PartsMs:
     """Of a stack of the trainers, in which they are no longer; their weights move. On a GPU they are replayed from
     graphs, as a step is."""
     first, weights = trainers[0], Weights.shared_by([trainer.model for trainer in trainers])
-    training, where = first.lstm_config.training, weights["embedding_VD"].device
-    window = Window(0, training.bptt, training.bptt)
-    with products_in(training.precision, first.runtime.device):
+    where, window = weights["embedding_VD"].device, first.usual_window
+    with products_in(first.config.training.precision, first.runtime.device):
         functions = *_forward_and_back(trainers, weights, window), _optimiser(trainers, weights, window)
         graphs = graphs_on(where)
         replays = functions if graphs is None else [_captured(function, graphs) for function in functions]
@@ -47,24 +46,24 @@ def _forward_and_back(
     trainers: Sequence[Trainer], weights: Weights, window: Window
 ) -> tuple[Callable[[], None], Callable[[], None]]:
     """Those of the embedding and the LSTM layers, and those of the output layer."""
-    model = StackedModel([trainer.model for trainer in trainers], weights)
+    model = stacked_model([trainer.model for trainer in trainers], weights)
     texts = [trainer.tokens(window) for trainer in trainers]
     tokens_GTB, targets_GN = (torch.stack(parts) for parts in zip(*texts, strict=True))
     embedding, lengths = weights["embedding_VD"], [window.steps] * len(trainers)
     rows = targets_GN, embedding.new_full(targets_GN.shape, 1 / targets_GN.shape[1])
     lengths_G = torch.tensor(lengths, device=embedding.device)
-    draws = StackedDraws([t.lstm_config for t in trainers], [t.masks for t in trainers], embedding, window.steps)
+    draws = StackedDraws([t.config for t in trainers], [t.masks for t in trainers], embedding, window.steps)
     draws.draw(lengths)
-    masks = draws.masks(window.steps)
+    masks = draws.masks()
     states = stacked_states([trainer.state for trainer in trainers])
-    hidden = model.contexts(tokens_GTB, states, lengths_G, masks).dropped.detach().requires_grad_()
+    hidden = model.contexts(tokens_GTB, states, lengths_G, masks).dropped_GTBC.detach().requires_grad_()
     by_contexts = torch.full_like(hidden, 1e-3)
     of_output = [w for name, _, w in weights.named() if name.startswith(OUTPUT) and w.requires_grad]
     of_lstm = [w for name, _, w in weights.named() if not name.startswith(OUTPUT)]
 
     def lstm() -> None:
         contexts = model.contexts(tokens_GTB, states, lengths_G, masks)
-        torch.autograd.grad(contexts.dropped, of_lstm, by_contexts)
+        torch.autograd.grad(contexts.dropped_GTBC, of_lstm, by_contexts)
 
     def output() -> None:
         losses_G = model.losses(hidden, rows, masks)
@@ -102,9 +101,9 @@ def stacked_contexts(
     """The context vectors G x T x B x C of models without dropout, and of all weights but the output layers' the
     gradients for this one by the contexts."""
     weights = Weights.shared_by(models)
-    model = StackedModel(models, weights)
+    model = stacked_model(models, weights)
     states = stacked_states([alone.zero_state(tokens_GTB.shape[2]) for alone in models])
     contexts = model.contexts(tokens_GTB, states, torch.tensor(lengths, device=tokens_GTB.device))
     named = {name: weight for name, _, weight in weights.named() if not name.startswith(OUTPUT)}
-    gradients = torch.autograd.grad(contexts.h3, list(named.values()), by_contexts)
-    return contexts.h3.detach(), dict(zip(named, gradients, strict=True))
+    gradients = torch.autograd.grad(contexts.dropped_GTBC, list(named.values()), by_contexts)
+    return contexts.dropped_GTBC.detach(), dict(zip(named, gradients, strict=True))

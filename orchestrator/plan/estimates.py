@@ -24,7 +24,6 @@ from trainables.config import (
     SoftcapConfig,
     SoftmaxConfig,
     TransformerTrialConfig,
-    TrialConfig,
     chunk_rows,
 )
 from trainables.corpora import CorpusIdentity
@@ -187,7 +186,7 @@ def _training_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity, device_
     return 4.0 * (weights + activations + buffers * chunk)
 
 
-def stack_size(configs: Sequence[TrialConfig], vocabulary: int, gpu_bytes: float) -> int:
+def stack_size(configs: Sequence[LanguageTrialConfig], vocabulary: int, gpu_bytes: float) -> int:
     """How many of these trials, of which all have one `stack_key`, a GPU with so many free bytes trains as one; at
     least 1."""
     chunk = 6 * chunk_rows(vocabulary, configs[0].model.embedding_width, 4, "cuda") * vocabulary
@@ -195,20 +194,29 @@ def stack_size(configs: Sequence[TrialConfig], vocabulary: int, gpu_bytes: float
     return max(1, int((GPU_SHARE * gpu_bytes / 4 - chunk) / largest))
 
 
-def _stacked_numbers(config: TrialConfig, vocabulary: int) -> float:
+def _stacked_numbers(config: LanguageTrialConfig, vocabulary: int) -> float:
     """What one more trial of a stack keeps in memory: weights, their gradients, those of the loss, average, kept copy,
-    moments and the dropped weights; of the longest window the gates with their gradients, states and masked outputs.
+    moments and the dropped weights; of the longest window what the way back needs, states and masks, and the masked
+    outputs; output weights A B, their gradient and that of the loss.
 
     Gradients and the window's numbers twice: a captured step keeps them, and one that is not captured has them too.
     """
-    model, training = config.model, config.training
-    copies = 9 if training.optimizer == "adam" else 7
-    dropped = sum(12 * out * out for _, out in model.layer_widths)
-    contexts = 2 * (training.bptt + 40) * training.batch_size
-    activations = 6 * model.embedding_width + sum(14 * out for _, out in model.layer_widths)
-    if isinstance(config.output_layer, MixtureConfig):
-        activations += 8 * config.output_layer.mixtures * model.embedding_width
-    return copies * parameter_count(config, vocabulary) + dropped + contexts * activations
+    width, layer = config.model.embedding_width, config.output_layer
+    if isinstance(config, TransformerTrialConfig):
+        size = model_size(config)
+        # A mask of every place where something is dropped.
+        copies, dropped, tokens = 8, 0, size.tokens
+        activations = size.activations + (1 + 2 * config.model.layers) * width
+    else:
+        widths, training = config.model.layer_widths, config.training
+        copies = 9 if training.optimizer == "adam" else 7
+        dropped = sum(12 * out * out for _, out in widths)
+        tokens = (training.bptt + 40) * training.batch_size
+        activations = 6 * width + sum(14 * out for _, out in widths)
+    if isinstance(layer, MixtureConfig):
+        activations += 8 * layer.mixtures * width
+    head = 0 if config.model.head_rank is None else 3 * vocabulary * width
+    return copies * parameter_count(config, vocabulary) + dropped + head + 2 * tokens * activations
 
 
 def _measuring_bytes(config: LanguageTrialConfig, corpus: CorpusIdentity) -> float:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from orchestrator.plan import stack_size
-from trainables.config import TrialConfig
+from trainables.config import LanguageTrialConfig
 from trainables.corpora import load
 from trainables.runtime import Runtime
 
 
-def chosen_size(configs: Sequence[TrialConfig], runtime: Runtime, most: int, free_bytes: float) -> tuple[int, str]:
+def chosen_size(
+    configs: Sequence[LanguageTrialConfig], runtime: Runtime, most: int, free_bytes: float
+) -> tuple[int, str]:
     """Of at most so many trials at a time, what trains fastest within the free memory of the GPU; and why, as a clause.
 
     All have one `stack_key`. The first pack of a kind in a process is timed for that, some seconds long.

@@ -13,7 +13,7 @@ from orchestrator.worker.failures import BrokenProcessError, cause_of
 from orchestrator.worker.messages import Pack, TrialEvent
 from orchestrator.worker.outbox import Outbox
 from orchestrator.worker.stack_choice import chosen_size
-from trainables.config import TrialConfig
+from trainables.config import LanguageTrialConfig
 from trainables.pulse import PULSE
 from trainables.trial_folder import EpochMetrics, SupersededError, TrialFolder, TrialOutcome
 
@@ -65,7 +65,8 @@ class StackedPack:
             return self._pack.stack
         import torch
 
-        models = [config for config in (trial.validated for trial in trials) if isinstance(config, TrialConfig)]
+        configs = [trial.validated for trial in trials]
+        models = [config for config in configs if isinstance(config, LanguageTrialConfig)]
         here = on_this_machine(runtime, self._job.options.data)
         size, self._why = chosen_size(models, here, self._pack.stack, torch.cuda.mem_get_info()[0])
         self._outbox.hold(TrialEvent(trial_id=trials[0].trial_id, note=self._why))

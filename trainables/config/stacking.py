@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from trainables.config.kinds import AnyConfig
+from trainables.config.kinds import AnyConfig, LanguageTrialConfig
 from trainables.config.language_model import TrialConfig
 from trainables.config.output_layer import (
     GssConfig,
@@ -17,6 +17,7 @@ from trainables.config.output_layer import (
     SoftcapConfig,
     SoftmaxConfig,
 )
+from trainables.config.transformer import TransformerTrialConfig
 
 STACKED_LAYERS = (
     SoftmaxConfig,
@@ -34,14 +35,23 @@ STACKED_LAYERS = (
 
 def stack_key(config: AnyConfig) -> Hashable | None:
     """Trials with equal keys can be trained as one stack, whatever else differs; None for one that trains alone."""
-    if not (isinstance(config, TrialConfig) and isinstance(config.output_layer, STACKED_LAYERS)):
+    if not isinstance(config, LanguageTrialConfig) or not isinstance(config.output_layer, STACKED_LAYERS):
         return None
-    if config.model.head_rank is not None:
-        return None
-    model, training, evaluation = config.model, config.training, config.evaluation
+    evaluation = config.evaluation
     return (
         (config.corpus.name, config.corpus.sha256, config.corpus.vocabulary_limit),
-        (model.embedding_width, model.hidden_width, model.context_width),
-        (training.batch_size, training.optimizer, training.precision),
+        _transformer_key(config) if isinstance(config, TransformerTrialConfig) else _lstm_key(config),
+        (config.training.batch_size, config.training.precision),
         (evaluation.valid_tokens, evaluation.valid_batch_size, evaluation.window),
     )
+
+
+def _lstm_key(config: TrialConfig) -> Hashable:
+    model, training = config.model, config.training
+    return (model.embedding_width, model.hidden_width, model.context_width, model.head_rank), training.optimizer
+
+
+def _transformer_key(config: TransformerTrialConfig) -> Hashable:
+    model, training = config.model, config.training
+    shapes = model.width, model.layers, model.heads, model.head, model.head_rank
+    return shapes, (training.window, training.beta1, training.beta2)

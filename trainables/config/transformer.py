@@ -29,6 +29,16 @@ class TransformerConfig(Frozen):
     """r: the untied output weights are A B, V x r times r x d. None: one V x d matrix."""
 
     @property
+    def embedding_width(self) -> int:
+        """As AWD-LSTM's."""
+        return self.width
+
+    @property
+    def context_width(self) -> int:
+        """As AWD-LSTM's."""
+        return self.width
+
+    @property
     def feed_forward_width(self) -> int:
         """Of SwiGLU, whose three matrices then hold about 8 d^2 numbers, as two of width 4 d would."""
         return FEED_FORWARD_STEP * max(1, round(8 * self.width / 3 / FEED_FORWARD_STEP))

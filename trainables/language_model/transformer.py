@@ -137,7 +137,8 @@ class Transformer(LanguageModel):
         self.config = config
 
     @property
-    def _embedding_deviation(self) -> float:
+    def embedding_deviation(self) -> float:
+        """Of the embedding's entries at the start; what is read is divided by it."""
         return LOGIT_DEVIATION * self.config.width**-0.5
 
     def initialise(self, generator: torch.Generator) -> None:
@@ -150,13 +151,13 @@ class Transformer(LanguageModel):
         at equal scale starts with the word just read as its likeliest next one, and at scale quick learns worse.
         """
         layers = self.config.layers
-        nn.init.normal_(self.embedding_VD, 0.0, self._embedding_deviation, generator=generator)
+        nn.init.normal_(self.embedding_VD, 0.0, self.embedding_deviation, generator=generator)
         for layer in self.layers:
             assert isinstance(layer, TransformerLayer)
             layer.initialise(generator, (2 * layers) ** -0.5)
         self.output.initialise(generator)
         if self.head is not None:
-            self.head.initialise(self._embedding_deviation, generator)
+            self.head.initialise(self.embedding_deviation, generator)
 
     def zero_state(self, batch: int) -> list[LstmState]:  # noqa: ARG002
         return []
@@ -169,7 +170,7 @@ class Transformer(LanguageModel):
         config, rows_BT = self.config, tokens_TB.t()
         rotation = _rotation(len(tokens_TB), config.width // config.heads, dtype, self.embedding_VD.device)
         embedded_BTD = embedding(rows_BT, self.embedding_VD)
-        hidden_BTD = dropout(embedded_BTD / self._embedding_deviation, config.dropout, generator)
+        hidden_BTD = dropout(embedded_BTD / self.embedding_deviation, config.dropout, generator)
         for layer in self.layers:
             hidden_BTD = layer(hidden_BTD, rotation, dtype, generator)
         return Contexts(dropped_TBC=self.norm(hidden_BTD).transpose(0, 1), state=state)

@@ -97,7 +97,7 @@ def _spectra(trainers: Sequence[Trainer]) -> list[Taken]:
 
 def _contexts(trainers: Sequence[Trainer]) -> Iterator[tuple[Sequence[LanguageModel], Tensor]]:
     """As many models at a time as their context vectors allow, with these, G x N x C."""
-    config, models = trainers[0].lstm_config, _models(trainers)
+    config, models = trainers[0].config, _models(trainers)
     tokens = rank_tokens(trainers[0].corpus, config)
     most = max(1, CONTEXT_BYTES // (4 * len(tokens) * config.model.context_width))
     for start in range(0, len(models), most):

@@ -4,8 +4,7 @@ Models that would draw the same, as those of one seed do, draw once. All draws g
 before the part of a step that is captured on a GPU: what a capture does with a generator is up to torch's version, and
 here a model's stream is bit for bit that of the model alone.
 
-Shapes: G models, R that differ in what they draw, T time steps of the longest window, B batch, V vocabulary, D width of
-the embeddings, H of a layer.
+Shapes: G models, R that differ in what they draw, V vocabulary, D width of the embeddings.
 """
 
 from __future__ import annotations
@@ -17,23 +16,17 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from trainables.config import MixtureConfig, TrialConfig
+from trainables.config import LanguageTrialConfig, MixtureConfig, TransformerTrialConfig, TrialConfig
 
 NOISE, LATENT = "noise", "latent."
 
 
 @dataclass(frozen=True)
 class Masks:
-    """What multiplies, or is added to, the values of all models; None where no model has any of it. Models that share
-    their draws may share memory here."""
+    """What multiplies, or is added to, the values of all models. Models that share their draws may share memory."""
 
-    words_GV: Tensor | None
-    noise_GTBD: Tensor | None
-    embedded_GBD: Tensor | None
-    weights: list[Tensor | None]
-    """Of every LSTM layer's hidden-to-hidden weights, G x 4 H x H."""
-    hidden: list[Tensor | None]
-    """Of every LSTM layer's outputs, G x B x H."""
+    by_name: dict[str, Tensor]
+    """With a leading G, by the names of `draws_of`; without those that no model draws."""
     latent: list[Tensor | None]
     """By model: of the context vectors of a mixture, B x K D."""
 
@@ -48,10 +41,22 @@ class Draw(NamedTuple):
     """Of dropout; of noise, its deviation."""
 
 
-def draws_of(config: TrialConfig, vocabulary: int) -> list[Draw]:
-    """In the order of the model alone, which draws nothing where nothing is dropped."""
-    model, layer = config.model, config.output_layer
-    embedded = config.training.batch_size, model.embedding_width
+def draws_of(config: LanguageTrialConfig, vocabulary: int, longest: int) -> list[Draw]:
+    """In the order of the model alone, which draws nothing where nothing is dropped. No window has more than `longest`
+    time steps; a Transformer's all have that many."""
+    if isinstance(config, TransformerTrialConfig):
+        draws = _transformer_draws(config, longest)
+    else:
+        draws = _lstm_draws(config, vocabulary)
+    if isinstance(layer := config.output_layer, MixtureConfig):
+        latent = layer.mixtures * config.model.embedding_width
+        draws.append(Draw(f"{LATENT}{latent}", (config.training.batch_size, latent), layer.latent_dropout))
+    return [draw for draw in draws if draw.rate]
+
+
+def _lstm_draws(config: TrialConfig, vocabulary: int) -> list[Draw]:
+    model, batch = config.model, config.training.batch_size
+    embedded = batch, model.embedding_width
     draws = [
         Draw("words", (vocabulary,), model.dropout_embedding_matrix),
         Draw(NOISE, embedded, model.embedding_noise),
@@ -61,11 +66,15 @@ def draws_of(config: TrialConfig, vocabulary: int) -> list[Draw]:
     for number, width in enumerate(widths):
         rate = model.dropout_hidden if number + 1 < len(widths) else model.dropout_output
         draws.append(Draw(f"weights.{number}", (4 * width, width), model.dropconnect))
-        draws.append(Draw(f"hidden.{number}", (config.training.batch_size, width), rate))
-    if isinstance(layer, MixtureConfig):
-        width = layer.mixtures * model.embedding_width
-        draws.append(Draw(f"{LATENT}{width}", (config.training.batch_size, width), layer.latent_dropout))
-    return [draw for draw in draws if draw.rate]
+        draws.append(Draw(f"hidden.{number}", (batch, width), rate))
+    return draws
+
+
+def _transformer_draws(config: TransformerTrialConfig, steps: int) -> list[Draw]:
+    model = config.model
+    shape = config.training.batch_size, steps, model.width
+    names = [f"{branch}.{number}" for number in range(model.layers) for branch in ("attention", "feed_forward")]
+    return [Draw(name, shape, model.dropout) for name in ("embedded", *names)]
 
 
 class StackedDraws:
@@ -73,15 +82,14 @@ class StackedDraws:
 
     def __init__(
         self,
-        configs: Sequence[TrialConfig],
+        configs: Sequence[LanguageTrialConfig],
         generators: Sequence[torch.Generator],
         embedding_GVD: Tensor,
         longest: int,
     ) -> None:
         """No window has more than `longest` time steps; dtype and device are those of the embedding."""
         self._generators, self._like, self._longest = generators, embedding_GVD, longest
-        self._draws = [draws_of(config, embedding_GVD.shape[1]) for config in configs]
-        self._layers = len(configs[0].model.layer_widths)
+        self._draws = [draws_of(config, embedding_GVD.shape[1], longest) for config in configs]
         self._groups: list[list[int]] = []
         """Of models that share their draws."""
         self._drawn: dict[str, Tensor] = {}
@@ -108,17 +116,12 @@ class StackedDraws:
                 self._generators[other].set_state(state)
         return moved
 
-    def masks(self, steps: int) -> Masks:
-        """What was drawn; the longest window has so many time steps."""
-        words, noise = self._of_models("words"), self._of_models(NOISE)
+    def masks(self) -> Masks:
+        """What was drawn."""
         rows = {index: row for row, members in enumerate(self._groups) for index in members}
         latent = [next((draw.name for draw in draws if draw.name.startswith(LATENT)), None) for draws in self._draws]
         return Masks(
-            None if words is None else words.contiguous(),
-            None if noise is None else noise[:, :steps],
-            self._of_models("embedded"),
-            [self._of_models(f"weights.{number}") for number in range(self._layers)],
-            [self._of_models(f"hidden.{number}") for number in range(self._layers)],
+            {name: self._of_models(drawn) for name, drawn in self._drawn.items() if not name.startswith(LATENT)},
             [None if name is None else self._drawn[name][rows[index]] for index, name in enumerate(latent)],
         )
 
@@ -150,9 +153,8 @@ class StackedDraws:
         row_of = {index: row for row, members in enumerate(groups) for index in members}
         self._group_G = torch.tensor([row_of[index] for index in range(len(self._draws))]).to(self._like.device)
 
-    def _of_models(self, name: str) -> Tensor | None:
+    def _of_models(self, drawn: Tensor) -> Tensor:
         """With a leading G."""
-        drawn = self._drawn.get(name)
-        if drawn is None or len(drawn) == len(self._draws):
+        if len(drawn) == len(self._draws):
             return drawn
         return drawn.expand(len(self._draws), *drawn.shape[1:]) if len(drawn) == 1 else drawn[self._group_G]

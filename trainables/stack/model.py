@@ -6,8 +6,9 @@ of the contexts.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -15,24 +16,22 @@ from torch.nn.functional import embedding
 
 from trainables.device import network_dtype
 from trainables.language_model import LanguageModel, LstmState
-from trainables.stack.lstm import LstmWeights, StackedState, stacked_lstm
+from trainables.stack.lstm import StackedState
 from trainables.stack.masks import Masks
 from trainables.stack.outputs import StackedOutput
 from trainables.stack.weights import Weights
 
-LSTM_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
 
+@dataclass(frozen=True)
+class StackedContexts:
+    """The context vectors of one window, as `trainables.language_model.Contexts` has them."""
 
-class StackedContexts(NamedTuple):
-    """The context vectors of one window, G x T x B x C, as `trainables.language_model.Contexts` has them."""
-
-    h3: Tensor
-    dropped: Tensor
+    dropped_GTBC: Tensor
     states: list[StackedState]
-    """Of every layer, after the last step of each model's own window."""
+    """Of every layer with a state, after the last step of each model's own window."""
 
 
-class StackedModel:
+class StackedModel(ABC):
     """Of models in the order of the kinds of their output layers, which train in one precision."""
 
     def __init__(self, models: Sequence[LanguageModel], weights: Weights) -> None:
@@ -40,43 +39,41 @@ class StackedModel:
         self._precision = models[0].precision
         self._outputs = [StackedOutput([model.output for model in models[part]], part) for part in weights.parts]
 
+    @abstractmethod
     def contexts(
         self, tokens_GTB: Tensor, states: Sequence[StackedState], lengths_G: Tensor, masks: Masks | None = None
     ) -> StackedContexts:
         """Read a window a model; without masks, as outside training, nothing is dropped, nor cast for products."""
-        hidden = self._embedded(tokens_GTB, masks)
-        dtype = network_dtype(self._precision if masks is not None else "float32", hidden)
-        undropped, after = hidden, list[StackedState]()
-        for number, state in enumerate(states):
-            weights = LstmWeights(*(self.weights[f"layers.{number}.{name}"] for name in LSTM_WEIGHTS))
-            if masks is not None:
-                weights = weights._replace(kept_hh=masks.weights[number])
-            undropped, ended = stacked_lstm(hidden, state, weights, lengths_G, dtype)
-            dropout = masks.hidden[number] if masks is not None else None
-            hidden = undropped if dropout is None else undropped * dropout.unsqueeze(1)
-            after.append(ended)
-        return StackedContexts(undropped, hidden, after)
 
-    def _embedded(self, tokens_GTB: Tensor, masks: Masks | None) -> Tensor:
+    def network_dtype(self, masks: Masks | None) -> torch.dtype:
+        """That of the products between embedding and output layer."""
+        return network_dtype(self._precision if masks is not None else "float32", self.weights["embedding_VD"])
+
+    def embedded(self, tokens_GTB: Tensor) -> tuple[Tensor, Tensor]:
+        """The rows of the embeddings of all models, one below the other, that are read, and what stands there."""
         embedding_GVD = self.weights["embedding_VD"]
         models, words, width = embedding_GVD.shape
         rows_GTB = tokens_GTB + words * torch.arange(models, device=tokens_GTB.device)[:, None, None]
-        embedded_GTBD = embedding(rows_GTB, embedding_GVD.view(-1, width))
-        if masks is None:
-            return embedded_GTBD
-        if masks.words_GV is not None:
-            embedded_GTBD = embedded_GTBD * masks.words_GV.view(-1)[rows_GTB].unsqueeze(3)
-        if masks.noise_GTBD is not None:
-            embedded_GTBD = embedded_GTBD + masks.noise_GTBD
-        return embedded_GTBD if masks.embedded_GBD is None else embedded_GTBD * masks.embedded_GBD.unsqueeze(1)
+        return rows_GTB, embedding(rows_GTB, embedding_GVD.view(-1, width))
+
+    def _output_weight(self) -> Tensor:
+        """G x V x D, as that of `LanguageModel`."""
+        match self.weights.of_head():
+            case {"left_VR": left_GVR, "right_RD": right_GRD}:
+                return torch.bmm(left_GVR, right_GRD)
+            case {"weight_VD": weight_GVD}:
+                return weight_GVD
+            case _:
+                return self.weights["embedding_VD"]
 
     def losses(self, hidden_GTBC: Tensor, rows: tuple[Tensor, Tensor], masks: Masks | None = None) -> Tensor:
         """Every model's mean cross-entropy, G; `rows` are the targets, G x N, and what each weighs in that mean."""
+        weight_GVD = self._output_weight()
         return torch.cat(
             [
                 output.losses(
                     hidden_GTBC[output.part],
-                    self.weights["embedding_VD"][output.part],
+                    weight_GVD[output.part],
                     (rows[0][output.part], rows[1][output.part]),
                     self.weights.of_output(output.part),
                     masks.latent[output.part] if masks is not None else None,

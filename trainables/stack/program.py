@@ -4,8 +4,7 @@ The second part is a function of tensors that stay where they are: it copies not
 draws nothing. So a GPU is given it as one CUDA graph, captured once a length of the longest window; a CPU, whatever the
 length, does it as it stands.
 
-Shapes: G trials, T time steps of the longest window, B batch, N = T B, V vocabulary, C width of the contexts, P weights
-that are trained.
+Shapes: G trials, T time steps of the longest window, B batch, N = T B, V vocabulary, P weights that are trained.
 """
 
 from __future__ import annotations
@@ -17,12 +16,13 @@ import torch
 from torch import Tensor
 
 from trainables.device import graphs_on, products_in, write_numbers
+from trainables.stack.kinds import penalties_of, stacked_model
 from trainables.stack.lstm import StackedState
 from trainables.stack.masks import StackedDraws
-from trainables.stack.model import StackedModel, stacked_states
+from trainables.stack.model import stacked_states
 from trainables.stack.update import StackedUpdate
 from trainables.stack.weights import Weights
-from trainables.training import MAX_EXTRA, Trainer, Window
+from trainables.training import Trainer, Window
 
 MOST_GRAPHS = 64
 """Lengths are within 15 of bptt or, rarely, of half of it."""
@@ -32,18 +32,16 @@ class StepProgram:
     """The steps of trainers whose models' parameters are rows of the weights."""
 
     def __init__(self, trainers: Sequence[Trainer], weights: Weights) -> None:
-        first, like, configs = trainers[0], weights["embedding_VD"], [trainer.lstm_config for trainer in trainers]
-        trainings = [config.training for config in configs]
-        self._trainers = trainers
-        self._precision, self._device = trainings[0].precision, first.runtime.device
+        first, like, configs = trainers[0], weights["embedding_VD"], [trainer.config for trainer in trainers]
+        self._trainers, self._dtype = trainers, like.dtype
+        self._precision, self._device = first.config.training.precision, first.runtime.device
         # The text is the same for all.
         self._text_TB = first.streams_TB
-        longest = min(max(training.bptt for training in trainings) + MAX_EXTRA, len(self._text_TB) - 1)
-        self._model = StackedModel([trainer.model for trainer in trainers], weights)
+        longest = max(trainer.longest_window for trainer in trainers)
+        self._model = stacked_model([trainer.model for trainer in trainers], weights)
         self._draws = StackedDraws(configs, [trainer.masks for trainer in trainers], like, longest)
         self._update = StackedUpdate(trainers, weights)
-        self._alpha_G = like.new_tensor([training.activation_regularisation for training in trainings])
-        self._beta_G = like.new_tensor([training.temporal_activation_regularisation for training in trainings])
+        self._penalties = penalties_of(configs, like)
         self._losses_G = torch.stack([trainer.epoch_loss for trainer in trainers])
         for trainer, loss in zip(trainers, self._losses_G, strict=True):
             trainer.epoch_loss = loss
@@ -93,17 +91,12 @@ class StepProgram:
         time_T = torch.arange(steps, device=starts_G.device)
         # Beyond a trial's window comes more of the text, which weighs nothing.
         places_GT = (starts_G.unsqueeze(1) + time_T).clamp_(max=len(self._text_TB) - 2)
-        within_GT = (time_T < lengths_G.unsqueeze(1)).to(self._alpha_G.dtype)
-        masks = self._draws.masks(steps)
+        within_GT = (time_T < lengths_G.unsqueeze(1)).to(self._dtype)
+        masks = self._draws.masks()
         contexts = self._model.contexts(self._text_TB[places_GT], self._states, lengths_G.long(), masks)
-        losses_G = self._model.losses(contexts.dropped, self._targets(places_GT, within_GT, lengths_G), masks)
-        batch, width = contexts.h3.shape[2:]
-        counts_G = within_GT.sum(1) * batch * width
-        activation_G = (contexts.dropped.float().square().sum((2, 3)) * within_GT).sum(1) / counts_G
-        changes_GT = (contexts.h3[:, 1:].float() - contexts.h3[:, :-1]).square().sum((2, 3)) * within_GT[:, 1:]
-        change_G = changes_GT.sum(1) / (counts_G - batch * width)
-        objective = (losses_G + self._alpha_G * activation_G + self._beta_G * change_G).sum()
-        return losses_G, objective, contexts.states
+        losses_G = self._model.losses(contexts.dropped_GTBC, self._targets(places_GT, within_GT, lengths_G), masks)
+        objective_G = losses_G if self._penalties is None else losses_G + self._penalties(contexts, within_GT)
+        return losses_G, objective_G.sum(), contexts.states
 
     def _targets(self, places_GT: Tensor, within_GT: Tensor, lengths_G: Tensor) -> tuple[Tensor, Tensor]:
         """What is predicted, G x N, and what each weighs in its trial's mean."""

@@ -9,7 +9,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 import torch
 from typing_extensions import override
 
-from trainables.config import TrialConfig, stack_key
+from trainables.config import LanguageTrialConfig, stack_key
 from trainables.corpora import Corpus, load
 from trainables.device import (
     forget_cache,
@@ -40,7 +40,7 @@ def best_size(rates: Mapping[int, float]) -> int:
     return min(size for size, rate in rates.items() if rate >= NEAR_BEST * best)
 
 
-def measured_rates(configs: Sequence[TrialConfig], runtime: Runtime) -> dict[int, float]:
+def measured_rates(configs: Sequence[LanguageTrialConfig], runtime: Runtime) -> dict[int, float]:
     """Trial-steps a second on the runtime's device by size, up to all of these trials, which have one `stack_key`, at
     a time; without the sizes from the first one on that the memory does not take. Timed once in a process.
 
@@ -59,11 +59,11 @@ def measured_rates(configs: Sequence[TrialConfig], runtime: Runtime) -> dict[int
     return _measured[key]
 
 
-def _mixtures(config: TrialConfig) -> int:
+def _mixtures(config: LanguageTrialConfig) -> int:
     return getattr(config.output_layer, "mixtures", 1)
 
 
-def _time(configs: Sequence[TrialConfig], runtime: Runtime) -> dict[int, float]:
+def _time(configs: Sequence[LanguageTrialConfig], runtime: Runtime) -> dict[int, float]:
     corpus = load(configs[0].corpus, data_dir=runtime.data_dir)
     rates: dict[int, float] = {}
     for size in _sizes(len(configs)):
@@ -81,7 +81,7 @@ def _sizes(trials: int) -> Iterable[int]:
     return sorted({*(size for size in SIZES if size < trials), trials})
 
 
-def _round_seconds(configs: Sequence[TrialConfig], corpus: Corpus, runtime: Runtime, size: int) -> float | None:
+def _round_seconds(configs: Sequence[LanguageTrialConfig], corpus: Corpus, runtime: Runtime, size: int) -> float | None:
     """One step of every trial, so many at a time; None where the memory does not take them. Stacks of the same kinds of
     layers take the same time, so that one of them is timed."""
     seconds: dict[Hashable, float] = {}
@@ -98,7 +98,7 @@ def _round_seconds(configs: Sequence[TrialConfig], corpus: Corpus, runtime: Runt
     return total
 
 
-def _step_seconds(configs: Sequence[TrialConfig], corpus: Corpus, runtime: Runtime) -> float:
+def _step_seconds(configs: Sequence[LanguageTrialConfig], corpus: Corpus, runtime: Runtime) -> float:
     stack = Stack([_Timed(config, corpus, runtime) for config in configs])
     times = []
     for _ in range(WARM_UP + TIMED):
@@ -116,5 +116,4 @@ class _Timed(Trainer):
     @override
     def next_window(self) -> Window:
         PULSE.touch()
-        steps = self.lstm_config.training.bptt
-        return Window(0, min(steps, len(self.streams_TB) - 1), steps)
+        return self.usual_window

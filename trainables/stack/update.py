@@ -1,4 +1,4 @@
-"""One update of all models of a stack: clipped gradients, SGD or Adam, the running means of the weights.
+"""One update of all models of a stack: clipped gradients, SGD, Adam or AdamW, the running means of the weights.
 
 Every model has a learning rate, weight decay, threshold, step count and average of its own. What changes from step to
 step is decided on the host, and then a row of numbers on the device. Shapes: G models, P weights that are trained.
@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from trainables.stack.weights import Weights
-from trainables.training import ADAM_STATE, Trainer, WeightAverage, Window
+from trainables.training import ADAM_STATE, EagerAdamW, EagerSGD, Trainer, WeightAverage, Window
 
-BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
-"""Adam's usual ones (Kingma and Ba 2015)."""
+EPSILON = 1e-8
+"""Of every Adam here, the usual one (Kingma and Ba 2015)."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,8 @@ class _Weight:
     """Whose they are."""
     rates: list[float]
     """The learning rates of the configs, 0 where the model has no such weight."""
+    decay_G: Tensor
+    """Weight decay, of those that have it."""
     moments: dict[str, Tensor]
     """Adam's, by the names of `ADAM_STATE`; empty for SGD."""
 
@@ -43,26 +46,27 @@ class StackedUpdate:
     def __init__(self, trainers: Sequence[Trainer], weights: Weights) -> None:
         self._trainers, self._named = trainers, list(weights.named())
         like = weights["embedding_VD"]
-        trainings = [trainer.lstm_config.training for trainer in trainers]
-        self._clip_G = like.new_tensor([training.gradient_clip_norm for training in trainings])
-        self._decay_G = like.new_tensor([training.weight_decay for training in trainings])
-        is_adam = trainings[0].optimizer == "adam"
-        self._weights = [
-            _Weight(
-                tensor,
-                part,
-                [
-                    _base_rate(trainer, name) if index in _indices(part) else 0.0
-                    for index, trainer in enumerate(trainers)
-                ],
-                _stacked_moments(trainers[part], name) if is_adam else {},
-            )
-            for name, part, tensor in self._named
-            if tensor.requires_grad
-        ]
+        norms = [trainer.config.training.gradient_clip_norm for trainer in trainers]
+        self._clip_G = like.new_tensor(norms)
+        optimizer = trainers[0].optimizer
+        self._betas = None if isinstance(optimizer, EagerSGD) else optimizer.defaults["betas"]
+        self._decays_apart = isinstance(optimizer, EagerAdamW)
+        """Decay shrinks the weights; else it is added to their gradients."""
+        self._weights = [self._weight(name, part, tensor) for name, part, tensor in self._named if tensor.requires_grad]
         self._averages: list[Tensor] = []
         """Of all weights, where a trainer averages."""
         self._adopted: list[WeightAverage | None] = [None] * len(trainers)
+
+    def _weight(self, name: str, part: slice, tensor: Tensor) -> _Weight:
+        groups = [_group(trainer, name) for trainer in self._trainers[part]]
+        before, behind = part.start, len(self._trainers) - part.stop
+        return _Weight(
+            tensor,
+            part,
+            [*[0.0] * before, *(group["base_lr"] for group in groups), *[0.0] * behind],
+            tensor.new_tensor([group["weight_decay"] for group in groups]),
+            {} if self._betas is None else _stacked_moments(self._trainers[part], name),
+        )
 
     @property
     def weights(self) -> int:
@@ -108,9 +112,14 @@ class StackedUpdate:
         shrink_G = (self._clip_G / (squares_G.sqrt() + 1e-6)).clamp(max=1.0)
         for weight, rates_G in zip(self._weights, rates_PG, strict=True):
             part, tensor, gradient = weight.part, weight.tensor, weight.gradient
-            gradient.mul_(_column(shrink_G[part], tensor)).addcmul_(tensor, _column(self._decay_G[part], tensor))
-            change = _adam_change(weight.moments, gradient) if weight.moments else gradient
-            tensor.sub_(change.mul_(_column(rates_G[part], tensor)))
+            rate = _column(rates_G[part], tensor)
+            gradient.mul_(_column(shrink_G[part], tensor))
+            if self._decays_apart:
+                tensor.mul_(1 - rate * _column(weight.decay_G, tensor))
+            else:
+                gradient.addcmul_(tensor, _column(weight.decay_G, tensor))
+            change = gradient if self._betas is None else _adam_change(weight.moments, gradient, self._betas)
+            tensor.sub_(change.mul_(rate))
         if self._averages:
             for (_, part, tensor), average in zip(self._named, self._averages, strict=True):
                 average.lerp_(tensor, _column(shares_G[part], tensor))
@@ -122,13 +131,13 @@ class StackedUpdate:
             weight.tensor.grad = None
 
 
-def _adam_change(moments: dict[str, Tensor], gradient: Tensor) -> Tensor:
+def _adam_change(moments: dict[str, Tensor], gradient: Tensor, betas: tuple[float, float]) -> Tensor:
     """Take the gradient into the moments; returns what the weights move by for a learning rate of 1."""
     step_G, mean, square = (moments[key] for key in ADAM_STATE)
     step_G += 1
-    mean.lerp_(gradient, 1 - BETA1)
-    square.mul_(BETA2).addcmul_(gradient, gradient, value=1 - BETA2)
-    by_mean_G, by_square_G = (1 - beta ** step_G.to(mean.dtype) for beta in (BETA1, BETA2))
+    mean.lerp_(gradient, 1 - betas[0])
+    square.mul_(betas[1]).addcmul_(gradient, gradient, value=1 - betas[1])
+    by_mean_G, by_square_G = (1 - beta ** step_G.to(mean.dtype) for beta in betas)
     return mean / _column(by_mean_G, mean) / (square / _column(by_square_G, mean)).sqrt_().add_(EPSILON)
 
 
@@ -153,11 +162,11 @@ def _indices(part: slice) -> range:
     return range(part.start, part.stop)
 
 
-def _base_rate(trainer: Trainer, name: str) -> float:
-    """What the config says of the learning rate of this parameter."""
+def _group(trainer: Trainer, name: str) -> dict[str, Any]:
+    """Of the optimizer's groups, that of this parameter."""
     parameter = trainer.model.get_parameter(name)
     groups = trainer.optimizer.param_groups
-    return float(next(group["base_lr"] for group in groups if any(p is parameter for p in group["params"])))
+    return next(group for group in groups if any(p is parameter for p in group["params"]))
 
 
 def _column(values_G: Tensor, like: Tensor) -> Tensor:

@@ -15,6 +15,7 @@ from torch import Tensor
 from trainables.device import products_in
 from trainables.language_model import LanguageModel
 from trainables.pulse import PULSE
+from trainables.stack.kinds import stacked_model
 from trainables.stack.model import StackedModel, stacked_states
 from trainables.stack.weights import Weights
 from trainables.training import ROWS_PER_LOSS, Trainer, parallel_streams
@@ -29,7 +30,7 @@ def valid_losses(trainers: Sequence[Trainer]) -> list[float]:
         _parameters(trainer.model) if trainer.average is None else trainer.average.tensors for trainer in trainers
     ]
     models = [trainer.model for trainer in trainers]
-    stacked = StackedModel(models, Weights(models, tensors))
+    stacked = stacked_model(models, Weights(models, tensors))
     streams_TB = parallel_streams(first.valid, evaluation.valid_batch_size, _device(models), split="valid")
     return _losses(models, stacked, streams_TB, evaluation.window)
 
@@ -49,8 +50,8 @@ def stacked_context_windows(
     """What the output layers see after each token, G x T x C a window: read as one stream, the hidden states carried
     over. The models stand in the order of a stack."""
     streams_TB = torch.tensor(tokens, device=_device(models)).unsqueeze(1)
-    for _, h3_GTBC in _windows(models, _as_one(models), streams_TB, window):
-        yield h3_GTBC.squeeze(2)
+    for _, contexts_GTBC in _windows(models, _as_one(models), streams_TB, window):
+        yield contexts_GTBC.squeeze(2)
 
 
 @torch.no_grad()
@@ -59,11 +60,11 @@ def _losses(models: Sequence[LanguageModel], stacked: StackedModel, streams_TB: 
     batch = streams_TB.shape[1]
     last, predicted, pending = len(streams_TB) - 1, 0, list[Tensor]()
     with products_in("float32", _device(models)):
-        for end, h3_GTBC in _windows(models, stacked, streams_TB[:last], window):
-            pending.append(h3_GTBC)
+        for end, contexts_GTBC in _windows(models, stacked, streams_TB[:last], window):
+            pending.append(contexts_GTBC)
             if (end - predicted) * batch >= ROWS_PER_LOSS or end == last:
                 targets_N = streams_TB[predicted + 1 : end + 1].reshape(-1)
-                rows = targets_N.expand(len(models), -1), h3_GTBC.new_ones(len(models), len(targets_N))
+                rows = targets_N.expand(len(models), -1), contexts_GTBC.new_ones(len(models), len(targets_N))
                 total_G += stacked.losses(torch.cat(pending, 1), rows).double()
                 predicted = end
                 pending.clear()
@@ -82,11 +83,11 @@ def _windows(
         lengths_G = torch.full((len(models),), len(window_TB), device=window_TB.device)
         contexts = stacked.contexts(window_TB.expand(len(models), -1, -1), states, lengths_G)
         states = contexts.states
-        yield end, contexts.h3
+        yield end, contexts.dropped_GTBC
 
 
 def _as_one(models: Sequence[LanguageModel]) -> StackedModel:
-    return StackedModel(models, Weights(models, [_parameters(model) for model in models]))
+    return stacked_model(models, Weights(models, [_parameters(model) for model in models]))
 
 
 def _parameters(model: LanguageModel) -> Mapping[str, Tensor]:

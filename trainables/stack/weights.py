@@ -11,7 +11,7 @@ from torch import Tensor
 from trainables.language_model import LanguageModel
 from trainables.stack.outputs import output_kind
 
-OUTPUT = "output."
+OUTPUT, HEAD = "output.", "head."
 
 
 class Weights:
@@ -42,6 +42,10 @@ class Weights:
     def __getitem__(self, name: str) -> Tensor:
         """Of all models; not of their output layers."""
         return self._common[name]
+
+    def of_head(self) -> dict[str, Tensor]:
+        """Those of output weights that are not the embedding's, by name."""
+        return {name.removeprefix(HEAD): tensor for name, tensor in self._common.items() if name.startswith(HEAD)}
 
     def of_output(self, part: slice) -> dict[str, Tensor]:
         """Those of the output layers of a part, by name."""

@@ -111,12 +111,6 @@ class Trainer:
             self.settle(time.monotonic() - started, checkpoints, on_epoch)
 
     @property
-    def lstm_config(self) -> TrialConfig:
-        """The config, of an AWD-LSTM's trial: of other kinds there are no stacks."""
-        assert isinstance(self.config, TrialConfig)
-        return self.config
-
-    @property
     def finished(self) -> bool:
         """Whether all epochs are over."""
         return len(self.progress.epochs) >= self.config.training.epochs
@@ -170,6 +164,16 @@ class Trainer:
         self.state = contexts.state
         loss = model.output.loss(contexts.dropped_TBC, model.output_weight(), targets_N, self.masks)
         return loss, self._recipe.objective(loss, contexts)
+
+    @property
+    def usual_window(self) -> Window:
+        """The first window of the text, of the length that most have."""
+        return self._recipe.usual_window(len(self.streams_TB))
+
+    @property
+    def longest_window(self) -> int:
+        """The most time steps that a window has."""
+        return self._recipe.longest_window(len(self.streams_TB))
 
     def next_window(self) -> Window:
         """Draw the window of the next step."""

@@ -18,7 +18,7 @@ from trainables.training.averaging import should_switch
 from trainables.training.optimizers import EagerAdam, EagerSGD, adam_or_sgd
 from trainables.training.recipe import Recipe, Window
 from trainables.training.start import scale_start
-from trainables.training.streams import draw_window
+from trainables.training.streams import MAX_EXTRA, draw_window
 
 
 class LstmRecipe(Recipe):
@@ -48,6 +48,15 @@ class LstmRecipe(Recipe):
     def window(self, position: int, length: int, draws: torch.Generator) -> Window:
         drawn = draw_window(self.config.training.bptt, draws)
         return Window(position, min(position + drawn, length - 1), drawn)
+
+    @override
+    def usual_window(self, length: int) -> Window:
+        bptt = self.config.training.bptt
+        return Window(0, min(bptt, length - 1), bptt)
+
+    @override
+    def longest_window(self, length: int) -> int:
+        return min(self.config.training.bptt + MAX_EXTRA, length - 1)
 
     @override
     def pass_is_over(self, position: int, length: int) -> bool:

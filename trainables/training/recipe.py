@@ -49,6 +49,14 @@ class Recipe(ABC):
         """The next window from this time step on."""
 
     @abstractmethod
+    def usual_window(self, length: int) -> Window:
+        """The first window of a text, of the length that most have."""
+
+    @abstractmethod
+    def longest_window(self, length: int) -> int:
+        """The most time steps that a window has."""
+
+    @abstractmethod
     def pass_is_over(self, position: int, length: int) -> bool:
         """Whether no window is left from this time step on."""
 

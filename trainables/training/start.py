@@ -52,5 +52,5 @@ def start_at_frequencies(model: LanguageModel, train_tokens: NDArray[np.int64], 
     """Set the output bias by how often words are in the train text; context vectors have this standard deviation."""
     # One more of each: a word that the train text lacks has a logarithm, too.
     counts_V = np.bincount(train_tokens, minlength=len(model.embedding_VD)) + 1
-    log_share_V = torch.tensor(np.log(counts_V / counts_V.sum()), dtype=torch.float32)
+    log_share_V = torch.tensor(np.log(counts_V / counts_V.sum()), dtype=model.embedding_VD.dtype)
     model.output.scale_start(log_share_V, hidden_deviation)

@@ -1,10 +1,12 @@
-"""A stack of trials against the same trials alone, in float64: the same weights, whatever their mates and order."""
+"""A stack of trials against the same trials alone, in float64: the same weights, whatever their mates and order. Of
+AWD-LSTMs with both optimizers, and of Transformers."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import hypothesis.strategies as st
 import pytest
@@ -13,11 +15,13 @@ from hypothesis import Phase as HypothesisPhase
 from hypothesis import given, settings
 from torch import Tensor
 
+from tests.support import tiny_transformer
 from tests.support import tiny_trial as tiny
 from trainables.config import (
     AveragingConfig,
     EtAsgdConfig,
     GssConfig,
+    LanguageTrialConfig,
     LmsPlifConfig,
     LmsPlifFrozenConfig,
     MocConfig,
@@ -28,7 +32,9 @@ from trainables.config import (
     SigSoftmaxConfig,
     SoftcapConfig,
     SoftmaxConfig,
+    TransformerTrialConfig,
     TrialConfig,
+    stack_key,
 )
 from trainables.runtime import Runtime
 from trainables.stack import Stack, valid_losses
@@ -62,14 +68,15 @@ def _in_float64() -> Iterator[None]:
 
 
 @st.composite
-def trials(draw: st.DrawFn, optimizer: str) -> TrialConfig:
-    """A trial of the tiny model: everything that a stack leaves to its trials is drawn."""
+def lstm_trials(draw: st.DrawFn, optimizer: str, head_rank: int | None) -> TrialConfig:
+    """A trial of the tiny AWD-LSTM: everything that a stack leaves to its trials is drawn."""
     averagings: list[AveragingConfig] = [EtAsgdConfig(switch_epoch=1), NtAsgdConfig(nonmonotone_interval=1)]
     # SGD at a high rate without clipping is unstable: one rounding grows by eight digits in fifty steps.
     clip = draw(st.sampled_from([0.25, 10.0]))
     base = 0.003 if optimizer == "adam" else 5.0 if clip < 1 else 0.5
     config = tiny.trial(
         output_layer=draw(st.sampled_from(LAYERS)),
+        head_rank=head_rank,
         averaging=draw(st.sampled_from(averagings)),
         optimizer=optimizer,
         bptt=draw(st.integers(8, 25)),
@@ -85,6 +92,34 @@ def trials(draw: st.DrawFn, optimizer: str) -> TrialConfig:
     dropouts = {name: draw(rate) for name in DROPOUTS}
     model = config.model.model_copy(update={**dropouts, "embedding_noise": draw(st.sampled_from([0.0, 0.1]))})
     return config.model_copy(update={"model": model, "seed": draw(st.integers(1, 5))})
+
+
+@st.composite
+def transformer_trials(draw: st.DrawFn, head: dict[str, Any]) -> TransformerTrialConfig:
+    """A trial of the tiny Transformer, likewise."""
+    config = tiny_transformer.trial(
+        output_layer=draw(st.sampled_from(LAYERS)),
+        model={"dropout": draw(rate), **head},
+        learning_rate=0.01 * draw(st.sampled_from([0.5, 1.0, 2.0])),
+        final_rate_share=draw(st.sampled_from([0.0, 0.1])),
+        weight_decay=draw(st.sampled_from([0.0, 0.1, 1.0])),
+        warm_up_tokens=draw(st.sampled_from([0, 500])),
+        gradient_clip_norm=draw(st.sampled_from([0.25, 10.0])),
+        epoch_tokens=draw(st.sampled_from([None, 600, 1_000])),
+        epochs=draw(st.sampled_from([20, 100])),
+    )
+    return config.model_copy(update={"seed": draw(st.integers(1, 5))})
+
+
+@st.composite
+def mates(draw: st.DrawFn, kind: str) -> list[LanguageTrialConfig]:
+    """Trials that can be trained as one."""
+    rank = draw(st.sampled_from([None, 3]))
+    if kind == "adamw":
+        heads: list[dict[str, Any]] = [{}, {"head": "untied"}, {"head": "untied", "head_rank": 3}]
+        head = draw(st.sampled_from(heads))
+        return draw(st.lists(transformer_trials(head), min_size=1, max_size=4))
+    return draw(st.lists(lstm_trials(kind, rank), min_size=1, max_size=4))
 
 
 @dataclass(frozen=True)
@@ -114,12 +149,12 @@ def ended(trainer: Trainer, valid_loss: float | None = None) -> None:
         trainer.end_epoch(valid_loss)
 
 
-def new_trainer(config: TrialConfig) -> Trainer:
+def new_trainer(config: LanguageTrialConfig) -> Trainer:
     return Trainer(config, tiny.corpus(), Runtime())
 
 
 @functools.cache
-def alone(config: TrialConfig) -> dict[str, Tensor]:
+def alone(config: LanguageTrialConfig) -> dict[str, Tensor]:
     """What the next step depends on, after fifty steps without mates."""
     trainer = new_trainer(config)
     for _ in range(STEPS):
@@ -133,13 +168,13 @@ def state_of(trainer: Trainer) -> dict[str, Tensor]:
 
 
 def restored(trainer: Trainer) -> Trainer:
-    fresh = new_trainer(trainer.lstm_config)
+    fresh = new_trainer(trainer.config)
     tensors, state = trainer.snapshot()
     fresh.restore({name: tensor.detach().clone() for name, tensor in tensors.items()}, state)
     return fresh
 
 
-def train_together(configs: Sequence[TrialConfig], plans: Sequence[list[Phase]]) -> list[Trainer]:
+def train_together(configs: Sequence[LanguageTrialConfig], plans: Sequence[list[Phase]]) -> list[Trainer]:
     """Every trial through its phases; those that are in the stack at a time make their steps as one."""
     trainers = [new_trainer(config) for config in configs]
     timelines = [[(phase, at) for phase in plan for at in range(phase.steps)] for plan in plans]
@@ -164,13 +199,14 @@ def train_together(configs: Sequence[TrialConfig], plans: Sequence[list[Phase]])
     return trainers
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("kind", ["sgd", "adam", "adamw"])
 @settings(max_examples=4, deadline=None, phases=[HypothesisPhase.generate])
 @given(data=st.data())
-def test_fifty_steps_in_a_stack_are_those_alone(optimizer: str, data: st.DataObject) -> None:
+def test_fifty_steps_in_a_stack_are_those_alone(kind: str, data: st.DataObject) -> None:
     """Through every change of mates, in whatever order, with checkpoints on the way, in the stack and out of it; often
     of one seed and one model, so that draws are shared."""
-    configs = data.draw(st.lists(trials(optimizer), min_size=1, max_size=4))
+    configs = data.draw(mates(kind))
+    assert len({stack_key(config) for config in configs}) == 1
     if data.draw(st.booleans()):
         configs = [config.model_copy(update={"model": configs[0].model, "seed": configs[0].seed}) for config in configs]
     plans = [data.draw(phases()) for _ in configs]
@@ -202,6 +238,32 @@ def test_fifty_steps_with_every_dropout_on_are_those_alone(optimizer: str) -> No
     trainers = train_together(configs, [[Phase(STEPS, stacked=True, restored=False)]] * len(configs))
     assert any(trainer.average is not None for trainer in trainers)
     for trainer in trainers:
+        assert_as_alone(trainer)
+
+
+def test_fifty_steps_of_transformers_with_every_dropout_on_are_those_alone() -> None:
+    """Of different seeds, rates, decays and lengths of training."""
+    mixture = MosConfig(mixtures=2, latent_dropout=0.3)
+    layers: tuple[OutputLayerConfig, ...] = (
+        GssConfig(c=-1.5, k=2.5),
+        SoftmaxConfig(),
+        LmsPlifConfig(knots=31),
+        mixture,
+    )
+    configs = [
+        tiny_transformer.trial(
+            output_layer=layer,
+            model={"dropout": 0.1 * number},
+            learning_rate=0.02 / number,
+            weight_decay=0.1 * number,
+            gradient_clip_norm=0.5 * number,
+            epoch_tokens=400 * number,
+            epochs=20 * number,
+        ).model_copy(update={"seed": number})
+        for number, layer in enumerate(layers, 1)
+    ]
+    for trainer in train_together(configs, [[Phase(STEPS, stacked=True, restored=False)]] * len(configs)):
+        assert len(trainer.progress.epochs) > 0
         assert_as_alone(trainer)
 
 

@@ -51,7 +51,8 @@ class Reference:
     """The protocol in float64: one object, one `step`."""
 
     def __init__(self, trainer: Trainer, tokens: np.ndarray) -> None:
-        self.config = trainer.lstm_config
+        assert isinstance(trainer.config, TrialConfig)
+        self.config = trainer.config
         named = dict(trainer.model.named_parameters())
         self.at = {name: p.detach().double().clone().requires_grad_(p.requires_grad) for name, p in named.items()}
         self.names = [name for name, p in named.items() if p.requires_grad]

@@ -125,4 +125,3 @@ def test_the_spectrum_is_that_of_the_matrix_read_in_windows(tmp_path: Path) -> N
     sigma = np.linalg.svd(log_p.astype(np.float64), compute_uv=False)
     assert outcome.metrics["sigma_max"] == pytest.approx(sigma[0], rel=1e-6)
     assert outcome.metrics["press_rank"] == 8 == np.count_nonzero(sigma > 1e-5 * sigma[0])
-    assert stack_key(config) is None, "no stack has Transformers"

@@ -1,0 +1,76 @@
+"""AWD-LSTMs of a stack, and what their training adds to the loss.
+
+Shapes: G models, T time steps of the longest window, B batch, D width of the embeddings, C of the contexts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor
+from typing_extensions import override
+
+from trainables.config import TrainingConfig
+from trainables.stack.lstm import LstmWeights, StackedState, stacked_lstm
+from trainables.stack.masks import NOISE, Masks
+from trainables.stack.model import StackedContexts, StackedModel
+
+LSTM_WEIGHTS = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
+
+
+@dataclass(frozen=True)
+class StackedLstmContexts(StackedContexts):
+    """As `trainables.language_model.LstmContexts` has them."""
+
+    h3_GTBC: Tensor
+
+
+class StackedAwdLstm(StackedModel):
+    """`trainables.language_model.AwdLstm`s as one."""
+
+    @override
+    def contexts(
+        self, tokens_GTB: Tensor, states: Sequence[StackedState], lengths_G: Tensor, masks: Masks | None = None
+    ) -> StackedLstmContexts:
+        drawn = {} if masks is None else masks.by_name
+        dtype = self.network_dtype(masks)
+        undropped = hidden = self._embedded(tokens_GTB, drawn)
+        after = list[StackedState]()
+        for number, state in enumerate(states):
+            weights = LstmWeights(*(self.weights[f"layers.{number}.{name}"] for name in LSTM_WEIGHTS))
+            weights = weights._replace(kept_hh=drawn.get(f"weights.{number}"))
+            undropped, ended = stacked_lstm(hidden, state, weights, lengths_G, dtype)
+            dropout = drawn.get(f"hidden.{number}")
+            hidden = undropped if dropout is None else undropped * dropout.unsqueeze(1)
+            after.append(ended)
+        return StackedLstmContexts(dropped_GTBC=hidden, states=after, h3_GTBC=undropped)
+
+    def _embedded(self, tokens_GTB: Tensor, drawn: dict[str, Tensor]) -> Tensor:
+        rows_GTB, embedded_GTBD = self.embedded(tokens_GTB)
+        if (words_GV := drawn.get("words")) is not None:
+            embedded_GTBD = embedded_GTBD * words_GV.reshape(-1)[rows_GTB].unsqueeze(3)
+        if (noise_GTBD := drawn.get(NOISE)) is not None:
+            embedded_GTBD = embedded_GTBD + noise_GTBD[:, : embedded_GTBD.shape[1]]
+        embedded_GBD = drawn.get("embedded")
+        return embedded_GTBD if embedded_GBD is None else embedded_GTBD * embedded_GBD.unsqueeze(1)
+
+
+class ActivationPenalties:
+    """Both regularisers of activations, which `LstmRecipe` adds to the loss."""
+
+    def __init__(self, trainings: Sequence[TrainingConfig], like: Tensor) -> None:
+        """With the dtype and device of this tensor."""
+        self._alpha_G = like.new_tensor([training.activation_regularisation for training in trainings])
+        self._beta_G = like.new_tensor([training.temporal_activation_regularisation for training in trainings])
+
+    def __call__(self, contexts: StackedContexts, within_GT: Tensor) -> Tensor:
+        """Every model's, G; `within_GT` is 1 for the time steps of its window and 0 beyond them."""
+        assert isinstance(contexts, StackedLstmContexts)
+        h3_GTBC = contexts.h3_GTBC
+        batch, width = h3_GTBC.shape[2:]
+        counts_G = within_GT.sum(1) * batch * width
+        activation_G = (contexts.dropped_GTBC.float().square().sum((2, 3)) * within_GT).sum(1) / counts_G
+        changes_GT = (h3_GTBC[:, 1:].float() - h3_GTBC[:, :-1]).square().sum((2, 3)) * within_GT[:, 1:]
+        change_G = changes_GT.sum(1) / (counts_G - batch * width)
+        return self._alpha_G * activation_G + self._beta_G * change_G

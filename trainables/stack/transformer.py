@@ -1,0 +1,86 @@
+"""Transformers of a stack: `trainables.language_model.Transformer` with a leading axis. All windows are equally long.
+
+Shapes: G models, T time steps, B batch, V vocabulary, D width, H heads, K width of a head, F width of the feed-forward
+layer, X widths of several products side by side, I input and O output width of a product.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn.functional import rms_norm, scaled_dot_product_attention, silu
+from typing_extensions import override
+
+from trainables.language_model import LanguageModel, Transformer
+from trainables.language_model.transformer import EPSILON, Rotation
+from trainables.stack.lstm import StackedState
+from trainables.stack.masks import Masks
+from trainables.stack.model import StackedContexts, StackedModel
+from trainables.stack.weights import Weights
+
+
+class StackedTransformer(StackedModel):
+    """Of models of equal shapes."""
+
+    def __init__(self, models: Sequence[LanguageModel], weights: Weights) -> None:
+        super().__init__(models, weights)
+        first = models[0]
+        assert isinstance(first, Transformer)
+        self._config, self._deviation = first.config, first.embedding_deviation
+        self._rotations: dict[tuple[int, torch.dtype], Rotation] = {}
+        """By time steps and dtype; kept here, as a captured step reads them where they are."""
+
+    @override
+    def contexts(
+        self, tokens_GTB: Tensor, states: Sequence[StackedState], lengths_G: Tensor, masks: Masks | None = None
+    ) -> StackedContexts:
+        drawn = {} if masks is None else masks.by_name
+        dtype, config = self.network_dtype(masks), self._config
+        _, embedded_GBTD = self.embedded(tokens_GTB.transpose(1, 2))
+        rotation = self._rotation(tokens_GTB.shape[1], dtype, embedded_GBTD)
+        hidden_GBTD = _dropped(embedded_GBTD / self._deviation, drawn.get("embedded"))
+        for number in range(config.layers):
+            layer = f"layers.{number}"
+            attended = self._attended(self._normed(hidden_GBTD, f"{layer}.attention_norm", dtype), layer, rotation)
+            hidden_GBTD = hidden_GBTD + _dropped(attended, drawn.get(f"attention.{number}"))
+            fed = self._fed(self._normed(hidden_GBTD, f"{layer}.feed_forward_norm", dtype), layer)
+            hidden_GBTD = hidden_GBTD + _dropped(fed, drawn.get(f"feed_forward.{number}"))
+        context_GBTD = self._normed(hidden_GBTD, "norm", hidden_GBTD.dtype)
+        return StackedContexts(dropped_GTBC=context_GBTD.transpose(1, 2), states=list(states))
+
+    def _rotation(self, steps: int, dtype: torch.dtype, like: Tensor) -> Rotation:
+        if (steps, dtype) not in self._rotations:
+            head_width = self._config.width // self._config.heads
+            self._rotations[steps, dtype] = Rotation(steps, head_width, like.new_empty(0, dtype=dtype))
+        return self._rotations[steps, dtype]
+
+    def _normed(self, hidden_GBTD: Tensor, name: str, dtype: torch.dtype) -> Tensor:
+        """After the RMSNorm of this name, in this dtype."""
+        gain_GD = self.weights[f"{name}.weight"]
+        return (rms_norm(hidden_GBTD, gain_GD.shape[1:], eps=EPSILON) * gain_GD[:, None, None]).to(dtype)
+
+    def _product(self, inputs_GBTI: Tensor, name: str) -> Tensor:
+        """x W^T, in the dtype of x."""
+        weight_GOI = self.weights[f"{name}.weight_OI"].to(inputs_GBTI.dtype)
+        return torch.bmm(inputs_GBTI.flatten(1, 2), weight_GOI.mT).view(*inputs_GBTI.shape[:3], -1)
+
+    def _attended(self, inputs_GBTD: Tensor, layer: str, rotation: Rotation) -> Tensor:
+        models, batch, steps, width = inputs_GBTD.shape
+        heads = self._config.heads
+        joint_GBTX = self._product(inputs_GBTD, f"{layer}.attention.query_key_value")
+        # Attention goes on within a sequence, so the models' batches are one batch to it.
+        joint_3BHTK = joint_GBTX.view(models * batch, steps, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
+        query_BHTK, key_BHTK = rotation(joint_3BHTK[:2])
+        attended_BHTK = scaled_dot_product_attention(query_BHTK, key_BHTK, joint_3BHTK[2], is_causal=True)
+        attended_GBTD = attended_BHTK.transpose(1, 2).reshape(models, batch, steps, width)
+        return self._product(attended_GBTD, f"{layer}.attention.projection")
+
+    def _fed(self, inputs_GBTD: Tensor, layer: str) -> Tensor:
+        gate_GBTF, up_GBTF = self._product(inputs_GBTD, f"{layer}.feed_forward.gate_up").chunk(2, -1)
+        return self._product(silu(gate_GBTF) * up_GBTF, f"{layer}.feed_forward.projection")
+
+
+def _dropped(values: Tensor, mask: Tensor | None) -> Tensor:
+    return values if mask is None else values * mask
