@@ -3,14 +3,15 @@ the spectrum), and the folders benchmarks, trainables, search_spaces and orchest
 
     python -m benchmarks.gpu --exact           whether it computes what it should; status 1 where it does not
     python -m benchmarks.gpu --budget 480      how fast, the figures asked for most first
+    python -m benchmarks.gpu --model transformer      the same of Transformers
     python -m benchmarks.gpu --device cpu --scale tiny --steps 1      the same on a CPU, to see that it runs
 
 Every line is one way to train trials of an output layer on a corpus of random words: `stack 16` sixteen as one,
 `alone` one by one through cuDNN, `torch.nn` the framework's own LSTM and linear layers one by one, without dropout or
-averaging, `2 processes` side by side. LSTM, output layer and optimiser are milliseconds for a step of one model, timed
-one after another; `step` is the whole, which draws masks, too. `s/epoch` is what one trial's epoch takes, shared out
-among those that run together; `V100` is how many times that the paper's V100 took. TFLOP/s count matrix products alone
-(see `flop_per_token`), and stand beside the device's own ceiling in that precision.
+averaging, `2 processes` side by side. Network, output layer and optimiser are milliseconds for a step of one model,
+timed one after another; `step` is the whole, which draws masks, too. `s/epoch` is what one trial's epoch takes, shared
+out among those that run together; `V100` is how many times that the paper's V100 took. TFLOP/s count matrix products
+alone (see `flop_per_token`), and stand beside the device's own ceiling in that precision.
 """
 
 from __future__ import annotations
@@ -33,15 +34,25 @@ from benchmarks.gpu_processes import mps_daemon, tokens_a_second, without_mps
 from benchmarks.gpu_timing import (
     Ceilings,
     alone_pace,
-    averaging_trainer,
     ceilings,
     framework_pace,
     spectrum_seconds,
     stack_pace,
+    usual_trainer,
 )
-from benchmarks.gpu_trials import CORPORA, LAYERS, STACKED, Scale, flop_per_token, layer_config, random_corpus, trial
+from benchmarks.gpu_trials import (
+    CORPORA,
+    LAYERS,
+    STACKED,
+    TRIALS,
+    Model,
+    Scale,
+    flop_per_token,
+    layer_config,
+    random_corpus,
+)
 from search_spaces.awd_lstm import V100_SECONDS_PER_EPOCH
-from trainables.config import TrialConfig, stack_key
+from trainables.config import LanguageTrialConfig, TrialConfig, stack_key
 from trainables.corpora import Corpus
 from trainables.device import Precision, gpu_name
 from trainables.measurements import PeakMemory
@@ -89,7 +100,8 @@ class Line:
 class Bench:
     """Makes lines on one device."""
 
-    def __init__(self, device: str, scale: Scale, steps: int) -> None:
+    def __init__(self, model: Model, device: str, scale: Scale, steps: int) -> None:
+        self._trial = TRIALS[model]
         self._device, self._scale, self._steps = device, scale, steps
 
     def line(self, job: Job) -> Line:
@@ -107,7 +119,7 @@ class Bench:
     def _measured(self, job: Job) -> Line:
         corpus, memory = random_corpus(job.corpus, self._scale), PeakMemory(self._device)
         layer = layer_config(job.layer, job.corpus, self._scale)
-        config = trial(job.corpus, layer, job.precision, self._scale)
+        config = self._trial(job.corpus, layer, job.precision, self._scale)
         match job.how:
             case "spectrum":
                 seconds = spectrum_seconds(config, corpus, self._device)
@@ -117,16 +129,17 @@ class Bench:
             case "stack":
                 return self._stack(job, config, corpus, memory)
             case "alone":
-                pace = alone_pace(averaging_trainer(config, corpus, self._device), self._steps)
+                pace = alone_pace(usual_trainer(config, corpus, self._device), self._steps)
             case _:
+                assert isinstance(config, TrialConfig)
                 pace = framework_pace(config, len(corpus.vocabulary), self._device, self._steps)
         line = self._of_rate(job, config, corpus, pace.tokens / pace.seconds)
         return replace(line, step_ms=pace.step_ms, peak_mib=memory.peak_mib())
 
-    def _stack(self, job: Job, config: TrialConfig, corpus: Corpus, memory: PeakMemory) -> Line:
+    def _stack(self, job: Job, config: LanguageTrialConfig, corpus: Corpus, memory: PeakMemory) -> Line:
         if stack_key(config) is None:
             return Line(job, note="trains alone, never in a stack")
-        trainers = [averaging_trainer(config, corpus, self._device) for _ in range(job.models)]
+        trainers = [usual_trainer(config, corpus, self._device) for _ in range(job.models)]
         # Trials of one seed, as the cells of `gss_grid` are.
         pace = stack_pace(Stack(trainers), self._steps)
         line = self._of_rate(job, config, corpus, pace.tokens / pace.seconds)
@@ -138,17 +151,18 @@ class Bench:
         except Exception as error:
             return replace(line, note=f"parts {_failure(error)}", failed=True)
 
-    def _side_by_side(self, job: Job, config: TrialConfig, corpus: Corpus) -> Line:
+    def _side_by_side(self, job: Job, config: LanguageTrialConfig, corpus: Corpus) -> Line:
         with mps_daemon() if job.how == "MPS" else without_mps() as why_not:
             if why_not is not None:
                 return Line(job, note=f"no MPS, since {why_not}")
             rate = tokens_a_second(config, self._scale, self._device, self._steps, job.models)
         return self._of_rate(job, config, corpus, rate)
 
-    def _of_rate(self, job: Job, config: TrialConfig, corpus: Corpus, tokens_a_second: float) -> Line:
+    def _of_rate(self, job: Job, config: LanguageTrialConfig, corpus: Corpus, tokens_a_second: float) -> Line:
         """Of so many tokens of all trials together."""
         seconds, flop = len(corpus.train) / tokens_a_second, flop_per_token(config, len(corpus.vocabulary))
-        published_s = V100_SECONDS_PER_EPOCH[job.corpus].get(job.layer) if self._scale == "paper" else None
+        timed = self._scale == "paper" and isinstance(config, TrialConfig)
+        published_s = V100_SECONDS_PER_EPOCH[job.corpus].get(job.layer) if timed else None
         times = published_s / seconds if published_s else None
         return Line(job, seconds, times, tflop_s=1e-12 * flop * tokens_a_second)
 
@@ -164,7 +178,8 @@ def jobs(options: argparse.Namespace) -> list[Job]:
     every = list(product(corpora, layers, precisions))
     chosen = [Job("stack", *of_line, models) for models in sizes for of_line in every if of_line[1] in STACKED]
     chosen += [Job("alone", *of_line) for of_line in every]
-    chosen += [Job("torch.nn", *of_line) for of_line in every if of_line[1] == "softmax"]
+    if options.model == "awd_lstm":
+        chosen += [Job("torch.nn", *of_line) for of_line in every if of_line[1] == "softmax"]
     chosen.append(Job("spectrum", corpora[0], layers[0], "float32"))
     first = corpora[0], layers[0], precisions[0]
     chosen += [Job(how, *first, count) for count in options.processes for how in ("processes", "MPS")]
@@ -192,7 +207,7 @@ def _table_row(line: Line, top: Ceilings) -> str:
 
 
 HEADER = (
-    f"{'corpus':<11}{'layer':<16}{'products':<9}{'how':<14}{'LSTM':>9}{'output':>9}{'optim.':>9}{'step ms':>9}"
+    f"{'corpus':<11}{'layer':<16}{'products':<9}{'how':<14}{'network':>9}{'output':>9}{'optim.':>9}{'step ms':>9}"
     f"{'s/epoch':>9}{'V100':>7}{'TFLOP/s':>9}{'of':>6}{'peak MiB':>9}"
 )
 
@@ -222,7 +237,7 @@ def run_lines(options: argparse.Namespace, name: str) -> int:
     reached = ", ".join(f"{precision} {tflop_s:.4g}" for precision, tflop_s in top.tflop_s.items())
     print(f"ceilings: products {reached} TFLOP/s; copying {top.copy_gb_s:.4g} GB/s")
     print(HEADER, flush=True)
-    bench, lines = Bench(options.device, options.scale, options.steps), list[Line]()
+    bench, lines = Bench(options.model, options.device, options.scale, options.steps), list[Line]()
     waiting = jobs(options)
     for job in waiting:
         if time.monotonic() > ends_s:
@@ -240,6 +255,7 @@ def main() -> None:
     """Print the lines, or the checks."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--exact", action="store_true")
+    parser.add_argument("--model", choices=tuple(TRIALS), default="awd_lstm")
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--scale", choices=("paper", "tiny"), default="paper")
     parser.add_argument("--sizes", type=int, nargs="*", default=[16, 1, 8, 4, 32, 2], help="of stacks")

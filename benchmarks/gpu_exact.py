@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor
 from torch.nn.functional import nll_loss
 
 from benchmarks.gpu_parts import stacked_contexts
-from benchmarks.gpu_trials import LAYERS, STACKED, layer_config, random_corpus, trial
-from trainables.config import LanguageModelConfig, OutputLayerConfig, SoftmaxConfig
+from benchmarks.gpu_trials import LAYERS, STACKED, layer_config, random_corpus, transformer_trial, trial
+from trainables.config import LanguageModelConfig, LanguageTrialConfig, OutputLayerConfig, SoftmaxConfig
 from trainables.device import Precision, products_in, repeat_bits
 from trainables.language_model import AwdLstm
 from trainables.output_layers import LayerShape, build_output_layer
@@ -25,6 +25,9 @@ from trainables.runtime import Runtime
 from trainables.stack import Stack
 from trainables.training import Trainer
 
+Optimizer = Literal["sgd", "adam", "adamw"]
+OPTIMIZERS: tuple[Optimizer, ...] = get_args(Optimizer)
+"""The last one is of Transformers, the others of AWD-LSTMs."""
 STEPS = 25
 VOCABULARY, WIDTH, ROWS = 1_003, 40, 37
 """No multiples of a kernel's block."""
@@ -53,14 +56,18 @@ def checks(device: str) -> Iterator[Check]:
 
 
 def _questions() -> Iterator[tuple[str, float, Callable[[str], float]]]:
-    for optimizer in ("sgd", "adam"):
+    for optimizer in OPTIMIZERS:
         yield f"a stack's weights in float64, {optimizer}", 1e-9, partial(stack_error, optimizer=optimizer)
     for name in STACKED:
         yield f"a stack's perplexity in float32, {name}", 1e-3, partial(perplexity_error, name=name)
     for name in STACKED[:4]:
         yield f"a stack's perplexity in bf16, {name}", 1e-2, partial(perplexity_error, name=name, precision="bf16")
+        transformers = partial(perplexity_error, name=name, optimizer="adamw")
+        yield f"a stack's perplexity in float32, {name}, adamw", 1e-3, transformers
+        yield f"a stack's perplexity in bf16, {name}, adamw", 1e-2, partial(transformers, precision="bf16")
     yield "bits after going on, alone", 0.0, partial(resume_error, together=False)
     yield "bits after going on, stack", 0.0, partial(resume_error, together=True)
+    yield "bits after going on, stack, adamw", 0.0, partial(resume_error, together=True, optimizer="adamw")
     yield "LSTM layers of a stack, float32", 1e-5, lstm_error
     for name in LAYERS:
         yield f"loss and gradients, float32, {name}", 1e-4, partial(layer_error, name=name)
@@ -68,11 +75,16 @@ def _questions() -> Iterator[tuple[str, float, Callable[[str], float]]]:
 
 
 def _trainers(
-    device: str, names: Sequence[str], *, optimizer: str = "sgd", precision: Precision = "float32"
+    device: str, names: Sequence[str], *, optimizer: Optimizer = "sgd", precision: Precision = "float32"
 ) -> list[Trainer]:
     """Tiny trials with seeds of their own."""
-    training = {"optimizer": optimizer, "learning_rate": 0.003 if optimizer == "adam" else 5.0}
-    configs = [trial("ptb", layer_config(name, "ptb", "tiny"), precision, "tiny", **training) for name in names]
+    make = partial(trial, optimizer=optimizer, learning_rate=0.003 if optimizer == "adam" else 5.0)
+    configs: list[LanguageTrialConfig] = [
+        (transformer_trial if optimizer == "adamw" else make)(
+            "ptb", layer_config(name, "ptb", "tiny"), precision, "tiny"
+        )
+        for name in names
+    ]
     seeded = [config.model_copy(update={"seed": seed}) for seed, config in enumerate(configs, 1)]
     return [Trainer(config, random_corpus("ptb", "tiny"), Runtime(device=device)) for config in seeded]
 
@@ -89,7 +101,7 @@ def _alone(trainers: list[Trainer]) -> None:
         _steps([trainer], trainer.step)
 
 
-def stack_error(device: str, optimizer: str) -> float:
+def stack_error(device: str, optimizer: Optimizer) -> float:
     """Of every weight, moment and state, against trials alone; relative where above 1."""
     with _in_float64():
         alone, together = (_trainers(device, STACKED, optimizer=optimizer) for _ in range(2))
@@ -102,9 +114,9 @@ def stack_error(device: str, optimizer: str) -> float:
     )
 
 
-def perplexity_error(device: str, name: str, precision: Precision = "float32") -> float:
+def perplexity_error(device: str, name: str, precision: Precision = "float32", optimizer: Optimizer = "sgd") -> float:
     """Of three trials in a stack against themselves alone; relative."""
-    alone, together = (_trainers(device, (name,) * 3, precision=precision) for _ in range(2))
+    alone, together = (_trainers(device, (name,) * 3, optimizer=optimizer, precision=precision) for _ in range(2))
     _alone(alone)
     _steps(together, Stack(together).step)
     results, expected = (
@@ -114,12 +126,12 @@ def perplexity_error(device: str, name: str, precision: Precision = "float32") -
     return float((results / expected - 1).abs().max())
 
 
-def resume_error(device: str, *, together: bool) -> float:
+def resume_error(device: str, *, together: bool, optimizer: Optimizer = "sgd") -> float:
     """The share of tensors that have other bits after a snapshot was taken and another trainer went on from it."""
     names = ("gss", "mos", "lms_plif") if together else LAYERS
     repeat_bits(True)
     try:
-        through, resumed = (_trainers(device, names) for _ in range(2))
+        through, resumed = (_trainers(device, names, optimizer=optimizer) for _ in range(2))
         go_on = _goer(through, together)
         go_on()
         for trainer, other in zip(through, resumed, strict=True):

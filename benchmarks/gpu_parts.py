@@ -1,4 +1,4 @@
-"""The parts of a stack's step, one after another: what they take, and the LSTM layers' results.
+"""The parts of a stack's step, one after another: what they take, and the results of their networks.
 
 All that the benchmark of GPUs knows of a stack's inside is in this file.
 """
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from benchmarks.gpu_timing import seconds_a_call
 from trainables.device import Graphs, graphs_on, products_in
-from trainables.language_model import AwdLstm
+from trainables.language_model import LanguageModel
 from trainables.stack import OUTPUT, StackedDraws, StackedUpdate, Weights, stacked_model, stacked_states
 from trainables.training import Trainer, Window
 
@@ -21,8 +21,8 @@ from trainables.training import Trainer, Window
 class PartsMs(NamedTuple):
     """Milliseconds for a step of one model with a window of the config's length. Beside them a step draws masks."""
 
-    lstm: float
-    """Embedding and LSTM layers, forward and back."""
+    network: float
+    """Embedding and what follows up to the context vectors, forward and back."""
     output: float
     """Output layer and loss, forward and back."""
     optimiser: float
@@ -45,7 +45,7 @@ def parts_ms(trainers: Sequence[Trainer], calls: int) -> PartsMs:
 def _forward_and_back(
     trainers: Sequence[Trainer], weights: Weights, window: Window
 ) -> tuple[Callable[[], None], Callable[[], None]]:
-    """Those of the embedding and the LSTM layers, and those of the output layer."""
+    """Those of the network, and those of the output layer."""
     model = stacked_model([trainer.model for trainer in trainers], weights)
     texts = [trainer.tokens(window) for trainer in trainers]
     tokens_GTB, targets_GN = (torch.stack(parts) for parts in zip(*texts, strict=True))
@@ -59,17 +59,17 @@ def _forward_and_back(
     hidden = model.contexts(tokens_GTB, states, lengths_G, masks).dropped_GTBC.detach().requires_grad_()
     by_contexts = torch.full_like(hidden, 1e-3)
     of_output = [w for name, _, w in weights.named() if name.startswith(OUTPUT) and w.requires_grad]
-    of_lstm = [w for name, _, w in weights.named() if not name.startswith(OUTPUT)]
+    of_network = [w for name, _, w in weights.named() if not name.startswith(OUTPUT)]
 
-    def lstm() -> None:
+    def network() -> None:
         contexts = model.contexts(tokens_GTB, states, lengths_G, masks)
-        torch.autograd.grad(contexts.dropped_GTBC, of_lstm, by_contexts)
+        torch.autograd.grad(contexts.dropped_GTBC, of_network, by_contexts)
 
     def output() -> None:
         losses_G = model.losses(hidden, rows, masks)
         torch.autograd.grad(losses_G.sum(), [hidden, embedding, *of_output])
 
-    return lstm, output
+    return network, output
 
 
 def _optimiser(trainers: Sequence[Trainer], weights: Weights, window: Window) -> Callable[[], None]:
@@ -96,7 +96,7 @@ def _captured(function: Callable[[], None], graphs: Graphs) -> Callable[[], None
 
 
 def stacked_contexts(
-    models: Sequence[AwdLstm], tokens_GTB: Tensor, lengths: Sequence[int], by_contexts: Tensor
+    models: Sequence[LanguageModel], tokens_GTB: Tensor, lengths: Sequence[int], by_contexts: Tensor
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """The context vectors G x T x B x C of models without dropout, and of all weights but the output layers' the
     gradients for this one by the contexts."""

@@ -19,9 +19,9 @@ from typing import IO, Any
 
 import torch
 
-from benchmarks.gpu_timing import alone_pace, averaging_trainer
+from benchmarks.gpu_timing import alone_pace, usual_trainer
 from benchmarks.gpu_trials import Scale, random_corpus
-from trainables.config import TrialConfig
+from trainables.config import LanguageTrialConfig, read_config
 
 ROOT = Path(__file__).parents[1]
 PIPES = "CUDA_MPS_PIPE_DIRECTORY"
@@ -64,7 +64,7 @@ def mps_daemon() -> Iterator[str | None]:
                 subprocess.run([sharing.CONTROL], input="quit\n", text=True, timeout=60, stdout=subprocess.DEVNULL)
 
 
-def tokens_a_second(config: TrialConfig, scale: Scale, device: str, steps: int, count: int) -> float:
+def tokens_a_second(config: LanguageTrialConfig, scale: Scale, device: str, steps: int, count: int) -> float:
     """Of `count` processes together, which begin their timed steps at the same time."""
     job: dict[str, Any] = {"config": config.model_dump(mode="json"), "scale": scale, "device": device}
     job |= {"steps": steps, "cores": max(1, len(os.sched_getaffinity(0)) // count)}
@@ -107,8 +107,9 @@ def work(job: Mapping[str, Any]) -> None:
     """Be one of the processes: warm up, say so, wait for the others, take the steps, and print tokens a second."""
     gpu_share().pin_thread(job["cores"])
     torch.set_num_threads(1 if job["scale"] == "tiny" else job["cores"])
-    config = TrialConfig.model_validate(job["config"])
-    trainer = averaging_trainer(config, random_corpus(config.corpus.name, job["scale"]), job["device"])
+    config = read_config(job["config"])
+    assert isinstance(config, LanguageTrialConfig)
+    trainer = usual_trainer(config, random_corpus(config.corpus.name, job["scale"]), job["device"])
     alone_pace(trainer, job["steps"])
     print("ready", flush=True)
     sys.stdin.readline()

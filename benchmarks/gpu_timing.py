@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from trainables.config import SPECTRUM, TrialConfig
+from trainables.config import SPECTRUM, LanguageTrialConfig, TrialConfig
 from trainables.corpora import Corpus
 from trainables.device import Precision, network_dtype, on_gpu, products_in, wait
 from trainables.measurements import measure
@@ -58,10 +58,11 @@ def seconds_a_call(function: Callable[[], object], device: str, calls: int = 10)
     return seconds_of(lambda: [function() for _ in range(calls)], device) / calls
 
 
-def averaging_trainer(config: TrialConfig, corpus: Corpus, device: str) -> Trainer:
-    """A new trial that averages its weights already, as it does in most of its epochs."""
+def usual_trainer(config: LanguageTrialConfig, corpus: Corpus, device: str) -> Trainer:
+    """A new trial, as it is in most of its epochs: an AWD-LSTM averages its weights already."""
     trainer = Trainer(config, corpus, Runtime(device=device))
-    trainer.average = WeightAverage(trainer.model)
+    if isinstance(config, TrialConfig):
+        trainer.average = WeightAverage(trainer.model)
     return trainer
 
 
@@ -133,7 +134,7 @@ def framework_pace(config: TrialConfig, vocabulary: int, device: str, steps: int
     return Pace(seconds_of(run, device), steps * training.bptt * training.batch_size, steps)
 
 
-def spectrum_seconds(config: TrialConfig, corpus: Corpus, device: str) -> float:
+def spectrum_seconds(config: LanguageTrialConfig, corpus: Corpus, device: str) -> float:
     """Of the log-P matrix and its spectrum after every test context, with the weights of a new model."""
     trainer = Trainer(config, corpus, Runtime(device=device))
     return seconds_of(lambda: measure([SPECTRUM], trainer.model, corpus, config, trainer.runtime), device)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -9,19 +10,24 @@ from pydantic import BaseModel
 
 from search_spaces.awd_lstm import awd_lstm
 from search_spaces.models import output_layer
+from search_spaces.transformer import transformer
 from trainables.config import (
     CorpusConfig,
+    LanguageTrialConfig,
     MixtureConfig,
     MocConfig,
     MonotoneNnConfig,
     OutputLayerConfig,
     SoftcapConfig,
+    TransformerTrialConfig,
     TrialConfig,
 )
 from trainables.corpora import Corpus
 
 ConfigT = TypeVar("ConfigT", bound=BaseModel)
+TrialT = TypeVar("TrialT", TrialConfig, TransformerTrialConfig)
 Scale = Literal["paper", "tiny"]
+Model = Literal["awd_lstm", "transformer"]
 STACKED = ("gss", "softmax", "mos", "lms_plif", "sigsoftmax", "moc", "mos_plif", "lms_plif_frozen", "softcap")
 """The output layers that a stack has; the first four are measured first."""
 LAYERS = (*STACKED, "monotone_nn")
@@ -35,6 +41,10 @@ TINY: dict[str, dict[str, Any]] = {
     "model": {"embedding_width": 8, "hidden_width": 12, "context_width": 8},
     "training": {"batch_size": 4, "bptt": 12, "learning_rate": 5.0},
 }
+TINY_TRANSFORMER: dict[str, dict[str, Any]] = {
+    "model": {"width": 8, "layers": 2, "heads": 2},
+    "training": {"batch_size": 4, "window": 12, "learning_rate": 0.01, "warm_up_tokens": 500},
+}
 TINY_LAYER = {"knots": 21, "limit": 3.0, "mixtures": 2, "units": 5}
 
 
@@ -45,12 +55,26 @@ def layer_config(name: str, corpus: str, scale: Scale = "paper") -> OutputLayerC
 
 
 def trial(corpus: str, layer: OutputLayerConfig, precision: str, scale: Scale, **training: Any) -> TrialConfig:
-    """One trial with its matrix products in this precision."""
+    """One trial of an AWD-LSTM with its matrix products in this precision."""
     config = awd_lstm(CorpusConfig(name=corpus, sha256="0" * 64), layer)
-    small = TINY if scale == "tiny" else {"model": {}, "training": {}}
-    model = _updated(config.model, small["model"])
-    trained = _updated(config.training, small["training"] | {"precision": precision} | training)
+    return _scaled(config, TINY if scale == "tiny" else {}, precision, training)
+
+
+def transformer_trial(
+    corpus: str, layer: OutputLayerConfig, precision: str, scale: Scale, **training: Any
+) -> TransformerTrialConfig:
+    """One trial of a Transformer likewise, whose width is 512 at paper scale."""
+    config = transformer(CorpusConfig(name=corpus, sha256="0" * 64), layer)
+    return _scaled(config, TINY_TRANSFORMER if scale == "tiny" else {}, precision, training)
+
+
+def _scaled(config: TrialT, small: dict[str, dict[str, Any]], precision: str, training: dict[str, Any]) -> TrialT:
+    model = _updated(config.model, small.get("model", {}))
+    trained = _updated(config.training, small.get("training", {}) | {"precision": precision} | training)
     return _updated(config, {"model": model, "training": trained})
+
+
+TRIALS: dict[Model, Callable[..., LanguageTrialConfig]] = {"awd_lstm": trial, "transformer": transformer_trial}
 
 
 def random_corpus(name: str, scale: Scale) -> Corpus:
@@ -62,16 +86,21 @@ def random_corpus(name: str, scale: Scale) -> Corpus:
     )
 
 
-def flop_per_token(config: TrialConfig, vocabulary: int) -> int:
+def flop_per_token(config: LanguageTrialConfig, vocabulary: int) -> int:
     """Operations of the matrix products of a training step, for every token of it: 6 for a weight and a row that it is
     multiplied with, as product and sum are two, and going back there is a product for either factor.
 
-    An LSTM layer of I inputs and H outputs has 4 H (I + H) weights; the output layer V D; K experts K V D, and before
-    them K (C D + C) of latent contexts and prior. On Penn Treebank that is 203 GFLOP for 20 x 70 tokens.
+    An LSTM layer of I inputs and H outputs has 4 H (I + H) weights. A Transformer's layer has 4 D^2 + 3 D F, and every
+    token meets all T of its window twice, D wide. The output layer has V D; K experts K V D, and before them
+    K (C D + C) of latent contexts and prior. An AWD-LSTM on Penn Treebank takes 203 GFLOP for 20 x 70 tokens.
     """
-    model, layer = config.model, config.output_layer
-    width, context = model.embedding_width, model.context_width
-    weights = sum(4 * out * (into + out) for into, out in model.layer_widths)
+    layer = config.output_layer
+    width, context = config.model.embedding_width, config.model.context_width
+    if isinstance(config, TransformerTrialConfig):
+        inner, window = config.model.feed_forward_width, config.training.window
+        weights = config.model.layers * width * (4 * width + 3 * inner + 2 * window)
+    else:
+        weights = sum(4 * out * (into + out) for into, out in config.model.layer_widths)
     if isinstance(layer, MixtureConfig):
         weights += layer.mixtures * context * (width + 1)
         # Contexts are mixed by one product more, and then need one softmax.

@@ -8,16 +8,28 @@ from typing import Any
 
 import pytest
 import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import nll_loss
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks import gpu, gpu_exact, gpu_parts
-from benchmarks.gpu_timing import averaging_trainer
-from benchmarks.gpu_trials import CORPORA, LAYERS, STACKED, flop_per_token, layer_config, random_corpus, trial
+from benchmarks.gpu_timing import usual_trainer
+from benchmarks.gpu_trials import (
+    CORPORA,
+    LAYERS,
+    STACKED,
+    TRIALS,
+    Model,
+    flop_per_token,
+    layer_config,
+    random_corpus,
+    transformer_trial,
+    trial,
+)
 from tests.support.cpu_graphs import CpuGraphs
 from trainables.config import MonotoneNnConfig, stack_key
 from trainables.config.stacking import STACKED_LAYERS
-from trainables.language_model import AwdLstm
+from trainables.language_model import AwdLstm, Transformer
 from trainables.output_layers import PointwiseSoftmax
 from trainables.stack import Stack
 from trainables.training import Trainer
@@ -38,6 +50,32 @@ def run(monkeypatch: pytest.MonkeyPatch, *options: str) -> int:
         gpu.main()
     assert isinstance(ended.value.code, int)
     return ended.value.code
+
+
+def test_transformers_have_lines_of_stacks_and_alone(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    of_lines = ("--model", "transformer", "--layers", "softmax", "monotone_nn", "--precisions", "bf16")
+    assert run(monkeypatch, *of_lines, "--sizes", "3") == 0
+    out = capsys.readouterr().out
+    assert out.count("stack 3") == 1 and out.count("alone") == 2 and "torch.nn" not in out
+    stack, alone = (next(line for line in out.splitlines() if how in line).split() for how in ("stack 3", "alone"))
+    assert all(float(figure) > 0 for figure in stack[5:10]) and stack[10] == "-", stack
+    assert all(float(figure) > 0 for figure in alone[7:9]), alone
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_operations_of_a_transformer_are_those_that_the_framework_counts(name: str) -> None:
+    config = transformer_trial("ptb", layer_config(name, "ptb", "tiny"), "float32", "tiny", window=5)
+    vocabulary, steps, batch = 50, 5, 3
+    model = Transformer(config.model, config.output_layer, vocabulary).eval()
+    model.initialise(torch.Generator().manual_seed(0))
+    tokens = torch.zeros(steps, batch, dtype=torch.int64)
+    # Attention by its plain formula: the counter does not see a CPU's kernel.
+    with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counted:
+        hidden = model.contexts(tokens, []).dropped_TBC.flatten(0, 1)
+        nll_loss(model.output.log_probabilities(hidden, model.embedding_VD), tokens.flatten()).backward()
+    assert counted.get_total_flops() == steps * batch * flop_per_token(config, vocabulary)
 
 
 @pytest.mark.parametrize("name", LAYERS)
@@ -73,7 +111,12 @@ def test_every_output_layer_is_measured_in_a_stack_where_it_can_be() -> None:
 def test_what_was_asked_for_first_is_measured_first() -> None:
     jobs = gpu.jobs(
         argparse.Namespace(
-            sizes=[16, 1], corpora=["ptb", "wikitext-2"], layers=list(LAYERS), precisions=["tf32"], processes=[2]
+            model="awd_lstm",
+            sizes=[16, 1],
+            corpora=["ptb", "wikitext-2"],
+            layers=list(LAYERS),
+            precisions=["tf32"],
+            processes=[2],
         )
     )
     labels = [(job.corpus, job.layer, job.label) for job in jobs]
@@ -115,7 +158,7 @@ def test_a_step_whose_parts_cannot_be_timed_keeps_its_figures(monkeypatch: pytes
         raise next(errors)
 
     monkeypatch.setattr(gpu, "parts_ms", parts_ms)
-    bench = gpu.Bench("cpu", "tiny", 1)
+    bench = gpu.Bench("awd_lstm", "cpu", "tiny", 1)
     lines = [bench.line(gpu.Job("stack", "ptb", "gss", "tf32", 2)) for _ in range(2)]
     assert [line.note for line in lines] == [
         "out of memory where the parts are timed",
@@ -125,13 +168,14 @@ def test_a_step_whose_parts_cannot_be_timed_keeps_its_figures(monkeypatch: pytes
     assert all(line.step_ms and line.seconds and line.parts is None for line in lines)
 
 
+@pytest.mark.parametrize("model", TRIALS)
 @pytest.mark.parametrize("name", STACKED)
-def test_the_parts_of_a_step_can_be_captured(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_the_parts_of_a_step_can_be_captured(monkeypatch: pytest.MonkeyPatch, name: str, model: Model) -> None:
     """They neither read, draw nor bring anything from the host."""
     graphs = CpuGraphs()
     monkeypatch.setattr(gpu_parts, "graphs_on", lambda _device: graphs)
-    config = trial("ptb", layer_config(name, "ptb", "tiny"), "float32", "tiny")
-    trainers = [averaging_trainer(config, random_corpus("ptb", "tiny"), "cpu") for _ in range(2)]
+    config = TRIALS[model]("ptb", layer_config(name, "ptb", "tiny"), "float32", "tiny")
+    trainers = [usual_trainer(config, random_corpus("ptb", "tiny"), "cpu") for _ in range(2)]
     assert min(gpu_parts.parts_ms(trainers, calls=2)) > 0
     assert (graphs.as_it_stands, graphs.captures, graphs.replays) == (3, 3, 9)
 
@@ -145,11 +189,14 @@ def test_a_device_that_is_exact_passes(monkeypatch: pytest.MonkeyPatch, capsys: 
     status = run(monkeypatch, "--exact")
     out = capsys.readouterr().out
     assert (status, out.count("FAIL")) == (0, 0), out
-    assert out.count("PASS") == 2 + len(STACKED) + 4 + 2 + 1 + 2 * len(LAYERS)
+    assert out.count("PASS") == 3 + len(STACKED) + 3 * 4 + 3 + 1 + 2 * len(LAYERS)
 
 
+@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
 @pytest.mark.parametrize("wrong", [1e-5, float("nan")])
-def test_a_stack_that_is_a_little_off_fails(monkeypatch: pytest.MonkeyPatch, wrong: float) -> None:
+def test_a_stack_that_is_a_little_off_fails(
+    monkeypatch: pytest.MonkeyPatch, wrong: float, optimizer: gpu_exact.Optimizer
+) -> None:
     step = Stack.step
 
     def off(stack: Stack) -> None:
@@ -158,7 +205,7 @@ def test_a_stack_that_is_a_little_off_fails(monkeypatch: pytest.MonkeyPatch, wro
             stack.trainers[0].model.embedding_VD[3, 2] += wrong
 
     monkeypatch.setattr(Stack, "step", off)
-    assert not passes(gpu_exact.stack_error("cpu", "sgd"), "a stack's weights in float64, sgd")
+    assert not passes(gpu_exact.stack_error("cpu", optimizer), f"a stack's weights in float64, {optimizer}")
 
 
 def test_a_trial_that_goes_on_a_little_off_fails(monkeypatch: pytest.MonkeyPatch) -> None:

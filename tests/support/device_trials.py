@@ -6,6 +6,7 @@ from typing import Any
 
 from benchmarks import gpu_trials
 from benchmarks.gpu_trials import layer_config
+from tests.support import tiny_transformer
 from tests.support import tiny_trial as tiny
 from trainables.config import OutputLayerConfig
 from trainables.runtime import Runtime
@@ -21,6 +22,12 @@ def trainer_on(
 ) -> Trainer:
     """A new trainer of the tiny trial."""
     config = tiny.trial(output_layer=layer, dropout=dropout, **training).model_copy(update={"seed": seed})
+    return Trainer(config, tiny.corpus(), Runtime(device=device))
+
+
+def transformer_on(device: str, layer: OutputLayerConfig, *, seed: int = 7, **training: Any) -> Trainer:
+    """A new trainer of the tiny Transformer."""
+    config = tiny_transformer.trial(output_layer=layer, **training).model_copy(update={"seed": seed})
     return Trainer(config, tiny.corpus(), Runtime(device=device))
 
 

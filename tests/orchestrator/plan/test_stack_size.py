@@ -4,18 +4,27 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 
 from orchestrator.plan.estimates import GPU_SHARE, stack_size
 from search_spaces.awd_lstm import awd_lstm
-from trainables.config import CorpusConfig, SoftmaxConfig, TrialConfig, chunk_rows
+from search_spaces.transformer import transformer
+from trainables.config import (
+    CorpusConfig,
+    LanguageTrialConfig,
+    SoftmaxConfig,
+    TransformerTrialConfig,
+    TrialConfig,
+    chunk_rows,
+)
 
 VOCABULARY = 4_000
 PROGRAM = """
 import sys
 import numpy as np
-from tests.orchestrator.plan.test_stack_size import VOCABULARY, config
+from tests.orchestrator.plan.test_stack_size import CONFIGS, VOCABULARY
 from trainables.corpora import Corpus
 from trainables.runtime import Runtime
 from trainables.stack import Stack
@@ -25,7 +34,8 @@ lstm.draw_window = lambda bptt, _: bptt + MAX_EXTRA
 text = np.random.default_rng(0).integers(VOCABULARY, size=40_000)
 words = tuple(map(str, range(VOCABULARY)))
 corpus = Corpus(name="x", train=text, valid=text[:1_000], test=text[:1_000], vocabulary=words)
-stack = Stack([Trainer(config(), corpus, Runtime()) for _ in range(int(sys.argv[1]))])
+config = CONFIGS[sys.argv[2]]()
+stack = Stack([Trainer(config, corpus, Runtime()) for _ in range(int(sys.argv[1]))])
 for _ in range(2):
     stack.step()
 # The peak of this process; getrusage gives its parent's where that was greater.
@@ -34,7 +44,7 @@ with open("/proc/self/status") as status:
 """
 
 
-def config() -> TrialConfig:
+def lstm() -> TrialConfig:
     """Half as wide as the paper's, and with shorter windows."""
     paper = awd_lstm(CorpusConfig(name="x", sha256="0" * 64), SoftmaxConfig())
     widths = {"embedding_width": 200, "context_width": 200, "hidden_width": 600}
@@ -42,17 +52,37 @@ def config() -> TrialConfig:
     return paper.model_copy(update={"model": model, "training": training})
 
 
-def peak_bytes(trials: int) -> int:
-    command = [sys.executable, "-c", PROGRAM, str(trials)]
+def lstm_with_a_head() -> TrialConfig:
+    """Of rank 50."""
+    config = lstm()
+    return config.model_copy(update={"model": config.model.model_copy(update={"head_rank": 50})})
+
+
+def small_transformer() -> TransformerTrialConfig:
+    """Half as wide as that of the recipe, and with shorter windows."""
+    config = transformer(CorpusConfig(name="x", sha256="0" * 64), SoftmaxConfig(), width=256)
+    return config.model_copy(update={"training": config.training.model_copy(update={"window": 64})})
+
+
+CONFIGS: dict[str, Callable[[], LanguageTrialConfig]] = {
+    "lstm": lstm,
+    "head": lstm_with_a_head,
+    "transformer": small_transformer,
+}
+
+
+def peak_bytes(trials: int, name: str) -> int:
+    command = [sys.executable, "-c", PROGRAM, str(trials), name]
     return int(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
 
-def test_what_is_planned_for_a_trial_is_what_it_takes_and_not_much_more() -> None:
+@pytest.mark.parametrize("name", CONFIGS)
+def test_what_is_planned_for_a_trial_is_what_it_takes_and_not_much_more(name: str) -> None:
     """On a CPU, where allocations can be counted without a GPU, in windows as long as any; average, kept copy and what
     a captured step holds besides are planned, too, which these few steps do not have."""
-    taken = (peak_bytes(4) - peak_bytes(1)) / 3
-    chunk = 6 * 4 * chunk_rows(VOCABULARY, 200, 4, "cuda") * VOCABULARY
-    size = stack_size([config()], VOCABULARY, 20e9)
+    taken, config = (peak_bytes(4, name) - peak_bytes(1, name)) / 3, CONFIGS[name]()
+    chunk = 6 * 4 * chunk_rows(VOCABULARY, config.model.embedding_width, 4, "cuda") * VOCABULARY
+    size = stack_size([config], VOCABULARY, 20e9)
     planned = (GPU_SHARE * 20e9 - chunk) / size
     assert taken <= planned <= 4 * taken
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.support import tiny_transformer
 from tests.support import tiny_trial as tiny
 from tests.support.device_trials import STACKED
 from trainables.config import PERPLEXITY, SPECTRUM, OutputLayerConfig
@@ -44,6 +45,18 @@ def trained(layers: Sequence[OutputLayerConfig] = STACKED, **evaluation: Any) ->
     return Stack(trainers).trainers
 
 
+def trained_transformers(layers: Sequence[OutputLayerConfig], **evaluation: Any) -> list[Trainer]:
+    """Likewise."""
+    trainers = []
+    for seed, layer in enumerate(layers):
+        config = tiny_transformer.trial(output_layer=layer, epochs=1, epoch_tokens=600)
+        settings = config.evaluation.model_copy(update=evaluation)
+        config = config.model_copy(update={"seed": seed, "evaluation": settings})
+        trainers.append(Trainer(config, tiny.corpus(), Runtime()))
+        tiny.train(trainers[-1])
+    return Stack(trainers).trainers
+
+
 def alone(trainer: Trainer) -> dict[str, Measured]:
     return measure(NAMES, trainer.model, trainer.corpus, trainer.config, trainer.runtime)
 
@@ -66,14 +79,18 @@ def assert_same(measured: object, expected: dict[str, Measured]) -> None:
 
 
 @pytest.mark.parametrize("evaluation", [{}, {"test_batch_size": 4, "window": 9}, {"rank_contexts": 30}])
-def test_a_stack_measures_what_its_trials_measure_alone(evaluation: dict[str, Any]) -> None:
-    trainers = trained(**evaluation)
+@pytest.mark.parametrize("new", [trained, trained_transformers])
+def test_a_stack_measures_what_its_trials_measure_alone(
+    new: Callable[..., list[Trainer]], evaluation: dict[str, Any]
+) -> None:
+    trainers = new(STACKED, **evaluation)
     for trainer, measured in zip(trainers, measure_stack(NAMES, trainers), strict=True):
         assert_same(measured, alone(trainer))
 
 
-def test_what_has_no_way_for_a_stack_is_taken_one_by_one() -> None:
-    trainers = trained(STACKED[:3])
+@pytest.mark.parametrize("new", [trained, trained_transformers])
+def test_what_has_no_way_for_a_stack_is_taken_one_by_one(new: Callable[..., list[Trainer]]) -> None:
+    trainers = new(STACKED[:3])
     for trainer, measured in zip(trainers, measure_stack(ONE_BY_ONE, trainers), strict=True):
         epochs = trainer.progress.epochs
         alone = measure(ONE_BY_ONE, trainer.model, trainer.corpus, trainer.config, trainer.runtime, epochs=epochs)

@@ -4,13 +4,14 @@ no backward pass inside; `tests.support.cpu_graphs` has the whole.)"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 
 import pytest
 import torch
 from torch import Tensor
 
-from tests.support.device_trials import STACKED, trainer_on
+from tests.support.device_trials import STACKED, trainer_on, transformer_on
 from trainables.stack import Stack
 from trainables.training import Trainer, WeightAverage
 
@@ -25,11 +26,11 @@ def _in_float64() -> Iterator[None]:
 
 def after_two_steps(optimizer: str, *, compiled: bool) -> dict[str, Tensor]:
     """Weights, moments and averages of a stack with layers of four kinds."""
-    trainers: list[Trainer] = [
-        trainer_on("cpu", layer, seed=seed, optimizer=optimizer, learning_rate=0.003, weight_decay=1e-3, bptt=6)
-        for seed, layer in enumerate(STACKED[:4])
-    ]
-    for trainer in trainers:
+    new: Callable[..., Trainer] = partial(trainer_on, optimizer=optimizer, learning_rate=0.003, bptt=6)
+    if optimizer == "adamw":
+        new = partial(transformer_on, window=6)
+    trainers = [new("cpu", layer, seed=seed, weight_decay=1e-3) for seed, layer in enumerate(STACKED[:4])]
+    for trainer in trainers if optimizer != "adamw" else ():
         trainer.average = WeightAverage(trainer.model)
     stack = Stack(trainers)
     if compiled:
@@ -41,7 +42,7 @@ def after_two_steps(optimizer: str, *, compiled: bool) -> dict[str, Tensor]:
     return {f"{number}.{name}": tensor for number, tensors in numbers for name, tensor in tensors.items()}
 
 
-@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "adamw"])
 def test_an_update_is_one_graph(optimizer: str) -> None:
     expected = after_two_steps(optimizer, compiled=False)
     torch._dynamo.utils.counters.clear()

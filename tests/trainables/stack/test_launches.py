@@ -12,13 +12,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from benchmarks.gpu_trials import STACKED, layer_config, random_corpus, trial
+from benchmarks.gpu_trials import STACKED, layer_config, random_corpus, transformer_trial, trial
 from trainables.device import Precision
 from trainables.output_layers import fused
 from trainables.runtime import Runtime
 from trainables.stack import Stack, lstm
 from trainables.training import Trainer, loop
 from trainables.training import lstm as lstm_recipe
+from trainables.training.transformer import TransformerRecipe
 
 pytest.importorskip("triton", reason="Triton is there for Linux alone")
 MIXTURES = tuple(name for name in STACKED if hasattr(layer_config(name, "ptb"), "mixtures"))
@@ -109,6 +110,21 @@ def test_what_a_stack_gives_to_kernels_is_what_they_are_compiled_for(
     assert launched["cell_kernels._forward"].count == launched["cell_kernels._backward"].count == 3 * WINDOW
     assert launched["kernels._forward"].count == launched["kernels._backward"].count > 0
     assert all(tensor.dtype == torch.float32 for trainer in stack.trainers for pair in trainer.state for tensor in pair)
+
+
+@pytest.mark.parametrize("precision", ["float32", "bf16"])
+@pytest.mark.parametrize("layers", [PLAIN, MIXTURES], ids=len)
+def test_what_a_stack_of_transformers_gives_to_kernels_is_so_too(
+    launched: dict[str, Launches], layers: Sequence[str], precision: Precision, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TransformerRecipe, "first_position", lambda *_: 0)
+    configs = [transformer_trial("ptb", layer_config(name, "ptb"), precision, "paper") for name in layers]
+    with torch.device("meta"):
+        made = [Trainer(config, random_corpus("ptb", "paper"), Runtime(device="meta")) for config in configs]
+    stack = Stack(made)
+    stack.step()
+    assert launched["kernels._forward"].count == launched["kernels._backward"].count > 0
+    assert all(tensor.dtype == torch.float32 for tensor in stack.weights)
 
 
 @pytest.mark.parametrize("layer", ["gss", "mos_plif"])

@@ -15,8 +15,17 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import Phase, given, settings
 
+from tests.trainables.trial.test_transformer_run import smoke as transformer
 from tests.trainables.trial.test_trial_run import FILES, smoke_trial
-from trainables.config import MocConfig, MosConfig, OutputLayerConfig, SigSoftmaxConfig, SoftmaxConfig, TrialConfig
+from trainables.config import (
+    MocConfig,
+    MosConfig,
+    OutputLayerConfig,
+    SigSoftmaxConfig,
+    SoftmaxConfig,
+    TrialConfig,
+    stack_key,
+)
 from trainables.runtime import Runtime
 from trainables.stack import Stack
 from trainables.training import Trainer
@@ -111,6 +120,22 @@ def test_trials_of_a_stack_end_as_alone_whatever_becomes_of_their_mates(
         assert_same(outcome, alone[name])
         if outcome.state == "done":
             assert {path.name for path in (tmp_path / name).iterdir()} == set(FILES)
+
+
+def test_transformers_of_a_stack_end_as_alone(tmp_path: Path) -> None:
+    """With measurements that a stack takes as one, and one that it does not; one ends early, and another joins. Heads
+    are A B."""
+    names = ("perplexity@1", "spectrum@1", "kl_rank@1")
+    configs = {layer.name: transformer(layer) for layer in LAYERS} | {"short": transformer(LAYERS[0], epochs=1)}
+    assert len({stack_key(config) for config in configs.values()}) == 1
+    made = [TrialTask(config, tmp_path / name, lambda _: None, {}, lambda _: None) for name, config in configs.items()]
+    results = outcomes(run_stack(made, runtime=RUNTIME, measurements=names, most=3))
+    assert results.keys() == configs.keys()
+    for name, config in configs.items():
+        alone = run_trial(config, directory=tmp_path / "alone" / name, runtime=RUNTIME, measurements=names)
+        assert_same(results[name], alone)
+        ranks, expected = (outcome.measurements["kl_rank@1"]["kl_rank_1e-2"] for outcome in (results[name], alone))
+        assert ranks == pytest.approx(expected, abs=1)
 
 
 class Pack(NamedTuple):

@@ -22,7 +22,6 @@ from trainables.config import (
     TransformerConfig,
     TransformerTrainingConfig,
     TransformerTrialConfig,
-    stack_key,
 )
 from trainables.corpora import identity
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
