@@ -219,7 +219,7 @@ def _stacks(plans: Sequence[Plan]) -> list[str]:
         )
     if alone:
         count = counted(sum(costs.alone.values()), "trial")
-        lines.append(f"{count} trained alone: {_between(costs.alone_hours)} hours ({alone}).")
+        lines.append(f"{count} counted as trained alone: {_between(costs.alone_hours)} hours ({alone}).")
     return [*lines, H200_BASIS]
 
 

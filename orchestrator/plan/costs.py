@@ -3,7 +3,8 @@
 Basis. Of the paper's V100 the seconds of an epoch are published: 55 s for softmax on PTB, 664 steps (`gpu_seconds`).
 Of an H200 nothing was measured: at 203 GFLOP a step, a trial alone (cuDNN, float32) is reckoned to take 9 to 12 ms a
 step, and one of at least `FULL_STACK` trials trained as one `STACKED_MS`, by CUDA graphs. Any other trial is taken to
-gain what this one gains. A stack of fewer is counted as trials alone.
+gain what this one gains. A stack of fewer is counted as trials alone, and so is one of Transformers: a step of theirs
+has many times the rows in each product, which may fill a GPU by itself.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from orchestrator.plan.estimates import gpu_seconds
 from search_spaces.awd_lstm import V100_SECONDS_PER_EPOCH
-from trainables.config import LanguageTrialConfig, stack_key
+from trainables.config import LanguageTrialConfig, TransformerTrialConfig, stack_key
 
 if TYPE_CHECKING:
     from orchestrator.plan.study_plan import Plan
@@ -35,7 +36,8 @@ H200_BASIS = (
 )
 SEARCHED, ALONE = "picked one at a time by a search", "of a kind that trains alone"
 FEW = f"with fewer than {FULL_STACK} of equal shapes in their study"
-"""Why trials train alone."""
+TRANSFORMERS = "of Transformers, for which no gain by stacks is reckoned"
+"""Why trials count as alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +47,7 @@ class StackCosts:
     stacked: int
     """Trials that are trained as one with others."""
     alone: dict[str, int]
-    """How many are not, by the reason."""
+    """How many count as trained alone, by the reason."""
     stacked_hours: float
     stacked_hours_without: tuple[float, float]
     """Of the same trials without stacks."""
@@ -70,7 +72,7 @@ class _Lot:
     v100_seconds: float
     """Of one of them."""
     group: Hashable
-    """None where they train alone."""
+    """None where they count as alone."""
     trials: int = 1
     searched: bool = False
 
@@ -86,7 +88,7 @@ def stack_costs(plans: Sequence[Plan]) -> StackCosts:
     alone = [lot for lot in lots if lot.group is None or sizes[lot.group] < FULL_STACK]
     reasons = Counter[str]()
     for lot in alone:
-        reasons[SEARCHED if lot.searched else ALONE if lot.group is None else FEW] += lot.trials
+        reasons[_why_alone(lot)] += lot.trials
     return StackCosts(
         stacked=sum(lot.trials for lot in stacked),
         alone=dict(reasons),
@@ -94,6 +96,14 @@ def stack_costs(plans: Sequence[Plan]) -> StackCosts:
         stacked_hours_without=_range(stacked),
         alone_hours=_range(alone),
     )
+
+
+def _why_alone(lot: _Lot) -> str:
+    if lot.searched:
+        return SEARCHED
+    if lot.group is not None:
+        return FEW
+    return ALONE if stack_key(lot.config) is None else TRANSFORMERS
 
 
 def _lots(plans: Sequence[Plan]) -> list[_Lot]:
@@ -120,7 +130,7 @@ def _tuned_lots(plan: Plan) -> Iterator[_Lot]:
 
 
 def _lot(plan: Plan, config: LanguageTrialConfig, stage: str, trials: int = 1, *, searched: bool = False) -> _Lot:
-    key = None if searched else stack_key(config)
+    key = None if searched or isinstance(config, TransformerTrialConfig) else stack_key(config)
     return _Lot(
         config=config,
         v100_seconds=gpu_seconds(config, plan.corpus),

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.plan.costs import ALONE, FEW, SEARCHED, stack_costs
+from orchestrator.plan.costs import ALONE, FEW, SEARCHED, TRANSFORMERS, stack_costs
 from orchestrator.plan.study_plan import Plan, PlanRequest, TrialPlan, make_plan, scale_named
 from search_spaces.catalog import load_study
 from tests.support.command import sweep
@@ -43,6 +43,12 @@ def test_trials_that_train_alone_gain_nothing_and_are_told_apart_by_the_reason()
     assert (costs.stacked, costs.alone) == (0, {FEW: 6, ALONE: 72})
     assert costs.hours_with == costs.hours_without == costs.alone_hours
     assert 0 < costs.alone_hours[0] < costs.alone_hours[1]
+
+
+def test_of_transformers_no_gain_is_reckoned() -> None:
+    costs = stack_costs([paper_plan("gss_grid", model="transformer")])
+    assert (costs.stacked, costs.alone) == (0, {TRANSFORMERS: 72})
+    assert costs.hours_with == costs.hours_without == costs.alone_hours
 
 
 def test_of_a_tuned_study_the_search_alone_trains_one_by_one() -> None:
