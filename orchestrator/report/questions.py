@@ -6,7 +6,6 @@ orchestrator/report/sections, and a line of the table here. A function of a stud
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from orchestrator import analysis
+from orchestrator.plan import read_overrides
 from orchestrator.report.sections.audit import audit_section
 from orchestrator.report.sections.confounding import confounding_section
 from orchestrator.report.sections.correlation import correlation_section
@@ -60,7 +60,7 @@ class StudyResults:
 
     def tag(self, option: str) -> str:
         """The tag of what the user brought by this option; empty for what is published."""
-        return str(json.loads(self.key.overrides).get(option, "")).rpartition(" ")[2]
+        return str(read_overrides(self.key.overrides).get(option, "")).rpartition(" ")[2]
 
     @property
     def corpus(self) -> str:
