@@ -67,10 +67,13 @@ class Browser:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._process.kill()
-        self._process.wait(timeout=20)
+        # Without its pipe it ends by itself, and takes along what it has laid in the folder of temporary files.
         os.close(self._write)
         os.close(self._read)
+        try:
+            self._process.wait(timeout=20)
+        finally:
+            self._process.kill()
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
         """Send a command and wait for its answer; events that come before it are kept."""
