@@ -58,10 +58,10 @@ class Directions:
         return min(self.count, int(np.argmax(self._left_out_n <= squares)))
 
     def leading(self, rank: int) -> Tensor:
-        """V x R: the `rank` first directions, and perhaps more."""
+        """V x R: the `rank` first directions, and perhaps more: all where these are half of them."""
         made_VR = self._vectors_VR
         if made_VR is None or made_VR.shape[1] < rank:
-            count = min(self.count, rank + rank // 4)  # some more, for what is asked next
+            count = rank + rank // 4 if 2 * rank < self.count else self.count  # some more, for what is asked next
             made_VR = self._vectors_VR = self._made(count)
         return made_VR
 
@@ -103,11 +103,11 @@ def fits_gpu(tensor: Tensor, *, rows: int, columns: int) -> bool:
     return 8 * (5 * side**2 + 8 * GPU_BLOCK_VALUES) + gathered <= free_bytes()
 
 
-def blocks(chunks: Iterable[Tensor]) -> Iterator[Tensor]:
+def blocks(chunks: Iterable[Tensor], *, least_rows: int = 16) -> Iterator[Tensor]:
     """The same rows, fewer at a time, in float64."""
     for chunk_NV in chunks:
         values = GPU_BLOCK_VALUES if on_gpu(chunk_NV) else BLOCK_VALUES
-        for block_NV in chunk_NV.split(max(16, values // chunk_NV.shape[1])):
+        for block_NV in chunk_NV.split(max(least_rows, values // chunk_NV.shape[1])):
             PULSE.touch()
             yield block_NV.double()
 

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -108,32 +109,49 @@ def kl_rank_metrics(found: KlRanks) -> dict[str, Metric]:
 
 def _mean_kl(chunks: Iterable[Tensor], directions: Directions, ranks: Sequence[int]) -> list[float]:
     """KL_r of these rows, for ascending ranks."""
-    vectors_VR = directions.leading(ranks[-1])[:, : ranks[-1]]
+    vectors_VR = directions.leading(ranks[-1])
     totals, rows = [0.0] * len(ranks), 0
-    for block_NV in blocks(chunks):
-        sums = _sums_of_kl(block_NV, vectors_VR, ranks).tolist()
+    # Large products are faster with many rows, whose blocks then take a quarter of the memory of the eigenvectors.
+    for block_NV in blocks(chunks, least_rows=max(16, ranks[-1] // 16)):
+        sums = _sums_of_kl(block_NV, vectors_VR, ranks, directions.count).tolist()
         totals = [total + part for total, part in zip(totals, sums, strict=True)]
         rows += len(block_NV)
     return [max(0.0, total / rows) for total in totals]
 
 
-def _sums_of_kl(log_p_NV: Tensor, vectors_VR: Tensor, ranks: Sequence[int]) -> Tensor:
-    """Over the rows, for each rank: sum P log P - sum P L_r + log sum exp L_r, where L_r grows from rank to rank."""
+def _sums_of_kl(log_p_NV: Tensor, vectors_VR: Tensor, ranks: Sequence[int], count: int) -> Tensor:
+    """Over the rows, for each rank: sum P log P - sum P L_r + log sum exp L_r."""
     log_p_NV = torch.log_softmax(log_p_NV, dim=1)  # float32 rows sum to one within 1e-6 alone
     p_NV = log_p_NV.exp()
     minus_entropy = torch.linalg.vecdot(p_NV, log_p_NV).sum()
-    coefficients_NR = centred(log_p_NV) @ vectors_VR
-    approximation_NV, scratch_NV = torch.zeros_like(log_p_NV), log_p_NV
-    sums, before = list[Tensor](), 0
-    for rank in ranks:
-        approximation_NV.addmm_(coefficients_NR[:, before:rank], vectors_VR[:, before:rank].T)
-        before = rank
-        # torch's own logsumexp makes three arrays.
-        largest_N1 = approximation_NV.amax(1, keepdim=True)
-        exponentials_NV = torch.sub(approximation_NV, largest_N1, out=scratch_NV).exp_()
-        normaliser = (exponentials_NV.sum(1).log_() + largest_N1.squeeze(1)).sum()
-        sums.append(minus_entropy - torch.linalg.vecdot(p_NV, approximation_NV).sum() + normaliser)
-    return torch.stack(sums)
+    few = max(1, len(p_NV) // 16)  # rows that a core's own cache holds
+    sums: dict[int, Tensor] = {}
+    for rank, approximation_NV in approximations(centred(log_p_NV), vectors_VR, ranks, count):
+        parts = zip(p_NV.split(few), approximation_NV.split(few), strict=True)
+        cross_entropies = [(part_NV.logsumexp(1) - torch.linalg.vecdot(p, part_NV)).sum() for p, part_NV in parts]
+        sums[rank] = minus_entropy + torch.stack(cross_entropies).sum()
+    return torch.stack([sums[rank] for rank in ranks])
+
+
+def approximations(
+    centred_NV: Tensor, vectors_VR: Tensor, ranks: Sequence[int], count: int
+) -> Iterator[tuple[int, Tensor]]:
+    """Each rank r with L_r, in memory of the one before.
+
+    Of 0, the ascending ranks and `count`, all directions, no product is made with those of the widest gap between two
+    neighbours: ranks below it add directions to nothing, ranks above it take the last ones from L, the highest first.
+    """
+    stops = [0, *ranks, count]
+    widest = max(range(len(ranks) + 1), key=lambda step: stops[step + 1] - stops[step])
+    up, down = stops[: widest + 1], stops[:widest:-1]
+    for approximation_NV, way, sign in ((torch.zeros_like(centred_NV), up, 1), (centred_NV, down, -1)):
+        first = min(way)
+        coefficients_NR = centred_NV @ vectors_VR[:, first : max(way)]
+        for pair in pairwise(way):
+            low, high = sorted(pair)
+            part_NR = coefficients_NR[:, low - first : high - first]
+            approximation_NV.addmm_(part_NR, vectors_VR[:, low:high].T, alpha=sign)
+            yield pair[1], approximation_NV
 
 
 def curve_around(

@@ -19,7 +19,15 @@ from trainables.corpora import markov_language
 from trainables.errors import UserError
 from trainables.measurements import directions, eigenvectors, measure
 from trainables.measurements.directions import SAMPLE_ROWS
-from trainables.measurements.kl_rank import BOUNDS, FEW_ROWS, KlRanks, curve_around, kl_rank_metrics, kl_ranks
+from trainables.measurements.kl_rank import (
+    BOUNDS,
+    FEW_ROWS,
+    KlRanks,
+    approximations,
+    curve_around,
+    kl_rank_metrics,
+    kl_ranks,
+)
 from trainables.measurements.log_probabilities import context_vectors, log_probability_rows
 from trainables.runtime import Runtime
 from trainables.training import Trainer
@@ -89,6 +97,38 @@ def test_a_thousand_by_a_thousand_is_as_brute_force_says() -> None:
     ranks = found(log_p)
     assert 21 < ranks.ranks["1e-3"] < 80, "more than a softmax needs, and few enough for brute force"
     assert_same(log_p, ranks)
+
+
+def nearly_all_directions(rows: int, columns: int) -> Matrix:
+    """Logits of independent noise: no direction is worth much more than another."""
+    return np.asarray(log_softmax(np.random.default_rng(rows).standard_normal((rows, columns)), axis=1))
+
+
+@pytest.mark.parametrize("shape", [(60, 200), (200, 150), (FEW_ROWS + 100, 90)], ids=["wide", "narrow", "sampled"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_ranks_near_the_number_of_directions_are_those_of_brute_force(shape: tuple[int, int], dtype: type) -> None:
+    """L_r is then L less its last directions."""
+    log_p: Matrix = nearly_all_directions(*shape).astype(dtype)
+    ranks = found(log_p)
+    assert_same(log_p, ranks)
+    assert 0.9 * min(shape) < ranks.ranks["1e-3"]
+    assert 0.4 * min(shape) < ranks.ranks["1e-1"]
+
+
+@pytest.mark.parametrize("ranks", [[0], [150], [75], [76], [3, 9], [80, 149], [0, 1, 2, 40, 90, 91], [1, 76, 77, 150]])
+def test_each_approximation_is_numpys_and_the_widest_gap_costs_nothing(ranks: list[int]) -> None:
+    log_p = nearly_all_directions(200, 150)
+    centred = log_p - log_p.mean(1, keepdims=True)
+    vectors = np.linalg.svd(centred)[2].T
+    stops = [0, *ranks, 150]
+    gap = int(np.argmax(np.diff(stops)))
+    unused = torch.tensor(vectors)
+    unused[:, stops[gap] : stops[gap + 1]] = torch.nan
+    made = {rank: kept.clone() for rank, kept in approximations(torch.tensor(centred), unused, ranks, 150)}
+    assert sorted(made) == ranks
+    for rank, kept in made.items():
+        expected = centred @ vectors[:, :rank] @ vectors[:, :rank].T
+        np.testing.assert_allclose(kept, expected, atol=1e-12)
 
 
 def test_a_sample_says_where_to_look_and_all_rows_what_is_there() -> None:
