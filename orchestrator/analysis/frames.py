@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 VARIANT = ("study", "scale", "corpus", "overrides")
 LEADING = ("trial_id", "setting", "name", "state", "attempt", "cause")
+LAYER, FORM = "output_layer.name", "output_layer.form"
 ID_DIGITS = 12
 """Of a trial's id and of a setting's hash, where a person is to read them."""
 METRICS = (
@@ -100,7 +101,8 @@ class FlatResults:
         )
 
     def frame(self) -> pd.DataFrame:
-        """The records as a data frame with their groups and kinds, and sides and stages where the study tunes.
+        """The records as a data frame with their groups and kinds, output layers where there are any (of a softcap with
+        its form: "softcap tanh"), and sides and stages where the study tunes.
 
         A missing number is NaN in a column of floats.
         """
@@ -109,6 +111,8 @@ class FlatResults:
         frame = pd.DataFrame(list(self.records), columns=list(self.columns))
         frame["group"] = list(self.groups)
         frame["kind"] = list(self.kinds)
+        if LAYER in frame:
+            frame["layer"] = frame[LAYER] + (" " + frame[FORM]).fillna("") if FORM in frame else frame[LAYER]
         if any(self.places):
             frame["side"] = [place.side if place else None for place in self.places]
             frame["stage"] = [place.stage if place else None for place in self.places]

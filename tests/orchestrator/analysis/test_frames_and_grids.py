@@ -52,6 +52,19 @@ def test_the_generalisation_gap_is_test_minus_train_perplexity_where_both_are() 
     ]
 
 
+def test_the_frame_tells_the_forms_of_a_softcap_apart_and_names_other_layers_alone() -> None:
+    layers: list[dict[str, object]] = [
+        {"name": "softcap", "form": "tanh", "cap": 15.0},
+        {"name": "softcap", "form": "sigmoid", "cap": 23.0},
+        {"name": "mos", "mixtures": 3},
+    ]
+    rows = [trial_row(f"{place}", config={"seed": 1, "output_layer": layer}) for place, layer in enumerate(layers)]
+    assert list(flatten(rows).frame()["layer"]) == ["softcap tanh", "softcap sigmoid", "mos"]
+    assert list(flatten(rows[2:]).frame()["layer"]) == ["mos"]
+    of_no_layer = trial_row("d", config={"seed": 1, "noise": 1.0})
+    assert flatten([*rows, of_no_layer]).frame()["layer"].isna().tolist() == [False, False, False, True]
+
+
 def test_a_grid_holds_means_and_the_worst_state() -> None:
     rows = [
         trial_row("a", config={"l": {"c": -1.0, "k": 2.0}}, m=10.0),
