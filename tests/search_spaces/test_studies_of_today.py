@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import get_args
 
 import pytest
 
@@ -15,7 +16,9 @@ from search_spaces.study import Study, group_of
 from search_spaces.transformer import ladder, recipe_epochs, transformer
 from trainables.config import (
     CorpusConfig,
+    CustomConfig,
     LanguageTrialConfig,
+    OutputLayerConfig,
     SoftmaxConfig,
     TransformerTrialConfig,
     TrialConfig,
@@ -82,24 +85,32 @@ def test_saturation_climbs_the_ladder_with_untied_heads_and_as_many_tokens_at_ea
     assert len({(config.training.epochs, config.training.batch_size) for config in quick}) == 1
 
 
-def test_head_rank_has_one_backbone_a_kind_and_seven_layers_at_ranks_from_4_to_the_width() -> None:
+def test_head_rank_has_one_backbone_a_kind_and_every_layer_at_ranks_from_4_to_the_width() -> None:
     plan = plan_of(head_rank.STUDY, "paper")
     configs = [trial.config for trial in plan.trials]
-    kinds = {"language_model": 2 * 7 * 9, "transformer": 2 * 7 * 8}
-    assert Counter(config.kind for config in configs) == kinds and plan.total == 2 * 119
+    kinds = {"language_model": 2 * 11 * 9, "transformer": 2 * 11 * 8}
+    assert Counter(config.kind for config in configs) == kinds and plan.total == 2 * 187
     for kind, rank_count in (("language_model", 9), ("transformer", 8)):
         models = [config for config in configs if config.kind == kind and isinstance(config, LanguageTrialConfig)]
-        assert Counter(config.output_layer.name for config in models) == dict.fromkeys(
-            ("softmax", "sigsoftmax", "gss", "softcap", "lms_plif", "mos", "moc"), 2 * rank_count
-        )
+        assert Counter(config.output_layer for config in models) == dict.fromkeys(head_rank.LAYERS, 2 * rank_count)
         assert len({config.model.model_copy(update={"head_rank": None}) for config in models}) == 1
         assert len({config.training for config in models}) == 1
         ranks = sorted({config.model.head_rank for config in models if config.model.head_rank})
         assert ranks[:3] == [4, 8, 16] and ranks[-1] == head_rank.width(models[0])
 
 
+def test_head_rank_asks_every_layer_of_this_package_and_both_softcaps_under_names_of_their_own() -> None:
+    [union, _] = get_args(OutputLayerConfig)
+    assert {type(layer) for layer in head_rank.LAYERS} == {*get_args(union)} - {CustomConfig}
+    trials = plan_of(head_rank.STUDY, "paper").trials
+    groups = {group_of(trial.name).removeprefix("LSTM ").removesuffix(" r=64") for trial in trials}
+    assert {"softcap tanh", "softcap sigmoid", "monotone_nn"} <= groups
+
+
 def test_at_quick_heads_have_six_ranks_up_to_the_width_and_two_seeds() -> None:
     trials = [trial.config for trial in plan_of(head_rank.STUDY, "quick").trials]
     lstms = {config.model.head_rank for config in trials if isinstance(config, TrialConfig)}
     others = {config.model.head_rank for config in trials if isinstance(config, TransformerTrialConfig)}
+    layers = [config.output_layer.name for config in trials if isinstance(config, LanguageTrialConfig)]
+    assert {*layers} == {"softmax", "sigsoftmax", "gss", "softcap", "lms_plif", "mos", "moc"}
     assert lstms == {2, 4, 8, 15, 30, 61} and others == {2, 4, 8, 16, 32, 64} and len(trials) == 2 * 7 * 6 * 2
