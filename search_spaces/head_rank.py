@@ -83,7 +83,7 @@ def trials(corpus: CorpusConfig) -> Iterator[LanguageTrialConfig]:
 
 def width(config: LanguageTrialConfig) -> int:
     """d."""
-    return config.model.embedding_width if isinstance(config, TrialConfig) else config.model.width
+    return config.model.embedding_width
 
 
 def label(config: LanguageTrialConfig) -> str:
