@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import csv
+import io
 import re
+import zlib
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -11,9 +13,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from fontTools.ttLib import TTFont
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from orchestrator.report.build import ReportResult
+from orchestrator.report.figures import Drawing, draw_as, new_figure
 from orchestrator.report.sections.grid import heat_map
 from orchestrator.report.sections.spectra import shown_indices
 from tests.support.synthetic_results import STUDY, csv_records, fail, make_results, report_on
@@ -181,6 +186,20 @@ def test_figures_are_drawn_again_where_something_changed(tmp_path: Path) -> None
     }
     (tmp_path / "press_rank_over_c_k.pdf").unlink()
     assert set(build()) == set(first)
+
+
+def test_a_pdf_has_the_outlines_of_its_letters_and_no_table_for_setting_text() -> None:
+    def figure() -> Figure:
+        drawn, axes = new_figure()
+        axes.set_title("Press rank")
+        return drawn
+
+    content = draw_as(Drawing(name="a", caption="", draw=figure), "pdf")
+    fonts = re.findall(rb"/Length1 .*?stream\n(.*?)\nendstream", content, re.S)
+    font = TTFont(io.BytesIO(zlib.decompress(fonts[0])))
+    outlines = [font["glyf"][font.getBestCmap()[ord(letter)]] for letter in "Pressrank01"]
+    assert all(outline.numberOfContours > 0 for outline in outlines)
+    assert not {"GDEF", "GPOS", "GSUB"} & set(font.keys())
 
 
 def test_a_folder_that_is_a_file_is_one_clear_sentence(tmp_path: Path) -> None:
