@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -21,6 +22,9 @@ if not torch.cuda.is_available():
 from tests.support.postgres import postgres_server, store_url
 
 __all__ = ["postgres_server", "store_url"]
+
+# As in the command, see `sweep.py`.
+gc.set_threshold(20_000)
 
 # Whoever starts the suite in the background may have had signals ignored, which tests send.
 signal.signal(signal.SIGINT, signal.default_int_handler)
